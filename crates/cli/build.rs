@@ -1,0 +1,33 @@
+//! Tells the program which commit it was built from, for the rows of its reports.
+//!
+//! Asks git; where there is no git or no repository (a source archive), the commit is `unknown`. A tree with
+//! uncommitted changes is marked with a plus, because its rows cannot be reproduced from the commit alone.
+
+use std::process::Command;
+
+fn main() {
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])
+        .is_some_and(|status| !status.is_empty());
+    let mark = if changed && commit != "unknown" { "+" } else { "" };
+    println!("cargo::rustc-env=INDELIBLE_COMMIT={commit}{mark}");
+    if let Some(directory) = git(&["rev-parse", "--absolute-git-dir"]) {
+        // The log of HEAD grows with every commit and checkout, unlike HEAD itself.
+        for file in ["HEAD", "logs/HEAD", "index"] {
+            let path = std::path::Path::new(&directory).join(file);
+            if path.exists() {
+                println!("cargo::rerun-if-changed={}", path.display());
+            }
+        }
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+}
+
+/// What git prints, trimmed; `None` if it cannot answer.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}

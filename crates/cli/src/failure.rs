@@ -1,0 +1,66 @@
+//! How a command fails: with a sentence that names the thing and the mend, and an exit code.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | the command failed; for `verify`: damage was found; for `torture`: a wrong image was found |
+//! | 2 | the command line cannot be used; for `verify`: the check could not be made |
+
+use std::fmt;
+
+/// Exit code of a failed command.
+pub(crate) const FAILED: u8 = 1;
+/// Exit code of a command line that cannot be used, and of a check that could not be made.
+pub(crate) const UNUSABLE: u8 = 2;
+
+/// A command line that the parser accepts and that still makes no sense.
+#[derive(Debug)]
+pub(crate) struct Usage(String);
+
+impl Usage {
+    /// The sentence says what is wrong and what to write instead.
+    pub(crate) fn error(sentence: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Self(sentence.into()))
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// A reader of our output that went away, like `head`, ends the command without a word.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// The exit code of an error.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    let unusable = error.chain().any(|cause| {
+        cause.is::<Usage>()
+            || matches!(cause.downcast_ref(), Some(indelible::Error::Option { .. }))
+    });
+    if unusable { UNUSABLE } else { FAILED }
+}
+
+/// One sentence: the chain of causes, outermost first. A cause that its effect quotes already is not said twice.
+pub(crate) fn sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if sentence.contains(&cause) {
+            continue;
+        }
+        if !sentence.is_empty() {
+            sentence.push_str(": ");
+        }
+        sentence.push_str(&cause);
+    }
+    sentence
+}

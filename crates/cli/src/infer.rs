@@ -1,0 +1,181 @@
+//! Guesses column types from the texts of a CSV file, so that nothing is lost: a type is taken only if every value prints
+//! back as it was written, or is a plain number.
+//!
+//! The order of preference is bool, int64, decimal, float64, date, timestamp, uuid, varchar, text. A number with a
+//! leading zero or a plus is text: it is a code, not an amount. Numbers that all have the same count of digits
+//! behind the point are decimals, because prices must not become binary fractions; other numbers are floats.
+
+use indelible::{DataType, Date, Timestamp, Uuid};
+
+/// Digits of an inferred decimal; more are kept in 16 bytes instead of 8.
+const DECIMAL_DIGITS: usize = 18;
+/// Decimal digits that every float keeps.
+const FLOAT_DIGITS: usize = 15;
+/// Longest inferred `varchar`; longer columns become `text`.
+const VARCHAR_MAX: usize = 1024;
+/// Room that an inferred `varchar` has at least.
+const VARCHAR_MIN: usize = 8;
+
+/// What is known about one column after some of its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Guess {
+    kinds: [bool; KINDS],
+    values: u64,
+    nulls: u64,
+    text_bytes_max: usize,
+    /// Digits behind the point, if all values agree.
+    scale: Option<usize>,
+    whole_digits_max: usize,
+}
+
+const KINDS: usize = 7;
+const BOOL: usize = 0;
+const INTEGER: usize = 1;
+const DECIMAL: usize = 2;
+const FLOAT: usize = 3;
+const DATE: usize = 4;
+const TIMESTAMP: usize = 5;
+const UUID: usize = 6;
+
+impl Guess {
+    /// Nothing seen yet: everything is possible.
+    pub(crate) fn new() -> Self {
+        Self {
+            kinds: [true; KINDS],
+            values: 0,
+            nulls: 0,
+            text_bytes_max: 0,
+            scale: None,
+            whole_digits_max: 0,
+        }
+    }
+
+    /// Takes a value into account; `None` is NULL.
+    pub(crate) fn see(&mut self, text: Option<&str>) {
+        let Some(text) = text else {
+            self.nulls += 1;
+            return;
+        };
+        self.values += 1;
+        self.text_bytes_max = self.text_bytes_max.max(text.len());
+        if self.kinds.contains(&true) {
+            self.judge(text);
+        }
+    }
+
+    fn judge(&mut self, text: &str) {
+        let keep = |kind: &mut bool, fits: bool| *kind &= fits;
+        keep(&mut self.kinds[BOOL], matches!(text, "true" | "false"));
+        let integer = text.parse::<i64>().is_ok_and(|number| number.to_string() == text);
+        keep(&mut self.kinds[INTEGER], integer);
+        match plain_number(text) {
+            Some((whole, fraction)) => {
+                self.whole_digits_max = self.whole_digits_max.max(whole);
+                let agreed = *self.scale.get_or_insert(fraction) == fraction;
+                let digits = self.whole_digits_max + fraction;
+                keep(&mut self.kinds[DECIMAL], agreed && fraction > 0 && digits <= DECIMAL_DIGITS);
+            }
+            None => self.kinds[DECIMAL] = false,
+        }
+        keep(&mut self.kinds[FLOAT], is_float(text));
+        let date = Date::parse(text).is_some_and(|date| date.to_string() == text);
+        keep(&mut self.kinds[DATE], date);
+        let time = text.contains(':') && Timestamp::parse(text).is_some();
+        keep(&mut self.kinds[TIMESTAMP], time);
+        let uuid = text.len() == 36 && Uuid::parse(text).is_some();
+        keep(&mut self.kinds[UUID], uuid);
+    }
+
+    /// The narrowest type that holds every value seen. A column without values is text.
+    pub(crate) fn data_type(&self) -> DataType {
+        if self.values == 0 {
+            return DataType::Text;
+        }
+        match self.kinds.iter().position(|possible| *possible) {
+            Some(BOOL) => DataType::Bool,
+            Some(INTEGER) => DataType::Int64,
+            Some(DECIMAL) => DataType::Decimal {
+                precision: DECIMAL_DIGITS as u8,
+                scale: self.scale.unwrap_or(0) as u8,
+            },
+            Some(FLOAT) => DataType::Float64,
+            Some(DATE) => DataType::Date,
+            Some(TIMESTAMP) => DataType::Timestamp,
+            Some(UUID) => DataType::Uuid,
+            _ => match self.text_bytes_max.next_power_of_two().max(VARCHAR_MIN) {
+                max if max <= VARCHAR_MAX => DataType::Varchar { max: max as u32 },
+                _ => DataType::Text,
+            },
+        }
+    }
+
+    /// Whether a value was missing.
+    pub(crate) fn has_nulls(&self) -> bool {
+        self.nulls > 0
+    }
+}
+
+/// Digits before and behind the point of `-12.34`; `None` if the text is no number in its plain form.
+fn plain_number(text: &str) -> Option<(usize, usize)> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let coded = whole.is_empty() || whole.len() > 1 && whole.starts_with('0');
+    let point_alone = digits.contains('.') && fraction.is_empty();
+    // A negative zero would lose its sign.
+    let negative_zero = text.starts_with('-') && digits.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let plain = is_number(whole) && is_number(fraction) && !coded && !point_alone && !negative_zero;
+    plain.then_some((whole.len(), fraction.len()))
+}
+
+/// A finite number, with an exponent or not, that is not a code with a leading zero or plus and that a float holds
+/// without losing digits.
+fn is_float(text: &str) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
+    let Some((whole, fraction)) = plain_number(mantissa) else { return false };
+    let Ok(number) = text.parse::<f64>() else { return false };
+    number.is_finite() && (whole + fraction <= FLOAT_DIGITS || number.to_string() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guess(texts: &[&str]) -> String {
+        let mut guess = Guess::new();
+        texts.iter().for_each(|text| guess.see(Some(text)));
+        guess.data_type().to_string()
+    }
+
+    #[test]
+    fn types_are_guessed_from_all_values() {
+        let cases: [(&[&str], &str); 14] = [
+            (&["true", "false"], "bool"),
+            (&["1", "-20"], "int64"),
+            (&["1", "0"], "int64"),
+            (&["007", "123"], "varchar(8)"),
+            (&["+1"], "varchar(8)"),
+            (&["1.50", "22.00"], "decimal(18,2)"),
+            (&["1.5", "22"], "float64"),
+            (&["1e9", "2"], "float64"),
+            (&["99999999999999999999"], "varchar(32)"),
+            (&["2026-11-21", "1999-01-02"], "date"),
+            (&["2026-11-21 05:00:00", "2026-11-21T05:00Z"], "timestamp"),
+            (&["nan"], "varchar(8)"),
+            (&["a", "a longer text than that"], "varchar(32)"),
+            (&[], "text"),
+        ];
+        for (texts, expected) in cases {
+            assert_eq!(guess(texts), expected, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn nulls_say_nothing_about_the_type() {
+        let mut guess = Guess::new();
+        guess.see(None);
+        guess.see(Some("5"));
+        assert_eq!(guess.data_type(), DataType::Int64);
+        assert!(guess.has_nulls());
+    }
+}

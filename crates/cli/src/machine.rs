@@ -1,0 +1,124 @@
+//! What ran where: the facts about this machine and this build that a result row needs to be compared with another.
+//!
+//! Nothing here names the host, its user or its paths: rows are published. Facts that the system does not tell are
+//! `unknown`, never guessed.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// The commit that the program was built from; a plus marks uncommitted changes.
+pub(crate) const COMMIT: &str = env!("INDELIBLE_COMMIT");
+
+/// A machine, as far as it explains a measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    /// Model name of the processor.
+    pub(crate) cpu: String,
+    /// Logical processors that this process may use.
+    pub(crate) cores: usize,
+    /// Main memory in bytes.
+    pub(crate) memory_bytes: u64,
+    /// Operating system kernel.
+    pub(crate) kernel: String,
+    /// File system that holds the database.
+    pub(crate) filesystem: String,
+}
+
+impl Machine {
+    /// The machine at hand, with the file system that `database` lies on, or will lie on.
+    pub(crate) fn here(database: &Path) -> Self {
+        Self {
+            cpu: cpu_model().unwrap_or_else(unknown),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_bytes().unwrap_or(0),
+            kernel: kernel(),
+            filesystem: filesystem(database).unwrap_or_else(unknown),
+        }
+    }
+
+    /// One line for people.
+    pub(crate) fn summary(&self) -> String {
+        format!(
+            "{}, {} cores, {:.0} GiB, {}, {}",
+            self.cpu,
+            self.cores,
+            self.memory_bytes as f64 / f64::from(1 << 30),
+            self.kernel,
+            self.filesystem
+        )
+    }
+}
+
+fn unknown() -> String {
+    "unknown".into()
+}
+
+fn cpu_model() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    field(&text, "model name").map(str::to_owned)
+}
+
+fn memory_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let kib: u64 = field(&text, "MemTotal")?.trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+    match release {
+        Some(release) => format!("{} {}", std::env::consts::OS, release.trim()),
+        None => std::env::consts::OS.to_owned(),
+    }
+}
+
+/// The value of the first `name : value` line.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+/// Type of the file system under the nearest directory of `path` that exists.
+fn filesystem(path: &Path) -> Option<String> {
+    let existing = path.ancestors().find(|ancestor| ancestor.exists())?;
+    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+    let stat = rustix::fs::statfs(existing).ok()?;
+    // The kernel's magic numbers; the field is signed on some platforms and its upper half carries nothing.
+    let name = match stat.f_type as u32 {
+        0x0102_1994 => "tmpfs",
+        0x9584_58F6 => "hugetlbfs",
+        0x0000_EF53 => "ext4",
+        0x5846_5342 => "xfs",
+        0x9123_683E => "btrfs",
+        0x794C_7630 => "overlayfs",
+        0x0000_6969 => "nfs",
+        0x2FC1_2FC1 => "zfs",
+        0x0102_1997 => "9p",
+        0x6573_5546 => "fuse",
+        other => return Some(format!("type {other:#x}")),
+    };
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let text = "model\t: 5\nmodel name\t: Example CPU\nMemTotal:  16 kB\n";
+        assert_eq!(field(text, "model name"), Some("Example CPU"));
+        assert_eq!(field(text, "MemTotal"), Some("16 kB"));
+        assert_eq!(field(text, "Mem"), None);
+    }
+
+    #[test]
+    fn a_missing_directory_is_judged_by_its_parent() {
+        let here = filesystem(Path::new("."));
+        assert_eq!(filesystem(Path::new("./no/such/directory")), here);
+        assert!(here.is_some());
+    }
+}

@@ -1,0 +1,12 @@
+//! Reports: result rows, plots of them, and one HTML page that needs nothing else.
+//!
+//! Rows are the truth and plots are rebuilt from them. The SVG writer is our own: its output is deterministic, so
+//! a changed figure is a changed result, and the page loads nothing from anywhere.
+
+mod html;
+mod plot;
+mod rows;
+
+pub(crate) use html::{Page, Section};
+pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
+pub(crate) use rows::{FootprintBytes, LatencyUs, PerTxn, RunRow};

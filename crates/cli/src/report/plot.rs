@@ -1,0 +1,383 @@
+//! Plots as SVG text: grouped bars and lines.
+//!
+//! A plot is drawn in a box of [`WIDTH`] units that the page shows at about its natural size on a telephone and on a
+//! desktop alike (the page puts more plots side by side instead of stretching one), so text stays legible.
+//! Colours are the page's CSS variables, so one drawing serves light and dark. Bars lie flat: their names
+//! and values are then never turned, shortened or cut off.
+//!
+//! Always true: what is drawn lies inside the box; equal input gives equal text.
+
+use std::fmt::Write as _;
+
+/// Units across a plot.
+const WIDTH: f64 = 360.0;
+/// Series colours that the page defines; more series than this share colours.
+const COLOURS: usize = 6;
+/// Rough width of a character of 11 units height.
+const CHARACTER: f64 = 6.6;
+
+/// Bars in groups: one group a setting, one bar a series.
+pub(crate) struct BarChart {
+    /// What is shown, with its unit.
+    pub(crate) title: String,
+    /// Names of the bars of every group.
+    pub(crate) series: Vec<String>,
+    pub(crate) groups: Vec<BarGroup>,
+}
+
+/// The bars of one setting.
+pub(crate) struct BarGroup {
+    /// Empty if the chart has one group only.
+    pub(crate) name: String,
+    /// One value a series and the text at its bar; `None` where nothing was measured.
+    pub(crate) bars: Vec<Option<(f64, String)>>,
+}
+
+/// Lines over two axes.
+pub(crate) struct LineChart {
+    pub(crate) title: String,
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
+    pub(crate) x_scale: Scale,
+    pub(crate) y_scale: Scale,
+    /// Marks of the x axis; empty for round numbers.
+    pub(crate) x_ticks: Vec<Tick>,
+    pub(crate) series: Vec<LineSeries>,
+}
+
+/// One line.
+pub(crate) struct LineSeries {
+    pub(crate) name: String,
+    /// In ascending order of x. On a logarithmic axis values must be positive; others are left out.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// How an axis maps values to places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    Linear,
+    Logarithmic,
+}
+
+/// A named place on an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tick {
+    pub(crate) at: f64,
+    pub(crate) text: String,
+}
+
+impl BarChart {
+    /// The chart as an SVG element.
+    pub(crate) fn svg(&self) -> String {
+        const BAR: f64 = 15.0;
+        const BAR_PITCH: f64 = 19.0;
+        const HEADING: f64 = 22.0;
+        let names_width = text_width(self.series.iter()) + 10.0;
+        let labels = self.groups.iter().flat_map(|group| &group.bars).flatten();
+        let values_width = text_width(labels.map(|(_, text)| text)) + 10.0;
+        let room = (WIDTH - names_width - values_width).max(40.0);
+        let all = self.groups.iter().flat_map(|group| &group.bars).flatten();
+        let largest = all.map(|(value, _)| *value).fold(0.0, f64::max);
+        let mut body = String::new();
+        let mut y = 0.0;
+        for group in &self.groups {
+            if !group.name.is_empty() {
+                text(&mut body, (0.0, y + 14.0), "start", "group", &group.name);
+                y += HEADING;
+            }
+            for (index, bar) in group.bars.iter().enumerate() {
+                let series = self.series.get(index).map_or("", String::as_str);
+                text(&mut body, (names_width - 8.0, y + 12.0), "end", "name", series);
+                let Some((value, label)) = bar else {
+                    text(&mut body, (names_width, y + 12.0), "start", "none", "not measured");
+                    y += BAR_PITCH;
+                    continue;
+                };
+                let part = if largest > 0.0 { value / largest } else { 0.0 };
+                let width = (part * room).max(1.0);
+                let _ = write!(
+                    body,
+                    "<path class=\"f{colour}\" d=\"{path}\"><title>{tip}</title></path>",
+                    colour = index % COLOURS,
+                    path = bar_path(names_width, y, width, BAR),
+                    tip = escape(&[&group.name, series, label].map(|part| part.to_owned()).join(" ")),
+                );
+                text(&mut body, (names_width + width + 6.0, y + 12.0), "start", "value", label);
+                y += BAR_PITCH;
+            }
+            y += 8.0;
+        }
+        frame(&self.title, y.max(20.0), &body)
+    }
+}
+
+impl LineChart {
+    /// The chart as an SVG element; the legend stands below it in the drawing.
+    pub(crate) fn svg(&self) -> String {
+        const TOP: f64 = 22.0;
+        const PLOT: f64 = 180.0;
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let usable = |value: f64, scale| value.is_finite() && (scale == Scale::Linear || value > 0.0);
+        let y_axis = Axis::over(
+            points().map(|point| point.1).filter(|y| usable(*y, self.y_scale)),
+            self.y_scale,
+        );
+        let x_axis = Axis::over(
+            points().map(|point| point.0).filter(|x| usable(*x, self.x_scale)),
+            self.x_scale,
+        );
+        let y_ticks = y_axis.ticks();
+        let left = text_width(y_ticks.iter().map(|tick| &tick.text)) + 12.0;
+        let right = WIDTH - 14.0;
+        let place_x = |x: f64| left + x_axis.part(x) * (right - left);
+        let place_y = |y: f64| TOP + PLOT - y_axis.part(y) * PLOT;
+        let mut body = String::new();
+        text(&mut body, (0.0, 11.0), "start", "axis", &self.y_label);
+        for tick in &y_ticks {
+            let y = place_y(tick.at);
+            line(&mut body, (left, y), (right, y));
+            text(&mut body, (left - 6.0, y + 4.0), "end", "tick", &tick.text);
+        }
+        let x_ticks = if self.x_ticks.is_empty() { x_axis.ticks() } else { self.x_ticks.clone() };
+        for tick in &x_ticks {
+            // The outermost names lean inwards so that they stay inside the box.
+            let x = place_x(tick.at);
+            let half = tick.text.chars().count() as f64 * CHARACTER / 2.0;
+            let x = x.clamp(half, WIDTH - half);
+            text(&mut body, (x, TOP + PLOT + 16.0), "middle", "tick", &tick.text);
+        }
+        text(&mut body, ((left + right) / 2.0, TOP + PLOT + 33.0), "middle", "axis", &self.x_label);
+        for (index, series) in self.series.iter().enumerate() {
+            let inside = series
+                .points
+                .iter()
+                .filter(|(x, y)| usable(*x, self.x_scale) && usable(*y, self.y_scale));
+            let places: Vec<(f64, f64, f64)> =
+                inside.map(|(x, y)| (place_x(*x), place_y(*y), *y)).collect();
+            polyline(&mut body, index % COLOURS, &series.name, &places);
+        }
+        let height = self.legend(&mut body, TOP + PLOT + 52.0);
+        frame(&self.title, height, &body)
+    }
+
+    /// Draws the legend from `y` downwards and returns where it ends.
+    fn legend(&self, body: &mut String, y: f64) -> f64 {
+        let mut place = (0.0, y);
+        for (index, series) in self.series.iter().enumerate() {
+            let width = 18.0 + series.name.chars().count() as f64 * CHARACTER + 12.0;
+            if place.0 > 0.0 && place.0 + width > WIDTH {
+                place = (0.0, place.1 + 18.0);
+            }
+            let colour = index % COLOURS;
+            let _ = write!(
+                body,
+                "<circle class=\"f{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4.5\"/>",
+                place.0 + 5.0,
+                place.1 - 4.0
+            );
+            text(body, (place.0 + 15.0, place.1), "start", "name", &series.name);
+            place.0 += width;
+        }
+        place.1 + 8.0
+    }
+}
+
+/// The range of an axis and how it maps values to 0..=1.
+struct Axis {
+    low: f64,
+    high: f64,
+    scale: Scale,
+}
+
+impl Axis {
+    fn over(values: impl Iterator<Item = f64>, scale: Scale) -> Self {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values {
+            low = low.min(value);
+            high = high.max(value);
+        }
+        if low > high {
+            (low, high) = (1.0, 10.0);
+        }
+        match scale {
+            // Bars and lines over a linear axis start at zero, so that lengths may be compared.
+            Scale::Linear => Self { low: low.min(0.0), high: round_up(high.max(low + 1e-9)), scale },
+            Scale::Logarithmic => {
+                let low = 10_f64.powf(low.log10().floor());
+                let high = 10_f64.powf(high.log10().ceil());
+                Self { low, high: if high > low { high } else { low * 10.0 }, scale }
+            }
+        }
+    }
+
+    fn part(&self, value: f64) -> f64 {
+        let part = match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Logarithmic => {
+                (value.log10() - self.low.log10()) / (self.high.log10() - self.low.log10())
+            }
+        };
+        part.clamp(0.0, 1.0)
+    }
+
+    fn ticks(&self) -> Vec<Tick> {
+        let values: Vec<f64> = match self.scale {
+            Scale::Linear => {
+                (0..=4).map(|i| self.low + (self.high - self.low) * f64::from(i) / 4.0).collect()
+            }
+            Scale::Logarithmic => {
+                let (first, last) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
+                (first..=last).map(|power| 10_f64.powi(power)).collect()
+            }
+        };
+        values.into_iter().map(|at| Tick { at, text: short_number(at) }).collect()
+    }
+}
+
+/// The next of 1, 2, 4, 5, 10 times a power of ten.
+fn round_up(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 1.0;
+    }
+    let unit = 10_f64.powf(value.log10().floor());
+    let steps = [1.0, 2.0, 4.0, 5.0, 8.0, 10.0];
+    let step = steps.into_iter().find(|step| step * unit >= value * (1.0 - 1e-9));
+    step.unwrap_or(10.0) * unit
+}
+
+/// A number in few characters: `1.5M`, `200k`, `0.05`.
+pub(crate) fn short_number(value: f64) -> String {
+    let size = value.abs();
+    let (scaled, suffix) = if size >= 999_500_000.0 {
+        (value / 1e9, "G")
+    } else if size >= 999_500.0 {
+        (value / 1e6, "M")
+    } else if size >= 1000.0 {
+        (value / 1e3, "k")
+    } else {
+        (value, "")
+    };
+    let decimals = match scaled.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 0.1 || size == 0.0 => 2,
+        _ => 4,
+    };
+    let mut digits = format!("{scaled:.decimals$}");
+    if digits.contains('.') {
+        digits.truncate(digits.trim_end_matches('0').trim_end_matches('.').len());
+    }
+    digits + suffix
+}
+
+/// A bar with round right corners.
+fn bar_path(x: f64, y: f64, width: f64, height: f64) -> String {
+    let radius = width.min(3.0);
+    let straight = width - radius;
+    let inner = height - 2.0 * radius;
+    format!(
+        "M{x:.1} {y:.1}h{straight:.1}q{radius:.1} 0 {radius:.1} {radius:.1}v{inner:.1}\
+         q0 {radius:.1} -{radius:.1} {radius:.1}h-{straight:.1}z"
+    )
+}
+
+fn polyline(body: &mut String, colour: usize, name: &str, places: &[(f64, f64, f64)]) {
+    let path: Vec<String> = places.iter().map(|(x, y, _)| format!("{x:.1},{y:.1}")).collect();
+    let _ = write!(body, "<polyline class=\"l{colour}\" points=\"{}\"/>", path.join(" "));
+    for (x, y, value) in places {
+        let _ = write!(
+            body,
+            "<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\"><title>{} {}</title></circle>",
+            escape(name),
+            short_number(*value)
+        );
+    }
+}
+
+fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
+    let _ = write!(
+        body,
+        "<line class=\"grid\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+        from.0, from.1, to.0, to.1
+    );
+}
+
+fn text(body: &mut String, at: (f64, f64), anchor: &str, class: &str, content: &str) {
+    let _ = write!(
+        body,
+        "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+        at.0,
+        at.1,
+        escape(content)
+    );
+}
+
+fn frame(title: &str, height: f64, body: &str) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
+        escape(title)
+    )
+}
+
+fn text_width<'a>(texts: impl Iterator<Item = &'a String>) -> f64 {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
+}
+
+/// Text that may stand in HTML and SVG, in attributes too.
+pub(crate) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_right() {
+        let cases = [
+            (0.0, "0"),
+            (0.05, "0.05"),
+            (3.0, "3"),
+            (999.6, "1000"),
+            (1500.0, "1.5k"),
+            (999_600.0, "1M"),
+            (2_150_000.0, "2.15M"),
+            (4e9, "4G"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(short_number(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn axes_hold_their_values() {
+        let axis = Axis::over([3.0, 70.0].into_iter(), Scale::Logarithmic);
+        assert!((axis.low - 1.0).abs() < 1e-9 && (axis.high - 100.0).abs() < 1e-9);
+        assert_eq!(axis.ticks().len(), 3);
+        let axis = Axis::over([3.0, 70.0].into_iter(), Scale::Linear);
+        assert!((axis.part(0.0)).abs() < 1e-9 && axis.high >= 70.0);
+        let empty = Axis::over(std::iter::empty(), Scale::Logarithmic);
+        assert!(empty.high > empty.low);
+    }
+
+    #[test]
+    fn names_cannot_break_the_page() {
+        let chart = BarChart {
+            title: "<script>".into(),
+            series: vec!["a\"b&c".into()],
+            groups: vec![BarGroup { name: String::new(), bars: vec![Some((1.0, "1".into()))] }],
+        };
+        let svg = chart.svg();
+        assert!(!svg.contains("<script>") && svg.contains("a&quot;b&amp;c"));
+    }
+}

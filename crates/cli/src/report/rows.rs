@@ -1,0 +1,86 @@
+//! Result rows: one JSON object a line a run, complete enough to be compared with a row of another machine.
+//!
+//! Field names carry their units. A row says what the data survives and which instructions were issued, so that a
+//! measurement with another domain's instructions cannot pass for durability.
+
+use crate::machine::Machine;
+use serde::{Deserialize, Serialize};
+
+/// One measured run of a workload.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunRow {
+    /// Name of the workload.
+    pub(crate) workload: String,
+    pub(crate) method: String,
+    pub(crate) mix: String,
+    pub(crate) skew: String,
+    pub(crate) rows: u64,
+    pub(crate) partitions: u32,
+    pub(crate) threads: u32,
+    pub(crate) layout: String,
+    pub(crate) update_columns: u32,
+    /// What the medium gives.
+    pub(crate) domain: String,
+    /// Which domain's instructions were issued.
+    pub(crate) primitives: String,
+    /// What the data survives, in words.
+    pub(crate) survives: String,
+    pub(crate) device: String,
+    /// Latency profile of the emulated device; `none` on the native one.
+    pub(crate) profile: String,
+    pub(crate) txns: u64,
+    pub(crate) seconds: f64,
+    pub(crate) txn_per_s: f64,
+    /// From the start of a transaction to its durable acknowledgement.
+    pub(crate) latency_us: LatencyUs,
+    pub(crate) cpu_us_per_txn: f64,
+    pub(crate) per_txn: PerTxn,
+    pub(crate) footprint_bytes: FootprintBytes,
+    pub(crate) commit: String,
+    pub(crate) seed: u64,
+    pub(crate) machine: Machine,
+    /// Time of the open that recovers after SIGKILL, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recovery_ms: Option<f64>,
+}
+
+/// Latency in microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct LatencyUs {
+    pub(crate) p50: f64,
+    pub(crate) p95: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+    pub(crate) max: f64,
+}
+
+/// Costs of a transaction on its devices, on average.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PerTxn {
+    /// Lines read from the device; counted by the emulated device only.
+    pub(crate) loads: f64,
+    /// Lines written to the device; counted by the emulated device only.
+    pub(crate) stores: f64,
+    pub(crate) lines_flushed: f64,
+    pub(crate) fences: f64,
+    /// Bytes stored to durable memory and written to files.
+    pub(crate) bytes_written: f64,
+    pub(crate) syncs: f64,
+}
+
+/// Bytes in use at the end of the run, by part.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FootprintBytes {
+    pub(crate) table: u64,
+    pub(crate) index: u64,
+    pub(crate) log: u64,
+    pub(crate) checkpoint: u64,
+    pub(crate) other: u64,
+}
+
+impl FootprintBytes {
+    /// The sum of all parts.
+    pub(crate) fn total(&self) -> u64 {
+        self.table + self.index + self.log + self.checkpoint + self.other
+    }
+}

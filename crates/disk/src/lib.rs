@@ -1,0 +1,84 @@
+//! Files for logs and checkpoints, as a device with three variants.
+//!
+//! *native* is the operating system's files, *emulated* adds latency and bandwidth and counts, *simulated* keeps what is
+//! written apart from what is synced, so that a crash may lose, reorder or tear unsynced writes. Engines are written
+//! once against [`Directory`] and [`File`].
+//!
+//! What a file promises (docs/medium.md): bytes written before a successful [`File::sync`] survive a power
+//! cut, provided that the file's name was made durable by [`Directory::sync`]; unsynced writes may survive wholly, in
+//! part (torn at 512-byte sectors) or not at all, in any order. A failed sync loses an unknown part of what was
+//! unsynced for ever: the handle refuses further writes.
+
+mod error;
+mod native;
+pub mod simulated;
+
+pub use error::{DiskError, Result};
+pub use native::{IoMode, NativeDirectory, NativeFile};
+use pmem::Site;
+
+/// Bytes of a sector: the unit in which unsynced writes tear.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// A directory of files, all on one device.
+pub trait Directory: Send + 'static {
+    /// The files in it.
+    type File: File;
+
+    /// Creates an empty file; fails if the name exists.
+    fn create(&self, name: &str) -> Result<Self::File>;
+
+    /// Opens an existing file for reading and writing.
+    fn open(&self, name: &str) -> Result<Self::File>;
+
+    /// Names of all files, sorted.
+    fn list(&self) -> Result<Vec<String>>;
+
+    /// Whether a file of that name exists.
+    fn exists(&self, name: &str) -> Result<bool>;
+
+    /// Removes a file; durable after [`Directory::sync`].
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Renames a file over another, atomically; durable after [`Directory::sync`].
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Makes creations, removals and renames durable.
+    fn sync(&self, site: &'static Site) -> Result<()>;
+
+    /// What was counted since the directory was opened, over all its files.
+    fn counters(&self) -> DiskCounters;
+}
+
+/// An open file.
+pub trait File: Send + 'static {
+    /// Length in bytes, unsynced growth included.
+    fn bytes(&self) -> Result<u64>;
+
+    /// Fills `out` from `offset`; an error if the file ends before.
+    fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Writes all of `data` at `offset`, growing the file where it must.
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Cuts or extends (with zeros) to `bytes`.
+    fn set_bytes(&mut self, bytes: u64) -> Result<()>;
+
+    /// Makes content and length durable. After an error nothing more can be written through this handle.
+    fn sync(&mut self, site: &'static Site) -> Result<()>;
+}
+
+/// What a directory counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounters {
+    /// Read calls.
+    pub reads: u64,
+    /// Write calls.
+    pub writes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Syncs of files and of the directory.
+    pub syncs: u64,
+}

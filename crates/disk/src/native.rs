@@ -1,0 +1,398 @@
+//! The operating system's files: buffered or direct, synced only when asked.
+//!
+//! A thin layer over `pread`, `pwrite` and `fdatasync` that keeps the promises M15 to M18 of
+//! docs/medium.md. Interrupted and short calls are continued, a full device is told apart from
+//! other failures, and after a failed sync the handle refuses every later write (M14): the kernel
+//! may have dropped the dirty pages and would report success next time.
+//!
+//! Direct transfers go through an aligned buffer in whole blocks of [`BLOCK_BYTES`]. A write that
+//! does not end at a block boundary at the end of the file is padded with zeros, and the length is
+//! set back at once.
+
+use crate::{Directory, DiskCounters, DiskError, File, Result};
+use pmem::Site;
+use rustix::fs::OFlags;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Unit and alignment of direct transfers: enough for every block device in use.
+const BLOCK_BYTES: u64 = 4096;
+/// Files belong to their user alone.
+const FILE_MODE: u32 = 0o600;
+
+/// How bytes travel between a file and the caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IoMode {
+    /// Through the page cache: reads of recent data cost no device access.
+    #[default]
+    Buffered,
+    /// Past the page cache (`O_DIRECT`): one copy less in memory, each call waits for the device.
+    /// Some filesystems refuse it.
+    Direct,
+}
+
+/// A directory of the operating system.
+#[derive(Debug)]
+pub struct NativeDirectory {
+    path: PathBuf,
+    mode: IoMode,
+    shared: Arc<Tallies>,
+    poisoned: AtomicBool,
+}
+
+/// Counts of a directory and all its files, which may be on several threads.
+#[derive(Debug, Default)]
+struct Tallies {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+    syncs: AtomicU64,
+}
+
+impl NativeDirectory {
+    /// An existing directory, whose files are all read and written in the same mode.
+    pub fn open(path: impl Into<PathBuf>, mode: IoMode) -> Result<Self> {
+        let path = path.into();
+        let found = fs::metadata(&path).map_err(|e| io_error("open directory", &path, e))?;
+        if !found.is_dir() {
+            return Err(io_error(
+                "open directory",
+                &path,
+                ErrorKind::NotADirectory.into(),
+            ));
+        }
+        let poisoned = AtomicBool::new(false);
+        Ok(Self {
+            path,
+            mode,
+            shared: Arc::default(),
+            poisoned,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file of this directory. A name that would lead out of it is refused.
+    fn file_path(&self, name: &str) -> Result<PathBuf> {
+        let mut components = Path::new(name).components();
+        if let (Some(Component::Normal(_)), None) = (components.next(), components.next()) {
+            return Ok(self.path.join(name));
+        }
+        let reason = io::Error::new(ErrorKind::InvalidInput, "a plain file name is wanted");
+        Err(io_error("use the name", Path::new(name), reason))
+    }
+
+    fn file(
+        &self,
+        action: &'static str,
+        name: &str,
+        options: &mut OpenOptions,
+    ) -> Result<NativeFile> {
+        let path = self.file_path(name)?;
+        let direct_flag = match self.mode {
+            IoMode::Buffered => 0,
+            // The flag's bit is the same signed or not; the standard library wants it signed.
+            IoMode::Direct => OFlags::DIRECT.bits().cast_signed(),
+        };
+        let opened = options
+            .read(true)
+            .write(true)
+            .mode(FILE_MODE)
+            .custom_flags(direct_flag)
+            .open(&path);
+        let file = opened.map_err(|error| match (self.mode, error.kind()) {
+            (IoMode::Direct, ErrorKind::InvalidInput) => {
+                let reason = "this filesystem refuses direct I/O; use buffered I/O";
+                io_error(
+                    action,
+                    &path,
+                    io::Error::new(ErrorKind::Unsupported, reason),
+                )
+            }
+            _ => io_error(action, &path, error),
+        })?;
+        Ok(NativeFile {
+            file,
+            path,
+            mode: self.mode,
+            buffer: Bounce::default(),
+            shared: Arc::clone(&self.shared),
+            poisoned: false,
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.poisoned.load(Ordering::Relaxed) {
+            return Err(DiskError::Poisoned {
+                path: self.path.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Directory for NativeDirectory {
+    type File = NativeFile;
+
+    fn create(&self, name: &str) -> Result<NativeFile> {
+        self.check()?;
+        self.file("create", name, OpenOptions::new().create_new(true))
+    }
+
+    fn open(&self, name: &str) -> Result<NativeFile> {
+        self.file("open", name, &mut OpenOptions::new())
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let failed = |e| io_error("list", &self.path, e);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // A name that is not UTF-8 is none of ours.
+            if let (true, Ok(name)) = (
+                entry.file_type().map_err(failed)?.is_file(),
+                entry.file_name().into_string(),
+            ) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        let path = self.file_path(name)?;
+        path.try_exists()
+            .map_err(|e| io_error("look for", &path, e))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.check()?;
+        let path = self.file_path(name)?;
+        fs::remove_file(&path).map_err(|e| io_error("remove", &path, e))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.check()?;
+        let path = self.file_path(from)?;
+        fs::rename(&path, self.file_path(to)?).map_err(|e| io_error("rename", &path, e))
+    }
+
+    fn sync(&self, _site: &'static Site) -> Result<()> {
+        self.check()?;
+        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        let synced = fs::File::open(&self.path).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| {
+            self.poisoned.store(true, Ordering::Relaxed);
+            io_error("sync", &self.path, error)
+        })
+    }
+
+    fn counters(&self) -> DiskCounters {
+        let of = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
+        DiskCounters {
+            reads: of(&self.shared.reads),
+            writes: of(&self.shared.writes),
+            bytes_read: of(&self.shared.bytes_read),
+            bytes_written: of(&self.shared.bytes_written),
+            syncs: of(&self.shared.syncs),
+        }
+    }
+}
+
+/// An open file of the operating system.
+#[derive(Debug)]
+pub struct NativeFile {
+    file: fs::File,
+    path: PathBuf,
+    mode: IoMode,
+    buffer: Bounce,
+    shared: Arc<Tallies>,
+    poisoned: bool,
+}
+
+impl NativeFile {
+    fn check(&self) -> Result<()> {
+        if self.poisoned {
+            return Err(DiskError::Poisoned {
+                path: self.path.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Reads the blocks around a range and copies the range out.
+    fn read_direct(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let end = end_of(offset, out.len())?;
+        let first = offset - offset % BLOCK_BYTES;
+        let blocks = self
+            .buffer
+            .blocks((end.next_multiple_of(BLOCK_BYTES) - first) as usize);
+        let filled = read_up_to(&self.file, first, blocks)? as u64;
+        if first + filled < end {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let start = (offset - first) as usize;
+        out.copy_from_slice(&blocks[start..start + out.len()]);
+        Ok(())
+    }
+
+    /// Writes the blocks around a range; what the range does not cover is read first.
+    fn write_direct(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let end = end_of(offset, data.len())?;
+        let length = self.length()?;
+        let first = offset - offset % BLOCK_BYTES;
+        let blocks_end = end.next_multiple_of(BLOCK_BYTES);
+        let blocks = self.buffer.blocks((blocks_end - first) as usize);
+        blocks.fill(0);
+        if first < offset || end < blocks_end.min(length) {
+            read_up_to(&self.file, first, blocks)?;
+        }
+        let start = (offset - first) as usize;
+        blocks[start..start + data.len()].copy_from_slice(data);
+        if let Err(error) = self.file.write_all_at(blocks, first) {
+            // A part of the padding may have been written; the write's own error is the one to
+            // report.
+            let _ = self.file.set_len(length);
+            return Err(error);
+        }
+        if blocks_end > end.max(length) {
+            self.file.set_len(end.max(length))?;
+        }
+        Ok(())
+    }
+}
+
+impl File for NativeFile {
+    fn bytes(&self) -> Result<u64> {
+        self.length()
+            .map_err(|e| io_error("inspect", &self.path, e))
+    }
+
+    fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.shared.reads.fetch_add(1, Ordering::Relaxed);
+        self.shared
+            .bytes_read
+            .fetch_add(out.len() as u64, Ordering::Relaxed);
+        let answer = match self.mode {
+            IoMode::Buffered => self.file.read_exact_at(out, offset),
+            IoMode::Direct => self.read_direct(offset, out),
+        };
+        answer.map_err(|e| io_error("read", &self.path, e))
+    }
+
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        self.check()?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.shared.writes.fetch_add(1, Ordering::Relaxed);
+        self.shared
+            .bytes_written
+            .fetch_add(data.len() as u64, Ordering::Relaxed);
+        let answer = match self.mode {
+            IoMode::Buffered => self.file.write_all_at(data, offset),
+            IoMode::Direct => self.write_direct(offset, data),
+        };
+        answer.map_err(|e| write_error("write", &self.path, data.len() as u64, e))
+    }
+
+    fn set_bytes(&mut self, bytes: u64) -> Result<()> {
+        self.check()?;
+        self.file
+            .set_len(bytes)
+            .map_err(|e| write_error("set the length of", &self.path, bytes, e))
+    }
+
+    fn sync(&mut self, _site: &'static Site) -> Result<()> {
+        self.check()?;
+        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        // `fdatasync` writes the length too where it is needed to read the bytes back.
+        self.file.sync_data().map_err(|error| {
+            self.poisoned = true;
+            io_error("sync", &self.path, error)
+        })
+    }
+}
+
+/// A buffer whose blocks lie at addresses that direct transfers accept.
+#[derive(Debug, Default)]
+struct Bounce {
+    bytes: Vec<u8>,
+}
+
+impl Bounce {
+    /// `length` bytes, aligned, of any content.
+    fn blocks(&mut self, length: usize) -> &mut [u8] {
+        let wanted = length + BLOCK_BYTES as usize;
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted, 0);
+        }
+        let skip = self.bytes.as_ptr().align_offset(BLOCK_BYTES as usize);
+        &mut self.bytes[skip..skip + length]
+    }
+}
+
+/// Reads until `out` is full or the file ends, and says how much that was. An unaligned rest can
+/// only be the file's end.
+fn read_up_to(file: &fs::File, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < out.len() {
+        match file.read_at(&mut out[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => {
+                filled += count;
+                if !(count as u64).is_multiple_of(BLOCK_BYTES) {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The end of a range, which must leave room for rounding up.
+fn end_of(offset: u64, length: usize) -> io::Result<u64> {
+    let end = offset
+        .checked_add(length as u64)
+        .filter(|&end| end < i64::MAX as u64 - BLOCK_BYTES);
+    end.ok_or_else(|| ErrorKind::InvalidInput.into())
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> DiskError {
+    DiskError::Io {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn write_error(action: &'static str, path: &Path, bytes: u64, error: io::Error) -> DiskError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            DiskError::OutOfSpace {
+                path: path.to_owned(),
+                bytes,
+            }
+        }
+        _ => io_error(action, path, error),
+    }
+}
+
+#[cfg(test)]
+#[path = "native_tests.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+//! The simulated disk: names and files, live and durable, and what is unsynced between them.
+//!
+//! Invariants: `live` of a file is what reads see; `durable` is what surely survives; `unsynced` holds, in order, what
+//! may survive on top. The same holds for `names`, `durable_names` and `name_changes`. A file stays as long as a name,
+//! durable or not, or a handle refers to it.
+
+use super::content::Content;
+use super::fault::Faults;
+use super::operation::{Change, NameChange, Operation};
+use crate::DiskCounters;
+use pmem::device::simulated::{Attachment, Unit, UnitChoice, mix};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The disk of one world.
+#[derive(Default)]
+pub(super) struct SimulatedDisk {
+    state: Mutex<DiskState>,
+}
+
+/// Everything on the disk.
+#[derive(Default)]
+pub(super) struct DiskState {
+    pub(super) names: BTreeMap<String, u64>,
+    durable_names: BTreeMap<String, u64>,
+    name_changes: Vec<NameChange>,
+    files: BTreeMap<u64, FileState>,
+    next_sequence: u64,
+    next_file: u64,
+    pub(super) counters: DiskCounters,
+    pub(super) faults: Faults,
+    pub(super) space_bytes: Option<u64>,
+}
+
+/// One file.
+#[derive(Default)]
+pub(super) struct FileState {
+    pub(super) live: Content,
+    durable: Content,
+    unsynced: Vec<Operation>,
+    pub(super) handles: u32,
+}
+
+/// What becomes of the unsynced changes at a sync.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Durable,
+    Lost,
+    /// Each one by itself, decided by its number.
+    Mixed,
+}
+
+impl Outcome {
+    fn keeps(self, sequence: u64) -> bool {
+        match self {
+            Self::Durable => true,
+            Self::Lost => false,
+            Self::Mixed => mix(sequence) & 1 == 1,
+        }
+    }
+}
+
+impl SimulatedDisk {
+    /// The state; also after a panic elsewhere, because a test that caught it may still want to look.
+    pub(super) fn lock(&self) -> MutexGuard<'_, DiskState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DiskState {
+    /// A file that is open.
+    pub(super) fn file(&mut self, file: u64) -> &mut FileState {
+        self.files
+            .get_mut(&file)
+            .expect("a file with a handle stays")
+    }
+
+    /// Makes an empty file and returns its number.
+    pub(super) fn create(&mut self, name: &str) -> u64 {
+        let file = self.next_file;
+        self.next_file += 1;
+        self.files.insert(file, FileState::default());
+        self.change_names(vec![(name.to_owned(), Some(file))]);
+        file
+    }
+
+    /// Sets names, all in one step.
+    pub(super) fn change_names(&mut self, sets: Vec<(String, Option<u64>)>) {
+        let change = NameChange {
+            sequence: self.sequence(),
+            sets,
+        };
+        change.apply(&mut self.names);
+        self.name_changes.push(change);
+    }
+
+    /// Changes a file's content.
+    pub(super) fn change(&mut self, file: u64, change: Change) {
+        let operation = Operation {
+            sequence: self.sequence(),
+            change,
+        };
+        let file = self.file(file);
+        operation.apply(&mut file.live);
+        file.unsynced.push(operation);
+    }
+
+    /// Whether a sync of the file would have anything to do.
+    pub(super) fn is_unsynced(&self, file: u64) -> bool {
+        self.files
+            .get(&file)
+            .is_some_and(|file| !file.unsynced.is_empty())
+    }
+
+    /// Whether a sync of the directory would have anything to do.
+    pub(super) fn has_name_changes(&self) -> bool {
+        !self.name_changes.is_empty()
+    }
+
+    /// Decides the unsynced changes of a file.
+    pub(super) fn settle(&mut self, file: u64, outcome: Outcome) {
+        let file = self.file(file);
+        for operation in file.unsynced.drain(..) {
+            if outcome.keeps(operation.sequence) {
+                operation.apply(&mut file.durable);
+            }
+        }
+    }
+
+    /// Decides the unsynced changes of names.
+    pub(super) fn settle_names(&mut self, outcome: Outcome) {
+        for change in self.name_changes.drain(..) {
+            if outcome.keeps(change.sequence) {
+                change.apply(&mut self.durable_names);
+            }
+        }
+        self.drop_unreachable();
+    }
+
+    /// Bytes of all files, as reads see them.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.files.values().map(|file| file.live.bytes()).sum()
+    }
+
+    fn sequence(&mut self) -> u64 {
+        self.next_sequence += 1;
+        self.next_sequence
+    }
+
+    fn drop_unreachable(&mut self) {
+        let named = self
+            .names
+            .values()
+            .chain(self.durable_names.values())
+            .copied();
+        let named: BTreeSet<u64> = named.collect();
+        self.files
+            .retain(|number, file| file.handles > 0 || named.contains(number));
+    }
+
+    fn image(&self, choices: &BTreeMap<u64, UnitChoice>) -> Self {
+        let mut names = self.durable_names.clone();
+        for change in &self.name_changes {
+            if choices
+                .get(&change.sequence)
+                .is_some_and(|choice| choice.kept > 0)
+            {
+                change.apply(&mut names);
+            }
+        }
+        let mut files = BTreeMap::new();
+        for number in names.values() {
+            let Some(file) = self.files.get(number) else {
+                continue;
+            };
+            let mut content = file.durable.clone();
+            for operation in &file.unsynced {
+                if let Some(choice) = choices.get(&operation.sequence) {
+                    operation.apply_choice(&mut content, choice);
+                }
+            }
+            let image = FileState {
+                live: content.clone(),
+                durable: content,
+                ..FileState::default()
+            };
+            files.insert(*number, image);
+        }
+        Self {
+            names: names.clone(),
+            durable_names: names,
+            files,
+            next_sequence: self.next_sequence,
+            next_file: self.next_file,
+            space_bytes: self.space_bytes,
+            ..Self::default()
+        }
+    }
+}
+
+impl Attachment for SimulatedDisk {
+    fn units(&self, device: u32) -> Vec<Unit> {
+        let state = self.lock();
+        let mut units: Vec<_> = state
+            .name_changes
+            .iter()
+            .map(|change| change.unit(device))
+            .collect();
+        for file in state.files.values() {
+            units.extend(file.unsynced.iter().map(|operation| operation.unit(device)));
+        }
+        units
+    }
+
+    fn image(&self, choices: &[UnitChoice]) -> Arc<dyn Attachment> {
+        let choices = choices
+            .iter()
+            .map(|choice| (choice.index, *choice))
+            .collect();
+        Arc::new(Self {
+            state: Mutex::new(self.lock().image(&choices)),
+        })
+    }
+
+    fn hash(&self) -> u64 {
+        let state = self.lock();
+        let mut hash = 1;
+        for (name, number) in &state.durable_names {
+            let name = name
+                .bytes()
+                .fold(name.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)));
+            let content = state
+                .files
+                .get(number)
+                .map_or(0, |file| file.durable.hash());
+            hash = mix(hash ^ mix(name ^ content));
+        }
+        hash
+    }
+}

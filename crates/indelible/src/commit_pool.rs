@@ -1,0 +1,96 @@
+//! The commit table's words on durable memory: a pool with one block.
+//!
+//! The pool carries the database's identity, so that a foreign one is refused. The block is made before the
+//! descriptor is, so a crash while it is made leaves an incomplete database and never a leak.
+
+use crate::commit_table::{COMMIT_TABLE, Step, WORDS, Words};
+use crate::error::{Error, Result};
+use pmem::{
+    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity,
+    PoolKind, RootIndex, site,
+};
+use std::path::Path;
+
+/// Marks the pool as a commit table: `CMIT`.
+const KIND: PoolKind = PoolKind(0x434D_4954);
+/// First size of the pool in bytes: its header, one chunk table and some chunks.
+const POOL_BYTES: u64 = 128 << 10;
+const TABLE_ROOT: RootIndex = RootIndex::new(0);
+const WORD_BYTES: usize = 8;
+const TABLE_BYTES: usize = WORDS * WORD_BYTES;
+const OWNER: Owner = Owner { part: Part::Log, tag: 1 };
+
+/// The words of a commit table in a pool.
+pub(crate) struct PoolWords<M: Memory> {
+    arena: Arena<M>,
+    offset: u64,
+}
+
+impl<M: Memory> PoolWords<M> {
+    /// Makes the pool with all words zero; durable when it returns.
+    pub(crate) fn create(
+        memories: &impl MemorySource<Memory = M>,
+        database_id: u128,
+        created_s: u64,
+    ) -> Result<Self> {
+        let memory = memories.create(COMMIT_TABLE, POOL_BYTES)?;
+        let identity = PoolIdentity {
+            kind: KIND,
+            pool_id: PoolId(database_id),
+            format_version: POOL_FORMAT,
+            created_seconds: created_s,
+            user: [0; 4],
+        };
+        let mut arena = Arena::create(memory, &identity)?;
+        arena.enter(Part::Log);
+        let offset = arena.reserve(TABLE_BYTES, OWNER)?;
+        arena.write_through(offset, &[0; TABLE_BYTES], site!("commit-table.zero"))?;
+        let change = arena.activate(offset)?;
+        let word = change.apply(arena.word(change.offset)?);
+        arena.store_word(change.offset, word)?;
+        arena.flush(change.offset, WORD_BYTES, site!("commit-table.activate"))?;
+        arena.fence(site!("commit-table.create"))?;
+        arena.settle(Outcome::Committed);
+        arena.set_root(TABLE_ROOT, offset)?;
+        Ok(Self { arena, offset })
+    }
+
+    /// Opens the pool; stores nothing.
+    pub(crate) fn open(
+        memories: &impl MemorySource<Memory = M>,
+        database_id: u128,
+    ) -> Result<Self> {
+        let memory = memories.open(COMMIT_TABLE, Access::Write)?;
+        let arena = Arena::open(memory, Path::new(COMMIT_TABLE))?;
+        let identity = arena.identity();
+        if identity.kind != KIND || identity.pool_id != PoolId(database_id) {
+            return Err(Error::NotADatabase {
+                path: COMMIT_TABLE.into(),
+                reason: "this file belongs to another database; bring back the one that was made \
+                         with `indelible.db`"
+                    .into(),
+            });
+        }
+        arena.enter(Part::Log);
+        let offset = arena.root(TABLE_ROOT);
+        arena.bytes(offset, TABLE_BYTES)?;
+        Ok(Self { arena, offset })
+    }
+
+    fn word_offset(&self, index: usize) -> u64 {
+        self.offset + (index * WORD_BYTES) as u64
+    }
+}
+
+impl<M: Memory> Words for PoolWords<M> {
+    fn read(&self, index: usize) -> Result<u64> {
+        Ok(self.arena.word(self.word_offset(index))?)
+    }
+
+    fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()> {
+        let offset = self.word_offset(index);
+        self.arena.store_word(offset, value)?;
+        self.arena.flush(offset, WORD_BYTES, step.flush)?;
+        Ok(self.arena.fence(step.fence)?)
+    }
+}

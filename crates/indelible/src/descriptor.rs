@@ -1,0 +1,262 @@
+//! The descriptor: the small file by which a directory is recognised as a database.
+//!
+//! It is written last when a database is created, under a temporary name that is synced and then renamed, so a directory
+//! either has a whole descriptor or its creation was interrupted. It never changes afterwards. Partition files
+//! carry the database's identity as well, so files of two databases cannot be mixed.
+//!
+//! | field | offset | bytes | meaning |
+//! |---|---|---|---|
+//! | magic | 0 | 8 | `INDELIBL` |
+//! | version | 8 | 4 | format version, 1 |
+//! | endianness | 12 | 4 | `0x0A0B_0C0D` as the writer stores it |
+//! | identity | 16 | 16 | random, so that two databases are told apart |
+//! | method | 32 | 4 | [`Method::code`] |
+//! | partitions | 36 | 4 | from 1 |
+//! | layout | 40 | 4 | 1 together, 2 separate |
+//! | node bytes | 44 | 4 | bytes of an index node |
+//! | domain | 48 | 4 | the domain asked for at creation, 0 if none was |
+//! | fences | 52 | 4 | 1 shared, 2 as in the paper |
+//! | created | 56 | 8 | seconds since 1970 |
+//! | zero | 64 | 60 | for later versions |
+//! | checksum | 124 | 4 | CRC-32C of the bytes before |
+
+use crate::error::{Error, Result};
+use disk::{Directory, File};
+use pmem::{Domain, site};
+use storage::engine::{FenceOrder, Method};
+use storage::record::LayoutKind;
+
+/// The descriptor's file name.
+pub(crate) const DESCRIPTOR: &str = "indelible.db";
+/// The name under which it is written before it is complete.
+const DESCRIPTOR_NEW: &str = "indelible.db.new";
+
+const MAGIC: [u8; 8] = *b"INDELIBL";
+const VERSION: u32 = 1;
+const ENDIANNESS: u32 = 0x0A0B_0C0D;
+const BYTES: usize = 128;
+const CHECKSUM_AT: usize = BYTES - 4;
+
+/// What is fixed when a database is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Descriptor {
+    pub(crate) database_id: u128,
+    pub(crate) method: Method,
+    pub(crate) partitions: u32,
+    pub(crate) layout: LayoutKind,
+    pub(crate) node_bytes: u32,
+    pub(crate) domain: Option<Domain>,
+    pub(crate) fences: FenceOrder,
+    pub(crate) created_s: u64,
+}
+
+impl Descriptor {
+    /// Writes the descriptor durably; afterwards the directory is a database.
+    pub(crate) fn write(&self, files: &impl Directory) -> Result<()> {
+        let mut file = files.create(DESCRIPTOR_NEW)?;
+        file.write_at(0, &self.encode())?;
+        file.sync(site!("database.descriptor-bytes"))?;
+        drop(file);
+        files.rename(DESCRIPTOR_NEW, DESCRIPTOR)?;
+        // commit point: the directory is a database from here on.
+        files.sync(site!("database.descriptor-name"))?;
+        Ok(())
+    }
+
+    /// Reads the descriptor of a directory.
+    pub(crate) fn read(files: &impl Directory) -> Result<Self> {
+        if !files.exists(DESCRIPTOR)? {
+            return Err(no_descriptor(&files.list()?));
+        }
+        let mut file = files.open(DESCRIPTOR)?;
+        let found = file.bytes()?;
+        if found < BYTES as u64 {
+            return Err(Error::DamagedDescriptor {
+                detail: format!("it has {found} bytes instead of {BYTES}"),
+            });
+        }
+        let mut bytes = [0; BYTES];
+        file.read_at(0, &mut bytes)?;
+        Self::decode(&bytes)
+    }
+
+    fn encode(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(0, &MAGIC);
+        put(8, &VERSION.to_le_bytes());
+        put(12, &ENDIANNESS.to_le_bytes());
+        put(16, &self.database_id.to_le_bytes());
+        put(32, &self.method.code().to_le_bytes());
+        put(36, &self.partitions.to_le_bytes());
+        put(40, &layout_code(self.layout).to_le_bytes());
+        put(44, &self.node_bytes.to_le_bytes());
+        put(48, &domain_code(self.domain).to_le_bytes());
+        put(52, &fences_code(self.fences).to_le_bytes());
+        put(56, &self.created_s.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
+        bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The checks come in this order so that the message names the real cause: a foreign file before a damaged one, a newer
+    /// version (whose checksum may lie elsewhere) before a wrong checksum.
+    fn decode(bytes: &[u8; BYTES]) -> Result<Self> {
+        let word = |at: usize| -> u32 {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        if bytes[..8] != MAGIC {
+            return Err(damaged("it does not begin with the mark of a database"));
+        }
+        if word(12) == ENDIANNESS.swap_bytes() {
+            return Err(Error::OtherEndian);
+        }
+        let checksum = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
+        let intact = checksum == word(CHECKSUM_AT);
+        if word(8) > VERSION && (intact || word(12) == ENDIANNESS && word(8) < 1 << 16) {
+            return Err(Error::NewerVersion { found: word(8), supported: VERSION });
+        }
+        if !intact {
+            let found = word(CHECKSUM_AT);
+            return Err(damaged(format!("its checksum is {found:#010x}, its bytes give {checksum:#010x}")));
+        }
+        let code = word(32);
+        Ok(Self {
+            database_id: u128::from(long(16)) | u128::from(long(24)) << 64,
+            method: Method::ALL
+                .into_iter()
+                .find(|method| method.code() == code)
+                .ok_or_else(|| damaged(format!("it names method number {code}")))?,
+            partitions: word(36),
+            layout: layout_of(word(40))?,
+            node_bytes: word(44),
+            domain: domain_of(word(48))?,
+            fences: fences_of(word(52))?,
+            created_s: long(56),
+        })
+    }
+}
+
+/// Says why a directory without a descriptor is no database.
+fn no_descriptor(names: &[String]) -> Error {
+    let ours = |name: &&String| {
+        name.as_str() == DESCRIPTOR_NEW
+            || name.as_str() == crate::commit_table::COMMIT_TABLE
+            || (name.starts_with('p')
+                && (name.contains(".pool") || name.contains(".wal") || name.contains(".checkpoint")))
+    };
+    let left: Vec<&str> = names.iter().filter(ours).map(String::as_str).collect();
+    if left.is_empty() {
+        return Error::NotADatabase {
+            path: DESCRIPTOR.into(),
+            reason: "the file is not there; create a database first, or mend the path".into(),
+        };
+    }
+    Error::Incomplete { files: left.join(", ") }
+}
+
+fn damaged(detail: impl Into<String>) -> Error {
+    Error::DamagedDescriptor { detail: detail.into() }
+}
+
+fn layout_code(layout: LayoutKind) -> u32 {
+    match layout {
+        LayoutKind::Together => 1,
+        LayoutKind::Separate => 2,
+    }
+}
+
+fn layout_of(code: u32) -> Result<LayoutKind> {
+    match code {
+        1 => Ok(LayoutKind::Together),
+        2 => Ok(LayoutKind::Separate),
+        _ => Err(damaged(format!("it names layout number {code}"))),
+    }
+}
+
+fn domain_code(domain: Option<Domain>) -> u32 {
+    match domain {
+        None => 0,
+        Some(Domain::Process) => 1,
+        Some(Domain::File) => 2,
+        Some(Domain::Flush) => 3,
+        Some(Domain::FlushFree) => 4,
+    }
+}
+
+fn domain_of(code: u32) -> Result<Option<Domain>> {
+    Ok(match code {
+        0 => None,
+        1 => Some(Domain::Process),
+        2 => Some(Domain::File),
+        3 => Some(Domain::Flush),
+        4 => Some(Domain::FlushFree),
+        _ => return Err(damaged(format!("it names domain number {code}"))),
+    })
+}
+
+fn fences_code(fences: FenceOrder) -> u32 {
+    match fences {
+        FenceOrder::Shared => 1,
+        FenceOrder::Paper => 2,
+    }
+}
+
+fn fences_of(code: u32) -> Result<FenceOrder> {
+    match code {
+        1 => Ok(FenceOrder::Shared),
+        2 => Ok(FenceOrder::Paper),
+        _ => Err(damaged(format!("it names fence order number {code}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Descriptor {
+        Descriptor {
+            database_id: 0x0123_4567_89AB_CDEF_0011_2233_4455_6677,
+            method: Method::NvmInp,
+            partitions: 3,
+            layout: LayoutKind::Separate,
+            node_bytes: 512,
+            domain: Some(Domain::Flush),
+            fences: FenceOrder::Paper,
+            created_s: 1_700_000_000,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(Descriptor::decode(&sample().encode()).unwrap(), sample());
+    }
+
+    #[test]
+    fn every_flipped_bit_is_an_error() {
+        let whole = sample().encode();
+        for bit in 0..BYTES * 8 {
+            let mut bytes = whole;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Descriptor::decode(&bytes).is_err(), "bit {bit} went unnoticed");
+        }
+    }
+
+    #[test]
+    fn newer_version_and_other_endian_are_named() {
+        let mut newer = sample().encode();
+        newer[8] = 2;
+        assert!(matches!(Descriptor::decode(&newer), Err(Error::NewerVersion { found: 2, .. })));
+        let mut other = sample().encode();
+        other[12..16].reverse();
+        assert!(matches!(Descriptor::decode(&other), Err(Error::OtherEndian)));
+    }
+
+    #[test]
+    fn what_is_left_of_a_creation_is_recognised() {
+        let names = ["commits.pool".to_owned(), "p0.pool".to_owned()];
+        assert!(matches!(no_descriptor(&names), Error::Incomplete { .. }));
+        assert!(matches!(no_descriptor(&["notes.txt".to_owned()]), Error::NotADatabase { .. }));
+    }
+}

@@ -1,0 +1,309 @@
+//! What can go wrong with a database, in sentences that name the mend.
+//!
+//! One enum for the room. [`Error::advice`] says for each variant whether the transaction is worth another try, whether it is
+//! the call that has to change, or whether the database must be closed. No variant is ever returned for a transaction that
+//! may have committed, except where its text says so.
+
+use disk::DiskError;
+use pmem::PmemError;
+use std::path::PathBuf;
+use storage::StorageError;
+use storage::record::{RecordError, SchemaError};
+
+/// The result of a fallible operation of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong with a database.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is nothing at the path. Create the database, or mend the path.
+    #[error("there is no database at {path}: the directory does not exist; create it first, or mend the path", path = .path.display())]
+    Missing {
+        /// The directory asked for.
+        path: PathBuf,
+    },
+    /// The directory has something in it, so no database can be created there. Open it, or choose an empty directory.
+    #[error("{path} is not empty; open the database that is there, or choose a new directory", path = .path.display())]
+    Occupied {
+        /// The directory asked for.
+        path: PathBuf,
+    },
+    /// The path names something else than a database. Mend the path.
+    #[error("{path} is not a database: {reason}", path = .path.display())]
+    NotADatabase {
+        /// The path asked for.
+        path: PathBuf,
+        /// What is there instead, and what to do.
+        reason: String,
+    },
+    /// The creation of the database was interrupted, so it holds no data. Remove the directory and create it again.
+    #[error(
+        "the creation of the database was interrupted before it was complete, so it holds no data; \
+         remove the files ({files}) and create it again"
+    )]
+    Incomplete {
+        /// The files that are there.
+        files: String,
+    },
+    /// The database was written by a newer version. Use that version.
+    #[error("the database has format version {found}, this program reads up to {supported}; use a newer program")]
+    NewerVersion {
+        /// Version in the descriptor.
+        found: u32,
+        /// Newest version that this build reads.
+        supported: u32,
+    },
+    /// The database was written on a machine with another byte order. Dump it there and load it here.
+    #[error(
+        "the database was written on a big-endian machine and this one is little-endian; \
+         dump it there and load the dump here"
+    )]
+    OtherEndian,
+    /// The descriptor's bytes are not what was written. Restore it from a backup.
+    #[error("the descriptor `indelible.db` is damaged: {detail}; restore the database from a backup")]
+    DamagedDescriptor {
+        /// Expected and found.
+        detail: String,
+    },
+    /// Another opener, in this process or another, has the database. Retry after it has closed.
+    #[error("the database at {path} is in use; close it in the process that has it open first", path = .path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An option has a value that cannot be used. Change the call.
+    #[error("option `{option}`: {problem}; {mend}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// What is wrong with its value.
+        problem: String,
+        /// What to use instead.
+        mend: String,
+    },
+    /// The operating system refused. Mend the path, the permission or the device.
+    #[error("cannot {action} {path}: {source}", path = .path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+    /// No table has that name. Create it, or mend the name.
+    #[error("there is no table `{table}`; `tables()` lists those that exist")]
+    NoSuchTable {
+        /// The name asked for.
+        table: String,
+    },
+    /// A table of that name exists. Use it, drop it, or choose another name.
+    #[error("table `{table}` exists already; drop it first, or choose another name")]
+    TableExists {
+        /// The name asked for.
+        table: String,
+    },
+    /// The handle's table was dropped. Resolve the name again.
+    #[error("table `{table}` was dropped since its handle was made; look it up again with `table()`")]
+    TableDropped {
+        /// The table's name when the handle was made.
+        table: String,
+    },
+    /// The handle comes from another database. Resolve the name in this one.
+    #[error("the handle of table `{table}` belongs to another database; look it up in this one")]
+    ForeignTable {
+        /// The table's name.
+        table: String,
+    },
+    /// No secondary index of the table has that name. Create it, or mend the name.
+    #[error("table `{table}` has no index `{index}`; create it first, or mend the name")]
+    NoSuchIndex {
+        /// The table.
+        table: String,
+        /// The name asked for.
+        index: String,
+    },
+    /// A secondary index of that name exists. Use it, drop it, or choose another name.
+    #[error("table `{table}` has an index `{index}` already; drop it first, or choose another name")]
+    IndexExists {
+        /// The table.
+        table: String,
+        /// The name asked for.
+        index: String,
+    },
+    /// No column of the table has that name. Mend the name.
+    #[error("table `{table}` has no column `{column}`")]
+    NoSuchColumn {
+        /// The table.
+        table: String,
+        /// The name asked for.
+        column: String,
+    },
+    /// A table or index definition contradicts itself. Change the definition.
+    #[error("the definition of `{name}` cannot be used: {problem}")]
+    Definition {
+        /// The table or index.
+        name: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// A row with this key is there already. The statement had no effect; the transaction may go on.
+    #[error("duplicate key in index `{index}` of table `{table}`: {key}; update that row, or use another key")]
+    DuplicateKey {
+        /// The table.
+        table: String,
+        /// `primary` or the name of the secondary index.
+        index: String,
+        /// The key's column values.
+        key: String,
+    },
+    /// A key does not fit its index. The statement had no effect; the transaction may go on.
+    #[error("the key for index `{index}` of table `{table}` does not fit: {problem}")]
+    Key {
+        /// The table.
+        table: String,
+        /// `primary` or the name of the secondary index.
+        index: String,
+        /// Expected and given.
+        problem: String,
+    },
+    /// A value or row does not fit its table. The statement had no effect; the transaction may go on.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A table definition cannot be used. Change it.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// This thread has a transaction open on this database, and a second one could wait for it for ever. End the first.
+    #[error(
+        "this thread has a transaction open on this database already; \
+         end it first, or do the work inside it"
+    )]
+    TransactionOpen,
+    /// A partition was not free within the wait limit. The transaction was undone; retry it.
+    #[error(
+        "partition {partition} was not free within {waited_ms} ms; retry the transaction, \
+         declare its partitions, or raise the wait limit"
+    )]
+    Conflict {
+        /// The partition that was waited for.
+        partition: u32,
+        /// How long, in milliseconds.
+        waited_ms: u64,
+    },
+    /// An earlier error left the transaction half done. It was undone; retry it from its start.
+    #[error("an earlier error left the transaction half done, so it was undone; mend that error and retry from the start")]
+    Doomed,
+    /// The database or the transaction is open for reading only. Open it for writing.
+    #[error("the database is open for reading only; open it for writing")]
+    ReadOnly,
+    /// A worker was asked for a partition that it does not own. Ask its owner.
+    #[error("partition {partition} does not belong to this worker; use a worker that has it, or a transaction")]
+    NotOwned {
+        /// The partition that the statement needs.
+        partition: u32,
+    },
+    /// A change was interrupted by a panic inside the partition's storage. Close and reopen the database.
+    #[error("partition {partition} was stopped in the middle of a change; close and reopen the database to recover it")]
+    Stopped {
+        /// The partition.
+        partition: u32,
+    },
+    /// The outcome of a commit over several partitions is not known to this process. Close and reopen the database: recovery
+    /// finds it whole or not at all.
+    #[error("it is not known whether the transaction committed ({cause}); close and reopen the database, then look")]
+    InDoubt {
+        /// What failed.
+        cause: String,
+    },
+    /// The storage of a partition failed.
+    #[error(transparent)]
+    Storage(StorageError),
+    /// A file outside the partitions failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The caller's own reason to undo a transaction; see [`Error::rejected`].
+    #[error("{0}")]
+    Rejected(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What to do about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// The same transaction may succeed later, unchanged.
+    Retry,
+    /// The call, its arguments or the surroundings have to change first.
+    Change,
+    /// Close the database and reopen it; if that fails, restore it from a backup.
+    Stop,
+}
+
+impl Error {
+    /// Undoes the transaction for a reason of the caller's own: return it from the closure.
+    pub fn rejected(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Rejected(reason.into())
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> Advice {
+        match self {
+            Self::Conflict { .. } | Self::InUse { .. } => Advice::Retry,
+            Self::Stopped { .. } | Self::InDoubt { .. } | Self::DamagedDescriptor { .. } => {
+                Advice::Stop
+            }
+            Self::Record(RecordError::Damaged { .. }) => Advice::Stop,
+            Self::Storage(error) if error.is_statement_error() => Advice::Change,
+            Self::Storage(_) | Self::Disk(DiskError::Poisoned { .. }) => Advice::Stop,
+            _ => Advice::Change,
+        }
+    }
+
+    /// Whether the same transaction may succeed when it is run again, unchanged.
+    pub fn should_retry(&self) -> bool {
+        self.advice() == Advice::Retry
+    }
+
+    pub(crate) fn option(
+        option: &'static str,
+        problem: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self::Option { option, problem: problem.into(), mend: mend.into() }
+    }
+
+    /// Whether the failed statement left no trace, so that its transaction may go on.
+    pub(crate) fn is_statement_error(&self) -> bool {
+        match self {
+            Self::Storage(error) => error.is_statement_error(),
+            Self::Conflict { .. }
+            | Self::Doomed
+            | Self::Stopped { .. }
+            | Self::InDoubt { .. }
+            | Self::Record(RecordError::Damaged { .. })
+            | Self::Disk(_) => false,
+            _ => true,
+        }
+    }
+}
+
+impl From<StorageError> for Error {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::DuplicateKey { table, index, key } => {
+                Self::DuplicateKey { table, index, key }
+            }
+            StorageError::Record(error) => Self::Record(error),
+            other => Self::Storage(other),
+        }
+    }
+}
+
+impl From<PmemError> for Error {
+    fn from(error: PmemError) -> Self {
+        match error {
+            PmemError::InUse { path } => Self::InUse { path },
+            PmemError::Io { action, path, source } => Self::Io { action, path, source },
+            other => Self::Storage(StorageError::Memory(other)),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which databases this thread has a transaction open on.
+//!
+//! A second transaction on the same thread could wait for the first for ever, so it is refused at once. Each open database has a bit
+//! of a thread-local word; the databases beyond the 63rd share the last bit, which can only refuse more.
+
+use crate::error::{Error, Result};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SHARED_BIT: u64 = 1 << 63;
+
+thread_local! {
+    static OPEN: Cell<u64> = const { Cell::new(0) };
+}
+static IN_USE: AtomicU64 = AtomicU64::new(0);
+
+/// Set while a transaction is open on this thread. Not `Send`: the mark is the thread's.
+pub(crate) struct OpenMark {
+    bit: u64,
+    thread: PhantomData<*const ()>,
+}
+
+impl OpenMark {
+    #[inline]
+    pub(crate) fn set(bit: u64) -> Result<Self> {
+        let open = OPEN.get();
+        if open & bit != 0 {
+            return Err(Error::TransactionOpen);
+        }
+        OPEN.set(open | bit);
+        Ok(Self { bit, thread: PhantomData })
+    }
+}
+
+impl Drop for OpenMark {
+    #[inline]
+    fn drop(&mut self) {
+        // A thread that ends has no transaction to refuse, so a word that is gone already is no loss.
+        let _ = OPEN.try_with(|open| open.set(open.get() & !self.bit));
+    }
+}
+
+/// The bit of one open database, given back when it closes.
+pub(crate) struct MarkBit(pub(crate) u64);
+
+impl MarkBit {
+    pub(crate) fn new() -> Self {
+        let mut used = IN_USE.load(Ordering::Relaxed);
+        loop {
+            let bit = 1u64.checked_shl(used.trailing_ones()).unwrap_or(SHARED_BIT);
+            if bit == SHARED_BIT {
+                return Self(SHARED_BIT);
+            }
+            let taken =
+                IN_USE.compare_exchange_weak(used, used | bit, Ordering::Relaxed, Ordering::Relaxed);
+            match taken {
+                Ok(_) => return Self(bit),
+                Err(now) => used = now,
+            }
+        }
+    }
+}
+
+impl Drop for MarkBit {
+    fn drop(&mut self) {
+        if self.0 != SHARED_BIT {
+            IN_USE.fetch_and(!self.0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_transaction_a_thread_and_database() {
+        let (one, other) = (MarkBit::new(), MarkBit::new());
+        assert_ne!(one.0, other.0);
+        let mark = OpenMark::set(one.0).unwrap();
+        assert!(matches!(OpenMark::set(one.0), Err(Error::TransactionOpen)));
+        let second = OpenMark::set(other.0).unwrap();
+        drop(mark);
+        assert!(OpenMark::set(other.0).is_err());
+        drop(OpenMark::set(one.0).unwrap());
+        drop(second);
+        let bit = one.0;
+        std::thread::spawn(move || assert!(OpenMark::set(bit).is_ok())).join().unwrap();
+    }
+
+    #[test]
+    fn more_databases_than_bits_share_the_last() {
+        let many: Vec<MarkBit> = (0..70).map(|_| MarkBit::new()).collect();
+        assert_eq!(many.last().unwrap().0, SHARED_BIT);
+    }
+}

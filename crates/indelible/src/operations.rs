@@ -1,0 +1,306 @@
+//! What a transaction does to rows: finds the partition of a key and runs the operation there.
+//!
+//! Point operations go to one partition. A replicated table is read in any partition and written in all of them. A unique index
+//! whose columns do not decide the partition is checked in all of them, which locks them all: that is the price
+//! of such an index. A statement of several steps that fails after its first one dooms its transaction.
+
+use crate::error::{Error, Result};
+use crate::key::IntoKey;
+use crate::session::Session;
+use crate::table::{Table, TableEntry};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use storage::engine::{Direction, ScanRange};
+use storage::record::{Changes, KeyBuf, Placement, Row, ValueRef};
+
+impl Session<'_> {
+    /// Copies the row with this primary key into `row`; false if there is none.
+    #[inline]
+    pub(crate) fn get_into(
+        &mut self,
+        table: &Table,
+        key: &impl IntoKey,
+        row: &mut Row,
+    ) -> Result<bool> {
+        let entry = table.check(self.core.serial)?;
+        check_row(entry, row)?;
+        key.lend(|values| {
+            let mut encoded = KeyBuf::new();
+            entry.shape.primary.encode_values(values, &mut encoded)?;
+            let partition = self.partition_to_read(entry, values)?;
+            match self.engine(partition)?.get(entry.id, &encoded, row) {
+                Ok(found) => Ok(found),
+                Err(error) => Err(self.failed(error.into())),
+            }
+        })
+    }
+
+    /// Looks several primary keys up, those of one partition at once.
+    pub(crate) fn get_many<K: IntoKey>(
+        &mut self,
+        table: &Table,
+        keys: &[K],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let entry = table.check(self.core.serial)?;
+        let mut groups: Vec<(u32, Vec<usize>, Vec<KeyBuf>)> = Vec::new();
+        for (position, key) in keys.iter().enumerate() {
+            let (partition, encoded) = key.lend(|values| {
+                let mut encoded = KeyBuf::new();
+                entry.shape.primary.encode_values(values, &mut encoded)?;
+                Ok::<_, Error>((self.partition_to_read(entry, values)?, encoded))
+            })?;
+            let at = match groups.iter().position(|group| group.0 == partition) {
+                Some(at) => at,
+                None => {
+                    groups.push((partition, Vec::new(), Vec::new()));
+                    groups.len() - 1
+                }
+            };
+            groups[at].1.push(position);
+            groups[at].2.push(encoded);
+        }
+        groups.sort_unstable_by_key(|group| group.0);
+        for (partition, positions, keys) in &groups {
+            let mut visit_group = |at: usize, row: Option<&Row>| visit(positions[at], row);
+            let found = self.engine(*partition)?.get_many(entry.id, keys, &mut visit_group);
+            found.map_err(|error| self.failed(error.into()))?;
+        }
+        Ok(())
+    }
+
+    /// Inserts a row.
+    pub(crate) fn insert(&mut self, table: &Table, row: &Row) -> Result<()> {
+        self.check_writable()?;
+        let entry = table.check(self.core.serial)?;
+        check_row(entry, row)?;
+        row.check_complete()?;
+        if entry.unique_elsewhere.load(Ordering::Acquire) {
+            self.check_unique(entry, row, None)?;
+        }
+        let first = row.get(entry.shape.def.primary_key[0]);
+        match entry.place(first)? {
+            Placement::One(partition) => {
+                self.change(partition, |engine| engine.insert(entry.id, row))
+            }
+            Placement::All => self.everywhere(|session, partition| {
+                session.change(partition, |engine| engine.insert(entry.id, row))
+            }),
+        }
+    }
+
+    /// Changes columns of the row with this primary key; false if there is none.
+    pub(crate) fn update(
+        &mut self,
+        table: &Table,
+        key: &impl IntoKey,
+        changes: &Changes,
+    ) -> Result<bool> {
+        self.check_writable()?;
+        let entry = table.check(self.core.serial)?;
+        check_layout(entry, changes.layout())?;
+        key.lend(|values| {
+            let mut encoded = KeyBuf::new();
+            entry.shape.primary.encode_values(values, &mut encoded)?;
+            if entry.changes_primary_key(changes) {
+                return self.move_row(table, values, changes);
+            }
+            if entry.unique_elsewhere.load(Ordering::Acquire) {
+                let mut row = table.row();
+                if !self.get_into(table, &values, &mut row)? {
+                    return Ok(false);
+                }
+                changes.apply(&mut row)?;
+                self.check_unique(entry, &row, Some(&encoded))?;
+            }
+            self.update_placed(entry, values, &encoded, changes)
+        })
+    }
+
+    #[inline]
+    fn update_placed(
+        &mut self,
+        entry: &TableEntry,
+        values: &[ValueRef<'_>],
+        key: &KeyBuf,
+        changes: &Changes,
+    ) -> Result<bool> {
+        match entry.place(values[0])? {
+            Placement::One(partition) => {
+                self.change(partition, |engine| engine.update(entry.id, key, changes))
+            }
+            Placement::All => {
+                let mut found = false;
+                self.everywhere(|session, partition| {
+                    found = session.change(partition, |engine| engine.update(entry.id, key, changes))?;
+                    Ok(())
+                })?;
+                Ok(found)
+            }
+        }
+    }
+
+    /// An update that changes the primary key: the row is taken out and put in under its new key.
+    fn move_row(
+        &mut self,
+        table: &Table,
+        values: &[ValueRef<'_>],
+        changes: &Changes,
+    ) -> Result<bool> {
+        let mut old = table.row();
+        if !self.get_into(table, &values, &mut old)? {
+            return Ok(false);
+        }
+        let mut new = old.clone();
+        changes.apply(&mut new)?;
+        self.delete(table, &values)?;
+        if let Err(error) = self.insert(table, &new) {
+            // The statement must leave no trace; where that fails too, the transaction must not commit.
+            if self.insert(table, &old).is_err() {
+                self.doom();
+            }
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    /// Inserts the row, or gives the one with its primary key all its other values. True if it was inserted.
+    pub(crate) fn upsert(&mut self, table: &Table, row: &Row) -> Result<bool> {
+        self.check_writable()?;
+        let entry = table.check(self.core.serial)?;
+        check_row(entry, row)?;
+        row.check_complete()?;
+        let primary_key = &entry.shape.def.primary_key;
+        let key: Vec<ValueRef<'_>> = primary_key.iter().map(|&column| row.get(column)).collect();
+        let mut changes = table.changes();
+        for column in (0..entry.shape.def.columns.len()).filter(|at| !primary_key.contains(at)) {
+            changes.set(column, row.get(column))?;
+        }
+        let found = if changes.is_empty() {
+            self.get_into(table, &key.as_slice(), &mut table.row())?
+        } else {
+            self.update(table, &key.as_slice(), &changes)?
+        };
+        if found {
+            return Ok(false);
+        }
+        self.insert(table, row)?;
+        Ok(true)
+    }
+
+    /// Deletes the row with this primary key; false if there is none.
+    pub(crate) fn delete(&mut self, table: &Table, key: &impl IntoKey) -> Result<bool> {
+        self.check_writable()?;
+        let entry = table.check(self.core.serial)?;
+        key.lend(|values| {
+            let mut encoded = KeyBuf::new();
+            entry.shape.primary.encode_values(values, &mut encoded)?;
+            match entry.place(values[0])? {
+                Placement::One(partition) => {
+                    self.change(partition, |engine| engine.delete(entry.id, &encoded))
+                }
+                Placement::All => {
+                    let mut found = false;
+                    self.everywhere(|session, partition| {
+                        found = session.change(partition, |engine| engine.delete(entry.id, &encoded))?;
+                        Ok(())
+                    })?;
+                    Ok(found)
+                }
+            }
+        })
+    }
+
+    /// Where to read a row of this key.
+    #[inline]
+    fn partition_to_read(&self, entry: &TableEntry, values: &[ValueRef<'_>]) -> Result<u32> {
+        Ok(match entry.place(values[0])? {
+            Placement::One(partition) => partition,
+            Placement::All => self.any_partition(),
+        })
+    }
+
+    /// Runs one step of a statement in every partition, in their order.
+    fn everywhere(&mut self, mut step: impl FnMut(&mut Self, u32) -> Result<()>) -> Result<()> {
+        for partition in 0..self.core.partitions.len() as u32 {
+            if let Err(error) = step(self, partition) {
+                if partition > 0 {
+                    self.doom();
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.core.is_read_only() { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
+    /// Fails if another row, in any partition, has the row's key in a unique index whose columns do not decide the partition.
+    /// `own` is the primary key of the row that is being changed.
+    fn check_unique(&mut self, entry: &TableEntry, row: &Row, own: Option<&KeyBuf>) -> Result<()> {
+        let shape = entry.current();
+        let first = shape.def.primary_key[0];
+        let (mut key, mut primary) = (KeyBuf::new(), KeyBuf::new());
+        for (index, encoder) in shape.def.indexes.iter().zip(&shape.secondary) {
+            let has_null = index.columns.iter().any(|&column| row.get(column).is_null());
+            if !index.unique || has_null || index.columns.contains(&first) {
+                continue;
+            }
+            encoder.encode_row(row, &mut key)?;
+            let range = ScanRange {
+                table: entry.id,
+                index: Some(index.id),
+                low: key.clone(),
+                high: key.clone(),
+                direction: Direction::Forward,
+            };
+            for partition in 0..self.core.partitions.len() as u32 {
+                let mut taken = Ok(false);
+                let scanned = self.engine(partition)?.scan(&range, &mut |found| {
+                    taken = shape.primary.encode_row(found, &mut primary).map(|()| own != Some(&primary));
+                    ControlFlow::Break(())
+                });
+                scanned.map_err(|error| self.failed(error.into()))?;
+                if taken? {
+                    return Err(Error::DuplicateKey {
+                        table: shape.def.name.clone(),
+                        index: index.name.clone(),
+                        key: columns_text(row, &index.columns),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fails unless the row is of this table.
+#[inline]
+fn check_row(entry: &TableEntry, row: &Row) -> Result<()> {
+    check_layout(entry, row.layout())
+}
+
+#[inline]
+fn check_layout(entry: &TableEntry, layout: &Arc<storage::record::TupleLayout>) -> Result<()> {
+    let expected = &entry.shape.layout;
+    if Arc::ptr_eq(layout, expected) || layout == expected {
+        return Ok(());
+    }
+    Err(Error::Definition {
+        name: entry.shape.def.name.clone(),
+        problem: format!(
+            "the row or changes were made for table `{}`; make them with `row()` or `changes()` of \
+             this table",
+            layout.table()
+        ),
+    })
+}
+
+/// Values of some columns, for a message.
+pub(crate) fn columns_text(row: &Row, columns: &[usize]) -> String {
+    let values: Vec<String> = columns.iter().map(|&column| row.get(column).to_string()).collect();
+    format!("({})", values.join(", "))
+}

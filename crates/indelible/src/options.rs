@@ -1,0 +1,361 @@
+//! What a caller may choose about a database, and the checks of it.
+//!
+//! Some choices are recorded when the database is created (method, partitions, layout, node size, domain, fence order); asking
+//! for another value when it is opened is an error that names both. The others hold while it is open. Everything is checked
+//! before the first file is touched, and an error names the option and what to use instead.
+
+use crate::descriptor::Descriptor;
+use crate::error::{Error, Result};
+use pmem::{Domain, Primitive};
+use std::str::FromStr;
+use std::time::Duration;
+use storage::engine::{Durability, EngineOptions, FenceOrder, Method};
+use storage::record::LayoutKind;
+
+/// Most partitions of a database.
+pub const PARTITIONS_MAX: u32 = 1024;
+const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
+const POOL_BYTES_MIN: u64 = 1 << 20;
+const GROUP_WAIT_US_MAX: u64 = 1_000_000;
+
+/// How the method is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// The best method for the medium: `nvm-inp` on DAX and shared memory, `inp` on an ordinary file system.
+    #[default]
+    Auto,
+    /// This method.
+    Explicit(Method),
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        if name == "auto" {
+            return Ok(Self::Auto);
+        }
+        match name.parse::<Method>() {
+            Ok(method) => Ok(Self::Explicit(method)),
+            Err(problem) => Err(Error::option("method", problem, "use one of them, or `auto`")),
+        }
+    }
+}
+
+impl From<Method> for Choice {
+    fn from(method: Method) -> Self {
+        Self::Explicit(method)
+    }
+}
+
+/// What transactions may do with an open database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Reads and writes.
+    #[default]
+    ReadWrite,
+    /// Reads only: every write is refused. Opening still recovers what a crash has left unfinished.
+    ReadOnly,
+}
+
+/// What a caller may choose about a database. Setters take and return the options, so that they chain.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Options {
+    pub(crate) method: Option<Choice>,
+    pub(crate) partitions: Option<u32>,
+    pub(crate) layout: Option<LayoutKind>,
+    pub(crate) node_bytes: Option<u32>,
+    pub(crate) domain: Option<Domain>,
+    pub(crate) primitives: Option<Primitive>,
+    pub(crate) fences: Option<FenceOrder>,
+    pub(crate) pool_bytes: Option<u64>,
+    pub(crate) group_transactions_max: Option<u32>,
+    pub(crate) group_wait_us_max: Option<u64>,
+    pub(crate) checkpoint_log_bytes: Option<u64>,
+    pub(crate) mode: Mode,
+    pub(crate) durability: Durability,
+    pub(crate) wait_limit: Option<Duration>,
+    pub(crate) retries_max: Option<u32>,
+}
+
+impl Options {
+    /// The defaults: method by medium, one partition, durable at once.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The method, or [`Choice::Auto`]. Recorded.
+    pub fn method(mut self, method: impl Into<Choice>) -> Self {
+        self.method = Some(method.into());
+        self
+    }
+
+    /// Number of partitions, 1 to [`PARTITIONS_MAX`]. Recorded. Default 1.
+    pub fn partitions(mut self, partitions: u32) -> Self {
+        self.partitions = Some(partitions);
+        self
+    }
+
+    /// How tuples lie in memory. Recorded. Default together.
+    pub fn layout(mut self, layout: LayoutKind) -> Self {
+        self.layout = Some(layout);
+        self
+    }
+
+    /// Bytes of an index node: a power of two from 256 to 8192. Recorded. Default 512.
+    pub fn node_bytes(mut self, node_bytes: u32) -> Self {
+        self.node_bytes = Some(node_bytes);
+        self
+    }
+
+    /// The persistence domain that the medium must give; an error if it gives less. Recorded. Default: whatever it gives.
+    pub fn domain(mut self, domain: Domain) -> Self {
+        self.domain = Some(domain);
+        self
+    }
+
+    /// Issues the instructions of another domain, to measure their cost. What the data survives does not change.
+    pub fn primitives(mut self, primitives: Primitive) -> Self {
+        self.primitives = Some(primitives);
+        self
+    }
+
+    /// Order of durable steps in the NVM-aware methods. Recorded. Default shared.
+    pub fn fences(mut self, fences: FenceOrder) -> Self {
+        self.fences = Some(fences);
+        self
+    }
+
+    /// First size of each partition's pool in bytes, at least 1 MiB; pools grow by themselves.
+    pub fn pool_bytes(mut self, pool_bytes: u64) -> Self {
+        self.pool_bytes = Some(pool_bytes);
+        self
+    }
+
+    /// Most transactions in a commit group. Default 64.
+    pub fn group_transactions_max(mut self, transactions: u32) -> Self {
+        self.group_transactions_max = Some(transactions);
+        self
+    }
+
+    /// Longest time that a commit waits for others to join its group, in microseconds, at most a second. Default 100.
+    pub fn group_wait_us_max(mut self, wait_us: u64) -> Self {
+        self.group_wait_us_max = Some(wait_us);
+        self
+    }
+
+    /// Log length in bytes that triggers a checkpoint, in methods that have them.
+    pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
+        self.checkpoint_log_bytes = Some(bytes);
+        self
+    }
+
+    /// Whether transactions may write.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// When commits are acknowledged, unless a transaction says otherwise. Default immediately durable.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Longest wait for a partition before `Conflict`. Default 10 seconds.
+    pub fn wait_limit(mut self, limit: Duration) -> Self {
+        self.wait_limit = Some(limit);
+        self
+    }
+
+    /// How often a closure is run again after `Conflict` before the error is returned. Default 100.
+    pub fn retries_max(mut self, retries: u32) -> Self {
+        self.retries_max = Some(retries);
+        self
+    }
+
+    /// Checks every value that can be checked without touching the medium.
+    pub fn check(&self) -> Result<()> {
+        if let Some(partitions) = self.partitions
+            && !(1..=PARTITIONS_MAX).contains(&partitions)
+        {
+            let mend = format!("use 1 to {PARTITIONS_MAX}");
+            return Err(Error::option("partitions", partitions.to_string(), mend));
+        }
+        if let Some(bytes) = self.node_bytes
+            && !(NODE_BYTES.contains(&bytes) && bytes.is_power_of_two())
+        {
+            let mend = "use a power of two from 256 to 8192";
+            return Err(Error::option("node_bytes", format!("{bytes} bytes"), mend));
+        }
+        if let Some(bytes) = self.pool_bytes
+            && bytes < POOL_BYTES_MIN
+        {
+            let mend = format!("use at least {POOL_BYTES_MIN}");
+            return Err(Error::option("pool_bytes", format!("{bytes} bytes"), mend));
+        }
+        if self.group_transactions_max == Some(0) {
+            return Err(Error::option("group_transactions_max", "0", "use at least 1"));
+        }
+        if let Some(wait_us) = self.group_wait_us_max
+            && wait_us > GROUP_WAIT_US_MAX
+        {
+            let mend = format!("use at most {GROUP_WAIT_US_MAX}");
+            return Err(Error::option("group_wait_us_max", format!("{wait_us} us"), mend));
+        }
+        self.check_pairs()
+    }
+
+    /// Rejects pairs of options that make no sense together.
+    fn check_pairs(&self) -> Result<()> {
+        let volatile = self.method == Some(Choice::Explicit(Method::Volatile));
+        if let (true, Some(domain)) = (volatile, self.domain) {
+            return Err(Error::option(
+                "domain",
+                format!("`{domain}` with method `volatile`, which keeps nothing"),
+                "leave it out, or choose a durable method",
+            ));
+        }
+        if let (Some(Choice::Explicit(method)), Some(FenceOrder::Paper)) = (self.method, self.fences)
+            && method != Method::NvmInp
+        {
+            return Err(Error::option(
+                "fences",
+                format!("method `{method}` has no fences to order"),
+                "leave it out, or use method `nvm-inp`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Fails where these options ask for something else than what was recorded.
+    pub(crate) fn check_against(&self, recorded: &Descriptor) -> Result<()> {
+        if let Some(Choice::Explicit(method)) = self.method {
+            same("method", method, recorded.method)?;
+        }
+        if let Some(partitions) = self.partitions {
+            same("partitions", partitions, recorded.partitions)?;
+        }
+        if let Some(layout) = self.layout {
+            same("layout", Shown(layout), Shown(recorded.layout))?;
+        }
+        if let Some(bytes) = self.node_bytes {
+            same("node_bytes", bytes, recorded.node_bytes)?;
+        }
+        if let Some(fences) = self.fences {
+            same("fences", Shown(fences), Shown(recorded.fences))?;
+        }
+        Ok(())
+    }
+
+    /// What the engines of a database with these options and this descriptor are told.
+    pub(crate) fn engine(&self, recorded: &Descriptor) -> EngineOptions {
+        let default = EngineOptions::default();
+        EngineOptions {
+            partition: 0,
+            database_id: recorded.database_id,
+            layout: recorded.layout,
+            node_bytes: recorded.node_bytes,
+            fences: recorded.fences,
+            pool_bytes: self.pool_bytes.unwrap_or(default.pool_bytes),
+            group_transactions_max: self
+                .group_transactions_max
+                .unwrap_or(default.group_transactions_max),
+            group_wait_us_max: self.group_wait_us_max.unwrap_or(default.group_wait_us_max),
+            checkpoint_log_bytes: self
+                .checkpoint_log_bytes
+                .unwrap_or(default.checkpoint_log_bytes),
+        }
+    }
+}
+
+/// Shows an enum without a display text by its name.
+#[derive(PartialEq)]
+struct Shown<T>(T);
+
+impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", format!("{:?}", self.0).to_lowercase())
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Display>(
+    option: &'static str,
+    asked: T,
+    recorded: T,
+) -> Result<()> {
+    if asked == recorded {
+        return Ok(());
+    }
+    Err(Error::option(
+        option,
+        format!("the database was created with `{recorded}`, and `{asked}` was asked for"),
+        "leave the option out, or dump the database and load it into a new one",
+    ))
+}
+
+/// What a caller may choose about one transaction.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct TransactionOptions {
+    pub(crate) partitions: Vec<u32>,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) wait_limit: Option<Duration>,
+}
+
+impl TransactionOptions {
+    /// The database's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Declares the partitions that the transaction will touch: they are locked at its start in ascending order, so
+    /// that it cannot conflict over them. Others may still be touched.
+    pub fn partitions(mut self, partitions: impl IntoIterator<Item = u32>) -> Self {
+        self.partitions = partitions.into_iter().collect();
+        self.partitions.sort_unstable();
+        self.partitions.dedup();
+        self
+    }
+
+    /// When this transaction is acknowledged.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// Longest wait for a partition before `Conflict`.
+    pub fn wait_limit(mut self, limit: Duration) -> Self {
+        self.wait_limit = Some(limit);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bad_value_names_its_option() {
+        let cases: [(Options, &str); 6] = [
+            (Options::new().partitions(0), "partitions"),
+            (Options::new().node_bytes(300), "node_bytes"),
+            (Options::new().pool_bytes(5), "pool_bytes"),
+            (Options::new().group_transactions_max(0), "group_transactions_max"),
+            (Options::new().method(Method::Volatile).domain(Domain::Flush), "domain"),
+            (Options::new().method(Method::Inp).fences(FenceOrder::Paper), "fences"),
+        ];
+        for (options, name) in cases {
+            let error = options.check().unwrap_err();
+            assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_method_lists_the_known_ones() {
+        let error = "wal".parse::<Choice>().unwrap_err().to_string();
+        assert!(error.contains("nvm-inp") && error.contains("auto"), "{error}");
+        assert_eq!("auto".parse::<Choice>().unwrap(), Choice::Auto);
+    }
+}

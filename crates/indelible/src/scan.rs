@@ -1,0 +1,254 @@
+//! Scans: ranges of an index in key order, over one partition or merged over all.
+//!
+//! A range that fixes the first primary key column lies in one partition, and so does every range of a replicated table. Others are merged:
+//! each partition is read in batches that continue behind the last key seen, and the partition whose next
+//! key comes first is served first. A batch starts small, so that a scan that is broken off early has read little too much.
+
+use crate::error::Result;
+use crate::key::IntoKeyRange;
+use crate::session::Session;
+use crate::table::{Index, Table, TableEntry};
+use std::collections::VecDeque;
+use std::ops::{Bound, ControlFlow};
+use storage::engine::{Direction, ScanRange};
+use storage::record::{IndexId, KeyBuf, KeyEncoder, Placement, Row, ValueRef};
+
+/// Rows of the first and of the largest batch of a partition.
+const BATCH_ROWS_MIN: usize = 16;
+const BATCH_ROWS_MAX: usize = 256;
+
+impl Session<'_> {
+    /// Visits the rows of a range of the primary key.
+    pub(crate) fn scan(
+        &mut self,
+        table: &Table,
+        range: &impl IntoKeyRange,
+        direction: Direction,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let entry = table.check(self.core.serial)?;
+        range.lend_bounds(|low, high| {
+            let encoder = &entry.shape.primary;
+            let Some(range) = key_range(entry, None, encoder, (low, high), direction)? else {
+                return Ok(());
+            };
+            match self.only_partition(entry, low, high)? {
+                Some(partition) => self.scan_one(partition, &range, visit),
+                None => self.scan_all(entry, encoder, range, visit),
+            }
+        })
+    }
+
+    /// Visits the rows of a range of a secondary index.
+    pub(crate) fn scan_index(
+        &mut self,
+        index: &Index,
+        range: &impl IntoKeyRange,
+        direction: Direction,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let entry = index.table.check(self.core.serial)?;
+        range.lend_bounds(|low, high| {
+            let encoder = index.encoder();
+            let bounds = (low, high);
+            let Some(range) = key_range(entry, Some(index.id), encoder, bounds, direction)? else {
+                return Ok(());
+            };
+            if entry.replicated || self.core.partitions.len() == 1 {
+                return self.scan_one(self.any_partition(), &range, visit);
+            }
+            self.scan_all(entry, encoder, range, visit)
+        })
+    }
+
+    /// The partition that holds a whole range of the primary key, if it is one.
+    fn only_partition(
+        &self,
+        entry: &TableEntry,
+        low: Bound<&[ValueRef<'_>]>,
+        high: Bound<&[ValueRef<'_>]>,
+    ) -> Result<Option<u32>> {
+        if entry.replicated || self.core.partitions.len() == 1 {
+            return Ok(Some(self.any_partition()));
+        }
+        let first = |bound: Bound<&[ValueRef<'_>]>| match bound {
+            Bound::Included(values) | Bound::Excluded(values) => values.first().map(|v| v.to_value()),
+            Bound::Unbounded => None,
+        };
+        match (first(low), first(high)) {
+            (Some(low), Some(high)) if low == high => match entry.place(low.as_ref())? {
+                Placement::One(partition) => Ok(Some(partition)),
+                Placement::All => Ok(Some(self.any_partition())),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn scan_one(
+        &mut self,
+        partition: u32,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let scanned = self.engine(partition)?.scan(range, visit);
+        scanned.map_err(|error| self.failed(error.into()))
+    }
+
+    fn scan_all(
+        &mut self,
+        entry: &TableEntry,
+        encoder: &KeyEncoder,
+        range: ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        debug_assert!(!entry.replicated, "one partition of a replicated table has all rows");
+        let mut streams: Vec<Stream> = Vec::with_capacity(self.core.partitions.len());
+        for partition in 0..self.core.partitions.len() as u32 {
+            let mut stream = Stream::new(partition, range.clone());
+            self.refill(&mut stream, encoder)?;
+            streams.push(stream);
+        }
+        loop {
+            let heads = streams.iter().enumerate().filter_map(|(at, stream)| {
+                stream.rows.front().map(|(key, _)| (key, at))
+            });
+            let next = match range.direction {
+                Direction::Forward => heads.min(),
+                Direction::Backward => heads.max(),
+            };
+            let Some((_, at)) = next else { return Ok(()) };
+            let Some((_, row)) = streams[at].rows.pop_front() else { return Ok(()) };
+            if visit(&row).is_break() {
+                return Ok(());
+            }
+            if streams[at].rows.is_empty() {
+                self.refill(&mut streams[at], encoder)?;
+            }
+        }
+    }
+
+    /// Reads the next batch of a partition.
+    fn refill(&mut self, stream: &mut Stream, encoder: &KeyEncoder) -> Result<()> {
+        if stream.finished {
+            return Ok(());
+        }
+        let wanted = stream.batch_rows;
+        stream.batch_rows = (wanted * 2).min(BATCH_ROWS_MAX);
+        let mut failure = None;
+        let rows = &mut stream.rows;
+        let scanned = self.engine(stream.partition)?.scan(&stream.range, &mut |row| {
+            let mut key = KeyBuf::new();
+            if let Err(error) = encoder.encode_row(row, &mut key) {
+                failure = Some(error);
+                return ControlFlow::Break(());
+            }
+            rows.push_back((key, row.clone()));
+            if rows.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        scanned.map_err(|error| self.failed(error.into()))?;
+        if let Some(error) = failure {
+            return Err(self.failed(error.into()));
+        }
+        stream.go_on(wanted);
+        Ok(())
+    }
+}
+
+/// What is left of a range in one partition.
+struct Stream {
+    partition: u32,
+    range: ScanRange,
+    rows: VecDeque<(KeyBuf, Row)>,
+    batch_rows: usize,
+    finished: bool,
+}
+
+impl Stream {
+    fn new(partition: u32, range: ScanRange) -> Self {
+        let rows = VecDeque::new();
+        Self { partition, range, rows, batch_rows: BATCH_ROWS_MIN, finished: false }
+    }
+
+    /// Lets the range continue behind the batch that was read.
+    fn go_on(&mut self, wanted: usize) {
+        let last = self.rows.back().map(|(key, _)| key.clone());
+        let next = match self.range.direction {
+            Direction::Forward => last.as_ref().and_then(after),
+            Direction::Backward => last.as_ref().and_then(before),
+        };
+        match next {
+            Some(next) if self.rows.len() == wanted => match self.range.direction {
+                Direction::Forward => self.range.low = next,
+                Direction::Backward => self.range.high = next,
+            },
+            _ => self.finished = true,
+        }
+        self.finished |= self.range.low > self.range.high;
+    }
+}
+
+/// The range of keys between two bounds; `None` if there is nothing between them.
+fn key_range(
+    entry: &TableEntry,
+    index: Option<IndexId>,
+    encoder: &KeyEncoder,
+    (low, high): (Bound<&[ValueRef<'_>]>, Bound<&[ValueRef<'_>]>),
+    direction: Direction,
+) -> Result<Option<ScanRange>> {
+    const NOTHING: &[ValueRef<'_>] = &[];
+    let mut key = KeyBuf::new();
+    let low = match low {
+        Bound::Unbounded => encoder.lower_bound(NOTHING, &mut key).map(|()| Some(key.clone())),
+        Bound::Included(values) => encoder.lower_bound(values, &mut key).map(|()| Some(key.clone())),
+        Bound::Excluded(values) => encoder.upper_bound(values, &mut key).map(|()| after(&key)),
+    }?;
+    let high = match high {
+        Bound::Unbounded => encoder.upper_bound(NOTHING, &mut key).map(|()| Some(key.clone())),
+        Bound::Included(values) => encoder.upper_bound(values, &mut key).map(|()| Some(key.clone())),
+        Bound::Excluded(values) => encoder.lower_bound(values, &mut key).map(|()| before(&key)),
+    }?;
+    Ok(match (low, high) {
+        (Some(low), Some(high)) if low <= high => {
+            Some(ScanRange { table: entry.id, index, low, high, direction })
+        }
+        _ => None,
+    })
+}
+
+/// The next greater key of the same length; `None` behind the greatest.
+fn after(key: &KeyBuf) -> Option<KeyBuf> {
+    step(key, |word| word.overflowing_add(1))
+}
+
+/// The next smaller key of the same length; `None` before the least.
+fn before(key: &KeyBuf) -> Option<KeyBuf> {
+    step(key, |word| word.overflowing_sub(1))
+}
+
+/// Steps a key as one long number, most significant word first.
+fn step(key: &KeyBuf, step_word: impl Fn(u64) -> (u64, bool)) -> Option<KeyBuf> {
+    let mut key = key.clone();
+    let count = key.len();
+    for word in key.resized(count).iter_mut().rev() {
+        let (next, carries) = step_word(*word);
+        *word = next;
+        if !carries {
+            return Some(key);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_step_over_words() {
+        let key = KeyBuf::from_words(&[1, u64::MAX]);
+        assert_eq!(*after(&key).unwrap(), [2, 0]);
+        assert_eq!(*before(&after(&key).unwrap()).unwrap(), [1, u64::MAX]);
+        assert_eq!(after(&KeyBuf::from_words(&[u64::MAX; 3])), None);
+        assert_eq!(before(&KeyBuf::from_words(&[0, 0])), None);
+    }
+}

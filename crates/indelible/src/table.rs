@@ -1,0 +1,191 @@
+//! Handles of tables and indexes.
+//!
+//! A handle is resolved once by name and then used for any number of operations: it carries what every operation needs (number,
+//! key encoder, rule of partitioning), so that none of them looks into the catalogue. Clones are cheap. A handle of a dropped
+//! table says so at its next use; indexes may come and go without touching the handles of their table.
+
+use crate::error::{Error, Result};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use storage::record::{
+    Changes, IndexId, KeyEncoder, Partitioner, Partitioning, Placement, Row, TableDef, TableId,
+    ValueRef,
+};
+use storage::table::Table as Shape;
+
+/// A table of an open database.
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) entry: Arc<TableEntry>,
+}
+
+/// What all handles of a table share.
+pub(crate) struct TableEntry {
+    /// Number of the open database, unique in the process.
+    pub(crate) database: u64,
+    pub(crate) id: TableId,
+    /// As it was when the table was created or the database opened: names, columns and the primary key never change.
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) partitioner: Partitioner,
+    pub(crate) replicated: bool,
+    pub(crate) dropped: AtomicBool,
+    /// Whether a unique index must be checked in other partitions than the row's own.
+    pub(crate) unique_elsewhere: AtomicBool,
+    /// With the indexes of now.
+    current: RwLock<Arc<Shape>>,
+}
+
+impl TableEntry {
+    pub(crate) fn new(database: u64, shape: Arc<Shape>, partitions: u32) -> Result<Arc<Self>> {
+        let partitioner = Partitioner::new(&shape.def, partitions)?;
+        let entry = Self {
+            database,
+            id: shape.def.id,
+            partitioner,
+            replicated: shape.def.partitioning == Partitioning::Replicated && partitions > 1,
+            dropped: AtomicBool::new(false),
+            unique_elsewhere: AtomicBool::new(false),
+            current: RwLock::new(Arc::clone(&shape)),
+            shape,
+        };
+        entry.set_current(Arc::clone(&entry.shape), partitions);
+        Ok(Arc::new(entry))
+    }
+
+    /// The table with the indexes of now.
+    pub(crate) fn current(&self) -> Arc<Shape> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes note of new indexes.
+    pub(crate) fn set_current(&self, shape: Arc<Shape>, partitions: u32) {
+        let first = shape.def.primary_key[0];
+        let elsewhere = partitions > 1
+            && !self.replicated
+            && shape.def.indexes.iter().any(|index| index.unique && !index.columns.contains(&first));
+        self.unique_elsewhere.store(elsewhere, Ordering::Release);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = shape;
+    }
+
+    /// Where rows with this value of the first primary key column lie.
+    #[inline]
+    pub(crate) fn place(&self, first_key_value: ValueRef<'_>) -> Result<Placement> {
+        Ok(self.partitioner.place(first_key_value)?)
+    }
+
+    /// Whether changes touch the primary key.
+    #[inline]
+    pub(crate) fn changes_primary_key(&self, changes: &Changes) -> bool {
+        changes.columns().any(|column| self.shape.def.primary_key.contains(&column))
+    }
+}
+
+impl Table {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.entry.shape.def.name
+    }
+
+    /// The number, never used again in this database.
+    pub fn id(&self) -> TableId {
+        self.entry.id
+    }
+
+    /// The definition, with the indexes of now.
+    pub fn definition(&self) -> TableDef {
+        self.entry.current().def.clone()
+    }
+
+    /// Position of a column by its name.
+    pub fn column(&self, name: &str) -> Result<usize> {
+        let columns = &self.entry.shape.def.columns;
+        columns.iter().position(|column| column.name == name).ok_or_else(|| Error::NoSuchColumn {
+            table: self.name().to_owned(),
+            column: name.to_owned(),
+        })
+    }
+
+    /// An empty row, to be filled and inserted, or to be read into again and again.
+    pub fn row(&self) -> Row {
+        Row::new(Arc::clone(&self.entry.shape.layout))
+    }
+
+    /// An empty set of changes, to be filled and given to `update`.
+    pub fn changes(&self) -> Changes {
+        Changes::new(Arc::clone(&self.entry.shape.layout))
+    }
+
+    /// A secondary index by its name.
+    pub fn index(&self, name: &str) -> Result<Index> {
+        let shape = self.entry.current();
+        let Some(position) = shape.def.indexes.iter().position(|index| index.name == name) else {
+            return Err(Error::NoSuchIndex { table: self.name().to_owned(), index: name.to_owned() });
+        };
+        let id = shape.def.indexes[position].id;
+        Ok(Index { table: self.clone(), shape, position, id })
+    }
+
+    /// The partition of the rows with this value of the first primary key column; `None` if the table is replicated.
+    pub fn partition_of<'v>(&self, first_key_value: impl Into<ValueRef<'v>>) -> Result<Option<u32>> {
+        Ok(match self.entry.place(first_key_value.into())? {
+            Placement::One(partition) => Some(partition),
+            Placement::All => None,
+        })
+    }
+
+    /// Fails if the handle is another database's, or its table is gone.
+    #[inline]
+    pub(crate) fn check(&self, database: u64) -> Result<&TableEntry> {
+        if self.entry.database != database {
+            return Err(Error::ForeignTable { table: self.name().to_owned() });
+        }
+        if self.entry.dropped.load(Ordering::Relaxed) {
+            return Err(Error::TableDropped { table: self.name().to_owned() });
+        }
+        Ok(&self.entry)
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &self.name()).field("id", &self.entry.id).finish()
+    }
+}
+
+/// A secondary index of a table.
+#[derive(Clone)]
+pub struct Index {
+    pub(crate) table: Table,
+    shape: Arc<Shape>,
+    position: usize,
+    pub(crate) id: IndexId,
+}
+
+impl Index {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.shape.def.indexes[self.position].name
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Whether the index holds each key once.
+    pub fn is_unique(&self) -> bool {
+        self.shape.def.indexes[self.position].unique
+    }
+
+    pub(crate) fn encoder(&self) -> &KeyEncoder {
+        &self.shape.secondary[self.position]
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.table.name();
+        f.debug_struct("Index").field("table", &table).field("name", &self.name()).finish()
+    }
+}

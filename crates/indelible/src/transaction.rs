@@ -1,0 +1,161 @@
+//! Transactions as a caller sees them.
+//!
+//! A [`Transaction`] reads and writes; a [`Reader`] has no method that writes. Both hold the partitions that they have
+//! touched until they end, so what they see is as if they ran alone. A transaction that is dropped is undone.
+//!
+//! A failed statement leaves no trace and the transaction may go on, unless [`Error::advice`](crate::Error::advice) says otherwise;
+//! after such an error a commit fails and undoes everything.
+
+use crate::error::Result;
+use crate::key::{IntoKey, IntoKeyRange};
+use crate::row_source::IntoRow;
+use crate::session::Session;
+use crate::table::{Index, Table};
+use std::ops::ControlFlow;
+use storage::engine::{Direction, Durability};
+use storage::record::{Changes, Row};
+
+/// A transaction that reads and writes. Belongs to the thread that began it.
+pub struct Transaction<'db> {
+    pub(crate) session: Session<'db>,
+    pub(crate) durability: Durability,
+}
+
+/// A transaction that only reads.
+pub struct Reader<'db> {
+    pub(crate) session: Session<'db>,
+}
+
+macro_rules! reads {
+    () => {
+        /// The row with this primary key.
+        pub fn get(&mut self, table: &Table, key: impl IntoKey) -> Result<Option<Row>> {
+            let mut row = table.row();
+            Ok(self.session.get_into(table, &key, &mut row)?.then_some(row))
+        }
+
+        /// Copies the row with this primary key into `row`, which comes from [`Table::row`]; false if there is none. Allocates
+        /// nothing unless the row has long columns for which `row` has no room yet.
+        #[inline]
+        pub fn get_into(
+            &mut self,
+            table: &Table,
+            key: impl IntoKey,
+            row: &mut Row,
+        ) -> Result<bool> {
+            self.session.get_into(table, &key, row)
+        }
+
+        /// Looks several primary keys up at once, so that their cache misses overlap: calls `visit` once for each key, with its position in
+        /// `keys`. Keys of one partition come in their order.
+        pub fn get_many<K: IntoKey>(
+            &mut self,
+            table: &Table,
+            keys: &[K],
+            mut visit: impl FnMut(usize, Option<&Row>),
+        ) -> Result<()> {
+            self.session.get_many(table, keys, &mut visit)
+        }
+
+        /// Visits the rows of a range of the primary key in its order, until `visit` breaks.
+        pub fn scan(
+            &mut self,
+            table: &Table,
+            range: impl IntoKeyRange,
+            direction: Direction,
+            mut visit: impl FnMut(&Row) -> ControlFlow<()>,
+        ) -> Result<()> {
+            self.session.scan(table, &range, direction, &mut visit)
+        }
+
+        /// Visits the rows of a range of a secondary index in its order, until `visit` breaks. Rows of equal index columns come in
+        /// the order of their primary keys.
+        pub fn scan_index(
+            &mut self,
+            index: &Index,
+            range: impl IntoKeyRange,
+            direction: Direction,
+            mut visit: impl FnMut(&Row) -> ControlFlow<()>,
+        ) -> Result<()> {
+            self.session.scan_index(index, &range, direction, &mut visit)
+        }
+
+        /// The rows of a range of the primary key, smallest key first.
+        pub fn collect(&mut self, table: &Table, range: impl IntoKeyRange) -> Result<Vec<Row>> {
+            let mut rows = Vec::new();
+            self.session.scan(table, &range, Direction::Forward, &mut |row| {
+                rows.push(row.clone());
+                ControlFlow::Continue(())
+            })?;
+            Ok(rows)
+        }
+
+        /// The rows whose index columns have these values, or begin with them.
+        pub fn find(&mut self, index: &Index, key: impl IntoKey) -> Result<Vec<Row>> {
+            let mut rows = Vec::new();
+            let range = crate::key::Prefix(key);
+            self.session.scan_index(index, &range, Direction::Forward, &mut |row| {
+                rows.push(row.clone());
+                ControlFlow::Continue(())
+            })?;
+            Ok(rows)
+        }
+
+        /// Number of rows in a range of the primary key.
+        pub fn count(&mut self, table: &Table, range: impl IntoKeyRange) -> Result<u64> {
+            let mut rows = 0;
+            self.session.scan(table, &range, Direction::Forward, &mut |_| {
+                rows += 1;
+                ControlFlow::Continue(())
+            })?;
+            Ok(rows)
+        }
+    };
+}
+
+impl Reader<'_> {
+    reads!();
+}
+
+impl Transaction<'_> {
+    reads!();
+
+    /// Inserts a row; `DuplicateKey` if its primary key or a unique index key is taken.
+    pub fn insert(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
+        row.lend_row(table, |row| self.session.insert(table, row))
+    }
+
+    /// Changes columns of the row with this primary key; false if there is none. A change of the primary key
+    /// moves the row, which costs a delete and an insert.
+    #[inline]
+    pub fn update(
+        &mut self,
+        table: &Table,
+        key: impl IntoKey,
+        changes: &Changes,
+    ) -> Result<bool> {
+        self.session.update(table, &key, changes)
+    }
+
+    /// Inserts a row, or gives the row with its primary key all its other values. True if it was inserted.
+    pub fn upsert(&mut self, table: &Table, row: impl IntoRow) -> Result<bool> {
+        row.lend_row(table, |row| self.session.upsert(table, row))
+    }
+
+    /// Deletes the row with this primary key; false if there is none.
+    #[inline]
+    pub fn delete(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
+        self.session.delete(table, &key)
+    }
+
+    /// Commits, and waits until the transaction may be acknowledged.
+    pub fn commit(self) -> Result<()> {
+        let durability = self.durability;
+        self.session.finish(durability)
+    }
+
+    /// Undoes everything. Dropping the transaction does the same.
+    pub fn abort(self) {
+        drop(self);
+    }
+}

@@ -1,0 +1,96 @@
+//! A worker: a thread that owns partitions for many transactions.
+//!
+//! Servers and benchmarks use it: no lock is taken for a transaction, and the worker decides when a group of commits is
+//! made durable and acknowledged. While it lives, everybody else waits for its partitions.
+
+use crate::error::{Error, Result};
+use crate::session::{Seats, Session};
+use crate::transaction::Transaction;
+use storage::engine::{CommitTicket, Durability};
+
+/// Owns partitions for many transactions. Belongs to the thread that made it.
+pub struct Worker<'db> {
+    transaction: Transaction<'db>,
+}
+
+/// When the transaction of a worker may be acknowledged: once its partition's commits are durable up to a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The partition that is waited for.
+    pub partition: u32,
+    /// The commit that must be durable there.
+    pub ticket: CommitTicket,
+}
+
+impl<'db> Worker<'db> {
+    pub(crate) fn new(session: Session<'db>, durability: Durability) -> Self {
+        let mut transaction = Transaction { session, durability };
+        transaction.session.set_seats(Seats::Worker);
+        Self { transaction }
+    }
+
+    /// Runs a transaction in the worker's partitions. It is committed, and may be acknowledged at once if nothing is
+    /// pending, else when [`Worker::is_durable`] says so. Whatever it read is covered as well.
+    #[inline]
+    pub fn transaction<R>(
+        &mut self,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<R>,
+    ) -> Result<(R, Option<Pending>)> {
+        let mut undo = Undo { worker: self };
+        let transaction = &mut undo.worker.transaction;
+        let value = body(transaction)?;
+        let promises = transaction.session.commit(transaction.durability)?;
+        std::mem::forget(undo);
+        let pending = match promises.count() {
+            0 => None,
+            1 => promises.iter().next().map(|(partition, ticket)| Pending { partition, ticket }),
+            _ => {
+                self.force()?;
+                None
+            }
+        };
+        Ok((value, pending))
+    }
+
+    /// Whether a transaction may be acknowledged.
+    pub fn is_durable(&self, pending: Pending) -> bool {
+        self.transaction.session.durable(pending.partition) >= pending.ticket
+    }
+
+    /// Makes every commit in the worker's partitions durable.
+    pub fn force(&mut self) -> Result<()> {
+        self.transaction.session.force()
+    }
+
+    /// The partitions that it owns.
+    pub fn partitions(&self) -> Vec<u32> {
+        self.transaction.session.partitions().collect()
+    }
+
+    /// Gives the partitions back, with every commit in them durable.
+    pub fn close(mut self) -> Result<()> {
+        self.force()
+    }
+}
+
+/// Undoes the worker's open transaction when it is dropped, on errors and panics alike.
+struct Undo<'w, 'db> {
+    worker: &'w mut Worker<'db>,
+}
+
+impl Drop for Undo<'_, '_> {
+    fn drop(&mut self) {
+        self.worker.transaction.session.abort();
+    }
+}
+
+/// The partitions of a worker must exist and be named.
+pub(crate) fn check_partitions(partitions: &[u32]) -> Result<Vec<u32>> {
+    if partitions.is_empty() {
+        return Err(Error::option("partitions", "a worker needs at least one", "name some"));
+    }
+    let mut partitions = partitions.to_vec();
+    partitions.sort_unstable();
+    partitions.dedup();
+    Ok(partitions)
+}

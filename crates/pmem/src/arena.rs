@@ -1,0 +1,111 @@
+//! An arena: one pool and its heap, owned by one thread at a time.
+//!
+//! Reading borrows the arena and gives references into the mapping; changing it takes `&mut`, so no reference
+//! is alive while bytes change. Offsets are checked for range and alignment before they are followed: a stale or damaged
+//! pointer may read a wrong record, never memory outside the pool. Each accessor names the bytes it reads,
+//! which is what makes the emulated device's counts and delays complete.
+//!
+//! The ways to change persistent bytes stand in `cell`; blocks come from `heap`.
+
+use crate::device::{Counters, Domain, Memory, Part};
+use crate::error::{PmemError, Result};
+use crate::heap::Heap;
+use crate::plain::Plain;
+use crate::pool::PoolHeader;
+use crate::ptr::NvPtr;
+
+/// One pool and its heap. `Send`, not `Sync`: the owner may hand it to another thread between transactions.
+pub struct Arena<M: Memory> {
+    pub(crate) memory: M,
+    pub(crate) header: PoolHeader,
+    pub(crate) heap: Heap,
+}
+
+impl<M: Memory> Arena<M> {
+    /// Reads one value in place.
+    #[inline]
+    pub fn get<T: Plain>(&self, ptr: NvPtr<T>) -> Result<&T> {
+        let offset = ptr.offset();
+        self.check(offset, size_of::<T>(), align_of::<T>())?;
+        self.memory.load(offset, size_of::<T>());
+        let address = self.address(offset).cast::<T>();
+        // SAFETY: the range is mapped and aligned (checked), `T: Plain` is valid for any bytes, and stores need
+        // `&mut self`, so nothing changes the bytes while the reference lives.
+        Ok(unsafe { &*address })
+    }
+
+    /// Reads `count` values that lie one after the other, in place.
+    #[inline]
+    pub fn slice<T: Plain>(&self, offset: u64, count: usize) -> Result<&[T]> {
+        let bytes = count.checked_mul(size_of::<T>()).ok_or_else(|| out_of_range(offset, count))?;
+        self.check(offset, bytes, align_of::<T>())?;
+        self.memory.load(offset, bytes);
+        let address = self.address(offset).cast::<T>();
+        // SAFETY: as in `get`, for each of the `count` values.
+        Ok(unsafe { std::slice::from_raw_parts(address, count) })
+    }
+
+    /// Reads a range of bytes in place.
+    #[inline]
+    pub fn bytes(&self, offset: u64, bytes: usize) -> Result<&[u8]> {
+        self.slice::<u8>(offset, bytes)
+    }
+
+    /// Reads one aligned 8-byte word.
+    #[inline]
+    pub fn word(&self, offset: u64) -> Result<u64> {
+        self.get(NvPtr::<u64>::new(offset)).copied()
+    }
+
+    /// Asks for the lines of a range ahead of their use, so that their misses overlap. Any offset is allowed.
+    #[inline]
+    pub fn prefetch(&self, offset: u64, bytes: usize) {
+        if self.check(offset, bytes, 1).is_ok() {
+            self.memory.prefetch(offset, bytes);
+        }
+    }
+
+    /// Says to which part of the database the following accesses belong.
+    #[inline]
+    pub fn enter(&self, part: Part) {
+        self.memory.enter(part);
+    }
+
+    /// Size of the pool in bytes.
+    pub fn pool_bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    /// What the device counted.
+    pub fn counters(&self) -> Counters {
+        self.memory.counters()
+    }
+
+    /// What the medium promises.
+    pub fn domain(&self) -> Domain {
+        self.memory.domain()
+    }
+
+    /// Fails unless `bytes` at `offset` lie in the pool and `offset` is a multiple of `align`.
+    #[inline]
+    pub(crate) fn check(&self, offset: u64, bytes: usize, align: usize) -> Result<()> {
+        let end = offset.wrapping_add(bytes as u64);
+        if end <= self.memory.bytes() && end >= offset && offset.is_multiple_of(align as u64) {
+            Ok(())
+        } else {
+            Err(out_of_range(offset, bytes))
+        }
+    }
+
+    /// Where `offset` is mapped. The caller has checked the range.
+    #[inline]
+    fn address(&self, offset: u64) -> *const u8 {
+        // SAFETY: `check` has shown that the range lies in the mapping, so the sum stays inside one allocation.
+        unsafe { self.memory.base().as_ptr().cast_const().add(offset as usize) }
+    }
+}
+
+#[cold]
+fn out_of_range(offset: u64, bytes: usize) -> PmemError {
+    PmemError::corrupted("pointer", offset, format!("{bytes} bytes there are outside the pool or misaligned"))
+}

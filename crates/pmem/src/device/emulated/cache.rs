@@ -1,0 +1,228 @@
+//! The modelled last-level cache: which lines are in it, and which of them are dirty.
+//!
+//! Set associative with true least-recently-used replacement. A set is a row of words, the most recently used first, so
+//! that a hit usually finds its line in the first words and replacement takes the last. A word holds the line's name
+//! (memory and line number), whether it is dirty, and the part of the database that made it so. Lines are named by pool
+//! offset and not by address: where a pool is mapped changes nothing.
+
+use super::super::Part;
+use crate::error::{PmemError, Result};
+
+/// Bits of a [`LineName`] that number the line in its memory.
+const LINE_BITS: u32 = 38;
+/// Bits that number the memory.
+const MEMORY_BITS: u32 = 20;
+/// Memories that one emulator can tell apart.
+pub(super) const MEMORIES_MAX: u32 = 1 << MEMORY_BITS;
+/// Mask of the name in a word.
+const NAME_MASK: u64 = (1 << (LINE_BITS + MEMORY_BITS)) - 1;
+/// Where the part stands in a word, three bits.
+const PART_SHIFT: u32 = LINE_BITS + MEMORY_BITS;
+/// The line differs from the medium.
+const DIRTY: u64 = 1 << 62;
+/// The word names a line at all.
+const VALID: u64 = 1 << 63;
+/// Spreads memories over the sets, so that equal offsets of two memories do not always compete.
+const MEMORY_SPREAD: u64 = 0x9e37_79b9;
+
+/// A line of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineName(u64);
+
+impl LineName {
+    /// Line number `line` of memory `memory`. Lines beyond 16 TiB of a memory share names with lower ones.
+    pub(super) fn new(memory: u32, line: u64) -> Self {
+        Self(u64::from(memory) << LINE_BITS | line & ((1 << LINE_BITS) - 1))
+    }
+
+    /// The memory's number.
+    pub(super) fn memory(self) -> u32 {
+        (self.0 >> LINE_BITS) as u32
+    }
+
+    /// The line's number in its memory.
+    pub(super) fn line(self) -> u64 {
+        self.0 & ((1 << LINE_BITS) - 1)
+    }
+}
+
+/// A dirty line that left the cache or was cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WriteBack {
+    /// The line.
+    pub(super) name: LineName,
+    /// Who stored to it last.
+    pub(super) part: Part,
+}
+
+/// What a look-up with allocation found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touched {
+    /// The line was there.
+    Hit,
+    /// The line was read from the medium; its place may have been taken from a dirty line.
+    Miss(Option<WriteBack>),
+}
+
+/// The modelled cache.
+#[derive(Debug)]
+pub(super) struct Cache {
+    words: Vec<u64>,
+    ways: usize,
+    set_mask: u64,
+}
+
+impl Cache {
+    /// A cache of `bytes` with `ways` lines of `line_bytes` a set. The number of sets has to be a power of two.
+    pub(super) fn new(bytes: u64, ways: u32, line_bytes: u64) -> Result<Self> {
+        let set_bytes = u64::from(ways) * line_bytes;
+        let sets = if set_bytes == 0 { 0 } else { bytes / set_bytes };
+        if sets == 0 || !sets.is_power_of_two() || sets * set_bytes != bytes {
+            return Err(PmemError::Unsupported(format!(
+                "a modelled cache of {bytes} bytes with {ways} ways of {line_bytes} bytes has no power-of-two number of \
+                 sets; take ways x {line_bytes} x a power of two, as 33554432 bytes with 16 ways"
+            )));
+        }
+        Ok(Self {
+            words: vec![0; sets as usize * ways as usize],
+            ways: ways as usize,
+            set_mask: sets - 1,
+        })
+    }
+
+    /// Looks a line up for reading, and brings it in.
+    pub(super) fn read(&mut self, name: LineName) -> Touched {
+        let set = self.set(name);
+        if let Some(way) = find(set, name) {
+            set[..=way].rotate_right(1);
+            return Touched::Hit;
+        }
+        Touched::Miss(replace(set, VALID | name.0))
+    }
+
+    /// Looks a line up for writing, brings it in and makes it dirty for `part`.
+    pub(super) fn write(&mut self, name: LineName, part: Part) -> Touched {
+        let word = VALID | DIRTY | (part as u64) << PART_SHIFT | name.0;
+        let set = self.set(name);
+        if let Some(way) = find(set, name) {
+            set[..=way].rotate_right(1);
+            set[0] = word;
+            return Touched::Hit;
+        }
+        Touched::Miss(replace(set, word))
+    }
+
+    /// Makes a line clean where it lies; says whether it was dirty. Its age does not change.
+    pub(super) fn clean(&mut self, name: LineName) -> Option<WriteBack> {
+        let set = self.set(name);
+        let way = find(set, name)?;
+        let dirty = write_back(set[way]);
+        set[way] &= !DIRTY;
+        dirty
+    }
+
+    /// Takes a line out; says whether it was dirty. The freed place becomes the next to be used.
+    pub(super) fn remove(&mut self, name: LineName) -> Option<WriteBack> {
+        let set = self.set(name);
+        let way = find(set, name)?;
+        let dirty = write_back(set[way]);
+        set[way] = 0;
+        set[way..].rotate_left(1);
+        dirty
+    }
+
+    fn set(&mut self, name: LineName) -> &mut [u64] {
+        let spread = u64::from(name.memory()).wrapping_mul(MEMORY_SPREAD);
+        let set = (name.line().wrapping_add(spread) & self.set_mask) as usize;
+        &mut self.words[set * self.ways..][..self.ways]
+    }
+}
+
+fn find(set: &[u64], name: LineName) -> Option<usize> {
+    set.iter().position(|&word| word & (VALID | NAME_MASK) == VALID | name.0)
+}
+
+/// Puts `word` in front in place of the last of the set.
+fn replace(set: &mut [u64], word: u64) -> Option<WriteBack> {
+    set.rotate_right(1);
+    let evicted = std::mem::replace(&mut set[0], word);
+    write_back(evicted)
+}
+
+fn write_back(word: u64) -> Option<WriteBack> {
+    (word & (VALID | DIRTY) == VALID | DIRTY).then(|| WriteBack {
+        name: LineName(word & NAME_MASK),
+        part: Part::ALL[(word >> PART_SHIFT & 7) as usize],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(number: u64) -> LineName {
+        LineName::new(0, number)
+    }
+
+    #[test]
+    fn the_least_recently_used_line_leaves() {
+        let mut cache = Cache::new(2 * 64, 2, 64).unwrap();
+        assert_eq!(cache.read(line(1)), Touched::Miss(None));
+        assert_eq!(cache.read(line(2)), Touched::Miss(None));
+        assert_eq!(cache.read(line(1)), Touched::Hit);
+        assert_eq!(cache.read(line(3)), Touched::Miss(None), "2 leaves, clean");
+        assert_eq!(cache.read(line(1)), Touched::Hit);
+        assert_eq!(cache.read(line(2)), Touched::Miss(None), "3 leaves");
+        assert_eq!(cache.read(line(3)), Touched::Miss(None), "1 leaves");
+    }
+
+    #[test]
+    fn a_dirty_line_that_leaves_names_its_writer() {
+        let mut cache = Cache::new(64, 1, 64).unwrap();
+        cache.write(line(7), Part::Log);
+        let expected = WriteBack { name: line(7), part: Part::Log };
+        assert_eq!(cache.read(line(8)), Touched::Miss(Some(expected)));
+    }
+
+    #[test]
+    fn cleaning_keeps_the_line_and_removing_does_not() {
+        let mut cache = Cache::new(4 * 64, 4, 64).unwrap();
+        cache.write(line(1), Part::Table);
+        assert!(cache.clean(line(1)).is_some());
+        assert!(cache.clean(line(1)).is_none());
+        assert_eq!(cache.read(line(1)), Touched::Hit);
+        cache.write(line(1), Part::Table);
+        assert!(cache.remove(line(1)).is_some());
+        assert_eq!(cache.read(line(1)), Touched::Miss(None));
+        assert!(cache.remove(line(9)).is_none());
+    }
+
+    #[test]
+    fn a_removed_line_frees_its_place() {
+        let mut cache = Cache::new(2 * 64, 2, 64).unwrap();
+        cache.read(line(1));
+        cache.read(line(2));
+        cache.remove(line(2));
+        cache.read(line(3));
+        assert_eq!(cache.read(line(1)), Touched::Hit, "the free place was used, not the oldest line's");
+    }
+
+    #[test]
+    fn sets_and_memories_are_apart() {
+        let mut cache = Cache::new(2 * 64, 1, 64).unwrap();
+        cache.read(line(0));
+        cache.read(line(1));
+        assert_eq!(cache.read(line(0)), Touched::Hit);
+        assert_eq!(cache.read(LineName::new(1, 0)), Touched::Miss(None), "same offset, other memory");
+        let far = LineName::new(MEMORIES_MAX - 1, (1 << LINE_BITS) - 1);
+        assert_eq!((far.memory(), far.line()), (MEMORIES_MAX - 1, (1 << LINE_BITS) - 1));
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        for (bytes, ways) in [(0, 16), (64, 0), (3 * 64 * 16, 16), (100, 1)] {
+            assert!(Cache::new(bytes, ways, 64).is_err(), "{bytes} bytes, {ways} ways");
+        }
+        assert!(Cache::new(20 << 20, 20, 64).is_ok());
+    }
+}

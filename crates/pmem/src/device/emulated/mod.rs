@@ -1,0 +1,32 @@
+//! The emulated device: another memory whose bytes are real and whose time is chosen.
+//!
+//! Every access of a wrapped memory goes through a model of the last-level cache; what misses it is counted, per part
+//! of the database, and delayed as a slower memory would delay it. Counts depend on the accesses alone, never on
+//! time: the same accesses give the same counts. docs/emulation.md says what is claimed and what is not.
+//!
+//! | module | job |
+//! |---|---|
+//! | `profile` | which memory is imitated: latencies and bandwidth by name or by value |
+//! | `options` | profile, cache and bookkeeping of one emulator |
+//! | `emulator` | one partition's device: counts, queues, delays |
+//! | `cache` | the modelled cache |
+//! | `clock` | time, real or virtual, and waiting |
+//! | `wear` | writes per region and per line |
+//! | `memory` | [`EmulatedMemory`] and [`EmulatedSource`] |
+
+mod cache;
+mod clock;
+mod emulator;
+mod memory;
+mod options;
+mod profile;
+#[cfg(test)]
+mod tests;
+mod wear;
+
+pub use clock::Clock;
+pub use emulator::{Emulator, Injected, Region};
+pub use memory::{EmulatedMemory, EmulatedSource};
+pub use options::{ClockChoice, EmulationOptions, FlushEffect, WearMap};
+pub use profile::{DRAM_READ_NS, Profile};
+pub use wear::{RegionWear, WEAR_REGION_BYTES, Wear};

@@ -1,0 +1,386 @@
+//! The state of one simulated memory: what is durable, and what each dirty line may still become.
+//!
+//! `durable` is the content that is certain to survive. A line with stores that are not certain has a list of events in
+//! program order; [`MemoryState::fence`] folds the certain ones into `durable`. Invariants:
+//!
+//! 1. `live` = `durable` with all events applied, for each line.
+//! 2. A line has a slot exactly while it has events; `slot_of` and `dirty` name each other.
+//! 3. Events in front of an event that was folded earlier than they carry no byte of it: two stores to one byte
+//!    never swap.
+//! 4. `changed` names every line of `durable` that changed, in order, from position `changed_start` on; images of this
+//!    memory follow it, so that they copy what changed and nothing else.
+//! 5. `touched` names every line of which `live` or `durable` may differ from the memory that this one is an image of,
+//!    `written` every line of which `durable` may differ from `template`. Behind the length nothing is written.
+
+use super::region::{Line, Region, Template};
+use super::world::{Profile, mix};
+use crate::device::LINE_BYTES;
+use crate::error::Result;
+use std::sync::Arc;
+
+const LINE: usize = LINE_BYTES as usize;
+
+/// How a store reached the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Through the cache: in order with the other ordinary stores of the line.
+    Ordinary,
+    /// Past the cache: in no order before the fence.
+    Stream,
+}
+
+/// One store to one line. Bit i of `mask` says that byte i was stored.
+pub(super) struct Event {
+    pub(super) mask: u64,
+    pub(super) kind: Kind,
+    data: Line,
+}
+
+impl Event {
+    /// The aligned words it stores to, one bit each.
+    pub(super) fn words(&self) -> u8 {
+        let mut words = 0;
+        for (word, bytes) in self.mask.to_le_bytes().into_iter().enumerate() {
+            words |= u8::from(bytes != 0) << word;
+        }
+        words
+    }
+
+    /// Applies the bytes that lie in `words`.
+    pub(super) fn apply(&self, content: &mut Line, words: u8) {
+        for (word, bytes) in self.mask.to_le_bytes().into_iter().enumerate() {
+            if words & (1 << word) == 0 || bytes == 0 {
+                continue;
+            }
+            let range = word * 8..word * 8 + 8;
+            if bytes == u8::MAX {
+                content[range.clone()].copy_from_slice(&self.data[range]);
+            } else {
+                for at in range.filter(|at| self.mask & (1 << at) != 0) {
+                    content[at] = self.data[at];
+                }
+            }
+        }
+    }
+}
+
+/// A line with stores that are not certain to survive.
+pub(super) struct DirtyLine {
+    pub(super) line: u32,
+    /// The first this many events were there when the line was last flushed.
+    flushed: u32,
+    /// In program order.
+    pub(super) events: Vec<Event>,
+}
+
+impl DirtyLine {
+    fn has_unflushed(&self) -> bool {
+        self.events[self.flushed as usize..]
+            .iter()
+            .any(|event| event.kind == Kind::Ordinary)
+    }
+}
+
+/// One durable memory.
+pub(super) struct MemoryState {
+    /// Unique in the process; images remember whose content they copied.
+    pub(super) uid: u64,
+    /// Unique in the world and kept by images: the `device` of units.
+    pub(super) number: u32,
+    pub(super) name: String,
+    pub(super) profile: Profile,
+    pub(super) open: bool,
+    pub(super) bytes: u64,
+    pub(super) template: Arc<Template>,
+    pub(super) live: Region,
+    pub(super) durable: Region,
+    /// A sum over the lines that changed since creation, so that it can be kept up line by line.
+    pub(super) hash: u64,
+    pub(super) dirty: Vec<DirtyLine>,
+    slot_of: Vec<u32>,
+    waiting: Vec<u32>,
+    spare_events: Vec<Vec<Event>>,
+    pub(super) touched: Vec<u32>,
+    is_touched: Vec<bool>,
+    pub(super) written: Vec<u32>,
+    is_written: Vec<bool>,
+    pub(super) changed: Vec<u32>,
+    pub(super) changed_start: u64,
+    /// Of an image: uid of the memory it was taken from, and how far it followed `changed`.
+    pub(super) origin: Option<Origin>,
+}
+
+/// Where an image's content came from.
+#[derive(Clone, Copy)]
+pub(super) struct Origin {
+    pub(super) uid: u64,
+    pub(super) position: u64,
+}
+
+impl MemoryState {
+    /// A memory of length 0; `number` is unique in its world.
+    pub(super) fn new(
+        name: &str,
+        number: u32,
+        template: Arc<Template>,
+        profile: Profile,
+    ) -> Result<Self> {
+        let lines = (template.capacity() / LINE_BYTES) as usize;
+        Ok(Self {
+            uid: super::world::next_uid(),
+            number,
+            name: name.to_owned(),
+            profile,
+            open: false,
+            bytes: 0,
+            live: Region::copied(&template)?,
+            durable: Region::copied(&template)?,
+            template,
+            hash: 0,
+            dirty: Vec::new(),
+            slot_of: vec![0; lines],
+            waiting: Vec::new(),
+            spare_events: Vec::new(),
+            touched: Vec::new(),
+            is_touched: vec![false; lines],
+            written: Vec::new(),
+            is_written: vec![false; lines],
+            changed: Vec::new(),
+            changed_start: 0,
+            origin: None,
+        })
+    }
+
+    /// Records an ordinary or streaming store of any length.
+    pub(super) fn store(&mut self, offset: u64, data: &[u8], kind: Kind) {
+        let mut offset = offset as usize;
+        let mut rest = data;
+        while !rest.is_empty() {
+            let at = offset % LINE;
+            let (piece, after) = rest.split_at(rest.len().min(LINE - at));
+            let mut content = [0; LINE];
+            content[at..at + piece.len()].copy_from_slice(piece);
+            let mask = (u64::MAX >> (LINE - piece.len())) << at;
+            self.push(
+                offset / LINE,
+                Event {
+                    mask,
+                    kind,
+                    data: content,
+                },
+            );
+            offset += piece.len();
+            rest = after;
+        }
+    }
+
+    fn push(&mut self, line: usize, event: Event) {
+        let kind = event.kind;
+        let flush_free = self.profile == Profile::FlushFree;
+        let dirty = self.dirty_line(line);
+        dirty.events.push(event);
+        if kind == Kind::Stream {
+            self.waiting.push(line as u32);
+        } else if flush_free {
+            dirty.flushed = dirty.events.len() as u32;
+            self.fold(line, false);
+        }
+    }
+
+    fn dirty_line(&mut self, line: usize) -> &mut DirtyLine {
+        if self.slot_of[line] == 0 {
+            self.touch(line);
+            let events = self.spare_events.pop().unwrap_or_default();
+            self.dirty.push(DirtyLine {
+                line: line as u32,
+                flushed: 0,
+                events,
+            });
+            self.slot_of[line] = self.dirty.len() as u32;
+        }
+        &mut self.dirty[self.slot_of[line] as usize - 1]
+    }
+
+    /// The undecided stores of a line, if it has any.
+    pub(super) fn dirty_at(&self, line: u64) -> Option<&DirtyLine> {
+        let slot = *self.slot_of.get(line as usize)?;
+        self.dirty.get((slot as usize).checked_sub(1)?)
+    }
+
+    /// Whether a flush of `lines` would find a store that no earlier flush covers.
+    pub(super) fn flush_is_useful(&self, mut lines: std::ops::Range<usize>) -> bool {
+        lines.any(|line| {
+            self.dirty_at(line as u64)
+                .is_some_and(DirtyLine::has_unflushed)
+        })
+    }
+
+    /// Starts the write-back of `lines`. Returns how many of them had something to write.
+    pub(super) fn flush(&mut self, lines: std::ops::Range<usize>) -> u64 {
+        let mut written = 0;
+        for line in lines {
+            let slot = self.slot_of[line];
+            if slot == 0 {
+                continue;
+            }
+            let dirty = &mut self.dirty[slot as usize - 1];
+            if dirty.has_unflushed() {
+                dirty.flushed = dirty.events.len() as u32;
+                self.waiting.push(line as u32);
+                written += 1;
+            }
+        }
+        written
+    }
+
+    /// Whether a fence would have anything to wait for.
+    pub(super) fn fence_is_useful(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Makes all flushed and all streaming stores durable.
+    pub(super) fn fence(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for line in waiting.drain(..) {
+            // A line that waits twice is done the first time.
+            if self.slot_of[line as usize] != 0 {
+                self.fold(line as usize, true);
+            }
+        }
+        self.waiting = waiting;
+    }
+
+    /// The handle is gone without a last fence: nobody waits for its write-backs any more. Its streaming stores are
+    /// ordinary dirty data to the next handle, which can flush them.
+    pub(super) fn close(&mut self) {
+        self.open = false;
+        self.waiting.clear();
+        for dirty in &mut self.dirty {
+            dirty.flushed = 0;
+            for event in &mut dirty.events {
+                event.kind = Kind::Ordinary;
+            }
+        }
+        if self.profile == Profile::FlushFree {
+            let lines: Vec<_> = self.dirty.iter().map(|dirty| dirty.line as usize).collect();
+            for line in lines {
+                let dirty = self.dirty_line(line);
+                dirty.flushed = dirty.events.len() as u32;
+                self.fold(line, false);
+            }
+        }
+    }
+
+    /// Makes the flushed events of a line durable, and its streaming ones where `streams` says so.
+    fn fold(&mut self, line: usize, streams: bool) {
+        let slot = self.slot_of[line] as usize - 1;
+        let dirty = &mut self.dirty[slot];
+        let flushed = std::mem::take(&mut dirty.flushed) as usize;
+        let mut content = self.durable.line(line);
+        let mut events = std::mem::take(&mut dirty.events);
+        let mut kept = 0;
+        for index in 0..events.len() {
+            let certain = match events[index].kind {
+                Kind::Ordinary => index < flushed,
+                Kind::Stream => streams,
+            };
+            if certain {
+                events[index].apply(&mut content, u8::MAX);
+                let mask = events[index].mask;
+                for earlier in &mut events[..kept] {
+                    earlier.mask &= !mask;
+                }
+            } else {
+                events.swap(kept, index);
+                kept += 1;
+            }
+        }
+        events.truncate(kept);
+        events.retain(|event| event.mask != 0);
+        if events.is_empty() {
+            self.spare_events.push(events);
+            self.dirty.swap_remove(slot);
+            self.slot_of[line] = 0;
+            if let Some(moved) = self.dirty.get(slot) {
+                self.slot_of[moved.line as usize] = slot as u32 + 1;
+            }
+        } else {
+            self.dirty[slot].events = events;
+        }
+        self.set_durable(line, &content);
+    }
+
+    /// Replaces a line of the durable content, and keeps hash and change list.
+    pub(super) fn set_durable(&mut self, line: usize, content: &Line) {
+        let before = self.durable.line(line);
+        if before == *content {
+            return;
+        }
+        self.hash = self
+            .hash
+            .wrapping_sub(line_hash(self.number, line, &before))
+            .wrapping_add(line_hash(self.number, line, content));
+        self.durable.set_line(line, content);
+        self.note_change(line);
+    }
+
+    /// Flips bits of one byte in the live and the durable content.
+    pub(super) fn flip(&mut self, offset: u64, mask: u8) {
+        let (line, at) = (offset as usize / LINE, offset as usize % LINE);
+        self.touch(line);
+        let mut content = self.live.line(line);
+        content[at] ^= mask;
+        self.live.set_line(line, &content);
+        let mut content = self.durable.line(line);
+        content[at] ^= mask;
+        self.set_durable(line, &content);
+    }
+
+    /// Adds a line to the change list. A list longer than the memory is dropped: a copy of everything is cheaper then.
+    pub(super) fn note_change(&mut self, line: usize) {
+        if !self.is_written[line] {
+            self.is_written[line] = true;
+            self.written.push(line as u32);
+        }
+        if self.changed.len() >= self.slot_of.len() {
+            self.changed_start += self.changed.len() as u64;
+            self.changed.clear();
+        }
+        self.changed.push(line as u32);
+    }
+
+    /// Remembers that a line may differ from the memory that this one is an image of.
+    pub(super) fn touch(&mut self, line: usize) {
+        if !self.is_touched[line] {
+            self.is_touched[line] = true;
+            self.touched.push(line as u32);
+        }
+    }
+
+    /// Forgets the undecided stores and what was touched. Returns the touched lines.
+    pub(super) fn forget(&mut self) -> Vec<u32> {
+        for dirty in self.dirty.drain(..) {
+            self.slot_of[dirty.line as usize] = 0;
+            let mut events = dirty.events;
+            events.clear();
+            self.spare_events.push(events);
+        }
+        self.waiting.clear();
+        for line in &self.touched {
+            self.is_touched[*line as usize] = false;
+        }
+        std::mem::take(&mut self.touched)
+    }
+}
+
+/// A hash of one line at its place.
+pub(super) fn line_hash(number: u32, line: usize, content: &Line) -> u64 {
+    let mut hash = mix((u64::from(number) << 40) ^ line as u64);
+    for word in content.chunks_exact(8) {
+        let word = u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes"));
+        hash = (hash ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29);
+    }
+    mix(hash)
+}

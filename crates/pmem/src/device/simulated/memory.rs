@@ -1,0 +1,335 @@
+//! The handle that an engine holds: a [`Memory`] of a simulated world.
+//!
+//! A handle writes the live bytes itself and tells the memory's state what it did. Durable memories record events;
+//! volatile ones are plain bytes, and flushes and fences on them do nothing and are not counted. One handle at a
+//! time has a memory open, so nothing else writes its live bytes: images are made in closed memories only.
+
+use super::lines::{Kind, MemoryState};
+use super::region::Region;
+use super::sites::SiteKind;
+use super::world::{CrashPoint, Profile, SimulatedWorld, lock};
+use crate::device::{
+    Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, PartCounters, Site,
+};
+use crate::error::{PmemError, Result};
+use std::cell::Cell;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+/// Makes and opens the memories of a simulated world.
+#[derive(Clone)]
+pub struct SimulatedSource {
+    world: SimulatedWorld,
+}
+
+impl SimulatedSource {
+    pub(super) fn new(world: SimulatedWorld) -> Self {
+        Self { world }
+    }
+
+    /// The world.
+    pub fn world(&self) -> &SimulatedWorld {
+        &self.world
+    }
+}
+
+impl MemorySource for SimulatedSource {
+    type Memory = SimulatedMemory;
+
+    fn create(&self, name: &str, bytes: u64) -> Result<SimulatedMemory> {
+        if self.world.find(name).is_some() {
+            return Err(refused("create", name, std::io::ErrorKind::AlreadyExists));
+        }
+        let state = self.world.create(name, bytes)?;
+        Ok(SimulatedMemory::durable(&self.world, state, Access::Write))
+    }
+
+    fn open(&self, name: &str, access: Access) -> Result<SimulatedMemory> {
+        let found = self.world.find(name);
+        let state = found.ok_or_else(|| refused("open", name, std::io::ErrorKind::NotFound))?;
+        if std::mem::replace(&mut lock(&state).open, true) {
+            return Err(PmemError::InUse { path: name.into() });
+        }
+        Ok(SimulatedMemory::durable(&self.world, state, access))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let found = self.world.find(name);
+        let state = found.ok_or_else(|| refused("remove", name, std::io::ErrorKind::NotFound))?;
+        if lock(&state).open {
+            return Err(PmemError::InUse { path: name.into() });
+        }
+        self.world.remove(name);
+        Ok(())
+    }
+
+    fn volatile(&self, bytes: u64) -> Result<SimulatedMemory> {
+        let region = self.world.take_region()?;
+        let base = region.base();
+        let backing = Backing::Volatile {
+            region: Some(region),
+            used_bytes: 0,
+        };
+        let mut memory = SimulatedMemory::new(&self.world, base, backing, Access::Write);
+        memory.grow(bytes)?;
+        Ok(memory)
+    }
+}
+
+fn refused(action: &'static str, name: &str, kind: std::io::ErrorKind) -> PmemError {
+    PmemError::Io {
+        action,
+        path: name.into(),
+        source: kind.into(),
+    }
+}
+
+/// A memory of a simulated world, open.
+pub struct SimulatedMemory {
+    base: NonNull<u8>,
+    bytes: u64,
+    world: SimulatedWorld,
+    backing: Backing,
+    access: Access,
+    part: Cell<Part>,
+    counters: Counters,
+}
+
+enum Backing {
+    Durable(Arc<Mutex<MemoryState>>),
+    /// The region goes back to the world at the end; stores reached the first `used_bytes`.
+    Volatile {
+        region: Option<Region>,
+        used_bytes: u64,
+    },
+}
+
+// SAFETY: `base` points into a region that `backing` keeps alive, and is not tied to a thread.
+unsafe impl Send for SimulatedMemory {}
+
+impl SimulatedMemory {
+    fn new(world: &SimulatedWorld, base: NonNull<u8>, backing: Backing, access: Access) -> Self {
+        let (part, counters) = (Cell::default(), Counters::default());
+        Self {
+            base,
+            bytes: 0,
+            world: world.clone(),
+            backing,
+            access,
+            part,
+            counters,
+        }
+    }
+
+    /// A handle to a memory that is marked open.
+    fn durable(world: &SimulatedWorld, state: Arc<Mutex<MemoryState>>, access: Access) -> Self {
+        let (base, bytes) = {
+            let state = lock(&state);
+            (state.live.base(), state.bytes)
+        };
+        let mut memory = Self::new(world, base, Backing::Durable(state), access);
+        memory.bytes = bytes;
+        memory
+    }
+
+    fn counts(&mut self) -> &mut PartCounters {
+        &mut self.counters.parts[self.part.get() as usize]
+    }
+
+    fn check(&self, offset: u64, bytes: usize) {
+        let inside = offset
+            .checked_add(bytes as u64)
+            .is_some_and(|end| end <= self.bytes);
+        assert!(
+            inside,
+            "{bytes} bytes at {offset} leave a memory of {} bytes",
+            self.bytes
+        );
+    }
+
+    fn check_store(&self, offset: u64, bytes: usize) {
+        self.check(offset, bytes);
+        assert!(
+            self.access == Access::Write,
+            "store to a memory that is open for reading"
+        );
+    }
+
+    /// Records a store, then makes it visible.
+    fn change(&mut self, offset: u64, data: &[u8], kind: Kind) {
+        match &mut self.backing {
+            Backing::Durable(state) => {
+                self.world.before_store();
+                lock(state).store(offset, data, kind);
+            }
+            Backing::Volatile { used_bytes, .. } => {
+                *used_bytes = (*used_bytes).max(offset + data.len() as u64);
+            }
+        }
+        // SAFETY: the caller has checked the range, so the sum stays inside the region.
+        let to = unsafe { self.base.as_ptr().add(offset as usize) };
+        // SAFETY: the range is mapped, `&mut self` excludes references into it, and so `data` lies elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+    }
+
+    fn has_flush_free_domain(&self) -> bool {
+        self.world.options().profile == Profile::FlushFree
+    }
+}
+
+// SAFETY: the region is mapped and page-aligned for the life of `self`, growth stays inside of its capacity, and while
+// the memory is open only this handle writes its live bytes.
+unsafe impl Memory for SimulatedMemory {
+    #[inline]
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<()> {
+        if self.access == Access::Read {
+            return Err(PmemError::ReadOnly);
+        }
+        match &self.backing {
+            Backing::Durable(state) => self.bytes = self.world.grow(state, bytes)?,
+            Backing::Volatile { region, .. } => {
+                let capacity = region.as_ref().map_or(0, Region::capacity);
+                let end = bytes.next_multiple_of(LINE_BYTES).max(self.bytes);
+                if end > capacity {
+                    return Err(PmemError::OutOfSpace {
+                        wanted_bytes: end - self.bytes,
+                        limit: format!("a simulated volatile memory holds {capacity} bytes"),
+                    });
+                }
+                self.bytes = end;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn load(&self, offset: u64, bytes: usize) {
+        self.check(offset, bytes);
+    }
+
+    #[inline]
+    fn prefetch(&self, _offset: u64, _bytes: usize) {}
+
+    fn store(&mut self, offset: u64, data: &[u8]) {
+        self.check_store(offset, data.len());
+        if data.is_empty() {
+            return;
+        }
+        self.counts().bytes_stored += data.len() as u64;
+        self.change(offset, data, Kind::Ordinary);
+    }
+
+    fn store_word(&mut self, offset: u64, value: u64) {
+        self.check_store(offset, 8);
+        assert!(
+            offset.is_multiple_of(8),
+            "word store at {offset}, which is not aligned"
+        );
+        self.counts().bytes_stored += 8;
+        self.change(offset, &value.to_le_bytes(), Kind::Ordinary);
+    }
+
+    fn stream(&mut self, offset: u64, data: &[u8], site: &'static Site) {
+        self.check_store(offset, data.len());
+        let aligned = offset.is_multiple_of(8) && data.len().is_multiple_of(8);
+        assert!(
+            aligned,
+            "streaming store of {} bytes at {offset} is not aligned",
+            data.len()
+        );
+        if data.is_empty() {
+            return;
+        }
+        self.counts().bytes_stored += data.len() as u64;
+        let mut kind = Kind::Ordinary;
+        if matches!(self.backing, Backing::Durable(_)) {
+            let lines = lines(offset, data.len()).len() as u64;
+            self.counts().bytes_streamed += data.len() as u64;
+            self.counts().stores += lines;
+            if self.world.execute(site, SiteKind::Stream, true) {
+                kind = Kind::Stream;
+            }
+        }
+        self.change(offset, data, kind);
+    }
+
+    fn flush(&mut self, offset: u64, bytes: usize, site: &'static Site) {
+        self.check(offset, bytes);
+        let Backing::Durable(state) = &self.backing else {
+            return;
+        };
+        if self.has_flush_free_domain() || bytes == 0 {
+            return;
+        }
+        let lines = lines(offset, bytes);
+        let flushed = lines.len() as u64;
+        let mut state = lock(state);
+        let useful = state.flush_is_useful(lines.clone());
+        let enabled = self.world.execute(site, SiteKind::Flush, useful);
+        let written = if enabled { state.flush(lines) } else { 0 };
+        drop(state);
+        if enabled {
+            let counts = self.counts();
+            counts.lines_flushed += flushed;
+            counts.stores += written;
+        }
+    }
+
+    fn fence(&mut self, site: &'static Site) -> Result<()> {
+        let Backing::Durable(state) = &self.backing else {
+            return Ok(());
+        };
+        self.world.mark(CrashPoint::Fence(site));
+        let mut state = lock(state);
+        let useful = state.fence_is_useful();
+        if self.world.execute(site, SiteKind::Fence, useful) {
+            state.fence();
+            self.counters.fences += 1;
+        }
+        Ok(())
+    }
+
+    fn enter(&self, part: Part) {
+        self.part.set(part);
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn domain(&self) -> Domain {
+        match self.backing {
+            Backing::Durable(_) => self.world.domain(),
+            Backing::Volatile { .. } => Domain::Process,
+        }
+    }
+}
+
+impl Drop for SimulatedMemory {
+    fn drop(&mut self) {
+        match &mut self.backing {
+            Backing::Durable(state) => lock(state).close(),
+            Backing::Volatile { region, used_bytes } => {
+                if let Some(region) = region.take() {
+                    self.world.return_region(region, *used_bytes);
+                }
+            }
+        }
+    }
+}
+
+/// The lines that a range touches.
+fn lines(offset: u64, bytes: usize) -> Range<usize> {
+    let end = (offset + bytes as u64).div_ceil(LINE_BYTES);
+    (offset / LINE_BYTES) as usize..end as usize
+}

@@ -1,0 +1,542 @@
+//! The simulated world: everything that one power cut hits.
+//!
+//! A [`SimulatedWorld`] is a handle; clones are the same world. It owns the durable memories, knows the attached devices,
+//! and calls an observer at each crash point. Images are worlds as well, with an observer of their own, so recovery can
+//! be cut off again. Locks are taken in the order world, memory, sites, and none is held while an observer runs:
+//! it may take images and use them.
+
+use super::attachment::Attachment;
+use super::choice::{ImageChoice, Unit};
+use super::lines::MemoryState;
+use super::memory::SimulatedSource;
+use super::region::{Region, Template};
+use super::sites::{Disabled, SiteKind, SiteReport, SiteTable};
+use crate::device::{Domain, LINE_BYTES, Site};
+use crate::error::{PmemError, Result};
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Devices of units from here on are attachments.
+const FIRST_ATTACHMENT: u32 = 1 << 16;
+/// Reserved volatile regions that a world keeps for its next volatile memory.
+const SPARE_REGIONS_MAX: usize = 8;
+
+/// What the medium of a world is like.
+#[derive(Clone, Debug)]
+pub struct WorldOptions {
+    /// Where all garbage comes from.
+    pub seed: u64,
+    /// What survives without a flush.
+    pub profile: Profile,
+    /// What new memory holds.
+    pub content: Content,
+    /// Where the observer is called.
+    pub points: Points,
+    /// Bytes that a durable memory can grow to. Address space only: what is not used costs nothing.
+    pub capacity_bytes: u64,
+    /// Bytes that a volatile memory can grow to.
+    pub volatile_capacity_bytes: u64,
+}
+
+impl Default for WorldOptions {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            profile: Profile::Default,
+            content: Content::Garbage,
+            points: Points::Fences,
+            capacity_bytes: 8 << 20,
+            volatile_capacity_bytes: 64 << 20,
+        }
+    }
+}
+
+/// What survives a power cut without a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Nothing surely: a store needs a flush and a fence.
+    Default,
+    /// Every visible store; streaming stores need the fence. A bulk store does not tear, for it is visible as a whole at
+    /// the next crash point; the default profile tries its pieces.
+    FlushFree,
+}
+
+/// What new durable memory holds.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Seeded bytes, no word of which is 0.
+    Garbage,
+    /// These bytes over and over, as if a used device were reused. A multiple of 8 long, not empty.
+    Recycled(Arc<[u8]>),
+    /// Zeros: hides reads of memory that nobody wrote, so it is for comparison only.
+    Zeros,
+}
+
+/// Where the observer is called, besides the marks of the test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Points {
+    /// Before fences, syncs and changes of the set of memories. Every image of another moment is also one of these. In
+    /// the flush-free profile that needs every store as well, because each is durable at once.
+    Fences,
+    /// Before every store as well: slow, and useful only to find where an image first becomes possible.
+    Stores,
+}
+
+/// The moment at which the observer is called.
+#[derive(Clone, Copy, Debug)]
+pub enum CrashPoint {
+    /// Before a fence takes effect.
+    Fence(&'static Site),
+    /// Before a sync of a file or directory takes effect.
+    Sync(&'static Site),
+    /// Before a memory is created, removed or grown, which is durable at once.
+    Space,
+    /// Before a store or a streaming store.
+    Store,
+    /// The test is about to call commit of the transaction with this number.
+    CommitCall(u64),
+    /// Commit of the transaction with this number has returned.
+    Acknowledged(u64),
+    /// Anything else that changes what a test allows.
+    Mark(&'static str),
+}
+
+type Observer = Box<dyn FnMut(&SimulatedWorld, CrashPoint) + Send>;
+
+/// A handle to everything that one power cut hits.
+#[derive(Clone)]
+pub struct SimulatedWorld {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: WorldOptions,
+    sites: Arc<Mutex<SiteTable>>,
+    events: AtomicU64,
+    stores: AtomicU64,
+    observed: AtomicBool,
+    observer: Mutex<Option<Observer>>,
+    state: Mutex<WorldState>,
+}
+
+#[derive(Default)]
+struct WorldState {
+    memories: Vec<Arc<Mutex<MemoryState>>>,
+    attachments: Vec<Arc<dyn Attachment>>,
+    next_number: u32,
+    spare_regions: Vec<Region>,
+    space_bytes: Option<u64>,
+}
+
+impl SimulatedWorld {
+    /// An empty world.
+    pub fn new(options: WorldOptions) -> Self {
+        Self::with_sites(options, Arc::default())
+    }
+
+    fn with_sites(options: WorldOptions, sites: Arc<Mutex<SiteTable>>) -> Self {
+        let shared = Shared {
+            options,
+            sites,
+            events: AtomicU64::new(0),
+            stores: AtomicU64::new(0),
+            observed: AtomicBool::new(false),
+            observer: Mutex::new(None),
+            state: Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Where engines create and open the memories of this world.
+    pub fn source(&self) -> SimulatedSource {
+        SimulatedSource::new(self.clone())
+    }
+
+    /// Calls `observer` at each crash point of this world from now on, instead of any earlier one. It runs inside of the
+    /// engine's call, before the step takes effect, and is not called while it runs. Images start without.
+    pub fn observe(&self, observer: impl FnMut(&SimulatedWorld, CrashPoint) + Send + 'static) {
+        *lock(&self.shared.observer) = Some(Box::new(observer));
+        self.shared.observed.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends [`SimulatedWorld::observe`] and drops the observer; from inside of the observer, after it has returned.
+    pub fn unobserve(&self) {
+        self.shared.observed.store(false, Ordering::Relaxed);
+        *lock(&self.shared.observer) = None;
+    }
+
+    /// A crash point.
+    pub fn mark(&self, point: CrashPoint) {
+        self.shared.events.fetch_add(1, Ordering::Relaxed);
+        if !self.shared.observed.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(mut observer) = lock(&self.shared.observer).take() else {
+            return;
+        };
+        observer(self, point);
+        let mut place = lock(&self.shared.observer);
+        if place.is_none() && self.shared.observed.load(Ordering::Relaxed) {
+            *place = Some(observer);
+        }
+    }
+
+    /// Counts a store, which is a crash point if the options say so. Attached devices call it before each write.
+    pub fn before_store(&self) {
+        self.shared.stores.fetch_add(1, Ordering::Relaxed);
+        let options = &self.shared.options;
+        if options.points == Points::Stores || options.profile == Profile::FlushFree {
+            self.mark(CrashPoint::Store);
+        } else {
+            self.shared.events.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What a power cut now may leave in more than one state: dirty lines and unsynced disk operations.
+    pub fn units(&self) -> Vec<Unit> {
+        let mut units = Vec::new();
+        for memory in self.memories() {
+            units.extend(lock(&memory).units());
+        }
+        for (device, attachment) in (FIRST_ATTACHMENT..).zip(self.attachments()) {
+            units.extend(attachment.units(device));
+        }
+        units
+    }
+
+    /// The world as a power cut now would leave it, with no memory open, no observer and the same sites. Fails only
+    /// if address space runs out.
+    pub fn image(&self, choice: &ImageChoice) -> Result<Self> {
+        let mut image =
+            Self::with_sites(self.shared.options.clone(), Arc::clone(&self.shared.sites));
+        self.image_into(choice, &mut image)?;
+        Ok(image)
+    }
+
+    /// As [`SimulatedWorld::image`], into a world that was made by `image` of this world or of one of its images.
+    /// Repeated images of one world into one target cost time proportional to the touched lines. `target` loses its
+    /// observer.
+    ///
+    /// # Panics
+    /// If a memory of `target` is open, or if `target` is this world.
+    pub fn image_into(&self, choice: &ImageChoice, target: &mut Self) -> Result<()> {
+        assert!(
+            !Arc::ptr_eq(&self.shared, &target.shared),
+            "a world cannot be its own image"
+        );
+        target.unobserve();
+        target.shared.events.store(0, Ordering::Relaxed);
+        target.shared.stores.store(0, Ordering::Relaxed);
+        let attachments = self.attachments().into_iter().zip(FIRST_ATTACHMENT..);
+        let attachments: Vec<_> = attachments
+            .map(|(attachment, device)| {
+                let choices = choice.units.iter().copied();
+                let choices: Vec<_> = choices.filter(|unit| unit.device == device).collect();
+                attachment.image(&choices)
+            })
+            .collect();
+        let origins = self.memories();
+        let (next_number, space_bytes) = {
+            let state = lock(&self.shared.state);
+            (state.next_number, state.space_bytes)
+        };
+        let mut state = lock(&target.shared.state);
+        state.attachments = attachments;
+        state.next_number = next_number;
+        state.space_bytes = space_bytes;
+        let mut images = std::mem::take(&mut state.memories);
+        for origin in origins {
+            let origin = lock(&origin);
+            let known = |image: &Arc<Mutex<MemoryState>>| {
+                lock(image)
+                    .origin
+                    .is_some_and(|known| known.uid == origin.uid)
+            };
+            let image = match images.iter().position(known) {
+                Some(index) => images.swap_remove(index),
+                None => Arc::new(Mutex::new(MemoryState::beside(&origin)?)),
+            };
+            let mut memory = lock(&image);
+            memory.restore(&origin);
+            memory.apply(&origin, &choice.units);
+            drop(memory);
+            state.memories.push(image);
+        }
+        Ok(())
+    }
+
+    /// A hash of what is certain to survive; of a fresh image: of the image. Equal worlds have equal hashes, so a test
+    /// that collects them counts distinct images.
+    pub fn hash(&self) -> u64 {
+        self.image_hash(&ImageChoice::default())
+    }
+
+    /// The [`SimulatedWorld::hash`] that [`SimulatedWorld::image`] would have. Cheaper than making the image, so that a
+    /// test can skip one that it has seen.
+    pub fn image_hash(&self, choice: &ImageChoice) -> u64 {
+        let mut hash = mix(self.shared.options.seed);
+        for memory in self.memories() {
+            let memory = lock(&memory);
+            let place = mix(mix(u64::from(memory.number)) ^ memory.bytes);
+            hash = hash
+                .wrapping_add(place)
+                .wrapping_add(memory.image_hash(&choice.units));
+        }
+        for (device, attachment) in (FIRST_ATTACHMENT..).zip(self.attachments()) {
+            let choices = choice.units.iter().copied();
+            let choices: Vec<_> = choices.filter(|unit| unit.device == device).collect();
+            let content = attachment.image(&choices).hash();
+            hash = hash.wrapping_add(mix(u64::from(device) ^ content));
+        }
+        hash
+    }
+
+    /// Where the units of a choice lie, for reports: memory name and offset, and what survives.
+    pub fn describe(&self, choice: &ImageChoice) -> String {
+        let mut text = choice.to_string();
+        for memory in self.memories() {
+            let memory = lock(&memory);
+            if choice.units.iter().any(|unit| unit.device == memory.number) {
+                let (number, name) = (memory.number, &memory.name);
+                text.extend([format!(
+                    "; {number} = {name}, by lines of {LINE_BYTES} bytes"
+                )]);
+            }
+        }
+        text
+    }
+
+    /// Steps so far: stores, flushes, fences, syncs, marks. Starts at 0 in an image.
+    pub fn events(&self) -> u64 {
+        self.shared.events.load(Ordering::Relaxed)
+    }
+
+    /// Stores to durable memories and writes to attached devices so far. Starts at 0 in an image: a recovery with
+    /// nothing to do leaves 0.
+    pub fn stores(&self) -> u64 {
+        self.shared.stores.load(Ordering::Relaxed)
+    }
+
+    /// Makes every flush, fence and sync at the site do nothing, in this world and its images; a streaming store there
+    /// becomes an ordinary one that nobody flushes.
+    pub fn disable(&self, site: &str) {
+        lock(&self.shared.sites).set_disabled(site, Some(Disabled::Always));
+    }
+
+    /// As [`SimulatedWorld::disable`], for one execution only. Executions are numbered from 0 for each kind of step,
+    /// those in images included.
+    pub fn disable_nth(&self, site: &str, nth: u64) {
+        lock(&self.shared.sites).set_disabled(site, Some(Disabled::Nth(nth)));
+    }
+
+    /// Takes [`SimulatedWorld::disable`] back.
+    pub fn enable(&self, site: &str) {
+        lock(&self.shared.sites).set_disabled(site, None);
+    }
+
+    /// All sites that ran in this world and its images.
+    pub fn sites(&self) -> Vec<SiteReport> {
+        lock(&self.shared.sites).reports()
+    }
+
+    /// Counts one execution of a site and says whether it takes place. `useful` says whether it had anything to do.
+    pub fn execute(&self, site: &'static Site, kind: SiteKind, useful: bool) -> bool {
+        self.shared.events.fetch_add(1, Ordering::Relaxed);
+        lock(&self.shared.sites).execute(site, kind, useful)
+    }
+
+    /// Limits the sum of the lengths of all durable memories, as a full filesystem does; `None` lifts the limit.
+    pub fn limit_space(&self, bytes: Option<u64>) {
+        lock(&self.shared.state).space_bytes = bytes;
+    }
+
+    /// The bytes of a memory that are certain to survive, for example to start other worlds from a used device. `None`
+    /// if there is no memory of that name.
+    pub fn content(&self, name: &str) -> Option<Vec<u8>> {
+        let memory = self.find(name)?;
+        let memory = lock(&memory);
+        let lines = 0..(memory.bytes / LINE_BYTES) as usize;
+        Some(lines.flat_map(|line| memory.durable.line(line)).collect())
+    }
+
+    /// Flips the bits of `mask` in one byte of a closed memory, as a decaying medium does. Fails if the memory does not
+    /// exist, is open or ends before.
+    pub fn damage(&self, name: &str, offset: u64, mask: u8) -> Result<()> {
+        let unusable = || PmemError::Unsupported(format!("cannot damage {name} at {offset}"));
+        let memory = self.find(name).ok_or_else(unusable)?;
+        let mut memory = lock(&memory);
+        if memory.open || offset >= memory.bytes {
+            return Err(unusable());
+        }
+        memory.flip(offset, mask);
+        Ok(())
+    }
+
+    /// Adds a device.
+    pub fn attach(&self, attachment: Arc<dyn Attachment>) {
+        lock(&self.shared.state).attachments.push(attachment);
+    }
+
+    /// The attached device of type `T`, if there is one.
+    pub fn attachment<T: Attachment>(&self) -> Option<Arc<T>> {
+        self.attachments().into_iter().find_map(|attachment| {
+            let any: Arc<dyn Any + Send + Sync> = attachment;
+            any.downcast::<T>().ok()
+        })
+    }
+
+    /// The options that the world was made with.
+    pub fn options(&self) -> &WorldOptions {
+        &self.shared.options
+    }
+
+    pub(super) fn domain(&self) -> Domain {
+        match self.shared.options.profile {
+            Profile::Default => Domain::Flush,
+            Profile::FlushFree => Domain::FlushFree,
+        }
+    }
+
+    fn memories(&self) -> Vec<Arc<Mutex<MemoryState>>> {
+        lock(&self.shared.state).memories.clone()
+    }
+
+    fn attachments(&self) -> Vec<Arc<dyn Attachment>> {
+        lock(&self.shared.state).attachments.clone()
+    }
+
+    /// The memory of that name.
+    pub(super) fn find(&self, name: &str) -> Option<Arc<Mutex<MemoryState>>> {
+        self.memories()
+            .into_iter()
+            .find(|memory| lock(memory).name == name)
+    }
+
+    /// Adds a memory, open and filled, of a name that is not taken.
+    pub(super) fn create(&self, name: &str, bytes: u64) -> Result<Arc<Mutex<MemoryState>>> {
+        self.mark(CrashPoint::Space);
+        self.check_space(bytes)?;
+        let options = &self.shared.options;
+        let number = lock(&self.shared.state).next_number;
+        let seed = options.seed ^ mix(u64::from(number));
+        let template = Template::new(options.capacity_bytes, &options.content, seed)?;
+        let mut memory = MemoryState::new(name, number, Arc::new(template), options.profile)?;
+        extend(&mut memory, bytes)?;
+        memory.open = true;
+        let memory = Arc::new(Mutex::new(memory));
+        let mut state = lock(&self.shared.state);
+        state.next_number += 1;
+        state.memories.push(Arc::clone(&memory));
+        Ok(memory)
+    }
+
+    /// Removes a memory for good.
+    pub(super) fn remove(&self, name: &str) {
+        self.mark(CrashPoint::Space);
+        lock(&self.shared.state)
+            .memories
+            .retain(|memory| lock(memory).name != name);
+    }
+
+    /// Makes a memory at least `bytes` long, filled with what new memory holds.
+    pub(super) fn grow(&self, memory: &Mutex<MemoryState>, bytes: u64) -> Result<u64> {
+        let before = lock(memory).bytes;
+        if bytes > before {
+            self.mark(CrashPoint::Space);
+            self.check_space(bytes - before)?;
+            extend(&mut lock(memory), bytes)?;
+        }
+        Ok(lock(memory).bytes)
+    }
+
+    fn check_space(&self, wanted_bytes: u64) -> Result<()> {
+        let Some(limit) = lock(&self.shared.state).space_bytes else {
+            return Ok(());
+        };
+        let used: u64 = self
+            .memories()
+            .iter()
+            .map(|memory| lock(memory).bytes)
+            .sum();
+        if used + wanted_bytes > limit {
+            let limit = format!("{used} of {limit} bytes of the simulated filesystem are used");
+            return Err(PmemError::OutOfSpace {
+                wanted_bytes,
+                limit,
+            });
+        }
+        Ok(())
+    }
+
+    /// A zeroed region for a volatile memory.
+    pub(super) fn take_region(&self) -> Result<Region> {
+        match lock(&self.shared.state).spare_regions.pop() {
+            Some(region) => Ok(region),
+            None => Region::zeroed(self.shared.options.volatile_capacity_bytes),
+        }
+    }
+
+    /// Takes a volatile memory's region back, of which the first `used_bytes` were stored to.
+    pub(super) fn return_region(&self, mut region: Region, used_bytes: u64) {
+        region.clear(used_bytes);
+        let mut state = lock(&self.shared.state);
+        if state.spare_regions.len() < SPARE_REGIONS_MAX {
+            state.spare_regions.push(region);
+        }
+    }
+}
+
+/// Makes a memory at least `bytes` long.
+fn extend(memory: &mut MemoryState, bytes: u64) -> Result<()> {
+    let end = bytes.next_multiple_of(LINE_BYTES);
+    if end > memory.template.capacity() {
+        return Err(PmemError::OutOfSpace {
+            wanted_bytes: end - memory.bytes,
+            limit: format!(
+                "a simulated memory holds {} bytes",
+                memory.template.capacity()
+            ),
+        });
+    }
+    memory.template.fill(end)?;
+    memory.bytes = end;
+    Ok(())
+}
+
+impl Content {
+    /// The word at `offset` of a memory whose garbage has this seed.
+    pub(super) fn word(&self, seed: u64, offset: u64) -> u64 {
+        match self {
+            Self::Garbage => mix(seed.wrapping_add(offset)).max(1),
+            Self::Recycled(bytes) => {
+                let at = offset as usize % bytes.len();
+                let word = bytes
+                    .get(at..at + 8)
+                    .expect("recycled content is whole words");
+                u64::from_le_bytes(word.try_into().expect("8 bytes"))
+            }
+            Self::Zeros => 0,
+        }
+    }
+}
+
+/// Locks, also after a panic elsewhere: a test that caught it may still want to look.
+pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number that no other memory of the process has.
+pub(super) fn next_uid() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Scatters a number over 64 bits (the finisher of `SplitMix64`): the base of garbage and hashes.
+pub fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

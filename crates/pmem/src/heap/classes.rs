@@ -1,0 +1,371 @@
+//! Runs: chunks cut into blocks of one size and one owner.
+//!
+//! A run starts with a bitmap, one bit a block, and nothing else; a set bit is an allocated block. In DRAM a run that was met
+//! has a second bitmap of *taken* blocks: allocated, reserved, or freed and not yet settled. A block is handed out only if it
+//! is not taken. A class lists its runs that have room; the run that got a block back last is used first, because its
+//! bitmap line is still in the cache.
+
+use crate::heap::Owner;
+use crate::heap::table::{CHUNK_BYTES, chunk_offset};
+use std::collections::HashMap;
+
+/// Largest block that shares its chunk with others. Longer ones are extents of whole chunks.
+pub const BLOCK_BYTES_MAX: usize = 8128;
+
+/// Up to this size blocks are as long as asked, to 8 bytes; above, to a line.
+const EXACT_BYTES_MAX: usize = 1024;
+const LINE_BYTES: u32 = crate::device::LINE_BYTES as u32;
+const NONE: u32 = u32::MAX;
+const INLINE_WORDS: usize = 2;
+
+/// A size and an owner for which blocks can be reserved without looking them up again. Belongs to one arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassId(u32);
+
+/// Number of a run in DRAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunId(u32);
+
+/// How a run of blocks of one size is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub(crate) block_bytes: u32,
+    /// Where in the chunk block 0 starts.
+    pub(crate) first: u32,
+    pub(crate) blocks: u32,
+    pub(crate) bitmap_words: u32,
+}
+
+impl Geometry {
+    /// The cut for blocks of `block_bytes`, which [`rounded`] has given or the table has checked.
+    pub(crate) fn new(block_bytes: u32) -> Self {
+        let align = if block_bytes.is_multiple_of(LINE_BYTES) { LINE_BYTES } else { 8 };
+        let chunk = CHUNK_BYTES as u32;
+        // The bitmap for a whole chunk of blocks is at most one word too long for the blocks that then fit; one
+        // more round corrects it.
+        let mut blocks = chunk / block_bytes;
+        let mut bitmap_words = 0;
+        let mut first = 0;
+        for _ in 0..2 {
+            bitmap_words = blocks.div_ceil(64);
+            first = (bitmap_words * 8).next_multiple_of(align);
+            blocks = (chunk - first) / block_bytes;
+        }
+        Self { block_bytes, first, blocks, bitmap_words }
+    }
+
+    /// Which block starts `inside` bytes behind the start of the chunk.
+    #[inline]
+    pub(crate) fn block_at(self, inside: u32) -> Option<u32> {
+        let distance = inside.checked_sub(self.first)?;
+        let block = distance / self.block_bytes;
+        (block * self.block_bytes == distance && block < self.blocks).then_some(block)
+    }
+}
+
+/// Bytes of the block that is used for `bytes`.
+pub(crate) fn rounded(bytes: usize) -> u32 {
+    let unit = if bytes <= EXACT_BYTES_MAX { 8 } else { LINE_BYTES as usize };
+    bytes.next_multiple_of(unit) as u32
+}
+
+/// The taken blocks of a run; bits behind the last block are set, so that they are never found free.
+struct Bits {
+    few: [u64; INLINE_WORDS],
+    many: Box<[u64]>,
+}
+
+impl Bits {
+    fn new(geometry: Geometry, words: &[u64]) -> Self {
+        let mut bits = Self { few: [u64::MAX; INLINE_WORDS], many: Box::default() };
+        if words.len() > INLINE_WORDS {
+            bits.many = words.into();
+        } else {
+            bits.few[..words.len()].copy_from_slice(words);
+        }
+        let used = geometry.blocks % 64;
+        if used != 0 {
+            bits.words()[words.len() - 1] |= u64::MAX << used;
+        }
+        bits
+    }
+
+    #[inline]
+    fn words(&mut self) -> &mut [u64] {
+        if self.many.is_empty() { &mut self.few } else { &mut self.many }
+    }
+}
+
+/// What DRAM knows about a run.
+pub(crate) struct Run {
+    pub(crate) chunk: u32,
+    pub(crate) class: ClassId,
+    free: u32,
+    /// No word before this one has a free block.
+    hint: u32,
+    /// Place in the class's list of runs with room, or `NONE`.
+    listed_at: u32,
+    /// Whether it stands in [`Classes::empty`].
+    noted_empty: bool,
+    taken: Bits,
+}
+
+/// One size and one owner.
+pub(crate) struct Class {
+    pub(crate) geometry: Geometry,
+    pub(crate) owner: Owner,
+    with_room: Vec<RunId>,
+    /// Runs in `with_room` without any taken block.
+    empty_runs: u32,
+}
+
+/// All classes and all runs that were met.
+#[derive(Default)]
+pub(crate) struct Classes {
+    classes: Vec<Class>,
+    by_size: HashMap<(u32, Owner), ClassId>,
+    runs: Vec<Run>,
+    vacant: Vec<RunId>,
+    /// For each chunk of the pool the number of its run plus one, or zero.
+    run_of_chunk: Vec<u32>,
+    /// Runs that became empty and may be given back.
+    empty: Vec<RunId>,
+}
+
+impl Classes {
+    /// Makes room for a pool of `chunk_count` chunks. The pages of the map are touched only where runs are met.
+    pub(crate) fn cover(&mut self, chunk_count: u32) {
+        if self.run_of_chunk.is_empty() {
+            self.run_of_chunk = vec![0; chunk_count as usize];
+        } else {
+            self.run_of_chunk.resize(chunk_count as usize, 0);
+        }
+    }
+
+    /// The class of blocks of exactly `block_bytes`.
+    pub(crate) fn class_of(&mut self, block_bytes: u32, owner: Owner) -> ClassId {
+        let next = ClassId(self.classes.len() as u32);
+        let id = *self.by_size.entry((block_bytes, owner)).or_insert(next);
+        if id == next {
+            let geometry = Geometry::new(block_bytes);
+            self.classes.push(Class { geometry, owner, with_room: Vec::new(), empty_runs: 0 });
+        }
+        id
+    }
+
+    /// A class by its number.
+    ///
+    /// # Panics
+    /// If the number belongs to another arena and this one has fewer classes.
+    pub(crate) fn class(&self, id: ClassId) -> &Class {
+        &self.classes[id.0 as usize]
+    }
+
+    pub(crate) fn run(&self, id: RunId) -> &Run {
+        &self.runs[id.0 as usize]
+    }
+
+    /// The run that lies in `chunk`, if it was met.
+    #[inline]
+    pub(crate) fn run_in(&self, chunk: u32) -> Option<RunId> {
+        self.run_of_chunk[chunk as usize].checked_sub(1).map(RunId)
+    }
+
+    /// Notes a run with the bitmap that it has on the medium.
+    pub(crate) fn add_run(&mut self, chunk: u32, class: ClassId, words: &[u64]) -> RunId {
+        let geometry = self.class(class).geometry;
+        let mut taken = Bits::new(geometry, words);
+        let free = taken.words().iter().map(|word| word.count_zeros()).sum();
+        let run =
+            Run { chunk, class, free, hint: 0, listed_at: NONE, noted_empty: false, taken };
+        let id = if let Some(id) = self.vacant.pop() {
+            self.runs[id.0 as usize] = run;
+            id
+        } else {
+            self.runs.push(run);
+            RunId(self.runs.len() as u32 - 1)
+        };
+        self.run_of_chunk[chunk as usize] = id.0 + 1;
+        if free > 0 {
+            self.list(id);
+        }
+        if free == geometry.blocks {
+            self.note_empty(id);
+        }
+        id
+    }
+
+    /// Takes a free block of the class: its run and its number. `None` if no known run has room.
+    #[inline]
+    pub(crate) fn take(&mut self, id: ClassId) -> Option<(RunId, u32)> {
+        let class = &mut self.classes[id.0 as usize];
+        let &run_id = class.with_room.last()?;
+        let run = &mut self.runs[run_id.0 as usize];
+        let mut index = run.hint as usize;
+        let words = run.taken.words();
+        while words[index] == u64::MAX {
+            index += 1;
+        }
+        let bit = words[index].trailing_ones();
+        words[index] |= 1 << bit;
+        run.hint = index as u32;
+        if run.free == class.geometry.blocks {
+            class.empty_runs -= 1;
+        }
+        run.free -= 1;
+        if run.free == 0 {
+            run.listed_at = NONE;
+            class.with_room.pop();
+        }
+        Some((run_id, index as u32 * 64 + bit))
+    }
+
+    /// Whether a block is taken.
+    #[inline]
+    pub(crate) fn is_taken(&mut self, id: RunId, block: u32) -> bool {
+        let words = self.runs[id.0 as usize].taken.words();
+        words[block as usize / 64] >> (block % 64) & 1 == 1
+    }
+
+    /// Makes a taken block free; a free one stays as it is.
+    #[inline]
+    pub(crate) fn release(&mut self, id: RunId, block: u32) {
+        let run = &mut self.runs[id.0 as usize];
+        let index = block / 64;
+        let word = &mut run.taken.words()[index as usize];
+        if *word >> (block % 64) & 1 == 0 {
+            return;
+        }
+        *word &= !(1 << (block % 64));
+        run.hint = run.hint.min(index);
+        run.free += 1;
+        let (free, class) = (run.free, run.class);
+        if free == 1 {
+            self.list(id);
+        }
+        if free == self.classes[class.0 as usize].geometry.blocks {
+            self.note_empty(id);
+        }
+    }
+
+    /// Where a block of a run starts.
+    #[inline]
+    pub(crate) fn block_offset(&self, id: RunId, block: u32) -> u64 {
+        let run = &self.runs[id.0 as usize];
+        let geometry = self.classes[run.class.0 as usize].geometry;
+        chunk_offset(run.chunk) + u64::from(geometry.first + block * geometry.block_bytes)
+    }
+
+    /// Which block of a known run starts at `offset`.
+    #[inline]
+    pub(crate) fn block_at(&self, id: RunId, offset: u64) -> Option<u32> {
+        let run = &self.runs[id.0 as usize];
+        let inside = offset - chunk_offset(run.chunk);
+        self.classes[run.class.0 as usize].geometry.block_at(inside as u32)
+    }
+
+    /// Forgets one run that is still empty and not the only empty one of its class; gives its chunk. Call until
+    /// `None`.
+    pub(crate) fn retire(&mut self) -> Option<u32> {
+        while let Some(id) = self.empty.pop() {
+            let run = &mut self.runs[id.0 as usize];
+            run.noted_empty = false;
+            let (class_id, chunk, free) = (run.class, run.chunk, run.free);
+            let class = &mut self.classes[class_id.0 as usize];
+            if free == class.geometry.blocks && class.empty_runs > 1 {
+                class.empty_runs -= 1;
+                self.unlist(id);
+                self.run_of_chunk[chunk as usize] = 0;
+                self.vacant.push(id);
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    fn list(&mut self, id: RunId) {
+        let run = &mut self.runs[id.0 as usize];
+        let with_room = &mut self.classes[run.class.0 as usize].with_room;
+        run.listed_at = with_room.len() as u32;
+        with_room.push(id);
+    }
+
+    fn unlist(&mut self, id: RunId) {
+        let run = &self.runs[id.0 as usize];
+        let (class, place) = (run.class.0 as usize, run.listed_at);
+        let with_room = &mut self.classes[class].with_room;
+        with_room.swap_remove(place as usize);
+        if let Some(&moved) = with_room.get(place as usize) {
+            self.runs[moved.0 as usize].listed_at = place;
+        }
+    }
+
+    fn note_empty(&mut self, id: RunId) {
+        let run = &mut self.runs[id.0 as usize];
+        self.classes[run.class.0 as usize].empty_runs += 1;
+        if !run.noted_empty {
+            run.noted_empty = true;
+            self.empty.push(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Part;
+
+    const OWNER: Owner = Owner { part: Part::Table, tag: 1 };
+
+    #[test]
+    fn every_size_fits_its_chunk() {
+        for bytes in 1..=BLOCK_BYTES_MAX {
+            let block_bytes = rounded(bytes);
+            assert!(block_bytes as usize >= bytes && block_bytes as usize <= BLOCK_BYTES_MAX);
+            let cut = Geometry::new(block_bytes);
+            assert!(cut.blocks >= 2 && cut.blocks <= cut.bitmap_words * 64, "{cut:?}");
+            assert!(cut.first >= cut.bitmap_words * 8);
+            assert!(u64::from(cut.first + cut.blocks * block_bytes) <= CHUNK_BYTES);
+            assert!(cut.first.is_multiple_of(8));
+            assert!(!block_bytes.is_multiple_of(64) || cut.first.is_multiple_of(64));
+            assert_eq!(cut.block_at(cut.first + block_bytes), Some(1));
+            assert_eq!(cut.block_at(cut.first + 1), None);
+            assert_eq!(cut.block_at(cut.first + cut.blocks * block_bytes), None);
+        }
+        assert_eq!(Geometry::new(1088).blocks, 15);
+        assert_eq!(Geometry::new(64).blocks, 255);
+    }
+
+    #[test]
+    fn all_blocks_are_taken_once_and_come_back() {
+        for bytes in [8, 24, 64, 1000, 8128] {
+            let mut classes = Classes::default();
+            classes.cover(4);
+            let id = classes.class_of(bytes, OWNER);
+            let cut = classes.class(id).geometry;
+            assert_eq!(classes.take(id), None);
+            let run = classes.add_run(2, id, &vec![0; cut.bitmap_words as usize]);
+            for block in 0..cut.blocks {
+                assert_eq!(classes.take(id), Some((run, block)));
+            }
+            assert_eq!(classes.take(id), None);
+            classes.release(run, 1);
+            classes.release(run, 1);
+            assert_eq!(classes.take(id), Some((run, 1)));
+            assert_eq!(classes.take(id), None);
+        }
+    }
+
+    #[test]
+    fn one_empty_run_a_class_is_kept() {
+        let mut classes = Classes::default();
+        classes.cover(4);
+        let id = classes.class_of(64, OWNER);
+        let first = classes.add_run(1, id, &[0; 4]);
+        classes.add_run(2, id, &[0; 4]);
+        assert_eq!(classes.retire(), Some(2));
+        assert_eq!(classes.retire(), None);
+        assert_eq!(classes.take(id), Some((first, 0)));
+        assert_eq!(classes.run_in(2), None);
+    }
+}

@@ -1,0 +1,412 @@
+//! Which blocks of a pool are free.
+//!
+//! The life of a block: *free*, *reserved* (only DRAM knows; a crash makes it free), *allocated* (a bit or a table word on the
+//! medium says so), *freed* (the word says free, but the block is not handed out before the transaction is settled). The heap never
+//! stores the change between reserved and allocated or back: [`Arena::activate`] and [`Arena::free`] return it as a [`WordChange`],
+//! which the caller makes durable together with the pointer to the block, under its own log. So no crash leaks
+//! a block, and an abort is the undo of words.
+//!
+//! What the heap stores by itself never has to be undone, because it changes no block's state:
+//!
+//! - It splits and joins free ranges and makes free chunks into runs and back, each by one aligned word of the chunk table that
+//!   leads from one whole chain to another (`table`). Bytes that the new chain leads to (the word of the rest, the zeroed bitmap) are
+//!   fenced before the word is stored. The word itself is only flushed: its durability rides on the caller's next
+//!   fence, which precedes every commit of a change inside.
+//! - A caller's change of a table word keeps the length of the chunk's entry, so undoing one leaves the chain as it was.
+//! - A chunk whose free state is not fenced yet is fenced before anything else uses it.
+//!
+//! Opening reads no table. A cursor walks the tables when an allocation finds no room in what is known; a free loads the run that it
+//! concerns. What lies behind the cursor is never handed out, so its words may change unseen.
+//!
+//! | file | job |
+//! |---|---|
+//! | `table` | the words of the chunk table |
+//! | `classes` | runs and their blocks in DRAM |
+//! | `extents` | free ranges in DRAM |
+//! | `grow` | format, new runs and extents, growth of the pool |
+//! | `recover` | learning the heap after opening, bit by bit |
+//! | `inspect` | whole scans for checks and reports |
+
+pub(crate) mod classes;
+mod extents;
+pub(crate) mod grow;
+mod inspect;
+mod recover;
+pub(crate) mod table;
+
+pub use classes::{BLOCK_BYTES_MAX, ClassId};
+pub use inspect::{Block, BlockInfo, BlockState, Footprint};
+
+use crate::arena::Arena;
+use crate::device::{Memory, Part};
+use crate::error::{PmemError, Result};
+use classes::{Classes, RunId};
+use extents::{FreeExtents, Range};
+use std::collections::BTreeMap;
+use table::{CHUNK_BYTES, Entry, ZONE_CHUNKS};
+
+/// Largest block: a zone without its table.
+pub const EXTENT_BYTES_MAX: usize = (ZONE_CHUNKS as usize - 1) * CHUNK_BYTES as usize;
+
+/// For whom a block is: a run holds blocks of one owner only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    /// The part of the database it is counted under.
+    pub part: Part,
+    /// What it is, chosen by the rooms above; checks compare it.
+    pub tag: u16,
+}
+
+/// A change of one aligned word: `new = old & !clear | set`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WordChange {
+    /// Where the word lies.
+    pub offset: u64,
+    /// Bits to clear.
+    pub clear: u64,
+    /// Bits to set, after clearing.
+    pub set: u64,
+}
+
+impl WordChange {
+    /// The word after the change.
+    #[inline]
+    pub const fn apply(self, old: u64) -> u64 {
+        old & !self.clear | self.set
+    }
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its changes are durable and nothing will undo them.
+    Committed,
+    /// Its changes were undone, durably where they had been applied.
+    Aborted,
+}
+
+/// A point in a transaction to which [`Arena::heap_rollback`] goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeapMark {
+    actions: usize,
+    reserved: u64,
+    activated: u64,
+}
+
+/// What the open transaction did, in order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    BlockReserved(RunId, u32),
+    BlockFreed(RunId, u32),
+    ExtentReserved(u32),
+    ExtentActivated(u32),
+    ExtentFreed(u32),
+}
+
+/// An extent that the open transaction reserved or freed.
+struct Pending {
+    chunks: u32,
+    owner: Owner,
+    reserved: bool,
+    activated: bool,
+    freed: bool,
+}
+
+/// The heap's bookkeeping in DRAM.
+pub(crate) struct Heap {
+    classes: Classes,
+    free: FreeExtents,
+    chunk_count: u32,
+    /// The next head whose table word was not read yet; equal to `chunk_count` when all were.
+    cursor: u32,
+    /// Whether the table has words of freed runs that were flushed and not fenced.
+    unfenced: bool,
+    actions: Vec<Action>,
+    pending: BTreeMap<u32, Pending>,
+    /// Extents that were reserved and rolled back: undo records of this transaction still name their words.
+    abandoned: Vec<Range>,
+    /// Whether a rollback happened since the last settling, so that empty runs may have undo records.
+    rolled_back: bool,
+    /// Blocks in runs that the open transaction reserved and activated. Unequal only if it kept some for itself.
+    reserved: u64,
+    activated: u64,
+}
+
+impl Heap {
+    /// The bookkeeping of a pool of which nothing is known but its size.
+    pub(crate) fn new(pool_bytes: u64) -> Self {
+        let chunk_count = table::chunk_count(pool_bytes);
+        let mut classes = Classes::default();
+        classes.cover(chunk_count);
+        Self {
+            classes,
+            free: FreeExtents::default(),
+            chunk_count,
+            cursor: 0,
+            unfenced: false,
+            actions: Vec::new(),
+            pending: BTreeMap::new(),
+            abandoned: Vec::new(),
+            rolled_back: false,
+            reserved: 0,
+            activated: 0,
+        }
+    }
+
+    /// Makes a range free for others. Behind the cursor nothing is done: the walk will find it.
+    fn release_range(&mut self, range: Range) {
+        if range.start < self.cursor {
+            self.free.insert(range);
+        }
+    }
+}
+
+impl<M: Memory> Arena<M> {
+    /// The class for blocks of `bytes`, for callers that reserve many of them. `bytes` is from 1 to [`BLOCK_BYTES_MAX`].
+    pub fn class(&mut self, bytes: usize, owner: Owner) -> Result<ClassId> {
+        if bytes == 0 || bytes > BLOCK_BYTES_MAX {
+            return Err(PmemError::Unsupported(format!(
+                "blocks of a class have 1 to {BLOCK_BYTES_MAX} bytes; {bytes} were asked"
+            )));
+        }
+        Ok(self.heap.classes.class_of(classes::rounded(bytes), owner))
+    }
+
+    /// Reserves a block of a class: as [`Arena::reserve`], without the search for the class.
+    #[inline]
+    pub fn reserve_class(&mut self, class: ClassId) -> Result<u64> {
+        let (run, block) = match self.heap.classes.take(class) {
+            Some(found) => found,
+            None => self.take_after_refill(class)?,
+        };
+        self.heap.actions.push(Action::BlockReserved(run, block));
+        self.heap.reserved += 1;
+        Ok(self.heap.classes.block_offset(run, block))
+    }
+
+    /// Reserves a block of at least `bytes`, from 1 to [`EXTENT_BYTES_MAX`], and gives its offset. Blocks whose
+    /// size is a multiple of 64 start at a line, others at a word. Their content is arbitrary. Only DRAM knows of it until
+    /// the change of [`Arena::activate`] is made. Grows the pool where needed; fails with
+    /// [`PmemError::OutOfSpace`] if that is impossible, and then everything stays usable.
+    ///
+    /// A block that is never activated goes back at [`Arena::settle`].
+    pub fn reserve(&mut self, bytes: usize, owner: Owner) -> Result<u64> {
+        if bytes <= BLOCK_BYTES_MAX {
+            let class = self.class(bytes, owner)?;
+            return self.reserve_class(class);
+        }
+        if bytes > EXTENT_BYTES_MAX {
+            return Err(PmemError::Unsupported(format!(
+                "a block has at most {EXTENT_BYTES_MAX} bytes; {bytes} were asked"
+            )));
+        }
+        let chunks = bytes.div_ceil(CHUNK_BYTES as usize) as u32;
+        let chunk = self.take_extent(chunks)?;
+        let pending = Pending { chunks, owner, reserved: true, activated: false, freed: false };
+        self.heap.pending.insert(chunk, pending);
+        self.heap.actions.push(Action::ExtentReserved(chunk));
+        Ok(table::chunk_offset(chunk))
+    }
+
+    /// The change that makes a reserved block allocated. The caller makes it durable, once, before it commits.
+    #[inline]
+    pub fn activate(&mut self, offset: u64) -> Result<WordChange> {
+        let chunk = self.chunk_of(offset)?;
+        if let Some(run) = self.heap.classes.run_in(chunk) {
+            let block = self.taken_block(run, offset)?;
+            self.heap.activated += 1;
+            return Ok(bit_change(chunk, block, BitState::Set));
+        }
+        let Some(pending) = self.heap.pending.get_mut(&chunk).filter(|pending| pending.reserved)
+        else {
+            return Err(not_a_block(offset, "activated, but it is not reserved"));
+        };
+        if offset != table::chunk_offset(chunk) {
+            return Err(not_a_block(offset, "activated, but no block starts there"));
+        }
+        pending.activated = true;
+        let entry = Entry::Extent { chunks: pending.chunks, owner: pending.owner };
+        self.heap.actions.push(Action::ExtentActivated(chunk));
+        Ok(entry_change(chunk, entry))
+    }
+
+    /// The change that frees an allocated block, or one that this transaction activated. The block is not handed out again before
+    /// [`Arena::settle`]. Fails if no block starts at `offset` or it is free.
+    #[inline]
+    pub fn free(&mut self, offset: u64) -> Result<WordChange> {
+        let chunk = self.chunk_of(offset)?;
+        let run = match self.heap.classes.run_in(chunk) {
+            Some(run) => run,
+            None => match self.load_run(chunk, offset)? {
+                Some(run) => run,
+                None => return self.free_extent(chunk, offset),
+            },
+        };
+        let block = self.taken_block(run, offset)?;
+        self.heap.actions.push(Action::BlockFreed(run, block));
+        Ok(bit_change(chunk, block, BitState::Clear))
+    }
+
+    /// Where the open transaction stands, for [`Arena::heap_rollback`].
+    pub fn heap_mark(&self) -> HeapMark {
+        let heap = &self.heap;
+        HeapMark {
+            actions: heap.actions.len(),
+            reserved: heap.reserved,
+            activated: heap.activated,
+        }
+    }
+
+    /// Forgets reservations and frees made since `mark`, which belongs to the open transaction. The caller has taken back their
+    /// changes, where they were applied. Blocks whose owner is [`Part::Log`] stay reserved until the transaction is settled,
+    /// because the log that takes changes back lies in them.
+    pub fn heap_rollback(&mut self, mark: HeapMark) {
+        let heap = &mut self.heap;
+        let mut kept = Vec::new();
+        for action in heap.actions.drain(mark.actions..).rev() {
+            match action {
+                Action::BlockReserved(run, block) => {
+                    let class = heap.classes.run(run).class;
+                    if heap.classes.class(class).owner.part == Part::Log {
+                        kept.push(action);
+                    } else {
+                        heap.classes.release(run, block);
+                    }
+                }
+                Action::BlockFreed(..) => {}
+                Action::ExtentFreed(chunk) => {
+                    if let Some(pending) = heap.pending.get_mut(&chunk) {
+                        pending.freed = false;
+                    }
+                }
+                Action::ExtentActivated(chunk) => {
+                    if let Some(pending) = heap.pending.get_mut(&chunk) {
+                        pending.activated = false;
+                    }
+                }
+                Action::ExtentReserved(start) => {
+                    if let Some(pending) = heap.pending.remove(&start) {
+                        heap.abandoned.push(Range { start, chunks: pending.chunks });
+                    }
+                }
+            }
+        }
+        heap.reserved = mark.reserved + kept.len() as u64;
+        heap.activated = mark.activated;
+        heap.actions.extend(kept.into_iter().rev());
+        heap.rolled_back = true;
+    }
+
+    /// Ends the transaction. Committed: freed blocks become reusable, and so do reserved ones that were never activated. Aborted: all
+    /// reservations are given back and frees forgotten. Called when no recovery will undo the transaction any more:
+    /// after the commit is durable, or after the undo and the end of the log are.
+    pub fn settle(&mut self, outcome: Outcome) {
+        let keeps_all = self.heap.reserved == self.heap.activated;
+        for index in 0..self.heap.actions.len() {
+            match (self.heap.actions[index], outcome) {
+                (Action::BlockReserved(run, block), Outcome::Committed) if !keeps_all => {
+                    if !self.is_set(run, block) {
+                        self.heap.classes.release(run, block);
+                    }
+                }
+                (Action::BlockReserved(run, block), Outcome::Aborted)
+                | (Action::BlockFreed(run, block), Outcome::Committed) => {
+                    self.heap.classes.release(run, block);
+                }
+                _ => {}
+            }
+        }
+        let heap = &mut self.heap;
+        heap.actions.clear();
+        heap.reserved = 0;
+        heap.activated = 0;
+        heap.rolled_back = false;
+        if !heap.pending.is_empty() || !heap.abandoned.is_empty() {
+            heap.settle_extents(outcome);
+        }
+    }
+
+    fn free_extent(&mut self, chunk: u32, offset: u64) -> Result<WordChange> {
+        if offset != table::chunk_offset(chunk) {
+            return Err(not_a_block(offset, "freed, but no block starts there"));
+        }
+        if !self.heap.pending.contains_key(&chunk) {
+            let Entry::Extent { chunks, owner } = self.entry(chunk)? else {
+                return Err(not_a_block(offset, "freed, but it is not allocated"));
+            };
+            let pending = Pending { chunks, owner, reserved: false, activated: true, freed: false };
+            self.heap.pending.insert(chunk, pending);
+        }
+        let pending = self.heap.pending.get_mut(&chunk).expect("it was there or is inserted above");
+        if pending.freed || !pending.activated {
+            return Err(not_a_block(offset, "freed, but it is not allocated"));
+        }
+        pending.freed = true;
+        let entry = Entry::Free { chunks: pending.chunks };
+        self.heap.actions.push(Action::ExtentFreed(chunk));
+        Ok(entry_change(chunk, entry))
+    }
+
+    #[inline]
+    fn chunk_of(&self, offset: u64) -> Result<u32> {
+        table::chunk_at(offset, self.heap.chunk_count)
+            .ok_or_else(|| not_a_block(offset, "taken for a block, but lies outside the heap"))
+    }
+
+    #[inline]
+    fn taken_block(&mut self, run: RunId, offset: u64) -> Result<u32> {
+        let block = self.heap.classes.block_at(run, offset);
+        block
+            .filter(|&block| self.heap.classes.is_taken(run, block))
+            .ok_or_else(|| not_a_block(offset, "changed, but no block in use starts there"))
+    }
+
+    /// Whether the medium says that a block is allocated. Damage reads as allocated: nothing is handed out then.
+    fn is_set(&self, run: RunId, block: u32) -> bool {
+        let chunk = self.heap.classes.run(run).chunk;
+        let change = bit_change(chunk, block, BitState::Set);
+        self.word(change.offset).map_or(true, |word| word & change.set != 0)
+    }
+}
+
+impl Heap {
+    fn settle_extents(&mut self, outcome: Outcome) {
+        for range in std::mem::take(&mut self.abandoned) {
+            self.release_range(range);
+        }
+        for (start, pending) in std::mem::take(&mut self.pending) {
+            let becomes_free = match outcome {
+                Outcome::Committed => pending.freed || !pending.activated,
+                Outcome::Aborted => pending.reserved,
+            };
+            if becomes_free {
+                self.release_range(Range { start, chunks: pending.chunks });
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum BitState {
+    Set,
+    Clear,
+}
+
+#[inline]
+fn bit_change(chunk: u32, block: u32, state: BitState) -> WordChange {
+    let bit = 1 << (block % 64);
+    let offset = table::chunk_offset(chunk) + u64::from(block / 64) * 8;
+    match state {
+        BitState::Set => WordChange { offset, clear: 0, set: bit },
+        BitState::Clear => WordChange { offset, clear: bit, set: 0 },
+    }
+}
+
+fn entry_change(chunk: u32, entry: Entry) -> WordChange {
+    WordChange { offset: table::word_offset(chunk), clear: u64::MAX, set: entry.encode(chunk) }
+}
+
+#[cold]
+fn not_a_block(offset: u64, detail: &str) -> PmemError {
+    PmemError::corrupted("block", offset, detail)
+}

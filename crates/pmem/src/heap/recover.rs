@@ -1,0 +1,80 @@
+//! Learning the heap after opening, bit by bit.
+//!
+//! A pool opens without reading any table. What was reserved and never activated is free, because nothing on the medium speaks of
+//! it; so there is nothing to take back, only to learn. A cursor walks from head to head, a few at each
+//! allocation that finds no room; a free loads the run it concerns. Undo of a log is done before, so words are settled.
+
+use crate::arena::Arena;
+use crate::device::Memory;
+use crate::error::Result;
+use crate::heap::classes::{Geometry, RunId};
+use crate::heap::extents::Range;
+use crate::heap::table::{self, Entry};
+use crate::heap::{Owner, not_a_block};
+
+/// Heads that one allocation reads at most before it looks again.
+const HEADS_PER_STEP: u32 = 64;
+
+impl<M: Memory> Arena<M> {
+    /// What the table says at the head `chunk`.
+    pub(super) fn entry(&self, chunk: u32) -> Result<Entry> {
+        let word = self.word(table::word_offset(chunk))?;
+        Entry::decode(word, chunk, self.heap.chunk_count)
+    }
+
+    /// The bitmap of a run.
+    pub(super) fn bitmap(&self, chunk: u32, geometry: Geometry) -> Result<&[u64]> {
+        self.slice::<u64>(table::chunk_offset(chunk), geometry.bitmap_words as usize)
+    }
+
+    /// Reads the next heads: notes free ranges and runs with room.
+    pub(super) fn advance_cursor(&mut self) -> Result<()> {
+        for _ in 0..HEADS_PER_STEP {
+            let chunk = self.heap.cursor;
+            if chunk >= self.heap.chunk_count {
+                break;
+            }
+            let entry = self.entry(chunk)?;
+            match entry {
+                // An extent that the open transaction freed looks free and is not, until that is settled.
+                Entry::Free { chunks } if !self.heap.pending.contains_key(&chunk) => {
+                    self.heap.free.insert(Range { start: chunk, chunks });
+                }
+                Entry::Run { block_bytes, owner } => {
+                    let known = self.heap.classes.run_in(chunk).is_some();
+                    let geometry = Geometry::new(block_bytes);
+                    if !known && !is_full(self.bitmap(chunk, geometry)?, geometry) {
+                        self.note_run(chunk, block_bytes, owner)?;
+                    }
+                }
+                _ => {}
+            }
+            self.heap.cursor = chunk + entry.chunks();
+        }
+        Ok(())
+    }
+
+    /// Notes the run in `chunk`, where a block at `offset` is to be freed; `None` if the chunk is no run.
+    #[cold]
+    pub(super) fn load_run(&mut self, chunk: u32, offset: u64) -> Result<Option<RunId>> {
+        if offset == table::chunk_offset(chunk) || self.heap.pending.contains_key(&chunk) {
+            // A run starts with its bitmap, so only an extent can start there.
+            return Ok(None);
+        }
+        match self.entry(chunk)? {
+            Entry::Run { block_bytes, owner } => self.note_run(chunk, block_bytes, owner).map(Some),
+            _ => Err(not_a_block(offset, "changed, but no block starts there")),
+        }
+    }
+
+    fn note_run(&mut self, chunk: u32, block_bytes: u32, owner: Owner) -> Result<RunId> {
+        let class = self.heap.classes.class_of(block_bytes, owner);
+        let geometry = self.heap.classes.class(class).geometry;
+        let words = self.bitmap(chunk, geometry)?.to_vec();
+        Ok(self.heap.classes.add_run(chunk, class, &words))
+    }
+}
+
+fn is_full(words: &[u64], geometry: Geometry) -> bool {
+    words.iter().map(|word| word.count_ones()).sum::<u32>() >= geometry.blocks
+}

@@ -1,0 +1,38 @@
+//! Byte-addressable durable memory, safely.
+//!
+//! This is the only room that may use `unsafe`. Everything above reads pool bytes through [`Arena`], which
+//! checks range and alignment of every offset, and changes them only through the stores, flushes and fences
+//! of a [`Memory`]. There is never a `&mut T` into a pool, so the borrow checker sees every alias and the
+//! device sees every store.
+//!
+//! | module | job |
+//! |---|---|
+//! | [`device`] | the [`Memory`] trait and its native, emulated and simulated variants |
+//! | `pool` | the pool's header: identity, size, named roots |
+//! | `heap` | which blocks are free; reserve, activate, free |
+//! | `arena` | a pool and its heap, owned by one thread |
+#![allow(unsafe_code, reason = "this room is the unsafe boundary of the workspace")]
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("pool offsets are 64 bits wide; 32-bit hosts are not supported");
+#[cfg(not(target_endian = "little"))]
+compile_error!("the medium is little-endian; big-endian hosts are not supported");
+
+mod arena;
+mod cell;
+pub mod device;
+mod error;
+mod heap;
+mod plain;
+mod pool;
+mod ptr;
+
+pub use arena::Arena;
+pub use device::{Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site};
+pub use device::{Costs, DeviceReport, Medium, NativeMemory, NativeOptions, NativeSource, PageSize};
+pub use error::{PmemError, Result};
+pub use heap::{BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Footprint};
+pub use heap::{HeapMark, Outcome, Owner, WordChange};
+pub use plain::Plain;
+pub use pool::{POOL_BYTES_MIN, POOL_FORMAT, PoolId, PoolIdentity, PoolKind, RootIndex};
+pub use ptr::NvPtr;

@@ -1,0 +1,188 @@
+//! The engine: what one partition's storage does, and the catalogue of methods that do it.
+//!
+//! An engine owns one partition and runs its transactions one after the other (`&mut self`); the database runs
+//! partitions in parallel. Operations outside `begin` … `commit` or `abort` are an error of the caller.
+//! A failed operation has no effect of its own: the transaction may go on where
+//! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
+
+mod method;
+pub mod nv_in_place;
+
+pub use method::{Decide, EngineOptions, FenceOrder, Method, create, open};
+
+use crate::error::Result;
+use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
+use crate::table::Table;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// One partition's storage.
+pub trait Engine: Send {
+    /// Tables of this partition, in the order of their numbers.
+    fn tables(&self) -> Vec<Arc<Table>>;
+
+    /// Creates an empty table with its indexes; durable when it returns. Not inside a transaction.
+    fn create_table(&mut self, def: &TableDef) -> Result<()>;
+
+    /// Drops a table and its indexes; durable when it returns. Not inside a transaction.
+    fn drop_table(&mut self, table: TableId) -> Result<()>;
+
+    /// Builds a secondary index over the rows that are there; durable when it returns. Not inside a transaction.
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()>;
+
+    /// Drops a secondary index; durable when it returns. Not inside a transaction.
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()>;
+
+    /// Starts a transaction.
+    fn begin(&mut self) -> Result<()>;
+
+    /// Copies the row with this primary key into `row`; false if there is none.
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
+
+    /// Looks several primary keys up at once, so that their misses overlap; calls `visit` with the position of each key and its
+    /// row, in the order of `keys`.
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()>;
+
+    /// Visits rows in key order until the range ends or `visit` breaks.
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Inserts a row; `DuplicateKey` if its primary key or a unique secondary key is taken.
+    fn insert(&mut self, table: TableId, row: &Row) -> Result<()>;
+
+    /// Changes columns of the row with this primary key; false if there is none. Primary key columns must not change.
+    fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool>;
+
+    /// Deletes the row with this primary key; false if there is none.
+    fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool>;
+
+    /// Ends the transaction. Its effects are durable once [`Engine::durable`] has reached the ticket; with
+    /// [`Durability::Immediate`] that is when the call returns.
+    fn commit(&mut self, durability: Durability) -> Result<CommitTicket>;
+
+    /// First phase of a transaction over several partitions: afterwards the open transaction survives a crash, and recovery
+    /// asks the database's commit table for its fate. `commit` or `abort` must follow.
+    fn prepare(&mut self, global: GlobalTxnId) -> Result<()>;
+
+    /// Undoes everything since `begin`.
+    fn abort(&mut self) -> Result<()>;
+
+    /// The newest ticket whose effects are durable.
+    fn durable(&self) -> CommitTicket;
+
+    /// Makes every committed transaction durable.
+    fn force(&mut self) -> Result<()>;
+
+    /// Bounds recovery time: writes a checkpoint where the method has one. Not inside a transaction.
+    fn checkpoint(&mut self) -> Result<()>;
+
+    /// Bytes in use.
+    fn footprint(&mut self) -> Result<Footprint>;
+
+    /// Counts since the engine was opened.
+    fn status(&self) -> EngineStatus;
+
+    /// Checks everything that can be checked: checksums, order, every index against its table, and that the allocated
+    /// blocks are exactly the reachable ones. Damage is in the report; an error means that the check could not be made.
+    fn verify(&mut self) -> Result<VerifyReport>;
+}
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Durable when `commit` returns. Costs a sync each where the method has a log file.
+    #[default]
+    Immediate,
+    /// Durable with its group; the caller waits for [`Engine::durable`] before it acknowledges.
+    Group,
+    /// Durable at some later time. Atomic all the same.
+    None,
+}
+
+/// Position of a commit in the partition's order; tickets grow by one a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct CommitTicket(pub u64);
+
+/// Number of a transaction over several partitions, unique in the life of a database and never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GlobalTxnId(pub u64);
+
+/// A range of keys of one index, both ends included.
+#[derive(Clone, Debug)]
+pub struct ScanRange {
+    /// The table.
+    pub table: TableId,
+    /// The secondary index, or the primary key.
+    pub index: Option<IndexId>,
+    /// Smallest key.
+    pub low: KeyBuf,
+    /// Largest key.
+    pub high: KeyBuf,
+    /// Order of the visit.
+    pub direction: Direction,
+}
+
+/// Order of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Smallest key first.
+    Forward,
+    /// Largest key first.
+    Backward,
+}
+
+/// Bytes in use, by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Tuples and their fields.
+    pub table: u64,
+    /// Primary and secondary indexes.
+    pub index: u64,
+    /// Logs.
+    pub log: u64,
+    /// Checkpoints.
+    pub checkpoint: u64,
+    /// Headers, directories, allocator metadata.
+    pub other: u64,
+}
+
+impl Footprint {
+    /// The sum of all parts.
+    pub fn total(&self) -> u64 {
+        self.table + self.index + self.log + self.checkpoint + self.other
+    }
+}
+
+/// Counts since the engine was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EngineStatus {
+    /// What the memory devices counted, durable and volatile ones together.
+    pub memory: pmem::Counters,
+    /// What the files counted.
+    pub disk: disk::DiskCounters,
+    /// Transactions that recovery undid when the engine was opened.
+    pub recovery_undone: u64,
+    /// Transactions that recovery replayed when the engine was opened.
+    pub recovery_replayed: u64,
+}
+
+/// What a deep check found.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// Rows checked.
+    pub rows: u64,
+    /// Index entries checked.
+    pub index_entries: u64,
+    /// Allocated blocks checked against the reachable ones.
+    pub blocks: u64,
+    /// One sentence for each damage, with its place.
+    pub damage: Vec<String>,
+}

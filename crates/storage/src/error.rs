@@ -1,0 +1,80 @@
+//! What can go wrong in an engine.
+//!
+//! Each variant says whether the caller should retry the transaction, abort it, or stop using the database.
+
+use disk::DiskError;
+use pmem::PmemError;
+
+/// The result of a fallible operation of this room.
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;
+
+/// What can go wrong in an engine.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// A row with this key is there already. The operation had no effect; the transaction may go on.
+    #[error("duplicate key in index `{index}` of table `{table}`: {key}")]
+    DuplicateKey {
+        /// The table.
+        table: String,
+        /// `primary` or the name of the secondary index.
+        index: String,
+        /// The key's column values.
+        key: String,
+    },
+    /// No table has this number in this partition. The catalogue above asked for a table that was dropped.
+    #[error("there is no table number {0} in this partition")]
+    NoSuchTable(u32),
+    /// No index has this number in this table.
+    #[error("table `{table}` has no index number {index}")]
+    NoSuchIndex {
+        /// The table.
+        table: String,
+        /// The number asked for.
+        index: u32,
+    },
+    /// The schema or a value does not fit. The operation had no effect; the transaction may go on.
+    #[error(transparent)]
+    Record(#[from] crate::record::RecordError),
+    /// The definition of a table cannot be used. The operation had no effect.
+    #[error(transparent)]
+    Schema(#[from] crate::record::SchemaError),
+    /// The memory device failed, or is damaged or full. On `OutOfSpace` abort, otherwise stop.
+    #[error(transparent)]
+    Memory(#[from] PmemError),
+    /// A file failed. Stop; reopen to recover.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A log or checkpoint file is not what it must be. Stop and restore from a backup.
+    #[error("{file} at offset {offset} is damaged: {detail}")]
+    DamagedFile {
+        /// The file's name in the database directory.
+        file: String,
+        /// Where in the file.
+        offset: u64,
+        /// Expected and found.
+        detail: String,
+    },
+    /// The engine cannot do this. Choose another method or option.
+    #[error("{0}")]
+    Unsupported(String),
+    /// An earlier durable step failed; nothing more is written. Reopen the database.
+    #[error("an earlier durable step of this partition failed; reopen the database")]
+    Poisoned,
+}
+
+impl StorageError {
+    /// Whether the failed operation left no trace, so that its transaction may go on.
+    pub fn is_statement_error(&self) -> bool {
+        matches!(
+            self,
+            Self::DuplicateKey { .. }
+                | Self::NoSuchTable(_)
+                | Self::NoSuchIndex { .. }
+                | Self::Record(_)
+                | Self::Schema(_)
+                | Self::Unsupported(_)
+                | Self::Memory(PmemError::OutOfSpace { .. })
+                | Self::Disk(DiskError::OutOfSpace { .. })
+        )
+    }
+}

@@ -1,0 +1,84 @@
+//! Ordered indexes: fixed-width keys of big-endian words to one 8-byte value.
+//!
+//! The volatile and the persistent tree are different types with one interface, so that what stands above them is
+//! written once. Keys are unique; a non-unique index has the primary key appended by its encoder.
+
+pub mod nv_bptree;
+mod nv_node;
+
+pub use nv_bptree::NvBptree;
+pub use nv_node::NodeShape;
+pub(crate) use nv_node::bytes_of;
+
+use crate::engine::Direction;
+use crate::error::Result;
+use pmem::{Arena, Memory};
+use std::ops::ControlFlow;
+
+/// Sizes that are chosen when an index is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexShape {
+    /// Bytes of a node; nodes that would hold fewer than four entries are made larger.
+    pub node_bytes: usize,
+    /// Words of a key.
+    pub key_words: usize,
+}
+
+/// What an ordered index does. `W` collects the changes of the transaction (see [`crate::log::WriteSet`]).
+pub trait OrderedIndex<M: Memory, W>: Send + Sized {
+    /// Makes an empty index of keys of `key_words` words. The aligned word at `root_word` is unpublished and becomes its
+    /// root pointer. `tag` goes to the heap with its nodes.
+    fn create(
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        root_word: u64,
+        shape: IndexShape,
+        tag: u16,
+    ) -> Result<Self>;
+
+    /// The index whose root pointer is at `root_word`.
+    fn open(arena: &Arena<M>, root_word: u64, shape: IndexShape, tag: u16) -> Result<Self>;
+
+    /// The offset that identifies the index in the arena; [`crate::log::WriteSet::visible`] takes it.
+    fn identity(&self) -> u64;
+
+    /// Frees every node. The index must not be used afterwards.
+    fn free(&self, arena: &mut Arena<M>, writes: &mut W) -> Result<()>;
+
+    /// Visits everything and says what is wrong. `node` is called with the offset of each block in use, `entry` with each key
+    /// and value, in key order.
+    fn check(
+        &self,
+        arena: &Arena<M>,
+        node: &mut dyn FnMut(u64),
+        entry: &mut dyn FnMut(&[u64], u64),
+        damage: &mut Vec<String>,
+    );
+
+    /// The value of a key.
+    fn get(&self, arena: &Arena<M>, key: &[u64]) -> Result<Option<u64>>;
+
+    /// Looks several keys up at once, so that their misses overlap. `values` has the length of `keys`.
+    fn get_many<K: std::ops::Deref<Target = [u64]>>(
+        &self,
+        arena: &Arena<M>,
+        keys: &[K],
+        values: &mut [Option<u64>],
+    ) -> Result<()>;
+
+    /// Adds a key; false, and no effect, if it is there.
+    fn insert(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64], value: u64) -> Result<bool>;
+
+    /// Takes a key out and returns its value.
+    fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>>;
+
+    /// Visits the entries from `low` to `high`, both included, in order.
+    fn scan(
+        &self,
+        arena: &Arena<M>,
+        low: &[u64],
+        high: &[u64],
+        direction: Direction,
+        visit: &mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>,
+    ) -> Result<()>;
+}

@@ -1,0 +1,16 @@
+//! Storage engines and the parts they are made of.
+//!
+//! From the ground up: `record` (schemas, values, keys, rows), `index` and `log` over the memory and disk devices, `table` (tuples
+//! and the upkeep of their indexes, shared by the in-place engines), and `engine` (policy only: what is
+//! written before commit, at commit, at recovery). No engine uses another.
+
+pub mod engine;
+mod error;
+pub mod index;
+pub mod log;
+mod platform;
+pub mod record;
+pub mod table;
+
+pub use error::{Result, StorageError};
+pub use platform::Platform;

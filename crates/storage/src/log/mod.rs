@@ -1,0 +1,44 @@
+//! Logs, and the write set of a transaction that stands in front of them.
+//!
+//! Tables and indexes change published bytes only through a [`WriteSet`]. The persistent one (`nv_undo`) logs before images and
+//! defers the change until they are durable; the volatile one (`volatile_undo`) changes at once and keeps what an abort
+//! needs in DRAM. So what stands above is written once for both.
+
+pub mod nv_undo;
+
+pub use nv_undo::{Recovered, UndoLog, UndoMark};
+
+use crate::error::Result;
+use pmem::{Arena, Memory, WordChange};
+
+/// Collects the changes of one transaction.
+///
+/// *Published* bytes are reachable from a root; a crash must be able to bring them back. *Unpublished* bytes (a reserved
+/// block, a free slot of a node) are not, so they may be stored at once.
+pub trait WriteSet<M: Memory>: Send {
+    /// Changes published bytes, at once or when the change becomes [visible](Self::visible). A structure that
+    /// was written is read again only after `visible`.
+    fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Changes bits of one published word. Several changes of one word in one transaction add up.
+    fn change(&mut self, arena: &mut Arena<M>, change: WordChange) -> Result<()>;
+
+    /// Stores unpublished bytes. They are durable before any published change of this transaction.
+    fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Notes that the structure at `offset` has writes that may not be visible yet.
+    fn touch(&mut self, offset: u64);
+
+    /// Makes all writes visible if the structure at `offset` is touched.
+    fn visible(&mut self, arena: &mut Arena<M>, offset: u64) -> Result<()>;
+
+    /// Makes all writes visible.
+    fn visible_all(&mut self, arena: &mut Arena<M>) -> Result<()>;
+
+    /// Notes that this transaction cleared `bits` of the slot bitmap at `word`: an undo needs the slots' content, so they are
+    /// not used again before the transaction ends.
+    fn retire(&mut self, word: u64, bits: u64);
+
+    /// Bits of the slot bitmap at `word` that this transaction has retired.
+    fn retired(&self, word: u64) -> u64;
+}

@@ -1,0 +1,473 @@
+//! Keys: words whose integer order is the order of the values.
+//!
+//! Every key of an index has the same number of words ([`KeyShape`]), 1 to 32, computed from the declared types; comparing two
+//! keys is comparing slices of integers. The bytes in them (see `key_word`) are, column by column:
+//!
+//! | type | bytes |
+//! |---|---|
+//! | nullable columns first | 0 for NULL (then nothing), else 1 |
+//! | integers, dates, timestamps, decimals | as they are with the sign flipped |
+//! | float64 | sign flipped if positive, all bits if negative; -0.0 as 0.0, one NaN, last |
+//! | char(n) | n bytes padded with blanks |
+//! | varchar, text | escaped and ended by 0; text has 120 bytes of room |
+//! | bytes | groups of eight; unlimited ones have 117 bytes of room, enough for 104 |
+//! | bool, uuid | as they are |
+//!
+//! A key of the primary index is the primary key. A key of a secondary index is its columns and then the primary key's other
+//! columns, which make it unique; in a unique index these are left out (zeros) unless a column is NULL, because NULLs are distinct.
+
+use super::checksum::weight;
+use super::error::{RecordError, Result};
+use super::key_word::{WordReader, WordWriter, escaped_bytes, grouped_bytes};
+use super::row::Row;
+use super::schema::{Column, IndexDef, TableDef};
+use super::types::DataType;
+use super::value::{AsValue, Uuid, Value, ValueRef, float_from_order, float_order};
+use super::{Date, Decimal, Timestamp};
+use std::ops::Deref;
+
+/// The most words of a key.
+pub const MAX_KEY_WORDS: usize = 32;
+/// Words of a [`KeyBuf`] that need no allocation; with its other fields it fills a cache line.
+const SHORT_WORDS: usize = 6;
+/// Room of an unlimited text or bytes column in a key, in encoded bytes.
+const UNLIMITED_BYTES: usize = 120;
+
+const SIGN: u64 = 1 << 63;
+
+/// How many words the keys of an index have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyShape {
+    /// Words, 1 to 32.
+    pub words: usize,
+}
+
+impl KeyShape {
+    /// Encoded bytes that the columns may need together.
+    pub(crate) fn encoded_bytes(table: &TableDef, columns: &[usize]) -> usize {
+        columns
+            .iter()
+            .map(|position| &table.columns[*position])
+            .map(|column| usize::from(column.nullable) + room_bytes(column.data_type))
+            .sum()
+    }
+
+    /// Encoded bytes that a key of this secondary index may need. A unique index without nullable columns never has the
+    /// primary key in its keys, so they need no room for it.
+    pub(crate) fn secondary_bytes(table: &TableDef, index: &IndexDef) -> usize {
+        if index.unique && index.columns.iter().all(|column| !table.columns[*column].nullable) {
+            return Self::encoded_bytes(table, &index.columns);
+        }
+        Self::encoded_bytes(table, &table.secondary_columns(index))
+    }
+}
+
+/// A key: a buffer of words, usable again and again.
+#[derive(Clone, Debug, Default)]
+pub struct KeyBuf {
+    short: [u64; SHORT_WORDS],
+    /// Used when there are more words than `short` has.
+    long: Option<Box<[u64; MAX_KEY_WORDS]>>,
+    words: u32,
+}
+
+impl KeyBuf {
+    /// An empty key.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A copy of the words of a key.
+    ///
+    /// # Panics
+    /// If there are more than 32.
+    pub fn from_words(words: &[u64]) -> Self {
+        let mut key = Self::new();
+        key.assign(words);
+        key
+    }
+
+    /// Becomes a copy of the words of a key.
+    ///
+    /// # Panics
+    /// If there are more than 32.
+    pub fn assign(&mut self, words: &[u64]) {
+        self.resized(words.len()).copy_from_slice(words);
+    }
+
+    /// The key as words to be overwritten; what they hold is arbitrary.
+    ///
+    /// # Panics
+    /// If `words` is above 32.
+    pub fn resized(&mut self, words: usize) -> &mut [u64] {
+        assert!(words <= MAX_KEY_WORDS, "a key has at most {MAX_KEY_WORDS} words");
+        self.words = words as u32;
+        if words <= SHORT_WORDS {
+            return &mut self.short[..words];
+        }
+        &mut self.long.get_or_insert_with(|| Box::new([0; MAX_KEY_WORDS]))[..words]
+    }
+}
+
+impl Deref for KeyBuf {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        let words = self.words as usize;
+        if words <= SHORT_WORDS {
+            return &self.short[..words];
+        }
+        self.long.as_ref().map_or(&[], |long| &long[..words])
+    }
+}
+
+impl PartialEq for KeyBuf {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for KeyBuf {}
+
+impl PartialOrd for KeyBuf {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KeyBuf {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+/// One column of a key.
+#[derive(Clone, Debug)]
+struct KeyPart {
+    position: usize,
+    column: Column,
+    /// Encoded bytes that the column may take, without the NULL marker.
+    room_bytes: usize,
+}
+
+/// When the columns behind the index's own belong to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Suffix {
+    Always,
+    IfNull,
+}
+
+/// Makes the keys of one index.
+#[derive(Clone, Debug)]
+pub struct KeyEncoder {
+    table: Box<str>,
+    parts: Box<[KeyPart]>,
+    positions: Box<[usize]>,
+    own_columns: usize,
+    suffix: Suffix,
+    shape: KeyShape,
+    /// The key is one int64 that is never NULL, so it is one word.
+    is_single_int64: bool,
+}
+
+impl KeyEncoder {
+    /// The encoder of the primary key of a valid table.
+    pub fn primary(table: &TableDef) -> Self {
+        let bytes = KeyShape::encoded_bytes(table, &table.primary_key);
+        Self::new(table, table.primary_key.clone(), table.primary_key.len(), Suffix::Always, bytes)
+    }
+
+    /// The encoder of a secondary index of a valid table.
+    pub fn secondary(table: &TableDef, index: &IndexDef) -> Self {
+        let suffix = if index.unique { Suffix::IfNull } else { Suffix::Always };
+        let bytes = KeyShape::secondary_bytes(table, index);
+        Self::new(table, table.secondary_columns(index), index.columns.len(), suffix, bytes)
+    }
+
+    fn new(
+        table: &TableDef,
+        positions: Vec<usize>,
+        own_columns: usize,
+        suffix: Suffix,
+        bytes: usize,
+    ) -> Self {
+        let parts: Box<[KeyPart]> = positions
+            .iter()
+            .map(|position| {
+                let column = table.columns[*position].clone();
+                let room_bytes = room_bytes(column.data_type);
+                KeyPart { position: *position, column, room_bytes }
+            })
+            .collect();
+        let is_single_int64 = matches!(&*parts, [part] if part.column.data_type == DataType::Int64
+            && !part.column.nullable);
+        Self {
+            table: table.name.as_str().into(),
+            parts,
+            positions: positions.into(),
+            own_columns,
+            suffix,
+            shape: KeyShape { words: bytes.div_ceil(8) },
+            is_single_int64,
+        }
+    }
+
+    /// How many words the keys have.
+    pub fn shape(&self) -> KeyShape {
+        self.shape
+    }
+
+    /// Positions of the columns that may be in a key: the index's own, then what makes it unique.
+    pub fn columns(&self) -> &[usize] {
+        &self.positions
+    }
+
+    /// How many of [`KeyEncoder::columns`] are the index's own.
+    pub fn own_columns(&self) -> usize {
+        self.own_columns
+    }
+
+    /// Whether a key depends on the column at this position.
+    pub fn uses_column(&self, position: usize) -> bool {
+        self.positions.contains(&position)
+    }
+
+    /// The key of a row.
+    pub fn encode_row(&self, row: &Row, key: &mut KeyBuf) -> Result<()> {
+        self.encode_with(|position| row.get(position), key)
+    }
+
+    /// The key of a row whose columns are given by position.
+    pub fn encode_with<'v>(
+        &self,
+        mut field: impl FnMut(usize) -> ValueRef<'v>,
+        key: &mut KeyBuf,
+    ) -> Result<()> {
+        if self.is_single_int64
+            && let ValueRef::Int64(number) = field(self.parts[0].position)
+        {
+            key.resized(1)[0] = number as u64 ^ SIGN;
+            return Ok(());
+        }
+        let mut writer = WordWriter::new(key.resized(self.shape.words));
+        let (own, rest) = self.parts.split_at(self.own_columns);
+        let mut has_null = false;
+        for part in own {
+            has_null |= self.put(part, field(part.position), &mut writer)?;
+        }
+        if self.suffix == Suffix::Always || has_null {
+            for part in rest {
+                self.put(part, field(part.position), &mut writer)?;
+            }
+        }
+        writer.finish(0);
+        Ok(())
+    }
+
+    /// The key with these column values, in the order of [`KeyEncoder::columns`]: all of them, or only the index's own where
+    /// that is already a key (the primary key, a unique index without NULL among the values).
+    pub fn encode_values<V: AsValue>(&self, values: &[V], key: &mut KeyBuf) -> Result<()> {
+        if self.is_single_int64
+            && let [value] = values
+            && let ValueRef::Int64(number) = value.as_value()
+        {
+            key.resized(1)[0] = number as u64 ^ SIGN;
+            return Ok(());
+        }
+        let has_null = values.iter().take(self.own_columns).any(|value| value.as_value().is_null());
+        let needed = if self.suffix == Suffix::Always || has_null {
+            self.parts.len()
+        } else {
+            self.own_columns
+        };
+        let is_complete = values.len() == needed || values.len() == self.parts.len();
+        if !is_complete {
+            return Err(self.wrong_columns(needed, values.len()));
+        }
+        self.encode_prefix(&values[..needed], 0, key)
+    }
+
+    /// The least key that begins with these column values (none: the least key at all). Inclusive.
+    pub fn lower_bound<V: AsValue>(&self, prefix: &[V], key: &mut KeyBuf) -> Result<()> {
+        self.encode_prefix(prefix, 0, key)
+    }
+
+    /// At or above the greatest key that begins with these column values (none: the greatest key at all), and below all
+    /// others. Inclusive.
+    pub fn upper_bound<V: AsValue>(&self, prefix: &[V], key: &mut KeyBuf) -> Result<()> {
+        self.encode_prefix(prefix, u8::MAX, key)
+    }
+
+    fn encode_prefix<V: AsValue>(&self, prefix: &[V], fill: u8, key: &mut KeyBuf) -> Result<()> {
+        if prefix.len() > self.parts.len() {
+            return Err(self.wrong_columns(self.parts.len(), prefix.len()));
+        }
+        let mut writer = WordWriter::new(key.resized(self.shape.words));
+        for (part, value) in self.parts.iter().zip(prefix) {
+            self.put(part, value.as_value(), &mut writer)?;
+        }
+        writer.finish(fill);
+        Ok(())
+    }
+
+    /// The column values of a key, in the order of [`KeyEncoder::columns`]; a unique index's key without NULL has only its own.
+    pub fn decode(&self, key: &[u64]) -> Result<Vec<Value>> {
+        let damaged = |column: &str, detail: &str| RecordError::Damaged {
+            table: self.table.to_string(),
+            column: column.to_owned(),
+            detail: detail.to_owned(),
+        };
+        if key.len() != self.shape.words {
+            let detail = format!("{} words instead of {}", key.len(), self.shape.words);
+            return Err(damaged("key", &detail));
+        }
+        let mut reader = WordReader::new(key);
+        let mut values = Vec::with_capacity(self.parts.len());
+        for (place, part) in self.parts.iter().enumerate() {
+            let is_suffix = place >= self.own_columns;
+            if is_suffix && self.suffix == Suffix::IfNull && !values.iter().any(Value::is_null) {
+                break;
+            }
+            let value = take(part, &mut reader);
+            values.push(value.ok_or_else(|| damaged(&part.column.name, "no value in the key"))?);
+        }
+        if !reader.rest_is_zero() {
+            return Err(damaged("key", "bytes behind the last column"));
+        }
+        Ok(values)
+    }
+
+    /// Writes one column; true if it is NULL.
+    fn put(&self, part: &KeyPart, value: ValueRef<'_>, writer: &mut WordWriter<'_>) -> Result<bool> {
+        let column = &part.column;
+        let fitted = value
+            .fit(column.data_type)
+            .map_err(|misfit| misfit.at(&self.table, &column.name, column.data_type, value))?;
+        if column.nullable {
+            writer.put(u64::from(!fitted.is_null()), 1);
+        }
+        match fitted {
+            ValueRef::Null if column.nullable => return Ok(true),
+            ValueRef::Null => {
+                return Err(RecordError::NotNull {
+                    table: self.table.to_string(),
+                    column: column.name.clone(),
+                });
+            }
+            ValueRef::Bool(value) => writer.put(u64::from(value), 1),
+            ValueRef::Int16(value) => writer.put(u64::from(value as u16 ^ 1 << 15), 2),
+            ValueRef::Int32(value) | ValueRef::Date(Date(value)) => {
+                writer.put(u64::from(value as u32 ^ 1 << 31), 4);
+            }
+            ValueRef::Int64(value) | ValueRef::Timestamp(Timestamp(value)) => {
+                writer.put(value as u64 ^ SIGN, 8);
+            }
+            ValueRef::Float64(value) => writer.put(float_order(value), 8),
+            ValueRef::Decimal(value) if part.room_bytes == 8 => {
+                writer.put(value.units() as u64 ^ SIGN, 8);
+            }
+            ValueRef::Decimal(value) => {
+                writer.put((value.units() >> 64) as u64 ^ SIGN, 8);
+                writer.put(value.units() as u64, 8);
+            }
+            ValueRef::Uuid(Uuid(bytes)) => {
+                let number = u128::from_be_bytes(bytes);
+                writer.put((number >> 64) as u64, 8);
+                writer.put(number as u64, 8);
+            }
+            ValueRef::Text(text) => self.put_text(part, text.as_bytes(), writer)?,
+            ValueRef::Bytes(bytes) => {
+                self.check_room(part, grouped_bytes(bytes.len()))?;
+                writer.put_bytes(bytes);
+            }
+        }
+        Ok(false)
+    }
+
+    fn put_text(&self, part: &KeyPart, text: &[u8], writer: &mut WordWriter<'_>) -> Result<()> {
+        if let DataType::Char { length } = part.column.data_type {
+            writer.put_padded_text(text, length as usize);
+            return Ok(());
+        }
+        self.check_room(part, escaped_bytes(text))?;
+        writer.put_text(text);
+        Ok(())
+    }
+
+    fn check_room(&self, part: &KeyPart, found_bytes: usize) -> Result<()> {
+        if found_bytes <= part.room_bytes {
+            return Ok(());
+        }
+        Err(RecordError::KeyTooLong {
+            table: self.table.to_string(),
+            column: part.column.name.clone(),
+            limit_bytes: part.room_bytes as u64,
+            found_bytes: found_bytes as u64,
+        })
+    }
+
+    #[cold]
+    fn wrong_columns(&self, expected: usize, found: usize) -> RecordError {
+        RecordError::KeyColumns { table: self.table.to_string(), expected, found }
+    }
+}
+
+/// A hash of a key, stable across versions because it decides where rows lie.
+pub(crate) fn stable_hash(key: &[u64]) -> u64 {
+    key.iter().zip(1..).fold(0, |hash: u64, (word, position)| {
+        (hash ^ word).wrapping_mul(weight(position)).rotate_left(29) ^ hash >> 32
+    })
+}
+
+/// Encoded bytes that a column of this type may take in a key, without the NULL marker.
+fn room_bytes(data_type: DataType) -> usize {
+    match data_type {
+        DataType::Varchar { max } => max as usize + 1,
+        DataType::Text => UNLIMITED_BYTES,
+        DataType::Bytes { max: Some(max) } => grouped_bytes(max as usize),
+        DataType::Bytes { max: None } => grouped_bytes(UNLIMITED_BYTES / 9 * 8),
+        fixed => fixed.fixed_bytes().unwrap_or(UNLIMITED_BYTES as u32) as usize,
+    }
+}
+
+/// Reads one column; `None` if the bytes are no encoding of its type.
+fn take(part: &KeyPart, reader: &mut WordReader<'_>) -> Option<Value> {
+    if part.column.nullable {
+        match reader.byte()? {
+            0 => return Some(Value::Null),
+            1 => {}
+            _ => return None,
+        }
+    }
+    let text = |bytes| String::from_utf8(bytes).ok().map(Value::Text);
+    Some(match part.column.data_type {
+        DataType::Bool => Value::Bool(match reader.byte()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        }),
+        DataType::Int16 => Value::Int16((reader.take(2)? as u16 ^ 1 << 15) as i16),
+        DataType::Int32 => Value::Int32((reader.take(4)? as u32 ^ 1 << 31) as i32),
+        DataType::Date => Value::Date(Date((reader.take(4)? as u32 ^ 1 << 31) as i32)),
+        DataType::Int64 => Value::Int64((reader.take(8)? ^ SIGN) as i64),
+        DataType::Timestamp => Value::Timestamp(Timestamp((reader.take(8)? ^ SIGN) as i64)),
+        DataType::Float64 => Value::Float64(float_from_order(reader.take(8)?)),
+        DataType::Decimal { scale, .. } if part.room_bytes == 8 => {
+            let units = (reader.take(8)? ^ SIGN) as i64;
+            Value::Decimal(Decimal::new(units.into(), scale))
+        }
+        DataType::Decimal { scale, .. } => {
+            let high = (reader.take(8)? ^ SIGN) as i64;
+            let units = i128::from(high) << 64 | i128::from(reader.take(8)?);
+            Value::Decimal(Decimal::new(units, scale))
+        }
+        DataType::Uuid => {
+            let number = u128::from(reader.take(8)?) << 64 | u128::from(reader.take(8)?);
+            Value::Uuid(Uuid(number.to_be_bytes()))
+        }
+        DataType::Char { length } => text(reader.padded_text(length as usize)?)?,
+        DataType::Varchar { .. } | DataType::Text => text(reader.text()?)?,
+        DataType::Bytes { .. } => Value::Bytes(reader.bytes()?),
+    })
+}

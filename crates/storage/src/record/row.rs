@@ -1,0 +1,229 @@
+//! A row in memory: a tuple, and behind it the contents that do not lie in the tuple.
+//!
+//! ```text
+//! | tuple, exactly as on the medium, but for the words of outline columns | content | content | … |
+//! ```
+//!
+//! An engine reads a row by copying the tuple in ([`Row::begin_fill`]) and, for tables that have outline columns only, each content
+//! ([`Row::set_outline`]). It writes one by storing contents and then the tuple with the words replaced. The buffer is reused, so that
+//! reading rows in a loop allocates nothing.
+
+use super::error::{RecordError, Result};
+use super::layout::{Field, LENGTH_BYTES, Place, TupleLayout, slice, with_content, word};
+use super::value::{Value, ValueRef};
+use std::sync::Arc;
+
+/// A row of one table; reusable.
+#[derive(Clone, Debug)]
+pub struct Row {
+    layout: Arc<TupleLayout>,
+    /// The tuple, then contents.
+    buffer: Vec<u8>,
+    /// A bit for each column that has been set since the last `clear`.
+    assigned: Box<[u64]>,
+}
+
+impl Row {
+    /// A row in which nothing is set.
+    pub fn new(layout: Arc<TupleLayout>) -> Self {
+        let assigned = vec![0; layout.fields().len().div_ceil(64)].into();
+        let mut row = Self { buffer: vec![0; layout.tuple_bytes()], layout, assigned };
+        row.clear();
+        row
+    }
+
+    /// The tuple format.
+    pub fn layout(&self) -> &Arc<TupleLayout> {
+        &self.layout
+    }
+
+    /// Unsets all columns; nullable ones become NULL.
+    pub fn clear(&mut self) {
+        self.buffer.truncate(self.layout.tuple_bytes());
+        self.layout.reset(&mut self.buffer);
+        self.assigned.fill(0);
+    }
+
+    /// Sets a column, which must be able to hold the value without loss.
+    pub fn set<'v>(&mut self, column: usize, value: impl Into<ValueRef<'v>>) -> Result<()> {
+        let value = value.into();
+        let layout = Arc::clone(&self.layout);
+        let field = layout.field(column)?;
+        let fitted = check(&layout, field, value)?;
+        let data_type = field.data_type;
+        with_content(data_type, fitted, |content| match field.place {
+            Place::Outline { .. } => self.set_outline(column, content),
+            place => {
+                let image = &mut self.buffer[place.offset() as usize..][..place.bytes() as usize];
+                store(place, fitted.is_null(), content, image);
+                Ok(())
+            }
+        })?;
+        field.set_null(&mut self.buffer, fitted.is_null());
+        self.assigned[column / 64] |= 1 << (column % 64);
+        Ok(())
+    }
+
+    /// The value of a column; NULL for a position that the table does not have.
+    #[inline]
+    pub fn get(&self, column: usize) -> ValueRef<'_> {
+        self.layout.value(self.tuple_bytes(), column, |word| self.content(word))
+    }
+
+    /// All values, in the order of the columns.
+    pub fn values(&self) -> impl Iterator<Item = ValueRef<'_>> {
+        (0..self.layout.fields().len()).map(|column| self.get(column))
+    }
+
+    /// All values, owned.
+    pub fn to_values(&self) -> Vec<Value> {
+        self.values().map(ValueRef::to_value).collect()
+    }
+
+    /// Whether every column that must have a value has been set; otherwise the first one that has not.
+    pub fn check_complete(&self) -> Result<()> {
+        for (column, field) in self.layout.fields().iter().enumerate() {
+            let is_assigned = self.assigned[column / 64] >> (column % 64) & 1 == 1;
+            if field.null_bit.is_none() && !is_assigned {
+                return Err(not_null(&self.layout, field));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all values are values of their types, which only damage of the medium can change.
+    pub fn check_values(&self) -> Result<()> {
+        for (column, field) in self.layout.fields().iter().enumerate() {
+            let value = self.get(column);
+            if value.fit(field.data_type).is_err() {
+                return Err(RecordError::Damaged {
+                    table: self.layout.table().to_owned(),
+                    column: field.name.to_string(),
+                    detail: format!("{} bytes are no {}", value.type_name(), field.data_type),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The tuple; its outline words are this row's own.
+    #[inline]
+    pub fn tuple_bytes(&self) -> &[u8] {
+        &self.buffer[..self.layout.tuple_bytes()]
+    }
+
+    /// The tuple, for an engine that changes it.
+    #[inline]
+    pub fn tuple_bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = self.layout.tuple_bytes();
+        &mut self.buffer[..bytes]
+    }
+
+    /// Drops all contents and returns the tuple, to be overwritten with one from the medium. Then each outline column
+    /// whose word is not 0 must be given its content with [`Row::set_outline`] or [`Row::reserve_outline`].
+    #[inline]
+    pub fn begin_fill(&mut self) -> &mut [u8] {
+        self.buffer.truncate(self.layout.tuple_bytes());
+        self.assigned.fill(u64::MAX);
+        &mut self.buffer
+    }
+
+    /// The word of an outline column: 0 if it is NULL or empty. `None` for other columns.
+    #[inline]
+    pub fn outline_word(&self, column: usize) -> Option<u64> {
+        self.layout.outline_offset(column).map(|offset| word(&self.buffer, offset as u32))
+    }
+
+    /// The content of an outline column; `None` if it is NULL or no outline column. Empty content has no block on the medium.
+    #[inline]
+    pub fn outline(&self, column: usize) -> Option<&[u8]> {
+        let word = self.outline_word(column)?;
+        if self.layout.is_null(&self.buffer, column) {
+            return None;
+        }
+        Some(self.content(word).unwrap_or(&[]))
+    }
+
+    /// Gives an outline column its content.
+    pub fn set_outline(&mut self, column: usize, content: &[u8]) -> Result<()> {
+        self.reserve_outline(column, content.len())?.copy_from_slice(content);
+        Ok(())
+    }
+
+    /// Makes room for the content of an outline column, which the caller overwrites.
+    pub fn reserve_outline(&mut self, column: usize, content_bytes: usize) -> Result<&mut [u8]> {
+        let offset = self.layout.outline_offset(column).ok_or_else(|| {
+            let table = self.layout.table().to_owned();
+            RecordError::NoSuchColumn { table, position: column }
+        })?;
+        let start = self.buffer.len();
+        let end = start + content_bytes;
+        if u32::try_from(end).is_err() {
+            return Err(RecordError::RowTooLong {
+                table: self.layout.table().to_owned(),
+                limit_bytes: u32::MAX.into(),
+                found_bytes: end as u64,
+            });
+        }
+        let word = if content_bytes == 0 { 0 } else { (start as u64) << 32 | content_bytes as u64 };
+        self.buffer[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
+        self.buffer.resize(end, 0);
+        Ok(&mut self.buffer[start..])
+    }
+
+    fn content(&self, word: u64) -> Option<&[u8]> {
+        let start = (word >> 32) as usize;
+        let length = word as u32 as usize;
+        self.buffer.get(start..start.checked_add(length)?)
+    }
+}
+
+impl PartialEq for Row {
+    /// Whether the values are equal, wherever they lie.
+    fn eq(&self, other: &Self) -> bool {
+        self.layout == other.layout && self.values().eq(other.values())
+    }
+}
+
+/// The value as the column's own type, or why it cannot be stored there.
+#[inline]
+pub(super) fn check<'v>(
+    layout: &TupleLayout,
+    field: &Field,
+    value: ValueRef<'v>,
+) -> Result<ValueRef<'v>> {
+    let fitted = value
+        .fit(field.data_type)
+        .map_err(|misfit| misfit.at(layout.table(), &field.name, field.data_type, value))?;
+    if fitted.is_null() && field.null_bit.is_none() {
+        return Err(not_null(layout, field));
+    }
+    Ok(fitted)
+}
+
+#[cold]
+fn not_null(layout: &TupleLayout, field: &Field) -> RecordError {
+    RecordError::NotNull { table: layout.table().to_owned(), column: field.name.to_string() }
+}
+
+/// Writes content into all bytes of a fixed or inline field; NULL is zeros.
+#[inline]
+pub(super) fn store(place: Place, is_null: bool, content: &[u8], image: &mut [u8]) {
+    let start = match place {
+        Place::Inline { .. } => {
+            image[..LENGTH_BYTES as usize].copy_from_slice(&(content.len() as u16).to_le_bytes());
+            LENGTH_BYTES as usize
+        }
+        _ => 0,
+    };
+    let end = start + content.len();
+    image[start..end].copy_from_slice(content);
+    // Only `char` has a content shorter than its fixed place.
+    let filler = if start == 0 && !is_null { b' ' } else { 0 };
+    image[end..].fill(filler);
+}
+
+/// Bytes of a fixed or inline field in a tuple.
+pub(super) fn image(tuple: &[u8], place: Place) -> &[u8] {
+    slice(tuple, place.offset(), place.bytes())
+}

@@ -1,0 +1,67 @@
+//! Blocks for contents that do not lie in the tuple.
+//!
+//! Such a block is a header and the content. Its checksum covers the length as well, so that a damaged length is noticed before
+//! foreign bytes are taken for content.
+//!
+//! | field | bytes | meaning |
+//! |---|---|---|
+//! | length | 4 | bytes of content, little-endian |
+//! | checksum | 4 | crc32c of the length's four bytes and the content |
+//! | content | length | |
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 8;
+
+/// Bytes of the block for a content.
+pub fn block_bytes(content_bytes: usize) -> usize {
+    HEADER_BYTES + content_bytes
+}
+
+/// The header of the block for this content, of at most 16 MiB.
+pub fn header(content: &[u8]) -> [u8; HEADER_BYTES] {
+    let length = (content.len() as u32).to_le_bytes();
+    let checksum = checksum(length, content).to_le_bytes();
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..4].copy_from_slice(&length);
+    bytes[4..].copy_from_slice(&checksum);
+    bytes
+}
+
+/// The content's length that a header states; nothing says yet that it is true.
+#[inline]
+pub fn content_bytes(header: [u8; HEADER_BYTES]) -> usize {
+    u64::from_le_bytes(header) as u32 as usize
+}
+
+/// Whether this is the content that the header was made for.
+pub fn is_intact(header: [u8; HEADER_BYTES], content: &[u8]) -> bool {
+    let [a, b, c, d, checksum_bytes @ ..] = header;
+    let length = [a, b, c, d];
+    content_bytes(header) == content.len()
+        && u32::from_le_bytes(checksum_bytes) == checksum(length, content)
+}
+
+fn checksum(length: [u8; 4], content: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&length), content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_is_seen() {
+        let content = b"a content of some bytes".to_vec();
+        let block: Vec<u8> = header(&content).into_iter().chain(content).collect();
+        let intact = |block: &[u8]| {
+            let (header, content) = block.split_first_chunk::<HEADER_BYTES>().unwrap();
+            is_intact(*header, content)
+        };
+        assert!(intact(&block));
+        for bit in 0..block.len() * 8 {
+            let mut damaged = block.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!intact(&damaged), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Tuples in fixed-size slots, and the blocks of their long fields.
+//!
+//! A tuple is one block in its table's layout; an outline column is an 8-byte pointer to a block with the field's
+//! header and bytes (`record::variable`). The tuple's first word is a linear checksum over the other words, which an update adjusts by the
+//! words that it changes. An update of an outline column writes a new block and swings the pointer.
+
+use crate::error::Result;
+use crate::log::WriteSet;
+use crate::record::checksum::{delta, tuple_checksum, tuple_is_intact};
+use crate::record::variable::{self, HEADER_BYTES};
+use crate::record::{Changes, Patch, Row, TupleLayout};
+use pmem::{Arena, ClassId, Memory, NvPtr, Owner, Part, PmemError};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Reads and writes the tuples of one table.
+pub(super) struct Tuples {
+    layout: Arc<TupleLayout>,
+    outlines: Vec<Outline>,
+    class: Option<ClassId>,
+    block_bytes: usize,
+    owner: Owner,
+    scratch: Scratch,
+}
+
+/// A column whose content lies in a block of its own, and the offset of its word in the tuple.
+#[derive(Clone, Copy)]
+struct Outline {
+    column: usize,
+    offset: usize,
+}
+
+/// Buffers that live between operations, so that these do not allocate.
+#[derive(Default)]
+struct Scratch {
+    image: Vec<u8>,
+    spans: Vec<Range<usize>>,
+    pointers: Vec<(usize, u64)>,
+}
+
+impl Tuples {
+    pub(super) fn new(layout: Arc<TupleLayout>, tag: u16) -> Self {
+        let outline = |&column: &usize| {
+            layout.outline_offset(column).map(|offset| Outline { column, offset })
+        };
+        let outlines = layout.outlines().iter().filter_map(outline).collect();
+        // Whole lines let a new tuple be streamed past the cache; below 512 bytes that would waste too much space.
+        let bytes = layout.tuple_bytes();
+        let block_bytes = if bytes >= 512 { bytes.next_multiple_of(64) } else { bytes };
+        let owner = Owner { part: Part::Table, tag };
+        Self { layout, outlines, class: None, block_bytes, owner, scratch: Scratch::default() }
+    }
+
+    /// Asks for a tuple's lines ahead of their use.
+    #[inline]
+    pub(super) fn prefetch<M: Memory>(&self, arena: &Arena<M>, tuple: u64) {
+        arena.prefetch(tuple, self.layout.tuple_bytes());
+    }
+
+    /// Copies a tuple and its outline fields into `row`.
+    #[inline]
+    pub(super) fn read<M: Memory>(&self, arena: &Arena<M>, tuple: u64, row: &mut Row) -> Result<()> {
+        arena.enter(Part::Table);
+        let bytes = arena.bytes(tuple, self.layout.tuple_bytes())?;
+        row.begin_fill().copy_from_slice(bytes);
+        if self.outlines.is_empty() { Ok(()) } else { self.read_outlines(arena, tuple, row) }
+    }
+
+    fn read_outlines<M: Memory>(&self, arena: &Arena<M>, tuple: u64, row: &mut Row) -> Result<()> {
+        for outline in &self.outlines {
+            let pointer = row.outline_word(outline.column).unwrap_or(0);
+            if pointer != 0 {
+                // The block's length is not known yet; two lines hold most fields.
+                arena.prefetch(pointer, 128);
+            }
+        }
+        for outline in &self.outlines {
+            let pointer = self.pointer(arena, tuple, outline)?;
+            if pointer != 0 {
+                row.set_outline(outline.column, read_field(arena, pointer)?.1)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn pointer<M: Memory>(&self, arena: &Arena<M>, tuple: u64, outline: &Outline) -> Result<u64> {
+        Ok(arena.word(tuple + outline.offset as u64)?)
+    }
+
+    /// Stages a new tuple with its fields and activates its blocks; nothing points to it yet.
+    pub(super) fn insert<M: Memory, W: WriteSet<M>>(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        row: &Row,
+    ) -> Result<u64> {
+        arena.enter(Part::Table);
+        let mut image = std::mem::take(&mut self.scratch.image);
+        image.clear();
+        image.extend_from_slice(row.tuple_bytes());
+        for outline in &self.outlines {
+            let content = row.outline(outline.column).unwrap_or(&[]);
+            let pointer = self.write_field(arena, writes, content)?;
+            image[outline.offset..outline.offset + 8].copy_from_slice(&pointer.to_le_bytes());
+        }
+        let checksum = tuple_checksum(&image);
+        image[..8].copy_from_slice(&checksum.to_le_bytes());
+        image.resize(self.block_bytes, 0);
+        let tuple = match self.class {
+            Some(class) => arena.reserve_class(class)?,
+            None => self.reserve_first(arena)?,
+        };
+        writes.stage(arena, tuple, &image)?;
+        let change = arena.activate(tuple)?;
+        writes.change(arena, change)?;
+        self.scratch.image = image;
+        Ok(tuple)
+    }
+
+    #[cold]
+    fn reserve_first<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<u64> {
+        if self.block_bytes <= pmem::BLOCK_BYTES_MAX {
+            self.class = Some(arena.class(self.block_bytes, self.owner)?);
+        }
+        Ok(arena.reserve(self.block_bytes, self.owner)?)
+    }
+
+    /// Changes columns of a tuple.
+    pub(super) fn update<M: Memory, W: WriteSet<M>>(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        tuple: u64,
+        changes: &Changes,
+    ) -> Result<()> {
+        arena.enter(Part::Table);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.pointers.clear();
+        if !self.outlines.is_empty() {
+            self.replace_fields(arena, writes, tuple, changes, &mut scratch.pointers)?;
+        }
+        changes.spans(&mut scratch.spans);
+        let mut checksum = arena.word(tuple)?;
+        for span in &scratch.spans {
+            let at = tuple + span.start as u64;
+            let old = arena.bytes(at, span.len())?;
+            scratch.image.clear();
+            scratch.image.extend_from_slice(old);
+            changes.overlay(span.start, &mut scratch.image, |column| {
+                let new = scratch.pointers.iter().find(|(changed, _)| *changed == column);
+                new.map_or(0, |&(_, pointer)| pointer)
+            });
+            checksum = checksum.wrapping_add(delta(old, &scratch.image, span.start));
+            writes.write(arena, at, &scratch.image)?;
+        }
+        writes.write(arena, tuple, &checksum.to_le_bytes())?;
+        self.scratch = scratch;
+        Ok(())
+    }
+
+    /// Stages new blocks for changed outline columns and frees the old ones; `pointers` gets each column's new block.
+    fn replace_fields<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        tuple: u64,
+        changes: &Changes,
+        pointers: &mut Vec<(usize, u64)>,
+    ) -> Result<()> {
+        for patch in changes.patches() {
+            if let Patch::Outline { column, offset, content } = patch {
+                pointers.push((column, self.write_field(arena, writes, content)?));
+                self.free_field(arena, writes, tuple, &Outline { column, offset })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees a tuple and its fields.
+    pub(super) fn free<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        tuple: u64,
+    ) -> Result<()> {
+        arena.enter(Part::Table);
+        for outline in &self.outlines {
+            self.free_field(arena, writes, tuple, outline)?;
+        }
+        let change = arena.free(tuple)?;
+        writes.change(arena, change)
+    }
+
+    fn free_field<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        tuple: u64,
+        outline: &Outline,
+    ) -> Result<()> {
+        let pointer = self.pointer(arena, tuple, outline)?;
+        if pointer != 0 {
+            let change = arena.free(pointer)?;
+            writes.change(arena, change)?;
+        }
+        Ok(())
+    }
+
+    /// Checks a tuple's checksums and copies it into `row`; `block` is called for each block in use.
+    pub(super) fn check<M: Memory>(
+        &self,
+        arena: &Arena<M>,
+        tuple: u64,
+        row: &mut Row,
+        block: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        arena.enter(Part::Table);
+        block(tuple);
+        if !tuple_is_intact(arena.bytes(tuple, self.layout.tuple_bytes())?) {
+            return Err(PmemError::corrupted("tuple", tuple, "wrong checksum").into());
+        }
+        for outline in &self.outlines {
+            let pointer = self.pointer(arena, tuple, outline)?;
+            if pointer != 0 {
+                block(pointer);
+                let (header, content) = read_field(arena, pointer)?;
+                if !variable::is_intact(header, content) {
+                    return Err(PmemError::corrupted("field", pointer, "wrong checksum").into());
+                }
+            }
+        }
+        self.read(arena, tuple, row)?;
+        Ok(row.check_values()?)
+    }
+
+    /// Stages a block for the content of an outline field; empty content has none.
+    fn write_field<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        content: &[u8],
+    ) -> Result<u64> {
+        if content.is_empty() {
+            return Ok(0);
+        }
+        let bytes = variable::block_bytes(content.len());
+        let block = arena.reserve(bytes, self.owner)?;
+        let mut image = Vec::with_capacity(bytes);
+        image.extend_from_slice(&variable::header(content));
+        image.extend_from_slice(content);
+        image.resize(bytes, 0);
+        writes.stage(arena, block, &image)?;
+        let change = arena.activate(block)?;
+        writes.change(arena, change)?;
+        Ok(block)
+    }
+}
+
+/// The header and the content of an outline field.
+#[inline]
+fn read_field<M: Memory>(arena: &Arena<M>, block: u64) -> Result<([u8; HEADER_BYTES], &[u8])> {
+    let header = *arena.get(NvPtr::<[u8; HEADER_BYTES]>::new(block))?;
+    let content = arena.bytes(block + HEADER_BYTES as u64, variable::content_bytes(header))?;
+    Ok((header, content))
+}

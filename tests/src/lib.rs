@@ -1,0 +1,1 @@
+//! Tests that span rooms live in `tests/tests`.
