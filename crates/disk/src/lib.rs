@@ -9,10 +9,14 @@
 //! part (torn at 512-byte sectors) or not at all, in any order. A failed sync loses an unknown part of what was
 //! unsynced for ever: the handle refuses further writes.
 
+mod emulated;
 mod error;
 mod native;
 pub mod simulated;
 
+pub use emulated::{
+    ChargeSink, EmulatedDirectory, EmulatedFile, EmulatorCharges, FileCharges, FileProfile,
+};
 pub use error::{DiskError, Result};
 pub use native::{IoMode, NativeDirectory, NativeFile};
 use pmem::Site;

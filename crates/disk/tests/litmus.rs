@@ -1,13 +1,17 @@
-//! Litmus programs for the simulated disk: what a power cut or a failing device may leave, written by hand.
+//! Litmus programs for the simulated disk: what a power cut or a failing device may leave, written
+//! by hand.
 //!
-//! Goal: the model is tested before engines are tested with it. Method: each program works on a few files; an outcome is
-//! one letter for each 512-byte sector of each file, `-` for a missing file, `.` for an empty one and `0` for zeros. The
-//! set of outcomes over all images, torn forms included, must be exactly the list.
+//! Goal: the model is tested before engines are tested with it. Method: each program works on a few
+//! files; an outcome is one letter for each 512-byte sector of each file, `-` for a missing file,
+//! `.` for an empty one and `0` for zeros. The set of outcomes over all images, torn forms
+//! included, must be exactly the list.
 #![allow(clippy::unwrap_used, reason = "helpers of a test fail the test")]
 
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory, SimulatedFile};
 use disk::{Directory, DiskError, File, SECTOR_BYTES};
-use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
+use pmem::device::simulated::{
+    CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions,
+};
 use pmem::{Memory, MemorySource, site};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -398,4 +402,19 @@ fn memory_and_disk_share_images_and_observer() {
         ("disk-litmus.sync-names", 1),
     ];
     assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+#[test]
+fn directories_of_one_world_are_apart() {
+    let (machine, _file) = Machine::new("a");
+    let other = SimulatedDirectory::named(&machine.world, "partition-1");
+    assert_eq!(other.list().unwrap(), [""; 0]);
+    let mut file = other.create("f").unwrap();
+    write(&mut file, 0, "b");
+    file.sync(site!("disk-litmus.other-sync")).unwrap();
+    other.sync(site!("disk-litmus.other-names")).unwrap();
+    machine.check("f", &["a"]);
+    let image = machine.world.image(&ImageChoice::default()).unwrap();
+    let again = SimulatedDirectory::named(&image, "partition-1");
+    assert_eq!(again.open("f").unwrap().bytes().unwrap(), SECTOR_BYTES);
 }

@@ -6,7 +6,7 @@
 use crate::commit_table::{COMMIT_TABLE, Step, WORDS, Words};
 use crate::error::{Error, Result};
 use pmem::{
-    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity,
+    Access, Arena, Counters, Domain, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity,
     PoolKind, RootIndex, site,
 };
 use std::path::Path;
@@ -92,5 +92,17 @@ impl<M: Memory> Words for PoolWords<M> {
         self.arena.store_word(offset, value)?;
         self.arena.flush(offset, WORD_BYTES, step.flush)?;
         Ok(self.arena.fence(step.fence)?)
+    }
+
+    fn domain(&self) -> Domain {
+        self.arena.domain()
+    }
+
+    fn counters(&self) -> Counters {
+        self.arena.counters()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.arena.pool_bytes()
     }
 }

@@ -18,7 +18,7 @@
 //! 3. Opening stores nothing: the generation grows when the first number is needed.
 
 use crate::error::{Error, Result};
-use pmem::{Site, site};
+use pmem::{Counters, Domain, Site, site};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use storage::engine::GlobalTxnId;
 
@@ -48,6 +48,12 @@ pub(crate) trait Words: Send {
     fn read(&self, index: usize) -> Result<u64>;
     /// Stores a word in one failure-atomic step and makes it durable.
     fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()>;
+    /// What the medium promises.
+    fn domain(&self) -> Domain;
+    /// What its device counted.
+    fn counters(&self) -> Counters;
+    /// Bytes of the pool.
+    fn bytes(&self) -> u64;
 }
 
 /// Words that are lost at restart, for the method that keeps nothing.
@@ -67,6 +73,18 @@ impl Words for VolatileWords {
     fn write(&mut self, index: usize, value: u64, _: Step) -> Result<()> {
         self.0[index] = value;
         Ok(())
+    }
+
+    fn domain(&self) -> Domain {
+        Domain::Process
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
+    fn bytes(&self) -> u64 {
+        0
     }
 }
 
@@ -96,6 +114,17 @@ impl CommitTable {
         let free = (FIRST_SLOT as u16..WORDS as u16).rev().collect();
         let state = State { words, free, generation: 0, count: 0, failed: false };
         Self { state: Mutex::new(state), slot_freed: Condvar::new() }
+    }
+
+    /// What the medium promises.
+    pub(crate) fn domain(&self) -> Domain {
+        self.lock().words.domain()
+    }
+
+    /// What the table's device counted, and its bytes.
+    pub(crate) fn cost(&self) -> (Counters, u64) {
+        let state = self.lock();
+        (state.words.counters(), state.words.bytes())
     }
 
     /// Numbers of the committed transactions that the slots name, for recovery.

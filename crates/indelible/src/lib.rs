@@ -1,1 +1,127 @@
-//! Placeholder.
+//! An embedded transactional database whose durable state lives in byte-addressable memory.
+//!
+//! A database is a directory. Tables have typed columns, a primary key and any number of secondary indexes; closures are
+//! transactions. When [`Database::transaction`] returns `Ok`, the transaction is durable in the sense of the medium:
+//! [`Database::survives`] says what that is. All transactions are serializable.
+//!
+//! ```
+//! use indelible::{DataType, Database, Direction, Error, Options, Prefix};
+//! use std::ops::ControlFlow;
+//!
+//! # fn main() -> indelible::Result<()> {
+//! let directory = std::env::temp_dir().join(format!("indelible-doc-{}", std::process::id()));
+//! # let _ = std::fs::remove_dir_all(&directory);
+//! let db = Database::create(&directory, &Options::new().method(indelible::Method::NvmInp))?;
+//!
+//! // A table: columns, primary key, a secondary index.
+//! let accounts = db
+//!     .create_table("accounts")
+//!     .column("id", DataType::Int64)
+//!     .column("owner", DataType::Varchar { max: 40 })
+//!     .column("balance", DataType::Int64)
+//!     .primary_key(["id"])
+//!     .index("by_owner", ["owner"])
+//!     .create()?;
+//! db.transaction(|t| {
+//!     t.insert(&accounts, (1_i64, "Ada", 100_i64))?;
+//!     t.insert(&accounts, (2_i64, "Bob", 20_i64))
+//! })?;
+//!
+//! // A transfer: all of it or nothing. The reason to undo is the caller's own.
+//! let balance = accounts.column("balance")?;
+//! let transfer = |from: i64, to: i64, amount: i64| {
+//!     db.transaction(|t| {
+//!         for (id, change) in [(from, -amount), (to, amount)] {
+//!             let row = t.get(&accounts, id)?.ok_or_else(|| Error::rejected("no such account"))?;
+//!             let new = row.get(balance).as_i64().unwrap_or(0) + change;
+//!             if new < 0 {
+//!                 return Err(Error::rejected("not enough money"));
+//!             }
+//!             let mut changes = accounts.changes();
+//!             changes.set(balance, new)?;
+//!             t.update(&accounts, id, &changes)?;
+//!         }
+//!         Ok(())
+//!     })
+//! };
+//! transfer(1, 2, 30)?;
+//! assert!(transfer(2, 1, 1000).is_err());
+//!
+//! // Reads: by key, by index, in order.
+//! db.read(|r| {
+//!     let by_owner = accounts.index("by_owner")?;
+//!     assert_eq!(r.find(&by_owner, "Ada")?[0].get(balance).as_i64(), Some(70));
+//!     r.scan(&accounts, .., Direction::Backward, |row| {
+//!         assert_eq!(row.get(0).as_i64(), Some(2));
+//!         ControlFlow::Break(())
+//!     })?;
+//!     assert_eq!(r.count(&accounts, Prefix(1_i64))?, 1);
+//!     Ok(())
+//! })?;
+//!
+//! // It is all there when the database is opened again.
+//! drop((accounts, db));
+//! let db = Database::open(&directory)?;
+//! let accounts = db.table("accounts")?;
+//! assert_eq!(db.read(|r| r.count(&accounts, ..))?, 2);
+//! assert!(db.verify()?.damage.is_empty());
+//! # drop((accounts, db));
+//! # let _ = std::fs::remove_dir_all(&directory);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | job |
+//! |---|---|
+//! | `open`, `descriptor`, `platform`, `options` | from a directory to a database that is ready |
+//! | `database`, `transaction`, `worker`, `key_value` | what callers use |
+//! | `definitions`, `table`, `key`, `row_source` | tables and indexes, and how keys and rows are written |
+//! | `operations`, `scan` | routing of operations to partitions; merged scans |
+//! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
+//! | `inspect` | statistics and the deep check |
+
+mod commit_pool;
+mod commit_table;
+mod database;
+mod definitions;
+mod descriptor;
+mod error;
+mod inspect;
+mod key;
+mod key_value;
+mod mark;
+mod open;
+mod operations;
+mod options;
+mod partition;
+mod platform;
+mod row_source;
+mod scan;
+mod session;
+mod table;
+mod transaction;
+mod worker;
+
+pub use database::Database;
+pub use definitions::{TableBuilder, Uniqueness};
+pub use error::{Advice, Error, Result};
+pub use inspect::Statistics;
+pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
+pub use key_value::{KEY_BYTES_MAX, KeyValue};
+pub use options::{Choice, Mode, Options, PARTITIONS_MAX, TransactionOptions};
+pub use row_source::IntoRow;
+pub use table::{Index, Table};
+pub use transaction::{Reader, Transaction};
+pub use worker::{Pending, Worker};
+
+pub use disk::DiskCounters;
+pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
+pub use storage::engine::{
+    CommitTicket, Direction, Durability, FenceOrder, Footprint, Method, VerifyReport,
+};
+pub use storage::record::{
+    Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,
+    Partitioning, RangeStart, RecordError, Row, SchemaError, TableDef, TableId, Timestamp, Uuid,
+    Value, ValueRef,
+};
+pub use storage::{Platform, StorageError};

@@ -77,6 +77,7 @@ pub struct Options {
     pub(crate) durability: Durability,
     pub(crate) wait_limit: Option<Duration>,
     pub(crate) retries_max: Option<u32>,
+    pub(crate) identity: Option<u128>,
 }
 
 impl Options {
@@ -172,6 +173,13 @@ impl Options {
     /// How often a closure is run again after `Conflict` before the error is returned. Default 100.
     pub fn retries_max(mut self, retries: u32) -> Self {
         self.retries_max = Some(retries);
+        self
+    }
+
+    /// The identity of a new database, instead of a random one, and no time of creation: for tests whose files must repeat byte
+    /// for byte.
+    pub fn identity(mut self, identity: u128) -> Self {
+        self.identity = Some(identity);
         self
     }
 

@@ -4,10 +4,11 @@
 //! takes back when the process dies, so there is no stale lock file to clean up. The lock is held before the first
 //! file is read and until the platform is dropped, after the engines.
 
+use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use disk::{IoMode, NativeDirectory};
 use pmem::device::{Medium, NativeOptions, NativeSource};
-use pmem::{Access, MemorySource};
+use pmem::MemorySource;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use storage::Platform;
@@ -18,7 +19,7 @@ const PROBE_BYTES: u64 = 4096;
 /// A directory of the operating system, locked.
 pub(crate) struct NativePlatform {
     path: PathBuf,
-    options: NativeOptions,
+    pub(crate) options: NativeOptions,
     _lock: File,
 }
 
@@ -52,6 +53,18 @@ impl NativePlatform {
         Ok(removed?)
     }
 
+    /// Fails unless the directory is empty.
+    pub(crate) fn check_empty(&self) -> Result<()> {
+        if is_empty_directory(&self.path) {
+            return Ok(());
+        }
+        let files = self.files(0)?;
+        match Descriptor::read(&files) {
+            Err(Error::Incomplete { files }) => Err(Error::Incomplete { files }),
+            _ => Err(Error::Occupied { path: self.path.clone() }),
+        }
+    }
+
     /// Says why files cannot be made here, if so.
     pub(crate) fn check_writable(&self) -> Result<()> {
         let probe = self.path.join(format!(".indelible-write-{}", std::process::id()));
@@ -73,7 +86,7 @@ impl Platform for NativePlatform {
     }
 }
 
-/// Makes the directory of a new database, and says whether it is empty.
+/// Makes the directory of a new database durably, if it is not there.
 pub(crate) fn make_directory(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => Err(Error::NotADatabase {
@@ -126,8 +139,15 @@ fn lock_directory(path: &Path) -> Result<File> {
     }
 }
 
-/// Whether a durable memory of that name can be opened: used for reports only.
-pub(crate) fn survives(platform: &impl Platform, name: &str) -> Option<pmem::Domain> {
-    let memory = platform.memories(0).open(name, Access::Read).ok()?;
-    Some(pmem::Memory::domain(&memory))
+/// Whether a path is a directory without files.
+pub(crate) fn is_empty_directory(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Takes back what a failed creation has made: the files, and the directory unless it was there before.
+pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        fs::remove_file(entry?.path())?;
+    }
+    if keep_directory { Ok(()) } else { fs::remove_dir(path) }
 }

@@ -158,6 +158,24 @@ impl<'db> Session<'db> {
         }
     }
 
+    /// The engine of a partition without a transaction in it.
+    pub(crate) fn idle_engine(&mut self, partition: u32) -> Result<&mut dyn Engine> {
+        Ok(&mut *self.held(partition)?.seat.engine)
+    }
+
+    /// Runs a change of definitions in a partition, outside any transaction.
+    pub(crate) fn define<R>(
+        &mut self,
+        partition: u32,
+        change: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
+    ) -> Result<R> {
+        let held = self.held(partition)?;
+        held.changing = true;
+        let changed = change(&mut *held.seat.engine);
+        held.changing = false;
+        Ok(changed?)
+    }
+
     /// Notes that a statement failed; the transaction cannot commit if it may have left a trace.
     #[cold]
     pub(crate) fn failed(&mut self, error: Error) -> Error {

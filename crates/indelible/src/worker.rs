@@ -36,7 +36,7 @@ impl<'db> Worker<'db> {
         &mut self,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<R>,
     ) -> Result<(R, Option<Pending>)> {
-        let mut undo = Undo { worker: self };
+        let undo = Undo { worker: self };
         let transaction = &mut undo.worker.transaction;
         let value = body(transaction)?;
         let promises = transaction.session.commit(transaction.durability)?;

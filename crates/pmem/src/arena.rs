@@ -37,7 +37,9 @@ impl<M: Memory> Arena<M> {
     /// Reads `count` values that lie one after the other, in place.
     #[inline]
     pub fn slice<T: Plain>(&self, offset: u64, count: usize) -> Result<&[T]> {
-        let bytes = count.checked_mul(size_of::<T>()).ok_or_else(|| out_of_range(offset, count))?;
+        let bytes = count
+            .checked_mul(size_of::<T>())
+            .ok_or_else(|| out_of_range(offset, count))?;
         self.check(offset, bytes, align_of::<T>())?;
         self.memory.load(offset, bytes);
         let address = self.address(offset).cast::<T>();
@@ -101,11 +103,21 @@ impl<M: Memory> Arena<M> {
     #[inline]
     fn address(&self, offset: u64) -> *const u8 {
         // SAFETY: `check` has shown that the range lies in the mapping, so the sum stays inside one allocation.
-        unsafe { self.memory.base().as_ptr().cast_const().add(offset as usize) }
+        unsafe {
+            self.memory
+                .base()
+                .as_ptr()
+                .cast_const()
+                .add(offset as usize)
+        }
     }
 }
 
 #[cold]
 fn out_of_range(offset: u64, bytes: usize) -> PmemError {
-    PmemError::corrupted("pointer", offset, format!("{bytes} bytes there are outside the pool or misaligned"))
+    PmemError::corrupted(
+        "pointer",
+        offset,
+        format!("{bytes} bytes there are outside the pool or misaligned"),
+    )
 }

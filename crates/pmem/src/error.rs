@@ -68,6 +68,10 @@ impl PmemError {
     /// A [`PmemError::Corrupted`], built in one line where it is found.
     #[cold]
     pub fn corrupted(what: &'static str, offset: u64, detail: impl Into<String>) -> Self {
-        Self::Corrupted { what, offset, detail: detail.into() }
+        Self::Corrupted {
+            what,
+            offset,
+            detail: detail.into(),
+        }
     }
 }

@@ -11,7 +11,10 @@
 //! | `pool` | the pool's header: identity, size, named roots |
 //! | `heap` | which blocks are free; reserve, activate, free |
 //! | `arena` | a pool and its heap, owned by one thread |
-#![allow(unsafe_code, reason = "this room is the unsafe boundary of the workspace")]
+#![allow(
+    unsafe_code,
+    reason = "this room is the unsafe boundary of the workspace"
+)]
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("pool offsets are 64 bits wide; 32-bit hosts are not supported");
@@ -28,10 +31,16 @@ mod pool;
 mod ptr;
 
 pub use arena::Arena;
-pub use device::{Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site};
-pub use device::{Costs, DeviceReport, Medium, NativeMemory, NativeOptions, NativeSource, PageSize};
+pub use device::{
+    Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site,
+};
+pub use device::{
+    Costs, DeviceReport, Medium, NativeMemory, NativeOptions, NativeSource, PageSize,
+};
 pub use error::{PmemError, Result};
-pub use heap::{BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Footprint};
+pub use heap::{
+    BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Footprint,
+};
 pub use heap::{HeapMark, Outcome, Owner, WordChange};
 pub use plain::Plain;
 pub use pool::{POOL_BYTES_MIN, POOL_FORMAT, PoolId, PoolIdentity, PoolKind, RootIndex};

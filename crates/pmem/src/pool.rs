@@ -130,13 +130,21 @@ impl<M: Memory> Arena<M> {
                 identity.format_version
             )));
         }
-        let mut header =
-            PoolHeader { identity: identity.clone(), generation: 0, pool_bytes, roots: [0; ROOTS] };
+        let mut header = PoolHeader {
+            identity: identity.clone(),
+            generation: 0,
+            pool_bytes,
+            roots: [0; ROOTS],
+        };
         heap::grow::format(&mut memory, pool_bytes)?;
         // commit point: with the first valid copy the memory is a pool.
         store_header(&mut memory, &mut header)?;
         let heap = Heap::new(pool_bytes);
-        Ok(Self { memory, header, heap })
+        Ok(Self {
+            memory,
+            header,
+            heap,
+        })
     }
 
     /// Opens a pool for reading and writing. Reads the header only, so the time does not depend on the size. Repairs
@@ -150,7 +158,9 @@ impl<M: Memory> Arena<M> {
         for (copy, offset) in found.iter().zip(COPY_OFFSETS) {
             if copy.as_ref() != Ok(&arena.header) {
                 arena.memory.store(offset, &record);
-                arena.memory.flush(offset, RECORD_BYTES, site!("pool.repair"));
+                arena
+                    .memory
+                    .flush(offset, RECORD_BYTES, site!("pool.repair"));
                 arena.memory.fence(site!("pool.repair-fence"))?;
             }
         }
@@ -198,11 +208,25 @@ impl<M: Memory> Arena<M> {
             created_seconds: 0,
             user: [0; USER_WORDS],
         };
-        let header = PoolHeader { identity, generation: 0, pool_bytes: 0, roots: [0; ROOTS] };
-        let mut arena = Self { memory, header, heap };
+        let header = PoolHeader {
+            identity,
+            generation: 0,
+            pool_bytes: 0,
+            roots: [0; ROOTS],
+        };
+        let mut arena = Self {
+            memory,
+            header,
+            heap,
+        };
         let found = [decode(arena.copy(0)?), decode(arena.copy(1)?)];
-        let newest = found.iter().flatten().max_by_key(|header| header.generation);
-        let header = newest.ok_or_else(|| fault_of(&found, &arena, path))?.clone();
+        let newest = found
+            .iter()
+            .flatten()
+            .max_by_key(|header| header.generation);
+        let header = newest
+            .ok_or_else(|| fault_of(&found, &arena, path))?
+            .clone();
         check_size(&header, arena.memory.bytes(), path)?;
         arena.heap = Heap::new(header.pool_bytes);
         arena.header = header;
@@ -211,7 +235,9 @@ impl<M: Memory> Arena<M> {
 
     fn copy(&self, index: usize) -> Result<&[u8; RECORD_BYTES]> {
         let bytes = self.bytes(COPY_OFFSETS[index], RECORD_BYTES)?;
-        Ok(bytes.try_into().expect("the slice has the length that was asked for"))
+        Ok(bytes
+            .try_into()
+            .expect("the slice has the length that was asked for"))
     }
 }
 
@@ -288,7 +314,10 @@ fn fault_of<M: Memory>(
 
 #[cold]
 fn foreign(path: &Path, reason: String) -> PmemError {
-    PmemError::Foreign { path: path.to_owned(), reason }
+    PmemError::Foreign {
+        path: path.to_owned(),
+        reason,
+    }
 }
 
 fn encode(header: &PoolHeader) -> [u8; RECORD_BYTES] {
@@ -364,7 +393,9 @@ fn decode(record: &[u8; RECORD_BYTES]) -> Result<PoolHeader, Fault> {
 
 /// `N` bytes of the record from `at`.
 fn take<const N: usize>(record: &[u8; RECORD_BYTES], at: usize) -> [u8; N] {
-    record[at..at + N].try_into().expect("the range has N bytes")
+    record[at..at + N]
+        .try_into()
+        .expect("the range has N bytes")
 }
 
 #[cfg(test)]

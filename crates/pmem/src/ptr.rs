@@ -20,7 +20,10 @@ impl<T> NvPtr<T> {
 
     /// Points to `offset` bytes from the start of the pool. Whether something valid lies there is checked on use.
     pub const fn new(offset: u64) -> Self {
-        Self { offset, target: PhantomData }
+        Self {
+            offset,
+            target: PhantomData,
+        }
     }
 
     /// Distance in bytes from the start of the pool.

@@ -3,19 +3,34 @@
 //! Random operations are compared with a model that knows every block. The changes that the heap hands out are
 //! applied at once or at the end of the transaction, as engines do. Crashes are tested in `heap_crash`.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed step of a test is a failed test"
+)]
+
 use pmem::device::simulated::{SimulatedWorld, WorldOptions};
 use pmem::{
     Arena, BLOCK_BYTES_MAX, Block, BlockState, EXTENT_BYTES_MAX, Memory, MemorySource,
-    NativeMemory, Outcome, Owner, PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind, Result, RootIndex, WordChange,
+    NativeMemory, Outcome, Owner, PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind,
+    Result, RootIndex, WordChange,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
 
 const MEBIBYTE: u64 = 1 << 20;
 const OWNERS: [Owner; 3] = [
-    Owner { part: Part::Table, tag: 1 },
-    Owner { part: Part::Index, tag: 65535 },
-    Owner { part: Part::Other, tag: 0 },
+    Owner {
+        part: Part::Table,
+        tag: 1,
+    },
+    Owner {
+        part: Part::Index,
+        tag: 65535,
+    },
+    Owner {
+        part: Part::Other,
+        tag: 0,
+    },
 ];
 
 fn identity() -> PoolIdentity {
@@ -40,7 +55,10 @@ fn pool(bytes: u64) -> Arena<NativeMemory> {
 }
 
 fn content<M: Memory>(arena: &Arena<M>) -> Vec<u8> {
-    arena.bytes(0, arena.pool_bytes() as usize).unwrap().to_vec()
+    arena
+        .bytes(0, arena.pool_bytes() as usize)
+        .unwrap()
+        .to_vec()
 }
 
 fn with_content(content: &[u8]) -> NativeMemory {
@@ -90,7 +108,9 @@ fn roots_and_identity_survive_reopening() {
     arena.set_root(RootIndex::new(7), 99).unwrap();
     let arena = open(&content(&arena)).unwrap();
     assert_eq!(arena.identity(), &identity());
-    let roots: Vec<u64> = (0..8).map(|index| arena.root(RootIndex::new(index))).collect();
+    let roots: Vec<u64> = (0..8)
+        .map(|index| arena.root(RootIndex::new(index)))
+        .collect();
     assert_eq!(roots, [77, 0, 0, 0, 0, 0, 0, 99]);
 }
 
@@ -125,11 +145,17 @@ fn foreign_files_are_named() {
         (vec![0; 256 << 10], "never finished"),
         (vec![7; 256 << 10], "not a pool"),
         (both(8, &[1, 2, 3, 4]), "big-endian"),
-        (both(12, &[2]), "newer version (format 2, this program reads up to 1)"),
+        (
+            both(12, &[2]),
+            "newer version (format 2, this program reads up to 1)",
+        ),
         (both(90, &[1]), "valid checksum"),
     ];
     for (content, expected) in cases {
-        let error = open(&content).err().expect("the file is foreign").to_string();
+        let error = open(&content)
+            .err()
+            .expect("the file is foreign")
+            .to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -137,10 +163,19 @@ fn foreign_files_are_named() {
 #[test]
 fn too_small_or_unknown_pools_are_not_made() {
     let small = memory(32 << 10);
-    assert!(matches!(Arena::create(small, &identity()), Err(PmemError::Unsupported(_))));
-    let newer = PoolIdentity { format_version: 2, ..identity() };
+    assert!(matches!(
+        Arena::create(small, &identity()),
+        Err(PmemError::Unsupported(_))
+    ));
+    let newer = PoolIdentity {
+        format_version: 2,
+        ..identity()
+    };
     let memory = memory(MEBIBYTE);
-    assert!(matches!(Arena::create(memory, &newer), Err(PmemError::Unsupported(_))));
+    assert!(matches!(
+        Arena::create(memory, &newer),
+        Err(PmemError::Unsupported(_))
+    ));
 }
 
 #[test]
@@ -160,12 +195,19 @@ fn states_of_a_block() {
         release(&mut arena, offset);
         assert_eq!(state(&arena, offset), BlockState::Freed);
         let other = arena.reserve(bytes, OWNERS[0]).unwrap();
-        assert_ne!(other, offset, "a freed block waits for the end of the transaction");
+        assert_ne!(
+            other, offset,
+            "a freed block waits for the end of the transaction"
+        );
         arena.settle(Outcome::Committed);
         assert!(arena.allocated().unwrap().is_empty());
-        let offsets: Vec<u64> =
-            (0..2).map(|_| arena.reserve(bytes, OWNERS[0]).unwrap()).collect();
-        assert!(offsets.contains(&offset) && offsets.contains(&other), "{bytes} {offsets:?}");
+        let offsets: Vec<u64> = (0..2)
+            .map(|_| arena.reserve(bytes, OWNERS[0]).unwrap())
+            .collect();
+        assert!(
+            offsets.contains(&offset) && offsets.contains(&other),
+            "{bytes} {offsets:?}"
+        );
     }
 }
 
@@ -200,9 +242,16 @@ fn rollback_to_a_mark() {
         let change = arena.activate(first).unwrap();
         make(&mut arena, change);
         arena.settle(Outcome::Committed);
-        let offsets: Vec<u64> = arena.allocated().unwrap().iter().map(|b| b.offset).collect();
+        let offsets: Vec<u64> = arena
+            .allocated()
+            .unwrap()
+            .iter()
+            .map(|b| b.offset)
+            .collect();
         assert_eq!(offsets, [old, first]);
-        let again: Vec<u64> = (0..2).map(|_| arena.reserve(bytes, OWNERS[0]).unwrap()).collect();
+        let again: Vec<u64> = (0..2)
+            .map(|_| arena.reserve(bytes, OWNERS[0]).unwrap())
+            .collect();
         assert!(again.contains(&second) && !again.contains(&old), "{bytes}");
     }
 }
@@ -210,7 +259,10 @@ fn rollback_to_a_mark() {
 #[test]
 fn blocks_of_the_log_outlive_a_rollback() {
     let mut arena = pool(256 << 10);
-    let log = Owner { part: Part::Log, tag: 0 };
+    let log = Owner {
+        part: Part::Log,
+        tag: 0,
+    };
     let mark = arena.heap_mark();
     let block = arena.reserve(1000, log).unwrap();
     arena.heap_rollback(mark);
@@ -226,7 +278,17 @@ fn wrong_offsets_are_errors() {
     let block = allocate(&mut arena, 64, OWNERS[0]);
     let extent = allocate(&mut arena, 40_000, OWNERS[0]);
     arena.settle(Outcome::Committed);
-    for offset in [0, 8, 16384, block + 8, block + 64, extent + 8, 250 << 10, u64::MAX, 1 << 40] {
+    for offset in [
+        0,
+        8,
+        16384,
+        block + 8,
+        block + 64,
+        extent + 8,
+        250 << 10,
+        u64::MAX,
+        1 << 40,
+    ] {
         assert!(arena.free(offset).is_err(), "{offset}");
         assert!(arena.activate(offset).is_err(), "{offset}");
     }
@@ -246,12 +308,19 @@ fn the_largest_extent_gets_a_zone_of_its_own() {
         assert_eq!(arena.block(offset).unwrap().bytes, EXTENT_BYTES_MAX as u64);
     }
     arena.settle(Outcome::Committed);
-    assert_eq!(arena.pool_bytes(), 64 * MEBIBYTE + (16 << 10), "growth counts what is free");
+    assert_eq!(
+        arena.pool_bytes(),
+        64 * MEBIBYTE + (16 << 10),
+        "growth counts what is free"
+    );
     allocate(&mut arena, 9000, OWNERS[1]);
     arena.settle(Outcome::Committed);
     let footprint = arena.footprint().unwrap();
     let held: u64 = footprint.held_bytes.iter().sum();
-    assert_eq!(footprint.free_bytes + footprint.metadata_bytes + held, arena.pool_bytes());
+    assert_eq!(
+        footprint.free_bytes + footprint.metadata_bytes + held,
+        arena.pool_bytes()
+    );
     assert_eq!(footprint.held_bytes[1], 2 * EXTENT_BYTES_MAX as u64 + 16384);
 }
 
@@ -274,13 +343,20 @@ fn a_full_medium_leaves_everything_usable() {
     };
     assert!(matches!(error, PmemError::OutOfSpace { .. }));
     arena.settle(Outcome::Committed);
-    assert_eq!(blocks.len(), 16 * 16, "all chunks but header and table, the last growth small");
+    assert_eq!(
+        blocks.len(),
+        16 * 16,
+        "all chunks but header and table, the last growth small"
+    );
     assert!(arena.reserve(20_000, OWNERS[0]).is_err());
     for offset in blocks.drain(..) {
         release(&mut arena, offset);
     }
     arena.settle(Outcome::Committed);
-    assert!(arena.reserve(EXTENT_BYTES_MAX / 200, OWNERS[0]).is_ok(), "empty runs become free");
+    assert!(
+        arena.reserve(EXTENT_BYTES_MAX / 200, OWNERS[0]).is_ok(),
+        "empty runs become free"
+    );
     assert!(arena.allocated().unwrap().is_empty());
 }
 
@@ -311,7 +387,16 @@ fn flipped_table_bits_are_found() {
             damaged[16384 + head * 8 + bit / 8] ^= 1 << (bit % 8);
             let mut arena = open(&damaged).unwrap();
             let error = arena.allocated().expect_err("the flip is found");
-            assert!(matches!(error, PmemError::Corrupted { what: "chunk table", .. }), "{error}");
+            assert!(
+                matches!(
+                    error,
+                    PmemError::Corrupted {
+                        what: "chunk table",
+                        ..
+                    }
+                ),
+                "{error}"
+            );
             assert!(arena.footprint().is_err());
             while arena.reserve(9000, OWNERS[0]).is_ok() {}
         }
@@ -327,7 +412,8 @@ struct Open {
 }
 
 fn change_logged(arena: &mut Arena<NativeMemory>, open: &mut Open, change: WordChange) {
-    open.undo.push((change.offset, arena.word(change.offset).unwrap()));
+    open.undo
+        .push((change.offset, arena.word(change.offset).unwrap()));
     make(arena, change);
 }
 
@@ -355,11 +441,21 @@ fn model_reserve(
     assert_eq!(info.state, BlockState::Reserved);
     assert!(offset.is_multiple_of(8) && (!info.bytes.is_multiple_of(64) || offset % 64 == 0));
     let before = used.range(..=offset).next_back();
-    assert!(before.is_none_or(|(start, bytes)| start + bytes <= offset), "overlap");
+    assert!(
+        before.is_none_or(|(start, bytes)| start + bytes <= offset),
+        "overlap"
+    );
     let after = used.range(offset..).next();
-    assert!(after.is_none_or(|(&start, _)| offset + info.bytes <= start), "overlap");
+    assert!(
+        after.is_none_or(|(&start, _)| offset + info.bytes <= start),
+        "overlap"
+    );
     used.insert(offset, info.bytes);
-    open.reserved.push(Block { offset, bytes: info.bytes, owner });
+    open.reserved.push(Block {
+        offset,
+        bytes: info.bytes,
+        owner,
+    });
     let change = arena.activate(offset).unwrap();
     change_logged(arena, open, change);
 }
@@ -421,7 +517,11 @@ fn random_operations(seed: u64, transactions: usize) {
         }
         if number % 16 == 0 {
             let expected: Vec<Block> = blocks.values().copied().collect();
-            assert_eq!(arena.allocated().unwrap(), expected, "seed {seed} transaction {number}");
+            assert_eq!(
+                arena.allocated().unwrap(),
+                expected,
+                "seed {seed} transaction {number}"
+            );
         }
         if random.below(20) == 0 {
             arena = open(&content(&arena)).unwrap();
@@ -433,7 +533,7 @@ fn random_operations(seed: u64, transactions: usize) {
 
 #[test]
 fn random_operations_agree_with_a_model() {
-    for seed in 1..=15 {
+    for seed in 1..=60 {
         random_operations(seed, 150);
     }
 }
@@ -442,7 +542,9 @@ fn random_operations_agree_with_a_model() {
 fn space_stays_constant_under_churn() {
     let mut arena = pool(256 << 10);
     let mut random = Random(42);
-    let mut blocks: Vec<u64> = (0..2000).map(|_| allocate(&mut arena, 1000, OWNERS[0])).collect();
+    let mut blocks: Vec<u64> = (0..2000)
+        .map(|_| allocate(&mut arena, 1000, OWNERS[0]))
+        .collect();
     arena.settle(Outcome::Committed);
     let bytes = arena.pool_bytes();
     for _ in 0..50_000 {
@@ -455,7 +557,10 @@ fn space_stays_constant_under_churn() {
     assert_eq!(arena.pool_bytes(), bytes);
     assert_eq!(arena.allocated().unwrap().len(), blocks.len());
     let held = arena.footprint().unwrap().held_bytes[0];
-    assert!(held <= 2000 * 1000 * 21 / 20, "{held} bytes hold two million");
+    assert!(
+        held <= 2000 * 1000 * 21 / 20,
+        "{held} bytes hold two million"
+    );
 }
 
 /// Not a check: prints what the hot path costs. Run with `--release --ignored --nocapture`.
@@ -466,7 +571,10 @@ fn cost_of_the_hot_path() {
     let class = arena.class(1088, OWNERS[0]).unwrap();
     let count = 1_000_000_u32;
     let report = |what: &str, start: std::time::Instant| {
-        println!("{what}: {:.1} ns", start.elapsed().as_nanos() as f64 / f64::from(count));
+        println!(
+            "{what}: {:.1} ns",
+            start.elapsed().as_nanos() as f64 / f64::from(count)
+        );
     };
     let mut last = 0;
     let start = std::time::Instant::now();
@@ -477,7 +585,10 @@ fn cost_of_the_hot_path() {
         arena.settle(Outcome::Committed);
         last = offset;
     }
-    report("reserve, activate, settle, new runs and growth included", start);
+    report(
+        "reserve, activate, settle, new runs and growth included",
+        start,
+    );
     let start = std::time::Instant::now();
     for _ in 0..count {
         let offset = arena.reserve_class(class).unwrap();

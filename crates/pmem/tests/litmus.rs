@@ -1,8 +1,10 @@
-//! Litmus programs: what a power cut may leave, written by hand, against what the simulated device enumerates.
+//! Litmus programs: what a power cut may leave, written by hand, against what the simulated device
+//! enumerates.
 //!
-//! Goal: the model itself is tested before anything is tested with it. Method: each program stores to a few words that
-//! are 0 at first; its legal outcomes are listed as one digit a word; the set of outcomes over all images, torn forms
-//! included, must be exactly that list. A and B share a line with E and F; C and D have a line each.
+//! Goal: the model itself is tested before anything is tested with it. Method: each program stores
+//! to a few words that are 0 at first; its legal outcomes are listed as one digit a word; the set
+//! of outcomes over all images, torn forms included, must be exactly that list. A and B share a
+//! line with E and F; C and D have a line each.
 #![allow(
     unsafe_code,
     reason = "a test reads the mapping of a memory, as the arena does"

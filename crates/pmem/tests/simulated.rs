@@ -1,8 +1,9 @@
-//! The simulated device as a machine: images, their recycling, nested crashes, crash points, sites and limits.
+//! The simulated device as a machine: images, their recycling, nested crashes, crash points, sites
+//! and limits.
 //!
-//! Goal: an image is exactly the state that its choice names, however often its world was used before. Method: random
-//! programs run in lock step with images made both ways, recycled and fresh, which must agree byte by byte and in
-//! their hashes; the other behaviours have a short test each.
+//! Goal: an image is exactly the state that its choice names, however often its world was used
+//! before. Method: random programs run in lock step with images made both ways, recycled and fresh,
+//! which must agree byte by byte and in their hashes; the other behaviours have a short test each.
 #![allow(
     unsafe_code,
     reason = "a test reads the mapping of a memory, as the arena does"
@@ -278,6 +279,19 @@ fn names_are_exclusive() {
 }
 
 #[test]
+fn folders_keep_names_apart() {
+    let world = world(1);
+    let (one, other) = (world.source().within("one"), world.source().within("other"));
+    let _first = one.create("first", BYTES).unwrap();
+    let _second = other.create("first", BYTES).unwrap();
+    assert!(matches!(
+        one.open("first", Access::Read),
+        Err(PmemError::InUse { .. })
+    ));
+    assert!(world.content("other/first").is_some() && world.content("first").is_none());
+}
+
+#[test]
 fn observer_sees_points_before_they_take_effect_and_not_its_own_images() {
     let world = world(1);
     let mut memory = world.source().create("first", BYTES).unwrap();
@@ -449,4 +463,74 @@ fn image_into_an_open_world_is_refused() {
     let mut image = world.image(&ImageChoice::default()).unwrap();
     let _memory = image.source().open("first", Access::Write).unwrap();
     let _ = world.image_into(&ImageChoice::default(), &mut image);
+}
+
+/// A small protocol: two data lines, then a word that publishes them, with one needless flush. Each
+/// change writes its number to all three.
+fn publish(memory: &mut SimulatedMemory, number: u64) {
+    memory.store(64, &number.to_le_bytes().repeat(8));
+    memory.flush(64, 64, site!("publish.first"));
+    memory.stream(
+        128,
+        &number.to_le_bytes().repeat(8),
+        site!("publish.second"),
+    );
+    memory.fence(site!("publish.data-fence")).unwrap();
+    memory.flush(64, 64, site!("publish.needless"));
+    memory.store_word(0, number);
+    memory.flush(0, 8, site!("publish.word"));
+    memory.fence(site!("publish.word-fence")).unwrap();
+}
+
+/// Images in which the published number is not one that may be seen, or its data is older.
+fn wrong_images(world: &SimulatedWorld, acknowledged: u64, begun: u64) -> usize {
+    let choices = ImageChoices::exhaustive(world, 10_000).unwrap();
+    let is_wrong = |choice: &ImageChoice| {
+        let content = world.image(choice).unwrap().content("first").unwrap();
+        let number_at = |at: usize| u64::from_le_bytes(content[at..at + 8].try_into().unwrap());
+        let published = number_at(0);
+        let whole = || {
+            (64..192)
+                .step_by(8)
+                .all(|at| (published..=begun).contains(&number_at(at)))
+        };
+        published < acknowledged || published > begun || !whole()
+    };
+    choices.filter(is_wrong).count()
+}
+
+fn run_protocol(disabled: Option<&str>) -> (usize, Vec<&'static str>) {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut memory = world.source().create("first", BYTES).unwrap();
+    publish(&mut memory, 1);
+    disabled.inspect(|site| world.disable(site));
+    let counts = Arc::new(Mutex::new((0, 1, 1)));
+    let state = Arc::clone(&counts);
+    world.observe(move |world, point| {
+        let mut state = state.lock().unwrap();
+        match point {
+            CrashPoint::CommitCall(number) => state.2 = number,
+            CrashPoint::Acknowledged(number) => state.1 = number,
+            _ => {}
+        }
+        state.0 += wrong_images(world, state.1, state.2);
+    });
+    for number in 2..6 {
+        world.mark(CrashPoint::CommitCall(number));
+        publish(&mut memory, number);
+        world.mark(CrashPoint::Acknowledged(number));
+    }
+    let wrong = counts.lock().unwrap().0;
+    let needless = world.sites().into_iter().filter(|site| site.useful == 0);
+    (wrong, needless.map(|site| site.name).collect())
+}
+
+#[test]
+fn a_right_protocol_has_no_wrong_image_and_each_needed_site_is_caught() {
+    assert_eq!(run_protocol(None), (0, vec!["publish.needless"]));
+    assert_eq!(run_protocol(Some("publish.needless")).0, 0);
+    for site in ["first", "second", "data-fence", "word", "word-fence"] {
+        let (wrong, _) = run_protocol(Some(&format!("publish.{site}")));
+        assert!(wrong > 0, "{site} is not caught");
+    }
 }

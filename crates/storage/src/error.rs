@@ -54,6 +54,14 @@ pub enum StorageError {
         /// Expected and found.
         detail: String,
     },
+    /// A file of the database directory belongs to something else, or to a version that this program cannot read. Stop.
+    #[error("{file} cannot be used: {reason}")]
+    ForeignFile {
+        /// The file's name in the database directory.
+        file: String,
+        /// Why not.
+        reason: String,
+    },
     /// The engine cannot do this. Choose another method or option.
     #[error("{0}")]
     Unsupported(String),

@@ -1,1 +1,26 @@
-//! Placeholder.
+//! Crash search: transactions on the simulated device, and every state that a power cut may leave checked.
+//!
+//! At each crash point of a run (before a fence or sync takes effect, when a commit is called, when it is acknowledged)
+//! images of the device are recovered and compared with what the oracle allows: every acknowledged transaction is there
+//! whole, every other one whole or not at all, and only if its commit had been called. A recovered image must also pass the
+//! engine's deep check (indexes agree with tables, no block leaked or used twice), be left alone by a second
+//! recovery, survive a cut in its own recovery, and go on working.
+//!
+//! | module | job |
+//! |---|---|
+//! | [`search`] | random transactions, sampled images |
+//! | [`scenarios`] | short scripts, all images |
+//! | [`mutation`] | proves of each flush, fence and sync that its removal is noticed |
+//! | `model`, `generate`, `drive`, `check` | the oracle, the transactions, and how both meet the engine |
+
+mod check;
+mod drive;
+mod generate;
+mod model;
+pub mod mutation;
+mod platform;
+pub mod scenarios;
+pub mod search;
+
+pub use check::Failure;
+pub use platform::SimulatedPlatform;

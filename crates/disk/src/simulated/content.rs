@@ -1,7 +1,8 @@
 //! The bytes of one file, shared page by page between a world and its images.
 //!
-//! A clone costs one reference a page, and a write copies only the pages it changes. Hashes are kept with the pages,
-//! so the hash of an image costs its changed pages. Bytes behind the length are always zero, so growing needs no work.
+//! A clone costs one reference a page, and a write copies only the pages it changes. Hashes are
+//! kept with the pages, so the hash of an image costs its changed pages. Bytes behind the length
+//! are always zero, so growing needs no work.
 
 use pmem::device::simulated::mix;
 use std::sync::{Arc, OnceLock};

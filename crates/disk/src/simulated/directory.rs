@@ -1,7 +1,8 @@
 //! The handles that an engine holds: a [`Directory`] and its [`File`]s in a simulated world.
 //!
-//! Each call first asks whether a fault strikes, then tells the world of the step (a sync is a crash point, a write is
-//! one where the world's options say so), then changes the disk. No lock is held while the world's observer runs.
+//! Each call first asks whether a fault strikes, then tells the world of the step (a sync is a
+//! crash point, a write is one where the world's options say so), then changes the disk. No lock is
+//! held while the world's observer runs.
 
 use super::disk::{DiskState, Outcome, SimulatedDisk};
 use super::fault::{Call, Effect, Fault};
@@ -13,7 +14,8 @@ use pmem::device::simulated::{CrashPoint, SimulatedWorld, SiteKind};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// The one directory of a simulated world. Clones and later calls of [`SimulatedDirectory::new`] see the same files.
+/// A directory of a simulated world. Clones, and others made with the same name, see the same
+/// files.
 #[derive(Clone)]
 pub struct SimulatedDirectory {
     world: SimulatedWorld,
@@ -21,10 +23,17 @@ pub struct SimulatedDirectory {
 }
 
 impl SimulatedDirectory {
-    /// The directory of `world`, which is empty at first. Make it anew after the world became another image.
+    /// The unnamed directory of `world`, which is empty at first. Make it anew after the world
+    /// became another image.
     pub fn new(world: &SimulatedWorld) -> Self {
-        let disk = world.attachment::<SimulatedDisk>().unwrap_or_else(|| {
-            let disk = Arc::new(SimulatedDisk::default());
+        Self::named(world, "")
+    }
+
+    /// As [`SimulatedDirectory::new`], for one of several directories, such as one a partition.
+    pub fn named(world: &SimulatedWorld, name: &str) -> Self {
+        let mut disks = world.attachments::<SimulatedDisk>().into_iter();
+        let disk = disks.find(|disk| disk.name == name).unwrap_or_else(|| {
+            let disk = Arc::new(SimulatedDisk::new(name));
             world.attach(Arc::clone(&disk) as _);
             disk
         });
@@ -49,7 +58,8 @@ impl SimulatedDirectory {
         self.disk.lock().faults.calls()
     }
 
-    /// Limits the sum of all file lengths: a write beyond it stores what fits and fails. `None` lifts the limit.
+    /// Limits the sum of all file lengths: a write beyond it stores what fits and fails. `None`
+    /// lifts the limit.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.disk.lock().space_bytes = bytes;
     }

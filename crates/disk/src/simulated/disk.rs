@@ -1,8 +1,8 @@
 //! The simulated disk: names and files, live and durable, and what is unsynced between them.
 //!
-//! Invariants: `live` of a file is what reads see; `durable` is what surely survives; `unsynced` holds, in order, what
-//! may survive on top. The same holds for `names`, `durable_names` and `name_changes`. A file stays as long as a name,
-//! durable or not, or a handle refers to it.
+//! Invariants: `live` of a file is what reads see; `durable` is what surely survives; `unsynced`
+//! holds, in order, what may survive on top. The same holds for `names`, `durable_names` and
+//! `name_changes`. A file stays as long as a name, durable or not, or a handle refers to it.
 
 use super::content::Content;
 use super::fault::Faults;
@@ -12,9 +12,9 @@ use pmem::device::simulated::{Attachment, Unit, UnitChoice, mix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The disk of one world.
-#[derive(Default)]
+/// One directory of one world, on a disk of its own.
 pub(super) struct SimulatedDisk {
+    pub(super) name: String,
     state: Mutex<DiskState>,
 }
 
@@ -61,7 +61,16 @@ impl Outcome {
 }
 
 impl SimulatedDisk {
-    /// The state; also after a panic elsewhere, because a test that caught it may still want to look.
+    /// An empty directory.
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// The state; also after a panic elsewhere, because a test that caught it may still want to
+    /// look.
     pub(super) fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,8 +226,10 @@ impl Attachment for SimulatedDisk {
             .iter()
             .map(|choice| (choice.index, *choice))
             .collect();
+        let state = Mutex::new(self.lock().image(&choices));
         Arc::new(Self {
-            state: Mutex::new(self.lock().image(&choices)),
+            name: self.name.clone(),
+            state,
         })
     }
 

@@ -1,13 +1,17 @@
 //! A model of files under power cuts and failing devices, for crash tests.
 //!
-//! A [`SimulatedDirectory`] belongs to a [`SimulatedWorld`](pmem::device::simulated::SimulatedWorld): one power cut hits its
-//! memories and these files, and images hold both. The rules:
+//! A [`SimulatedDirectory`] belongs to a
+//! [`SimulatedWorld`](pmem::device::simulated::SimulatedWorld): one power cut hits its memories and
+//! these files, and images hold both. The rules:
 //!
-//! 1. Each unsynced write survives wholly, in part (any of its 512-byte sectors) or not at all, and so does each
-//!    change of a file's length, in any combination.
-//! 2. A write that grows the file may leave the new length without the data; the gap reads as zeros.
-//! 3. Creations, renames and removals survive each on its own until the directory is synced; a rename is one step.
-//! 4. A failed sync decides: each unsynced write is durable or lost for ever, while reads still see all of them.
+//! 1. Each unsynced write survives wholly, in part (any of its 512-byte sectors) or not at all, and
+//!    so does each change of a file's length, in any combination.
+//! 2. A write that grows the file may leave the new length without the data; the gap reads as
+//!    zeros.
+//! 3. Creations, renames and removals survive each on its own until the directory is synced; a
+//!    rename is one step.
+//! 4. A failed sync decides: each unsynced write is durable or lost for ever, while reads still see
+//!    all of them.
 
 mod content;
 mod directory;

@@ -1,8 +1,9 @@
 //! What was done to a file and is not synced yet.
 //!
-//! An operation is one unit of the world's crash images: an event that survives, is lost, or survives in pieces. The
-//! pieces of a write are its sectors, and one more for the new length where the write grew the file. Long writes group
-//! neighbouring sectors, so that there are never more than 64 pieces.
+//! An operation is one unit of the world's crash images: an event that survives, is lost, or
+//! survives in pieces. The pieces of a write are its sectors, and one more for the new length where
+//! the write grew the file. Long writes group neighbouring sectors, so that there are never more
+//! than 64 pieces.
 
 use super::content::Content;
 use crate::SECTOR_BYTES;

@@ -5,6 +5,7 @@
 //! power cut may leave). The choice is a type parameter, so the native build pays nothing for the other two.
 //! What each operation promises is written in docs/medium.md.
 
+pub mod emulated;
 pub mod simulated;
 
 mod arch;
@@ -191,7 +192,13 @@ pub enum Part {
 
 impl Part {
     /// All parts, in the order of [`Counters::parts`].
-    pub const ALL: [Self; 5] = [Self::Table, Self::Index, Self::Log, Self::Checkpoint, Self::Other];
+    pub const ALL: [Self; 5] = [
+        Self::Table,
+        Self::Index,
+        Self::Log,
+        Self::Checkpoint,
+        Self::Other,
+    ];
 
     /// The name used in reports.
     pub fn name(self) -> &'static str {
@@ -262,7 +269,11 @@ pub struct Site {
 #[macro_export]
 macro_rules! site {
     ($name:literal) => {{
-        static SITE: $crate::Site = $crate::Site { name: $name, file: file!(), line: line!() };
+        static SITE: $crate::Site = $crate::Site {
+            name: $name,
+            file: file!(),
+            line: line!(),
+        };
         &SITE
     }};
 }

@@ -83,7 +83,7 @@ pub struct Costs {
 
 impl DeviceReport {
     /// Describes and measures the medium under `directory`, which must exist and be writable. Takes
-    /// about half a second; a temporary file of at most 256 MiB is made and removed.
+    /// about two seconds; a temporary file of at most 256 MiB is made and removed.
     pub fn measure(directory: &Path, options: NativeOptions) -> Result<Self> {
         let name = format!(".indelible-device-{}", std::process::id());
         let source = NativeSource::new(directory, options);

@@ -7,7 +7,7 @@
 
 use crate::heap::Owner;
 use crate::heap::table::{CHUNK_BYTES, chunk_offset};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Largest block that shares its chunk with others. Longer ones are extents of whole chunks.
 pub const BLOCK_BYTES_MAX: usize = 8128;
@@ -39,7 +39,11 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// The cut for blocks of `block_bytes`, which [`rounded`] has given or the table has checked.
     pub(crate) fn new(block_bytes: u32) -> Self {
-        let align = if block_bytes.is_multiple_of(LINE_BYTES) { LINE_BYTES } else { 8 };
+        let align = if block_bytes.is_multiple_of(LINE_BYTES) {
+            LINE_BYTES
+        } else {
+            8
+        };
         let chunk = CHUNK_BYTES as u32;
         // The bitmap for a whole chunk of blocks is at most one word too long for the blocks that then fit; one
         // more round corrects it.
@@ -51,7 +55,12 @@ impl Geometry {
             first = (bitmap_words * 8).next_multiple_of(align);
             blocks = (chunk - first) / block_bytes;
         }
-        Self { block_bytes, first, blocks, bitmap_words }
+        Self {
+            block_bytes,
+            first,
+            blocks,
+            bitmap_words,
+        }
     }
 
     /// Which block starts `inside` bytes behind the start of the chunk.
@@ -65,7 +74,11 @@ impl Geometry {
 
 /// Bytes of the block that is used for `bytes`.
 pub(crate) fn rounded(bytes: usize) -> u32 {
-    let unit = if bytes <= EXACT_BYTES_MAX { 8 } else { LINE_BYTES as usize };
+    let unit = if bytes <= EXACT_BYTES_MAX {
+        8
+    } else {
+        LINE_BYTES as usize
+    };
     bytes.next_multiple_of(unit) as u32
 }
 
@@ -77,7 +90,10 @@ struct Bits {
 
 impl Bits {
     fn new(geometry: Geometry, words: &[u64]) -> Self {
-        let mut bits = Self { few: [u64::MAX; INLINE_WORDS], many: Box::default() };
+        let mut bits = Self {
+            few: [u64::MAX; INLINE_WORDS],
+            many: Box::default(),
+        };
         if words.len() > INLINE_WORDS {
             bits.many = words.into();
         } else {
@@ -92,7 +108,11 @@ impl Bits {
 
     #[inline]
     fn words(&mut self) -> &mut [u64] {
-        if self.many.is_empty() { &mut self.few } else { &mut self.many }
+        if self.many.is_empty() {
+            &mut self.few
+        } else {
+            &mut self.many
+        }
     }
 }
 
@@ -123,7 +143,7 @@ pub(crate) struct Class {
 #[derive(Default)]
 pub(crate) struct Classes {
     classes: Vec<Class>,
-    by_size: HashMap<(u32, Owner), ClassId>,
+    by_size: BTreeMap<(u32, Owner), ClassId>,
     runs: Vec<Run>,
     vacant: Vec<RunId>,
     /// For each chunk of the pool the number of its run plus one, or zero.
@@ -148,7 +168,12 @@ impl Classes {
         let id = *self.by_size.entry((block_bytes, owner)).or_insert(next);
         if id == next {
             let geometry = Geometry::new(block_bytes);
-            self.classes.push(Class { geometry, owner, with_room: Vec::new(), empty_runs: 0 });
+            self.classes.push(Class {
+                geometry,
+                owner,
+                with_room: Vec::new(),
+                empty_runs: 0,
+            });
         }
         id
     }
@@ -176,8 +201,15 @@ impl Classes {
         let geometry = self.class(class).geometry;
         let mut taken = Bits::new(geometry, words);
         let free = taken.words().iter().map(|word| word.count_zeros()).sum();
-        let run =
-            Run { chunk, class, free, hint: 0, listed_at: NONE, noted_empty: false, taken };
+        let run = Run {
+            chunk,
+            class,
+            free,
+            hint: 0,
+            listed_at: NONE,
+            noted_empty: false,
+            taken,
+        };
         let id = if let Some(id) = self.vacant.pop() {
             self.runs[id.0 as usize] = run;
             id
@@ -261,7 +293,9 @@ impl Classes {
     pub(crate) fn block_at(&self, id: RunId, offset: u64) -> Option<u32> {
         let run = &self.runs[id.0 as usize];
         let inside = offset - chunk_offset(run.chunk);
-        self.classes[run.class.0 as usize].geometry.block_at(inside as u32)
+        self.classes[run.class.0 as usize]
+            .geometry
+            .block_at(inside as u32)
     }
 
     /// Forgets one run that is still empty and not the only empty one of its class; gives its chunk. Call until
@@ -315,7 +349,10 @@ mod tests {
     use super::*;
     use crate::device::Part;
 
-    const OWNER: Owner = Owner { part: Part::Table, tag: 1 };
+    const OWNER: Owner = Owner {
+        part: Part::Table,
+        tag: 1,
+    };
 
     #[test]
     fn every_size_fits_its_chunk() {
@@ -323,7 +360,10 @@ mod tests {
             let block_bytes = rounded(bytes);
             assert!(block_bytes as usize >= bytes && block_bytes as usize <= BLOCK_BYTES_MAX);
             let cut = Geometry::new(block_bytes);
-            assert!(cut.blocks >= 2 && cut.blocks <= cut.bitmap_words * 64, "{cut:?}");
+            assert!(
+                cut.blocks >= 2 && cut.blocks <= cut.bitmap_words * 64,
+                "{cut:?}"
+            );
             assert!(cut.first >= cut.bitmap_words * 8);
             assert!(u64::from(cut.first + cut.blocks * block_bytes) <= CHUNK_BYTES);
             assert!(cut.first.is_multiple_of(8));

@@ -24,7 +24,10 @@ pub(crate) struct FreeExtents {
 impl FreeExtents {
     /// Adds a range that is free from now on.
     pub(crate) fn insert(&mut self, range: Range) {
-        let Range { mut start, mut chunks } = range;
+        let Range {
+            mut start,
+            mut chunks,
+        } = range;
         if let Some((&before, &length)) = self.by_start.range(..start).next_back() {
             debug_assert!(before + length <= start, "a range is freed twice");
             if before + length == start {
@@ -46,18 +49,25 @@ impl FreeExtents {
     /// Takes a whole free range of at least `chunks`. The caller gives back what it does not need.
     pub(crate) fn take(&mut self, chunks: u32) -> Option<Range> {
         let shortest = self.by_length.range((chunks, 0)..).next()?.0;
-        let behind = self.by_length.range((shortest, self.rotor)..=(shortest, u32::MAX)).next();
+        let behind = self
+            .by_length
+            .range((shortest, self.rotor)..=(shortest, u32::MAX))
+            .next();
         let found = behind.or_else(|| self.by_length.range((shortest, 0)..).next());
         let &(length, start) = found.expect("a range of the shortest length exists");
         self.remove(start, length);
         self.rotor = start + chunks;
-        Some(Range { start, chunks: length })
+        Some(Range {
+            start,
+            chunks: length,
+        })
     }
 
     /// Chunks of the free range that ends just before `end`.
     pub(crate) fn before(&self, end: u32) -> u32 {
         let last = self.by_start.range(..end).next_back();
-        last.filter(|&(&start, &chunks)| start + chunks == end).map_or(0, |(_, &chunks)| chunks)
+        last.filter(|&(&start, &chunks)| start + chunks == end)
+            .map_or(0, |(_, &chunks)| chunks)
     }
 
     fn remove(&mut self, start: u32, chunks: u32) {

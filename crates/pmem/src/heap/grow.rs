@@ -30,7 +30,9 @@ fn format_chunks<M: Memory>(memory: &mut M, start: u32, end: u32) -> Result<()> 
             Entry::Table
         } else {
             let zone_rest = ZONE_CHUNKS - chunk % ZONE_CHUNKS;
-            Entry::Free { chunks: zone_rest.min(end - chunk) }
+            Entry::Free {
+                chunks: zone_rest.min(end - chunk),
+            }
         };
         memory.store_word(table::word_offset(chunk), entry.encode(chunk));
         memory.flush(table::word_offset(chunk), 8, site!("heap.grow-table"));
@@ -95,7 +97,10 @@ impl<M: Memory> Arena<M> {
         let rest = self.write_rest(range, 1)?;
         self.fence(site!("heap.run-bitmap-fence"))?;
         self.heap.unfenced = false;
-        let entry = Entry::Run { block_bytes: geometry.block_bytes, owner };
+        let entry = Entry::Run {
+            block_bytes: geometry.block_bytes,
+            owner,
+        };
         self.store_word(table::word_offset(chunk), entry.encode(chunk))?;
         self.flush(table::word_offset(chunk), 8, site!("heap.run-word"))?;
         self.heap.classes.add_run(chunk, class, &bitmap);
@@ -129,8 +134,14 @@ impl<M: Memory> Arena<M> {
         if range.chunks == chunks {
             return Ok(None);
         }
-        let rest = Range { start: range.start + chunks, chunks: range.chunks - chunks };
-        let word = Entry::Free { chunks: rest.chunks }.encode(rest.start);
+        let rest = Range {
+            start: range.start + chunks,
+            chunks: range.chunks - chunks,
+        };
+        let word = Entry::Free {
+            chunks: rest.chunks,
+        }
+        .encode(rest.start);
         self.store_word(table::word_offset(rest.start), word)?;
         self.flush(table::word_offset(rest.start), 8, site!("heap.rest-word"))?;
         Ok(Some(rest))
@@ -159,7 +170,10 @@ impl<M: Memory> Arena<M> {
             self.store_word(table::word_offset(chunk), word)?;
             self.flush(table::word_offset(chunk), 8, site!("heap.run-release"))?;
             self.heap.unfenced = true;
-            self.heap.release_range(Range { start: chunk, chunks: 1 });
+            self.heap.release_range(Range {
+                start: chunk,
+                chunks: 1,
+            });
             found = true;
         }
         Ok(found)

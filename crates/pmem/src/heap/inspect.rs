@@ -76,16 +76,28 @@ impl<M: Memory> Arena<M> {
                 BlockState::Reserved
             };
             let bytes = u64::from(pending.chunks) * CHUNK_BYTES;
-            return Ok(BlockInfo { bytes, owner: pending.owner, state });
+            return Ok(BlockInfo {
+                bytes,
+                owner: pending.owner,
+                state,
+            });
         }
         match self.covering(chunk)? {
             (head, Entry::Extent { chunks, owner }) if offset == table::chunk_offset(head) => {
                 let bytes = u64::from(chunks) * CHUNK_BYTES;
-                Ok(BlockInfo { bytes, owner, state: BlockState::Allocated })
+                Ok(BlockInfo {
+                    bytes,
+                    owner,
+                    state: BlockState::Allocated,
+                })
             }
             (_, Entry::Run { block_bytes, owner }) => {
                 let state = self.state_in_run(chunk, block_bytes, offset)?;
-                Ok(BlockInfo { bytes: u64::from(block_bytes), owner, state })
+                Ok(BlockInfo {
+                    bytes: u64::from(block_bytes),
+                    owner,
+                    state,
+                })
             }
             _ => Err(not_a_block(offset, "looked up, but no block starts there")),
         }
@@ -117,7 +129,11 @@ impl<M: Memory> Arena<M> {
                     if words[block as usize / 64] >> (block % 64) & 1 == 1 {
                         let inside = u64::from(geometry.first + block * block_bytes);
                         let offset = table::chunk_offset(chunk) + inside;
-                        visit(Block { offset, bytes: u64::from(block_bytes), owner })?;
+                        visit(Block {
+                            offset,
+                            bytes: u64::from(block_bytes),
+                            owner,
+                        })?;
                     }
                 }
                 Ok(())
@@ -127,7 +143,10 @@ impl<M: Memory> Arena<M> {
 
     /// What the bytes of the pool are used for, by a scan of all tables and bitmaps.
     pub fn footprint(&self) -> Result<Footprint> {
-        let mut footprint = Footprint { metadata_bytes: HEADER_BYTES, ..Footprint::default() };
+        let mut footprint = Footprint {
+            metadata_bytes: HEADER_BYTES,
+            ..Footprint::default()
+        };
         self.walk(|chunk, entry| {
             let bytes = u64::from(entry.chunks()) * CHUNK_BYTES;
             match entry {
@@ -204,7 +223,11 @@ impl<M: Memory> Arena<M> {
         let last = words[words.len() - 1];
         if used != 0 && last >> used != 0 {
             let detail = format!("bits behind the last of {} blocks are set", geometry.blocks);
-            return Err(PmemError::corrupted("run bitmap", table::chunk_offset(chunk), detail));
+            return Err(PmemError::corrupted(
+                "run bitmap",
+                table::chunk_offset(chunk),
+                detail,
+            ));
         }
         Ok(words)
     }

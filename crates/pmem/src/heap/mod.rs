@@ -202,7 +202,13 @@ impl<M: Memory> Arena<M> {
         }
         let chunks = bytes.div_ceil(CHUNK_BYTES as usize) as u32;
         let chunk = self.take_extent(chunks)?;
-        let pending = Pending { chunks, owner, reserved: true, activated: false, freed: false };
+        let pending = Pending {
+            chunks,
+            owner,
+            reserved: true,
+            activated: false,
+            freed: false,
+        };
         self.heap.pending.insert(chunk, pending);
         self.heap.actions.push(Action::ExtentReserved(chunk));
         Ok(table::chunk_offset(chunk))
@@ -217,7 +223,11 @@ impl<M: Memory> Arena<M> {
             self.heap.activated += 1;
             return Ok(bit_change(chunk, block, BitState::Set));
         }
-        let Some(pending) = self.heap.pending.get_mut(&chunk).filter(|pending| pending.reserved)
+        let Some(pending) = self
+            .heap
+            .pending
+            .get_mut(&chunk)
+            .filter(|pending| pending.reserved)
         else {
             return Err(not_a_block(offset, "activated, but it is not reserved"));
         };
@@ -225,7 +235,10 @@ impl<M: Memory> Arena<M> {
             return Err(not_a_block(offset, "activated, but no block starts there"));
         }
         pending.activated = true;
-        let entry = Entry::Extent { chunks: pending.chunks, owner: pending.owner };
+        let entry = Entry::Extent {
+            chunks: pending.chunks,
+            owner: pending.owner,
+        };
         self.heap.actions.push(Action::ExtentActivated(chunk));
         Ok(entry_change(chunk, entry))
     }
@@ -286,7 +299,10 @@ impl<M: Memory> Arena<M> {
                 }
                 Action::ExtentReserved(start) => {
                     if let Some(pending) = heap.pending.remove(&start) {
-                        heap.abandoned.push(Range { start, chunks: pending.chunks });
+                        heap.abandoned.push(Range {
+                            start,
+                            chunks: pending.chunks,
+                        });
                     }
                 }
             }
@@ -334,15 +350,27 @@ impl<M: Memory> Arena<M> {
             let Entry::Extent { chunks, owner } = self.entry(chunk)? else {
                 return Err(not_a_block(offset, "freed, but it is not allocated"));
             };
-            let pending = Pending { chunks, owner, reserved: false, activated: true, freed: false };
+            let pending = Pending {
+                chunks,
+                owner,
+                reserved: false,
+                activated: true,
+                freed: false,
+            };
             self.heap.pending.insert(chunk, pending);
         }
-        let pending = self.heap.pending.get_mut(&chunk).expect("it was there or is inserted above");
+        let pending = self
+            .heap
+            .pending
+            .get_mut(&chunk)
+            .expect("it was there or is inserted above");
         if pending.freed || !pending.activated {
             return Err(not_a_block(offset, "freed, but it is not allocated"));
         }
         pending.freed = true;
-        let entry = Entry::Free { chunks: pending.chunks };
+        let entry = Entry::Free {
+            chunks: pending.chunks,
+        };
         self.heap.actions.push(Action::ExtentFreed(chunk));
         Ok(entry_change(chunk, entry))
     }
@@ -365,7 +393,8 @@ impl<M: Memory> Arena<M> {
     fn is_set(&self, run: RunId, block: u32) -> bool {
         let chunk = self.heap.classes.run(run).chunk;
         let change = bit_change(chunk, block, BitState::Set);
-        self.word(change.offset).map_or(true, |word| word & change.set != 0)
+        self.word(change.offset)
+            .map_or(true, |word| word & change.set != 0)
     }
 }
 
@@ -380,7 +409,10 @@ impl Heap {
                 Outcome::Aborted => pending.reserved,
             };
             if becomes_free {
-                self.release_range(Range { start, chunks: pending.chunks });
+                self.release_range(Range {
+                    start,
+                    chunks: pending.chunks,
+                });
             }
         }
     }
@@ -397,13 +429,25 @@ fn bit_change(chunk: u32, block: u32, state: BitState) -> WordChange {
     let bit = 1 << (block % 64);
     let offset = table::chunk_offset(chunk) + u64::from(block / 64) * 8;
     match state {
-        BitState::Set => WordChange { offset, clear: 0, set: bit },
-        BitState::Clear => WordChange { offset, clear: bit, set: 0 },
+        BitState::Set => WordChange {
+            offset,
+            clear: 0,
+            set: bit,
+        },
+        BitState::Clear => WordChange {
+            offset,
+            clear: bit,
+            set: 0,
+        },
     }
 }
 
 fn entry_change(chunk: u32, entry: Entry) -> WordChange {
-    WordChange { offset: table::word_offset(chunk), clear: u64::MAX, set: entry.encode(chunk) }
+    WordChange {
+        offset: table::word_offset(chunk),
+        clear: u64::MAX,
+        set: entry.encode(chunk),
+    }
 }
 
 #[cold]

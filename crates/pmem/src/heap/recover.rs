@@ -38,7 +38,10 @@ impl<M: Memory> Arena<M> {
             match entry {
                 // An extent that the open transaction freed looks free and is not, until that is settled.
                 Entry::Free { chunks } if !self.heap.pending.contains_key(&chunk) => {
-                    self.heap.free.insert(Range { start: chunk, chunks });
+                    self.heap.free.insert(Range {
+                        start: chunk,
+                        chunks,
+                    });
                 }
                 Entry::Run { block_bytes, owner } => {
                     let known = self.heap.classes.run_in(chunk).is_some();

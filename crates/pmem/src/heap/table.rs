@@ -79,7 +79,10 @@ impl Entry {
     pub(crate) fn decode(word: u64, chunk: u32, chunk_count: u32) -> Result<Self> {
         let payload = word & PAYLOAD_MASK;
         if word != payload | check_bits(payload, chunk) {
-            return Err(damaged(chunk, format!("the check of {word:#018x} does not match")));
+            return Err(damaged(
+                chunk,
+                format!("the check of {word:#018x} does not match"),
+            ));
         }
         let length = (payload >> LENGTH_SHIFT & LENGTH_MASK) as u32;
         let part = Part::ALL.get((payload >> PART_SHIFT & 7) as usize);
@@ -87,12 +90,21 @@ impl Entry {
         let Some(&part) = part.filter(|_| payload >> USED_BITS == 0) else {
             return Err(damaged(chunk, format!("{word:#018x} has no meaning")));
         };
-        let owner = Owner { part, tag: (payload >> TAG_SHIFT) as u16 };
+        let owner = Owner {
+            part,
+            tag: (payload >> TAG_SHIFT) as u16,
+        };
         let entry = match payload & 3 {
             0 => Self::Table,
             1 => Self::Free { chunks: length },
-            2 => Self::Run { block_bytes: length * 8, owner },
-            _ => Self::Extent { chunks: length, owner },
+            2 => Self::Run {
+                block_bytes: length * 8,
+                owner,
+            },
+            _ => Self::Extent {
+                chunks: length,
+                owner,
+            },
         };
         let zone_end = (u64::from(chunk / ZONE_CHUNKS) + 1) * u64::from(ZONE_CHUNKS);
         let end = u64::from(chunk) + u64::from(entry.chunks());
@@ -105,7 +117,11 @@ impl Entry {
             }
             Self::Extent { .. } => !is_table && fits,
         };
-        if valid { Ok(entry) } else { Err(damaged(chunk, format!("{entry:?} cannot stand there"))) }
+        if valid {
+            Ok(entry)
+        } else {
+            Err(damaged(chunk, format!("{entry:?} cannot stand there")))
+        }
     }
 }
 
@@ -154,17 +170,35 @@ fn check_bits(payload: u64, chunk: u32) -> u64 {
 mod tests {
     use super::*;
 
-    const OWNER: Owner = Owner { part: Part::Index, tag: 0xbeef };
+    const OWNER: Owner = Owner {
+        part: Part::Index,
+        tag: 0xbeef,
+    };
 
     #[test]
     fn entries_are_read_back() {
         for (entry, chunk) in [
             (Entry::Table, 2048),
             (Entry::Free { chunks: 2047 }, 1),
-            (Entry::Run { block_bytes: 8128, owner: OWNER }, 2047),
-            (Entry::Extent { chunks: 3, owner: OWNER }, 4095 - 2),
+            (
+                Entry::Run {
+                    block_bytes: 8128,
+                    owner: OWNER,
+                },
+                2047,
+            ),
+            (
+                Entry::Extent {
+                    chunks: 3,
+                    owner: OWNER,
+                },
+                4095 - 2,
+            ),
         ] {
-            assert_eq!(Entry::decode(entry.encode(chunk), chunk, 4096).unwrap(), entry);
+            assert_eq!(
+                Entry::decode(entry.encode(chunk), chunk, 4096).unwrap(),
+                entry
+            );
             assert!(Entry::decode(entry.encode(chunk), chunk + 1, 4097).is_err());
         }
     }
@@ -182,7 +216,10 @@ mod tests {
     #[test]
     fn one_and_two_flipped_bits_are_found() {
         for chunk in [1, 2, 77, 2047, 2049, 1_000_001] {
-            let entry = Entry::Run { block_bytes: 1088, owner: OWNER };
+            let entry = Entry::Run {
+                block_bytes: 1088,
+                owner: OWNER,
+            };
             let word = entry.encode(chunk);
             for first in 0..64 {
                 for second in first..64 {

@@ -3,9 +3,11 @@
 //! The volatile and the persistent tree are different types with one interface, so that what stands above them is
 //! written once. Keys are unique; a non-unique index has the primary key appended by its encoder.
 
+pub mod bptree;
 pub mod nv_bptree;
 mod nv_node;
 
+pub use bptree::Bptree;
 pub use nv_bptree::NvBptree;
 pub use nv_node::NodeShape;
 pub(crate) use nv_node::bytes_of;

@@ -4,9 +4,16 @@
 //! defers the change until they are durable; the volatile one (`volatile_undo`) changes at once and keeps what an abort
 //! needs in DRAM. So what stands above is written once for both.
 
+pub mod group_commit;
 pub mod nv_undo;
+pub mod volatile_undo;
+pub mod wal;
+mod wal_segment;
 
+pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};
+pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
+pub use wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
 
 use crate::error::Result;
 use pmem::{Arena, Memory, WordChange};

@@ -1,8 +1,8 @@
 //! Dates and timestamps of the proleptic Gregorian calendar.
 //!
-//! A [`Date`] counts days and a [`Timestamp`] counts microseconds since 1970-01-01 UTC; leap seconds do not exist.
-//! Years are written with at least four digits, and those before year 0 with a minus sign. Every value of
-//! both types prints to a text that reads back as the same value.
+//! A [`Date`] counts days and a [`Timestamp`] counts microseconds since 1970-01-01 UTC; leap
+//! seconds do not exist. Years are written with at least four digits, and those before year 0 with
+//! a minus sign. Every value of both types prints to a text that reads back as the same value.
 
 use std::fmt;
 
@@ -19,7 +19,9 @@ pub struct Timestamp(pub i64);
 impl Date {
     /// The day of a calendar date; `None` if there is no such day or it is out of range.
     pub fn from_calendar(year: i64, month: u32, day: u32) -> Option<Self> {
-        i32::try_from(days_from_calendar(year, month, day)?).ok().map(Self)
+        i32::try_from(days_from_calendar(year, month, day)?)
+            .ok()
+            .map(Self)
     }
 
     /// Reads `2026-11-21`.
@@ -32,13 +34,17 @@ impl Date {
         let year = digits(parts.next()?, 4, 7)?;
         let month = digits(parts.next()?, 1, 2)?;
         let day = digits(parts.next()?, 1, 2)?;
-        Self::from_calendar(if negative { -year } else { year }, month as u32, day as u32)
+        Self::from_calendar(
+            if negative { -year } else { year },
+            u32::try_from(month).ok()?,
+            u32::try_from(day).ok()?,
+        )
     }
 }
 
 impl Timestamp {
-    /// Reads `2026-11-21 05:19:14.123456`; the time, its seconds and their fraction may be missing, `T` may stand for the
-    /// blank, and `Z` or an offset like `+02:00` may follow the time.
+    /// Reads `2026-11-21 05:19:14.123456`; the time, its seconds and their fraction may be missing,
+    /// `T` may stand for the blank, and `Z` or an offset like `+02:00` may follow the time.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = match text.find([' ', 'T']) {
             Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -46,7 +52,9 @@ impl Timestamp {
         };
         let day_micros = i128::from(Date::parse(date)?.0) * i128::from(MICROS_PER_DAY);
         let time_micros = time.map_or(Some(0), time_micros)?;
-        i64::try_from(day_micros + i128::from(time_micros)).ok().map(Self)
+        i64::try_from(day_micros + i128::from(time_micros))
+            .ok()
+            .map(Self)
     }
 }
 
@@ -61,8 +69,18 @@ impl fmt::Display for Timestamp {
         print_day(f, self.0.div_euclid(MICROS_PER_DAY))?;
         let micros = self.0.rem_euclid(MICROS_PER_DAY);
         let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
-        write!(f, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
-        if fraction == 0 { Ok(()) } else { write!(f, ".{fraction:06}") }
+        write!(
+            f,
+            " {:02}:{:02}:{:02}",
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        )?;
+        if fraction == 0 {
+            Ok(())
+        } else {
+            write!(f, ".{fraction:06}")
+        }
     }
 }
 
@@ -77,13 +95,22 @@ fn time_micros(text: &str) -> Option<i64> {
     let (clock, offset_minutes) = match text.find(['Z', '+', '-']) {
         Some(at) if &text[at..] == "Z" => (&text[..at], 0),
         Some(at) => {
-            let (hours, minutes) = text[at + 1..].split_once(':').unwrap_or((&text[at + 1..], "00"));
+            let (hours, minutes) = text[at + 1..]
+                .split_once(':')
+                .unwrap_or((&text[at + 1..], "00"));
             let (hours, minutes) = (digits(hours, 2, 2)?, digits(minutes, 2, 2)?);
             if hours > 18 || minutes > 59 {
                 return None;
             }
             let offset = hours * 60 + minutes;
-            (&text[..at], if text.as_bytes()[at] == b'-' { -offset } else { offset })
+            (
+                &text[..at],
+                if text.as_bytes()[at] == b'-' {
+                    -offset
+                } else {
+                    offset
+                },
+            )
         }
         None => (text, 0),
     };
@@ -130,7 +157,11 @@ fn calendar_from_days(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
     (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
 
@@ -153,7 +184,16 @@ mod tests {
         assert_eq!(Date::parse("1970-01-01"), Some(Date(0)));
         assert_eq!(Date::parse("2000-02-29"), Some(Date(11_016)));
         assert_eq!(Date::parse("1969-12-31"), Some(Date(-1)));
-        for text in ["2001-02-29", "1900-02-29", "2000-13-01", "2000-00-01", "2000-1", "x", "", "20-1-1"] {
+        for text in [
+            "2001-02-29",
+            "1900-02-29",
+            "2000-13-01",
+            "2000-00-01",
+            "2000-1",
+            "x",
+            "",
+            "20-1-1",
+        ] {
             assert_eq!(Date::parse(text), None, "{text}");
         }
     }
@@ -165,17 +205,30 @@ mod tests {
         }
         for micros in [i64::MIN, -1, 0, 1, 999_999, 1_000_000, i64::MAX] {
             let printed = Timestamp(micros).to_string();
-            assert_eq!(Timestamp::parse(&printed), Some(Timestamp(micros)), "{printed}");
+            assert_eq!(
+                Timestamp::parse(&printed),
+                Some(Timestamp(micros)),
+                "{printed}"
+            );
         }
     }
 
     #[test]
     fn timestamps_in_many_spellings() {
         let expected = Timestamp::parse("2026-11-21 05:19:14").unwrap();
-        for text in ["2026-11-21T05:19:14Z", "2026-11-21 07:19:14+02", "2026-11-20T23:49:14.000-05:30"] {
+        for text in [
+            "2026-11-21T05:19:14Z",
+            "2026-11-21 07:19:14+02",
+            "2026-11-20T23:49:14.000-05:30",
+        ] {
             assert_eq!(Timestamp::parse(text), Some(expected), "{text}");
         }
-        for text in ["2026-11-21 24:00:00", "2026-11-21 1", "2026-11-21 05:19:14.1234567", "now"] {
+        for text in [
+            "2026-11-21 24:00:00",
+            "2026-11-21 1",
+            "2026-11-21 05:19:14.1234567",
+            "now",
+        ] {
             assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }

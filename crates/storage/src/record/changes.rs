@@ -1,9 +1,10 @@
 //! An update: some columns of a row and their new values, encoded once.
 //!
-//! Each change is kept as what an engine has to write: the new bytes of the field in the tuple, or the new content of an outline column; and
-//! masks for the words of NULL bits. The engine turns these into stores of whole words with [`Changes::spans`] (which parts
-//! of the tuple) and [`Changes::overlay`] (what they become), which is also what its checksum needs.
-//! Setting a column again replaces its change.
+//! Each change is kept as what an engine has to write: the new bytes of the field in the tuple, or
+//! the new content of an outline column; and masks for the words of NULL bits. The engine turns
+//! these into stores of whole words with [`Changes::spans`] (which parts of the tuple) and
+//! [`Changes::overlay`] (what they become), which is also what its checksum needs. Setting a column
+//! again replaces its change.
 
 use super::error::Result;
 use super::layout::{Place, TupleLayout, decode, slice, with_content};
@@ -42,7 +43,8 @@ pub enum Patch<'c> {
         /// The whole field.
         bytes: &'c [u8],
     },
-    /// A new block for this content and its location in the word at this offset; the old block is free afterwards.
+    /// A new block for this content and its location in the word at this offset; the old block is
+    /// free afterwards.
     Outline {
         /// The column.
         column: usize,
@@ -67,7 +69,11 @@ pub struct NullChange {
 impl Changes {
     /// No changes to rows of this layout.
     pub fn new(layout: Arc<TupleLayout>) -> Self {
-        Self { layout, entries: Vec::new(), bytes: Vec::new() }
+        Self {
+            layout,
+            entries: Vec::new(),
+            bytes: Vec::new(),
+        }
     }
 
     /// The tuple format.
@@ -99,7 +105,11 @@ impl Changes {
                 store(place, fitted.is_null(), content, &mut self.bytes[start..]);
             }
         });
-        let entry = Entry { column, is_null: fitted.is_null(), range: start..self.bytes.len() };
+        let entry = Entry {
+            column,
+            is_null: fitted.is_null(),
+            range: start..self.bytes.len(),
+        };
         match self.entries.iter_mut().find(|entry| entry.column == column) {
             Some(earlier) => *earlier = entry,
             None => self.entries.push(entry),
@@ -122,7 +132,9 @@ impl Changes {
         let field = self.layout.field(column).ok()?;
         Some(match field.place {
             Place::Inline { .. } => {
-                let length = bytes.first_chunk().map_or(0, |length| u16::from_le_bytes(*length));
+                let length = bytes
+                    .first_chunk()
+                    .map_or(0, |length| u16::from_le_bytes(*length));
                 decode(field.data_type, slice(bytes, 2, length.into()))
             }
             _ => decode(field.data_type, bytes),
@@ -137,23 +149,36 @@ impl Changes {
             let place = self.layout.fields()[column].place;
             let offset = place.offset() as usize;
             match place {
-                Place::Outline { .. } => Patch::Outline { column, offset, content: bytes },
-                _ => Patch::Field { column, offset, bytes },
+                Place::Outline { .. } => Patch::Outline {
+                    column,
+                    offset,
+                    content: bytes,
+                },
+                _ => Patch::Field {
+                    column,
+                    offset,
+                    bytes,
+                },
             }
         })
     }
 
-    /// Which NULL bits to write; one entry a changed nullable column, so a word may occur several times.
+    /// Which NULL bits to write; one entry a changed nullable column, so a word may occur several
+    /// times.
     pub fn null_changes(&self) -> impl Iterator<Item = NullChange> {
         self.entries.iter().filter_map(|entry| {
             let (offset, mask) = self.layout.fields()[entry.column].null_mask()?;
             let (set, clear) = if entry.is_null { (mask, 0) } else { (0, mask) };
-            Some(NullChange { offset: offset as usize, set, clear })
+            Some(NullChange {
+                offset: offset as usize,
+                set,
+                clear,
+            })
         })
     }
 
-    /// The byte ranges of the tuple that may change, outline words and NULL bits included: whole words, ascending, disjoint and
-    /// not adjacent. `spans` is cleared first.
+    /// The byte ranges of the tuple that may change, outline words and NULL bits included: whole
+    /// words, ascending, disjoint and not adjacent. `spans` is cleared first.
     pub fn spans(&self, spans: &mut Vec<Range<usize>>) {
         spans.clear();
         for entry in &self.entries {
@@ -162,7 +187,10 @@ impl Changes {
             let end = start + field.place.bytes() as usize;
             spans.push(start / 8 * 8..end.next_multiple_of(8));
         }
-        spans.extend(self.null_changes().map(|change| change.offset..change.offset + 8));
+        spans.extend(
+            self.null_changes()
+                .map(|change| change.offset..change.offset + 8),
+        );
         spans.sort_unstable_by_key(|span| span.start);
         spans.dedup_by(|next, earlier| {
             let touches = next.start <= earlier.end;
@@ -173,12 +201,14 @@ impl Changes {
         });
     }
 
-    /// Applies what concerns a range of the tuple to its old bytes, which begin at `offset` and contain each changed field whole
-    /// or not at all, as [`Changes::spans`] has them. `pointer` gives the new word of an outline column that has
-    /// content.
+    /// Applies what concerns a range of the tuple to its old bytes, which begin at `offset` and
+    /// contain each changed field whole or not at all, as [`Changes::spans`] has them. `pointer`
+    /// gives the new word of an outline column that has content.
     pub fn overlay(&self, offset: usize, bytes: &mut [u8], mut pointer: impl FnMut(usize) -> u64) {
         let mut put = |at: usize, new: &[u8]| {
-            let place = at.checked_sub(offset).and_then(|start| bytes.get_mut(start..start + new.len()));
+            let place = at
+                .checked_sub(offset)
+                .and_then(|start| bytes.get_mut(start..start + new.len()));
             if let Some(place) = place {
                 place.copy_from_slice(new);
             }
@@ -186,8 +216,14 @@ impl Changes {
         for patch in self.patches() {
             match patch {
                 Patch::Field { offset, bytes, .. } => put(offset, bytes),
-                Patch::Outline { offset, content: [], .. } => put(offset, &[0; 8]),
-                Patch::Outline { column, offset, .. } => put(offset, &pointer(column).to_le_bytes()),
+                Patch::Outline {
+                    offset,
+                    content: [],
+                    ..
+                } => put(offset, &[0; 8]),
+                Patch::Outline { column, offset, .. } => {
+                    put(offset, &pointer(column).to_le_bytes());
+                }
             }
         }
         for change in self.null_changes() {

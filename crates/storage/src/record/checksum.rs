@@ -1,15 +1,17 @@
 //! The linear checksum of tuples and nodes.
 //!
-//! The checksum of words `w(i)` is `SALT + sum of w(i) * weight(i)` modulo 2^64, with odd weights that look random. It is linear, so a
-//! change of a few words changes it by the weighted sum of their differences: an update need not read the rest
-//! of the tuple.
+//! The checksum of words `w(i)` is `SALT + sum of w(i) * weight(i)` modulo 2^64, with odd weights
+//! that look random. It is linear, so a change of a few words changes it by the weighted sum of
+//! their differences: an update need not read the rest of the tuple.
 //!
-//! What it detects: if exactly one word changes, by `d` modulo 2^64 with `d` not 0, then the checksum changes by
-//! `d * weight(i)`; an odd number has an inverse modulo 2^64, so this is 0 only if `d` is. Hence every change within one
-//! word is detected: each flipped bit and each burst of up to 64 bits that does not cross a word. Changes of several words
-//! escape only if their weighted differences cancel, which for damage that does not know the weights has a
-//! chance of about 2^-64; two words changing places escape only if they are equal. The salt makes the checksum of all zeros differ
-//! from 0, so a block that was never written, or was lost to zeros, is not a valid tuple.
+//! What it detects: if exactly one word changes, by `d` modulo 2^64 with `d` not 0, then the
+//! checksum changes by `d * weight(i)`; an odd number has an inverse modulo 2^64, so this is 0 only
+//! if `d` is. Hence every change within one word is detected: each flipped bit and each burst of up
+//! to 64 bits that does not cross a word. Changes of several words escape only if their weighted
+//! differences cancel, which for damage that does not know the weights has a chance of about 2^-64;
+//! two words changing places escape only if they are equal. The salt makes the checksum of all
+//! zeros differ from 0, so a block that was never written, or was lost to zeros, is not a valid
+//! tuple.
 
 /// Added to every checksum. Any odd number that is not a weight would do.
 pub const SALT: u64 = 0x9D6E_1F3A_57C4_82B7;
@@ -44,8 +46,8 @@ pub fn weight(position: usize) -> u64 {
     }
 }
 
-/// The weighted sum of the words in `bytes`, whose first one has this position; without the salt. `bytes` is a whole number of
-/// words: what is behind the last whole word does not count.
+/// The weighted sum of the words in `bytes`, whose first one has this position; without the salt.
+/// `bytes` is a whole number of words: what is behind the last whole word does not count.
 pub fn weighted_sum(bytes: &[u8], first_position: usize) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     debug_assert!(rest.is_empty(), "checksums are over whole words");
@@ -68,9 +70,12 @@ pub fn weighted_sum(bytes: &[u8], first_position: usize) -> u64 {
 }
 
 fn slow_sum(words: &[[u8; 8]], first_position: usize) -> u64 {
-    words.iter().zip(first_position..).fold(0, |sum, (word, position)| {
-        sum.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(weight(position)))
-    })
+    words
+        .iter()
+        .zip(first_position..)
+        .fold(0, |sum, (word, position)| {
+            sum.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(weight(position)))
+        })
 }
 
 /// The checksum of the words in `bytes`, whose first one has this position.
@@ -85,13 +90,18 @@ pub fn tuple_checksum(tuple: &[u8]) -> u64 {
 
 /// Whether a tuple's first word is the checksum of the others.
 pub fn tuple_is_intact(tuple: &[u8]) -> bool {
-    tuple.first_chunk::<8>().is_some_and(|word| u64::from_le_bytes(*word) == tuple_checksum(tuple))
+    tuple
+        .first_chunk::<8>()
+        .is_some_and(|word| u64::from_le_bytes(*word) == tuple_checksum(tuple))
 }
 
-/// What to add (wrapping) to a checksum when the whole words at `byte_offset` (a multiple of 8) of a tuple or node change from
-/// `old` to `new`, which are of the same length.
+/// What to add (wrapping) to a checksum when the whole words at `byte_offset` (a multiple of 8) of
+/// a tuple or node change from `old` to `new`, which are of the same length.
 pub fn delta(old: &[u8], new: &[u8], byte_offset: usize) -> u64 {
-    debug_assert!(old.len() == new.len() && byte_offset.is_multiple_of(8), "whole words change");
+    debug_assert!(
+        old.len() == new.len() && byte_offset.is_multiple_of(8),
+        "whole words change"
+    );
     let position = byte_offset / 8;
     weighted_sum(new, position).wrapping_sub(weighted_sum(old, position))
 }

@@ -1,9 +1,10 @@
 //! The stable binary form of values and table definitions.
 //!
-//! Both are written to pools, logs and dumps, so their bytes must mean the same for ever. Numbers are little-endian; a name or
-//! content is preceded by its length in four bytes. A definition begins with a version byte and ends with the crc32c
-//! of all before it. Decoding checks every length and tag: damaged bytes give a [`DecodeError`], never a panic and
-//! never a large allocation.
+//! Both are written to pools, logs and dumps, so their bytes must mean the same for ever. Numbers
+//! are little-endian; a name or content is preceded by its length in four bytes. A definition
+//! begins with a version byte and ends with the crc32c of all before it. Decoding checks every
+//! length and tag: damaged bytes give a [`DecodeError`], never a panic and never a large
+//! allocation.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -52,7 +53,9 @@ pub enum DecodeError {
         found: u8,
     },
     /// The checksum does not match.
-    #[error("the table definition is damaged: checksum {expected:#010x} expected, {found:#010x} found")]
+    #[error(
+        "the table definition is damaged: checksum {expected:#010x} expected, {found:#010x} found"
+    )]
     Checksum {
         /// Computed from the bytes.
         expected: u32,
@@ -84,7 +87,11 @@ impl<'b> Reader<'b> {
     /// The next bytes.
     pub fn take(&mut self, what: &'static str, bytes: usize) -> Result<&'b [u8], DecodeError> {
         let found_bytes = self.bytes.len();
-        let cut_off = DecodeError::Truncated { what, wanted_bytes: bytes, found_bytes };
+        let cut_off = DecodeError::Truncated {
+            what,
+            wanted_bytes: bytes,
+            found_bytes,
+        };
         let (taken, rest) = self.bytes.split_at_checked(bytes).ok_or(cut_off)?;
         self.bytes = rest;
         Ok(taken)
@@ -115,8 +122,10 @@ impl<'b> Reader<'b> {
     /// A length in four bytes and that many bytes of text.
     pub fn text(&mut self, what: &'static str) -> Result<&'b str, DecodeError> {
         let content = self.content(what)?;
-        std::str::from_utf8(content)
-            .map_err(|error| DecodeError::Unknown { what, found: error.valid_up_to() as u64 })
+        std::str::from_utf8(content).map_err(|error| DecodeError::Unknown {
+            what,
+            found: error.valid_up_to() as u64,
+        })
     }
 
     /// A byte that is 0 or 1.
@@ -124,7 +133,10 @@ impl<'b> Reader<'b> {
         match self.byte(what)? {
             0 => Ok(false),
             1 => Ok(true),
-            found => Err(DecodeError::Unknown { what, found: found.into() }),
+            found => Err(DecodeError::Unknown {
+                what,
+                found: found.into(),
+            }),
         }
     }
 
@@ -137,7 +149,11 @@ impl<'b> Reader<'b> {
         let count = self.number(what)? as usize;
         if count > self.remaining() {
             let (wanted_bytes, found_bytes) = (count, self.remaining());
-            return Err(DecodeError::Truncated { what, wanted_bytes, found_bytes });
+            return Err(DecodeError::Truncated {
+                what,
+                wanted_bytes,
+                found_bytes,
+            });
         }
         (0..count).map(|_| take(self)).collect()
     }
@@ -183,16 +199,27 @@ pub fn decode_value<'b>(reader: &mut Reader<'b>) -> Result<ValueRef<'b>, DecodeE
         6 => {
             let scale = reader.byte(WHAT)?;
             if scale > 38 {
-                return Err(DecodeError::Unknown { what: "a scale", found: scale.into() });
+                return Err(DecodeError::Unknown {
+                    what: "a scale",
+                    found: scale.into(),
+                });
             }
-            ValueRef::Decimal(Decimal::new(i128::from_le_bytes(reader.array(WHAT)?), scale))
+            ValueRef::Decimal(Decimal::new(
+                i128::from_le_bytes(reader.array(WHAT)?),
+                scale,
+            ))
         }
         7 => ValueRef::Text(reader.text(WHAT)?),
         8 => ValueRef::Bytes(reader.content(WHAT)?),
         9 => ValueRef::Date(Date(i32::from_le_bytes(reader.array(WHAT)?))),
         10 => ValueRef::Timestamp(Timestamp(i64::from_le_bytes(reader.array(WHAT)?))),
         11 => ValueRef::Uuid(Uuid(reader.array(WHAT)?)),
-        tag => return Err(DecodeError::Unknown { what: WHAT, found: tag.into() }),
+        tag => {
+            return Err(DecodeError::Unknown {
+                what: WHAT,
+                found: tag.into(),
+            });
+        }
     })
 }
 
@@ -225,12 +252,19 @@ impl TableDef {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         const WHAT: &str = "a table definition";
         let found_bytes = bytes.len();
-        let cut_off = DecodeError::Truncated { what: WHAT, wanted_bytes: 5, found_bytes };
+        let cut_off = DecodeError::Truncated {
+            what: WHAT,
+            wanted_bytes: 5,
+            found_bytes,
+        };
         let (body, checksum) = bytes.split_last_chunk::<4>().ok_or(cut_off)?;
         let mut reader = Reader::new(body);
         let version = reader.byte(WHAT)?;
         if version != VERSION {
-            return Err(DecodeError::Version { expected: VERSION, found: version });
+            return Err(DecodeError::Version {
+                expected: VERSION,
+                found: version,
+            });
         }
         let (expected, found) = (crc32c::crc32c(body), u32::from_le_bytes(*checksum));
         if expected != found {
@@ -246,7 +280,10 @@ impl TableDef {
         };
         if reader.remaining() > 0 {
             let found = reader.remaining() as u64;
-            return Err(DecodeError::Unknown { what: "the rest of a table definition", found });
+            return Err(DecodeError::Unknown {
+                what: "the rest of a table definition",
+                found,
+            });
         }
         table.validate()?;
         Ok(table)
@@ -269,7 +306,9 @@ fn put_content(content: &[u8], bytes: &mut Vec<u8>) {
 
 fn put_positions(positions: &[usize], bytes: &mut Vec<u8>) {
     put_number(positions.len() as u32, bytes);
-    positions.iter().for_each(|position| put_number(*position as u32, bytes));
+    for position in positions {
+        put_number(*position as u32, bytes);
+    }
 }
 
 fn put_type(data_type: DataType, bytes: &mut Vec<u8>) {
@@ -324,7 +363,9 @@ fn take_index(reader: &mut Reader<'_>) -> Result<IndexDef, DecodeError> {
 }
 
 fn take_positions(reader: &mut Reader<'_>) -> Result<Vec<usize>, DecodeError> {
-    reader.list("key columns", |reader| Ok(reader.number("a key column")? as usize))
+    reader.list("key columns", |reader| {
+        Ok(reader.number("a key column")? as usize)
+    })
 }
 
 fn take_type(reader: &mut Reader<'_>) -> Result<DataType, DecodeError> {
@@ -335,15 +376,29 @@ fn take_type(reader: &mut Reader<'_>) -> Result<DataType, DecodeError> {
         2 => DataType::Int32,
         3 => DataType::Int64,
         4 => DataType::Float64,
-        5 => DataType::Decimal { precision: reader.byte(WHAT)?, scale: reader.byte(WHAT)? },
-        6 => DataType::Char { length: reader.number(WHAT)? },
-        7 => DataType::Varchar { max: reader.number(WHAT)? },
+        5 => DataType::Decimal {
+            precision: reader.byte(WHAT)?,
+            scale: reader.byte(WHAT)?,
+        },
+        6 => DataType::Char {
+            length: reader.number(WHAT)?,
+        },
+        7 => DataType::Varchar {
+            max: reader.number(WHAT)?,
+        },
         8 => DataType::Text,
-        9 => DataType::Bytes { max: Some(reader.number(WHAT)?).filter(|max| *max > 0) },
+        9 => DataType::Bytes {
+            max: Some(reader.number(WHAT)?).filter(|max| *max > 0),
+        },
         10 => DataType::Date,
         11 => DataType::Timestamp,
         12 => DataType::Uuid,
-        tag => return Err(DecodeError::Unknown { what: WHAT, found: tag.into() }),
+        tag => {
+            return Err(DecodeError::Unknown {
+                what: WHAT,
+                found: tag.into(),
+            });
+        }
     })
 }
 
@@ -355,9 +410,17 @@ fn take_partitioning(reader: &mut Reader<'_>) -> Result<Partitioning, DecodeErro
         2 => Partitioning::Replicated,
         3 => Partitioning::Ranges(reader.list(WHAT, |reader| {
             let from = decode_value(reader)?.to_value();
-            Ok(RangeStart { from, partition: reader.number(WHAT)? })
+            Ok(RangeStart {
+                from,
+                partition: reader.number(WHAT)?,
+            })
         })?),
-        tag => return Err(DecodeError::Unknown { what: WHAT, found: tag.into() }),
+        tag => {
+            return Err(DecodeError::Unknown {
+                what: WHAT,
+                found: tag.into(),
+            });
+        }
     })
 }
 
@@ -369,14 +432,27 @@ mod tests {
     fn table() -> TableDef {
         let columns = vec![
             Column::new("id", DataType::Int32),
-            Column::new("price", DataType::Decimal { precision: 12, scale: 2 }).nullable(),
+            Column::new(
+                "price",
+                DataType::Decimal {
+                    precision: 12,
+                    scale: 2,
+                },
+            )
+            .nullable(),
             Column::new("name", DataType::Char { length: 9 }),
             Column::new("note", DataType::Bytes { max: None }).nullable(),
         ];
-        let index =
-            IndexDef { id: IndexId(4), name: "by_price".into(), columns: vec![1, 2], unique: true };
-        let starts = [(1, 0), (100, 3)]
-            .map(|(from, partition)| RangeStart { from: i32::into(from), partition });
+        let index = IndexDef {
+            id: IndexId(4),
+            name: "by_price".into(),
+            columns: vec![1, 2],
+            unique: true,
+        };
+        let starts = [(1, 0), (100, 3)].map(|(from, partition)| RangeStart {
+            from: i32::into(from),
+            partition,
+        });
         TableDef {
             indexes: vec![index],
             partitioning: Partitioning::Ranges(starts.into()),
@@ -394,7 +470,10 @@ mod tests {
             assert!(TableDef::decode(&damaged).is_err(), "bit {bit}");
         }
         for length in 0..bytes.len() {
-            assert!(TableDef::decode(&bytes[..length]).is_err(), "{length} bytes");
+            assert!(
+                TableDef::decode(&bytes[..length]).is_err(),
+                "{length} bytes"
+            );
         }
     }
 

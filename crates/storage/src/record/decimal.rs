@@ -1,8 +1,9 @@
 //! Exact decimal numbers.
 //!
-//! A [`Decimal`] is an integer number of units and the number of digits behind the point. Two decimals are equal
-//! when their values are, whatever their scales: 1.5 = 1.50. Nothing here rounds; what does not fit is refused.
-//! The integer lies in two words, so that a value with a decimal in it stays 8-byte aligned and small.
+//! A [`Decimal`] is an integer number of units and the number of digits behind the point. Two
+//! decimals are equal when their values are, whatever their scales: 1.5 = 1.50. Nothing here
+//! rounds; what does not fit is refused. The integer lies in two words, so that a value with a
+//! decimal in it stays 8-byte aligned and small.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -21,7 +22,11 @@ pub struct Decimal {
 impl Decimal {
     /// The number `units / 10^scale`; a scale above 38 is taken as 38.
     pub fn new(units: i128, scale: u8) -> Self {
-        Self { high: (units >> 64) as i64, low: units as u64, scale: scale.min(DIGITS_MAX) }
+        Self {
+            high: (units >> 64) as i64,
+            low: units.cast_unsigned() as u64,
+            scale: scale.min(DIGITS_MAX),
+        }
     }
 
     /// The integer that `10^scale` divides.
@@ -42,13 +47,16 @@ impl Decimal {
         let units = self.units();
         if scale > self.scale {
             let factor = power_of_ten(scale - self.scale)?;
-            return units.checked_mul(factor).map(|units| Self::new(units, scale));
+            return units
+                .checked_mul(factor)
+                .map(|units| Self::new(units, scale));
         }
         let divisor = power_of_ten(self.scale - scale)?;
         (units % divisor == 0).then(|| Self::new(units / divisor, scale))
     }
 
-    /// Reads `-12.345`; the scale is the number of digits behind the point. `None` if it is no such number.
+    /// Reads `-12.345`; the scale is the number of digits behind the point. `None` if it is no such
+    /// number.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -64,14 +72,20 @@ impl Decimal {
             if !digit.is_ascii_digit() {
                 return None;
             }
-            units = units.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
+            units = units
+                .checked_mul(10)?
+                .checked_add(i128::from(digit - b'0'))?;
         }
-        Some(Self::new(if negative { -units } else { units }, fraction.len() as u8))
+        Some(Self::new(
+            if negative { -units } else { units },
+            fraction.len() as u8,
+        ))
     }
 
     /// Whether the units need no more than `precision` digits.
     pub(crate) fn has_digits_within(self, precision: u8) -> bool {
-        power_of_ten(precision).is_some_and(|limit| self.units().unsigned_abs() < limit.unsigned_abs())
+        power_of_ten(precision)
+            .is_some_and(|limit| self.units().unsigned_abs() < limit.unsigned_abs())
     }
 }
 
@@ -96,12 +110,18 @@ impl Ord for Decimal {
         }
         let split = |number: &Self| {
             let divisor = power_of_ten(number.scale).expect("10^38 fits into 128 bits");
-            (number.units().div_euclid(divisor), number.units().rem_euclid(divisor), number.scale)
+            (
+                number.units().div_euclid(divisor),
+                number.units().rem_euclid(divisor),
+                number.scale,
+            )
         };
-        let ((left, left_rest, left_scale), (right, right_rest, right_scale)) = (split(self), split(other));
+        let ((left, left_rest, left_scale), (right, right_rest, right_scale)) =
+            (split(self), split(other));
         // The rests are below 10^scale, so scaling the one with fewer digits up to the other stays below 10^38.
         let scale = left_scale.max(right_scale);
-        let widen = |rest: i128, from: u8| rest * power_of_ten(scale - from).expect("at most 10^38");
+        let widen =
+            |rest: i128, from: u8| rest * power_of_ten(scale - from).expect("at most 10^38");
         left.cmp(&right)
             .then_with(|| widen(left_rest, left_scale).cmp(&widen(right_rest, right_scale)))
     }
@@ -136,11 +156,26 @@ mod tests {
 
     #[test]
     fn parses_and_prints() {
-        for text in ["0", "-1", "12.34", "-0.05", "99999999999999999999999999999999999999", "0.00"] {
+        for text in [
+            "0",
+            "-1",
+            "12.34",
+            "-0.05",
+            "99999999999999999999999999999999999999",
+            "0.00",
+        ] {
             assert_eq!(Decimal::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(Decimal::parse("+.5").unwrap().to_string(), "0.5");
-        for text in ["", "-", ".", "1e5", "1.2.3", "1_0", "999999999999999999999999999999999999999999"] {
+        for text in [
+            "",
+            "-",
+            ".",
+            "1e5",
+            "1.2.3",
+            "1_0",
+            "999999999999999999999999999999999999999999",
+        ] {
             assert!(Decimal::parse(text).is_none(), "{text}");
         }
     }

@@ -1,8 +1,8 @@
 //! What can be wrong with a schema, a value, a row or a key.
 //!
-//! All of these are mistakes of the statement, not of the medium: the operation had no effect, and the transaction
-//! may go on with another value. The one exception is [`RecordError::Damaged`], which says what lies on the
-//! medium and cannot be.
+//! All of these are mistakes of the statement, not of the medium: the operation had no effect, and
+//! the transaction may go on with another value. The one exception is [`RecordError::Damaged`],
+//! which says what lies on the medium and cannot be.
 
 use super::DataType;
 
@@ -58,7 +58,8 @@ pub enum RecordError {
         /// The value given.
         found: String,
     },
-    /// The value takes more room than keys have for this column. Shorten it, or index another column.
+    /// The value takes more room than keys have for this column. Shorten it, or index another
+    /// column.
     #[error(
         "the value of column `{table}.{column}` takes {found_bytes} bytes in a key, whose limit is {limit_bytes} bytes"
     )]
@@ -91,7 +92,9 @@ pub enum RecordError {
         position: usize,
     },
     /// All contents together are more than a row can address.
-    #[error("a row of table `{table}` would take {found_bytes} bytes; the limit is {limit_bytes} bytes")]
+    #[error(
+        "a row of table `{table}` would take {found_bytes} bytes; the limit is {limit_bytes} bytes"
+    )]
     RowTooLong {
         /// The table.
         table: String,
@@ -100,7 +103,8 @@ pub enum RecordError {
         /// The bytes wanted.
         found_bytes: u64,
     },
-    /// Bytes read from the medium are no tuple or key of this table. Stop and restore from a backup.
+    /// Bytes read from the medium are no tuple or key of this table. Stop and restore from a
+    /// backup.
     #[error("damaged data of table `{table}`, column `{column}`: {detail}")]
     Damaged {
         /// The table.

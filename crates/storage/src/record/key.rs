@@ -1,7 +1,8 @@
 //! Keys: words whose integer order is the order of the values.
 //!
-//! Every key of an index has the same number of words ([`KeyShape`]), 1 to 32, computed from the declared types; comparing two
-//! keys is comparing slices of integers. The bytes in them (see `key_word`) are, column by column:
+//! Every key of an index has the same number of words ([`KeyShape`]), 1 to 32, computed from the
+//! declared types; comparing two keys is comparing slices of integers. The bytes in them (see
+//! `key_word`) are, column by column:
 //!
 //! | type | bytes |
 //! |---|---|
@@ -13,8 +14,9 @@
 //! | bytes | groups of eight; unlimited ones have 117 bytes of room, enough for 104 |
 //! | bool, uuid | as they are |
 //!
-//! A key of the primary index is the primary key. A key of a secondary index is its columns and then the primary key's other
-//! columns, which make it unique; in a unique index these are left out (zeros) unless a column is NULL, because NULLs are distinct.
+//! A key of the primary index is the primary key. A key of a secondary index is its columns and
+//! then the primary key's other columns, which make it unique; in a unique index these are left out
+//! (zeros) unless a column is NULL, because NULLs are distinct.
 
 use super::checksum::weight;
 use super::error::{RecordError, Result};
@@ -52,10 +54,15 @@ impl KeyShape {
             .sum()
     }
 
-    /// Encoded bytes that a key of this secondary index may need. A unique index without nullable columns never has the
-    /// primary key in its keys, so they need no room for it.
+    /// Encoded bytes that a key of this secondary index may need. A unique index without nullable
+    /// columns never has the primary key in its keys, so they need no room for it.
     pub(crate) fn secondary_bytes(table: &TableDef, index: &IndexDef) -> usize {
-        if index.unique && index.columns.iter().all(|column| !table.columns[*column].nullable) {
+        if index.unique
+            && index
+                .columns
+                .iter()
+                .all(|column| !table.columns[*column].nullable)
+        {
             return Self::encoded_bytes(table, &index.columns);
         }
         Self::encoded_bytes(table, &table.secondary_columns(index))
@@ -100,12 +107,17 @@ impl KeyBuf {
     /// # Panics
     /// If `words` is above 32.
     pub fn resized(&mut self, words: usize) -> &mut [u64] {
-        assert!(words <= MAX_KEY_WORDS, "a key has at most {MAX_KEY_WORDS} words");
+        assert!(
+            words <= MAX_KEY_WORDS,
+            "a key has at most {MAX_KEY_WORDS} words"
+        );
         self.words = words as u32;
         if words <= SHORT_WORDS {
             return &mut self.short[..words];
         }
-        &mut self.long.get_or_insert_with(|| Box::new([0; MAX_KEY_WORDS]))[..words]
+        &mut self
+            .long
+            .get_or_insert_with(|| Box::new([0; MAX_KEY_WORDS]))[..words]
     }
 }
 
@@ -175,14 +187,30 @@ impl KeyEncoder {
     /// The encoder of the primary key of a valid table.
     pub fn primary(table: &TableDef) -> Self {
         let bytes = KeyShape::encoded_bytes(table, &table.primary_key);
-        Self::new(table, table.primary_key.clone(), table.primary_key.len(), Suffix::Always, bytes)
+        Self::new(
+            table,
+            table.primary_key.clone(),
+            table.primary_key.len(),
+            Suffix::Always,
+            bytes,
+        )
     }
 
     /// The encoder of a secondary index of a valid table.
     pub fn secondary(table: &TableDef, index: &IndexDef) -> Self {
-        let suffix = if index.unique { Suffix::IfNull } else { Suffix::Always };
+        let suffix = if index.unique {
+            Suffix::IfNull
+        } else {
+            Suffix::Always
+        };
         let bytes = KeyShape::secondary_bytes(table, index);
-        Self::new(table, table.secondary_columns(index), index.columns.len(), suffix, bytes)
+        Self::new(
+            table,
+            table.secondary_columns(index),
+            index.columns.len(),
+            suffix,
+            bytes,
+        )
     }
 
     fn new(
@@ -197,7 +225,11 @@ impl KeyEncoder {
             .map(|position| {
                 let column = table.columns[*position].clone();
                 let room_bytes = room_bytes(column.data_type);
-                KeyPart { position: *position, column, room_bytes }
+                KeyPart {
+                    position: *position,
+                    column,
+                    room_bytes,
+                }
             })
             .collect();
         let is_single_int64 = matches!(&*parts, [part] if part.column.data_type == DataType::Int64
@@ -208,7 +240,9 @@ impl KeyEncoder {
             positions: positions.into(),
             own_columns,
             suffix,
-            shape: KeyShape { words: bytes.div_ceil(8) },
+            shape: KeyShape {
+                words: bytes.div_ceil(8),
+            },
             is_single_int64,
         }
     }
@@ -247,7 +281,7 @@ impl KeyEncoder {
         if self.is_single_int64
             && let ValueRef::Int64(number) = field(self.parts[0].position)
         {
-            key.resized(1)[0] = number as u64 ^ SIGN;
+            key.resized(1)[0] = number.cast_unsigned() ^ SIGN;
             return Ok(());
         }
         let mut writer = WordWriter::new(key.resized(self.shape.words));
@@ -265,17 +299,21 @@ impl KeyEncoder {
         Ok(())
     }
 
-    /// The key with these column values, in the order of [`KeyEncoder::columns`]: all of them, or only the index's own where
-    /// that is already a key (the primary key, a unique index without NULL among the values).
+    /// The key with these column values, in the order of [`KeyEncoder::columns`]: all of them, or
+    /// only the index's own where that is already a key (the primary key, a unique index without
+    /// NULL among the values).
     pub fn encode_values<V: AsValue>(&self, values: &[V], key: &mut KeyBuf) -> Result<()> {
         if self.is_single_int64
             && let [value] = values
             && let ValueRef::Int64(number) = value.as_value()
         {
-            key.resized(1)[0] = number as u64 ^ SIGN;
+            key.resized(1)[0] = number.cast_unsigned() ^ SIGN;
             return Ok(());
         }
-        let has_null = values.iter().take(self.own_columns).any(|value| value.as_value().is_null());
+        let has_null = values
+            .iter()
+            .take(self.own_columns)
+            .any(|value| value.as_value().is_null());
         let needed = if self.suffix == Suffix::Always || has_null {
             self.parts.len()
         } else {
@@ -293,8 +331,8 @@ impl KeyEncoder {
         self.encode_prefix(prefix, 0, key)
     }
 
-    /// At or above the greatest key that begins with these column values (none: the greatest key at all), and below all
-    /// others. Inclusive.
+    /// At or above the greatest key that begins with these column values (none: the greatest key at
+    /// all), and below all others. Inclusive.
     pub fn upper_bound<V: AsValue>(&self, prefix: &[V], key: &mut KeyBuf) -> Result<()> {
         self.encode_prefix(prefix, u8::MAX, key)
     }
@@ -303,15 +341,20 @@ impl KeyEncoder {
         if prefix.len() > self.parts.len() {
             return Err(self.wrong_columns(self.parts.len(), prefix.len()));
         }
+        let own_prefix = &prefix[..prefix.len().min(self.own_columns)];
+        let has_suffix = self.suffix == Suffix::Always
+            || own_prefix.iter().any(|value| value.as_value().is_null());
+        let written = if has_suffix { prefix } else { own_prefix };
         let mut writer = WordWriter::new(key.resized(self.shape.words));
-        for (part, value) in self.parts.iter().zip(prefix) {
+        for (part, value) in self.parts.iter().zip(written) {
             self.put(part, value.as_value(), &mut writer)?;
         }
         writer.finish(fill);
         Ok(())
     }
 
-    /// The column values of a key, in the order of [`KeyEncoder::columns`]; a unique index's key without NULL has only its own.
+    /// The column values of a key, in the order of [`KeyEncoder::columns`]; a unique index's key
+    /// without NULL has only its own.
     pub fn decode(&self, key: &[u64]) -> Result<Vec<Value>> {
         let damaged = |column: &str, detail: &str| RecordError::Damaged {
             table: self.table.to_string(),
@@ -339,7 +382,12 @@ impl KeyEncoder {
     }
 
     /// Writes one column; true if it is NULL.
-    fn put(&self, part: &KeyPart, value: ValueRef<'_>, writer: &mut WordWriter<'_>) -> Result<bool> {
+    fn put(
+        &self,
+        part: &KeyPart,
+        value: ValueRef<'_>,
+        writer: &mut WordWriter<'_>,
+    ) -> Result<bool> {
         let column = &part.column;
         let fitted = value
             .fit(column.data_type)
@@ -356,20 +404,20 @@ impl KeyEncoder {
                 });
             }
             ValueRef::Bool(value) => writer.put(u64::from(value), 1),
-            ValueRef::Int16(value) => writer.put(u64::from(value as u16 ^ 1 << 15), 2),
+            ValueRef::Int16(value) => writer.put(u64::from(value.cast_unsigned() ^ (1 << 15)), 2),
             ValueRef::Int32(value) | ValueRef::Date(Date(value)) => {
-                writer.put(u64::from(value as u32 ^ 1 << 31), 4);
+                writer.put(u64::from(value.cast_unsigned() ^ (1 << 31)), 4);
             }
             ValueRef::Int64(value) | ValueRef::Timestamp(Timestamp(value)) => {
-                writer.put(value as u64 ^ SIGN, 8);
+                writer.put(value.cast_unsigned() ^ SIGN, 8);
             }
             ValueRef::Float64(value) => writer.put(float_order(value), 8),
             ValueRef::Decimal(value) if part.room_bytes == 8 => {
-                writer.put(value.units() as u64 ^ SIGN, 8);
+                writer.put(value.units().cast_unsigned() as u64 ^ SIGN, 8);
             }
             ValueRef::Decimal(value) => {
-                writer.put((value.units() >> 64) as u64 ^ SIGN, 8);
-                writer.put(value.units() as u64, 8);
+                writer.put((value.units() >> 64).cast_unsigned() as u64 ^ SIGN, 8);
+                writer.put(value.units().cast_unsigned() as u64, 8);
             }
             ValueRef::Uuid(Uuid(bytes)) => {
                 let number = u128::from_be_bytes(bytes);
@@ -409,7 +457,11 @@ impl KeyEncoder {
 
     #[cold]
     fn wrong_columns(&self, expected: usize, found: usize) -> RecordError {
-        RecordError::KeyColumns { table: self.table.to_string(), expected, found }
+        RecordError::KeyColumns {
+            table: self.table.to_string(),
+            expected,
+            found,
+        }
     }
 }
 
@@ -447,18 +499,18 @@ fn take(part: &KeyPart, reader: &mut WordReader<'_>) -> Option<Value> {
             1 => true,
             _ => return None,
         }),
-        DataType::Int16 => Value::Int16((reader.take(2)? as u16 ^ 1 << 15) as i16),
-        DataType::Int32 => Value::Int32((reader.take(4)? as u32 ^ 1 << 31) as i32),
-        DataType::Date => Value::Date(Date((reader.take(4)? as u32 ^ 1 << 31) as i32)),
-        DataType::Int64 => Value::Int64((reader.take(8)? ^ SIGN) as i64),
-        DataType::Timestamp => Value::Timestamp(Timestamp((reader.take(8)? ^ SIGN) as i64)),
+        DataType::Int16 => Value::Int16((reader.take(2)? as u16 ^ (1 << 15)).cast_signed()),
+        DataType::Int32 => Value::Int32((reader.take(4)? as u32 ^ (1 << 31)).cast_signed()),
+        DataType::Date => Value::Date(Date((reader.take(4)? as u32 ^ (1 << 31)).cast_signed())),
+        DataType::Int64 => Value::Int64((reader.take(8)? ^ SIGN).cast_signed()),
+        DataType::Timestamp => Value::Timestamp(Timestamp((reader.take(8)? ^ SIGN).cast_signed())),
         DataType::Float64 => Value::Float64(float_from_order(reader.take(8)?)),
         DataType::Decimal { scale, .. } if part.room_bytes == 8 => {
-            let units = (reader.take(8)? ^ SIGN) as i64;
+            let units = (reader.take(8)? ^ SIGN).cast_signed();
             Value::Decimal(Decimal::new(units.into(), scale))
         }
         DataType::Decimal { scale, .. } => {
-            let high = (reader.take(8)? ^ SIGN) as i64;
+            let high = (reader.take(8)? ^ SIGN).cast_signed();
             let units = i128::from(high) << 64 | i128::from(reader.take(8)?);
             Value::Decimal(Decimal::new(units, scale))
         }

@@ -1,12 +1,14 @@
 //! Bytes of a key, packed into big-endian words.
 //!
-//! A key is a string of bytes whose order is the order of its values; eight of them make a word, the first being the most
-//! significant, so that comparing words as integers compares the bytes. Bytes that are missing in the last words are filled up
-//! with zeros (keys, lower bounds) or ones (upper bounds). No byte is staged elsewhere: words are built in a register.
+//! A key is a string of bytes whose order is the order of its values; eight of them make a word,
+//! the first being the most significant, so that comparing words as integers compares the bytes.
+//! Bytes that are missing in the last words are filled up with zeros (keys, lower bounds) or ones
+//! (upper bounds). No byte is staged elsewhere: words are built in a register.
 //!
-//! Texts end with a 0 byte; bytes 0 and 1 within a text become 1 1 and 1 2, so the end sorts before anything else and no
-//! encoding is a prefix of another. Bytes are written in groups of eight, zero padded, each followed by how many of
-//! them count (0 to 8), or 9 where another group follows: this bounds the size for any content, where escapes would double it.
+//! Texts end with a 0 byte; bytes 0 and 1 within a text become 1 1 and 1 2, so the end sorts before
+//! anything else and no encoding is a prefix of another. Bytes are written in groups of eight, zero
+//! padded, each followed by how many of them count (0 to 8), or 9 where another group follows: this
+//! bounds the size for any content, where escapes would double it.
 
 /// Content bytes in a group of a `bytes` column.
 const GROUP_BYTES: usize = 8;
@@ -35,7 +37,12 @@ pub(super) struct WordWriter<'k> {
 
 impl<'k> WordWriter<'k> {
     pub(super) fn new(words: &'k mut [u64]) -> Self {
-        Self { words, next: 0, pending: 0, pending_bytes: 0 }
+        Self {
+            words,
+            next: 0,
+            pending: 0,
+            pending_bytes: 0,
+        }
     }
 
     /// Writes the low `bytes` bytes (1 to 8) of `value`; the bits above them are zero.
@@ -58,19 +65,27 @@ impl<'k> WordWriter<'k> {
         for group in groups {
             let word = u64::from_be_bytes(*group);
             if has_byte_below_two(word) {
-                group.iter().for_each(|byte| self.put_escaped(*byte));
+                for byte in group {
+                    self.put_escaped(*byte);
+                }
             } else {
                 self.put(word, 8);
             }
         }
-        rest.iter().for_each(|byte| self.put_escaped(*byte));
+        for byte in rest {
+            self.put_escaped(*byte);
+        }
         self.put(0, 1);
     }
 
     pub(super) fn put_padded_text(&mut self, content: &[u8], length: usize) {
         let (groups, rest) = content.as_chunks::<8>();
-        groups.iter().for_each(|group| self.put(u64::from_be_bytes(*group), 8));
-        rest.iter().for_each(|byte| self.put(u64::from(*byte), 1));
+        for group in groups {
+            self.put(u64::from_be_bytes(*group), 8);
+        }
+        for byte in rest {
+            self.put(u64::from(*byte), 1);
+        }
         (content.len()..length).for_each(|_| self.put(u64::from(b' '), 1));
     }
 
@@ -87,7 +102,9 @@ impl<'k> WordWriter<'k> {
     pub(super) fn finish(mut self, fill: u8) {
         let filler = u64::from_ne_bytes([fill; 8]);
         if self.pending_bytes > 0 {
-            self.push(self.pending << (64 - 8 * self.pending_bytes) | filler >> (8 * self.pending_bytes));
+            self.push(
+                self.pending << (64 - 8 * self.pending_bytes) | filler >> (8 * self.pending_bytes),
+            );
         }
         if let Some(rest) = self.words.get_mut(self.next..) {
             rest.fill(filler);
@@ -111,7 +128,10 @@ impl<'k> WordWriter<'k> {
 
     /// The caller has checked that each column keeps to its room, so the words suffice.
     fn push(&mut self, word: u64) {
-        debug_assert!(self.next < self.words.len(), "columns keep to their room in a key");
+        debug_assert!(
+            self.next < self.words.len(),
+            "columns keep to their room in a key"
+        );
         if let Some(place) = self.words.get_mut(self.next) {
             *place = word;
         }
@@ -161,7 +181,9 @@ impl<'k> WordReader<'k> {
     }
 
     pub(super) fn padded_text(&mut self, length: usize) -> Option<Vec<u8>> {
-        let mut content = (0..length).map(|_| self.byte()).collect::<Option<Vec<u8>>>()?;
+        let mut content = (0..length)
+            .map(|_| self.byte())
+            .collect::<Option<Vec<u8>>>()?;
         while content.last() == Some(&b' ') {
             content.pop();
         }

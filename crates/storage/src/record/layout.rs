@@ -4,13 +4,15 @@
 //! | checksum | NULL bits, if a column is nullable | 8-byte fields | 4 | 2 | 1-byte fields | padding to 8 |
 //! ```
 //!
-//! The first word is reserved for the engine's checksum. NULL bits count nullable columns only; a set bit means NULL, and the
-//! field of a NULL is zero. Fields are sorted by alignment, then in the order of the columns, so there are no holes.
+//! The first word is reserved for the engine's checksum. NULL bits count nullable columns only; a
+//! set bit means NULL, and the field of a NULL is zero. Fields are sorted by alignment, then in the
+//! order of the columns, so there are no holes.
 //!
-//! With [`LayoutKind::Together`], contents of up to 128 bytes lie in the tuple; with [`LayoutKind::Separate`] those of up to 8. Longer
-//! ones lie elsewhere (see `variable`) and have a word in the tuple: 0 for NULL and for empty content, else on the medium
-//! the offset of the block, and in a [`Row`](super::Row) `offset in its buffer << 32 | length`. A tuple of more than 8 KiB puts its longest fields
-//! elsewhere too, so that with 1024 columns it still fits a block.
+//! With [`LayoutKind::Together`], contents of up to 128 bytes lie in the tuple; with
+//! [`LayoutKind::Separate`] those of up to 8. Longer ones lie elsewhere (see `variable`) and have a
+//! word in the tuple: 0 for NULL and for empty content, else on the medium the offset of the block,
+//! and in a [`Row`](super::Row) `offset in its buffer << 32 | length`. A tuple of more than 8 KiB
+//! puts its longest fields elsewhere too, so that with 1024 columns it still fits a block.
 
 use super::error::RecordError;
 use super::schema::TableDef;
@@ -81,7 +83,9 @@ impl Place {
     /// Where it begins in the tuple.
     pub fn offset(self) -> u32 {
         match self {
-            Self::Fixed { offset, .. } | Self::Inline { offset, .. } | Self::Outline { offset } => offset,
+            Self::Fixed { offset, .. } | Self::Inline { offset, .. } | Self::Outline { offset } => {
+                offset
+            }
         }
     }
 
@@ -129,13 +133,21 @@ pub struct TupleLayout {
 }
 
 impl TupleLayout {
-    /// The layout of a valid table. It depends on nothing but the columns and the kind, and must not change between versions.
+    /// The layout of a valid table. It depends on nothing but the columns and the kind, and must
+    /// not change between versions.
     pub fn new(table: &TableDef, kind: LayoutKind) -> Self {
-        let nullable_columns = table.columns.iter().filter(|column| column.nullable).count() as u32;
+        let nullable_columns = table
+            .columns
+            .iter()
+            .filter(|column| column.nullable)
+            .count() as u32;
         let null_words = nullable_columns.div_ceil(64);
         let head_bytes = CHECKSUM_BYTES + null_words * 8;
-        let mut places: Vec<Place> =
-            table.columns.iter().map(|column| own_place(column.data_type, kind)).collect();
+        let mut places: Vec<Place> = table
+            .columns
+            .iter()
+            .map(|column| own_place(column.data_type, kind))
+            .collect();
         put_longest_elsewhere(&mut places, head_bytes);
         let tuple_bytes = assign_offsets(&mut places, head_bytes);
         let mut null_bits = 0..;
@@ -146,14 +158,27 @@ impl TupleLayout {
             .map(|(column, place)| Field {
                 name: column.name.as_str().into(),
                 data_type: column.data_type,
-                null_bit: if column.nullable { null_bits.next() } else { None },
+                null_bit: if column.nullable {
+                    null_bits.next()
+                } else {
+                    None
+                },
                 place: *place,
             })
             .collect();
-        let is_outline = |position: &usize| matches!(fields[*position].place, Place::Outline { .. });
+        let is_outline =
+            |position: &usize| matches!(fields[*position].place, Place::Outline { .. });
         let outlines = (0..fields.len()).filter(is_outline).collect();
         let table = table.name.as_str().into();
-        Self { table, kind, fields, outlines, null_words, nullable_columns, tuple_bytes }
+        Self {
+            table,
+            kind,
+            fields,
+            outlines,
+            null_words,
+            nullable_columns,
+            tuple_bytes,
+        }
     }
 
     /// The table's name.
@@ -199,20 +224,26 @@ impl TupleLayout {
 
     /// The column at this position.
     pub(super) fn field(&self, column: usize) -> Result<&Field, RecordError> {
-        self.fields.get(column).ok_or_else(|| RecordError::NoSuchColumn {
-            table: self.table.to_string(),
-            position: column,
-        })
+        self.fields
+            .get(column)
+            .ok_or_else(|| RecordError::NoSuchColumn {
+                table: self.table.to_string(),
+                position: column,
+            })
     }
 
-    /// Whether a column is NULL in these tuple bytes; false for a column that is not nullable or not there.
+    /// Whether a column is NULL in these tuple bytes; false for a column that is not nullable or
+    /// not there.
     #[inline]
     pub fn is_null(&self, tuple: &[u8], column: usize) -> bool {
-        self.fields.get(column).is_some_and(|field| field.is_null(tuple))
+        self.fields
+            .get(column)
+            .is_some_and(|field| field.is_null(tuple))
     }
 
-    /// The value of a column in tuple bytes. For an outline column that is not NULL, `content` is given its word of the tuple
-    /// (never 0) and returns the content, or `None` if there is none, which reads as empty.
+    /// The value of a column in tuple bytes. For an outline column that is not NULL, `content` is
+    /// given its word of the tuple (never 0) and returns the content, or `None` if there is none,
+    /// which reads as empty.
     #[inline]
     pub fn value<'t>(
         &self,
@@ -220,15 +251,19 @@ impl TupleLayout {
         column: usize,
         content: impl FnOnce(u64) -> Option<&'t [u8]>,
     ) -> ValueRef<'t> {
-        let Some(field) = self.fields.get(column) else { return ValueRef::Null };
+        let Some(field) = self.fields.get(column) else {
+            return ValueRef::Null;
+        };
         if field.is_null(tuple) {
             return ValueRef::Null;
         }
         let bytes = match field.place {
             Place::Fixed { offset, bytes } => slice(tuple, offset, bytes),
-            Place::Inline { offset, capacity } => {
-                slice(tuple, offset + LENGTH_BYTES, inline_length(tuple, offset).min(capacity))
-            }
+            Place::Inline { offset, capacity } => slice(
+                tuple,
+                offset + LENGTH_BYTES,
+                inline_length(tuple, offset).min(capacity),
+            ),
             Place::Outline { offset } => match word(tuple, offset) {
                 0 => &[],
                 pointer => content(pointer).unwrap_or(&[]),
@@ -270,7 +305,8 @@ impl Field {
 
     /// Where in the tuple the word with the column's NULL bit is, in bytes, and the bit in it.
     pub(super) fn null_mask(&self) -> Option<(u32, u64)> {
-        self.null_bit.map(|bit| (CHECKSUM_BYTES + bit / 64 * 8, 1 << (bit % 64)))
+        self.null_bit
+            .map(|bit| (CHECKSUM_BYTES + bit / 64 * 8, 1 << (bit % 64)))
     }
 }
 
@@ -279,9 +315,10 @@ fn own_place(data_type: DataType, kind: LayoutKind) -> Place {
     let limit = kind.inline_bytes_max();
     match data_type.fixed_bytes() {
         Some(bytes) if bytes <= limit => Place::Fixed { offset: 0, bytes },
-        None if data_type.bytes_max() <= limit => {
-            Place::Inline { offset: 0, capacity: data_type.bytes_max().next_multiple_of(2) }
-        }
+        None if data_type.bytes_max() <= limit => Place::Inline {
+            offset: 0,
+            capacity: data_type.bytes_max().next_multiple_of(2),
+        },
         _ => Place::Outline { offset: 0 },
     }
 }
@@ -304,7 +341,10 @@ fn put_longest_elsewhere(places: &mut [Place], head_bytes: u32) {
 fn assign_offsets(places: &mut [Place], head_bytes: u32) -> u32 {
     let mut offset = head_bytes;
     for alignment in [8, 4, 2, 1] {
-        for place in places.iter_mut().filter(|place| place.alignment() == alignment) {
+        for place in places
+            .iter_mut()
+            .filter(|place| place.alignment() == alignment)
+        {
             *place = place.at(offset);
             offset += place.bytes();
         }
@@ -315,13 +355,17 @@ fn assign_offsets(places: &mut [Place], head_bytes: u32) -> u32 {
 /// Bytes of a tuple, or nothing where the tuple is too short.
 #[inline]
 pub(super) fn slice(tuple: &[u8], offset: u32, bytes: u32) -> &[u8] {
-    tuple.get(offset as usize..(offset + bytes) as usize).unwrap_or(&[])
+    tuple
+        .get(offset as usize..(offset + bytes) as usize)
+        .unwrap_or(&[])
 }
 
 /// A word of a tuple, or 0 where the tuple is too short.
 #[inline]
 pub(super) fn word(tuple: &[u8], offset: u32) -> u64 {
-    slice(tuple, offset, 8).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    slice(tuple, offset, 8)
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 fn inline_length(tuple: &[u8], offset: u32) -> u32 {
@@ -329,7 +373,8 @@ fn inline_length(tuple: &[u8], offset: u32) -> u32 {
     bytes.map_or(0, |bytes| u32::from(u16::from_le_bytes(*bytes)))
 }
 
-/// A value from its bytes. Missing bytes read as zeros; text that is not UTF-8 is returned as bytes.
+/// A value from its bytes. Missing bytes read as zeros; text that is not UTF-8 is returned as
+/// bytes.
 #[inline]
 pub(super) fn decode(data_type: DataType, bytes: &[u8]) -> ValueRef<'_> {
     match data_type {
@@ -365,7 +410,8 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
-/// Calls `store` with the bytes of a value that fits its type; blanks at the end of `char` are left to the caller.
+/// Calls `store` with the bytes of a value that fits its type; blanks at the end of `char` are left
+/// to the caller.
 #[inline]
 pub(super) fn with_content<R>(
     data_type: DataType,
@@ -377,7 +423,9 @@ pub(super) fn with_content<R>(
         ValueRef::Bool(value) => store(&[u8::from(value)]),
         ValueRef::Int16(value) => store(&value.to_le_bytes()),
         ValueRef::Int32(value) | ValueRef::Date(Date(value)) => store(&value.to_le_bytes()),
-        ValueRef::Int64(value) | ValueRef::Timestamp(Timestamp(value)) => store(&value.to_le_bytes()),
+        ValueRef::Int64(value) | ValueRef::Timestamp(Timestamp(value)) => {
+            store(&value.to_le_bytes())
+        }
         ValueRef::Float64(value) => store(&value.to_le_bytes()),
         ValueRef::Decimal(value) if data_type.fixed_bytes() == Some(8) => {
             store(&(value.units() as i64).to_le_bytes())

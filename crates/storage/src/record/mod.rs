@@ -1,8 +1,8 @@
 //! Records: what a table's rows are, and what their bytes look like.
 //!
-//! A [`TableDef`] says which columns a table has; a [`TupleLayout`] gives each column its place in the tuple; a
-//! [`Row`] is a buffer in exactly that format, so that reading a tuple is one copy. A [`KeyEncoder`] turns key
-//! columns into words whose integer order is the order of the values.
+//! A [`TableDef`] says which columns a table has; a [`TupleLayout`] gives each column its place in
+//! the tuple; a [`Row`] is a buffer in exactly that format, so that reading a tuple is one copy. A
+//! [`KeyEncoder`] turns key columns into words whose integer order is the order of the values.
 //!
 //! | module | job |
 //! |---|---|
@@ -27,6 +27,8 @@ mod layout;
 mod partition;
 mod row;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod text;
 mod types;
 mod value;

@@ -4,9 +4,10 @@
 //! | tuple, exactly as on the medium, but for the words of outline columns | content | content | … |
 //! ```
 //!
-//! An engine reads a row by copying the tuple in ([`Row::begin_fill`]) and, for tables that have outline columns only, each content
-//! ([`Row::set_outline`]). It writes one by storing contents and then the tuple with the words replaced. The buffer is reused, so that
-//! reading rows in a loop allocates nothing.
+//! An engine reads a row by copying the tuple in ([`Row::begin_fill`]) and, for tables that have
+//! outline columns only, each content ([`Row::set_outline`]). It writes one by storing contents and
+//! then the tuple with the words replaced. The buffer is reused, so that reading rows in a loop
+//! allocates nothing.
 
 use super::error::{RecordError, Result};
 use super::layout::{Field, LENGTH_BYTES, Place, TupleLayout, slice, with_content, word};
@@ -27,7 +28,11 @@ impl Row {
     /// A row in which nothing is set.
     pub fn new(layout: Arc<TupleLayout>) -> Self {
         let assigned = vec![0; layout.fields().len().div_ceil(64)].into();
-        let mut row = Self { buffer: vec![0; layout.tuple_bytes()], layout, assigned };
+        let mut row = Self {
+            buffer: vec![0; layout.tuple_bytes()],
+            layout,
+            assigned,
+        };
         row.clear();
         row
     }
@@ -67,7 +72,8 @@ impl Row {
     /// The value of a column; NULL for a position that the table does not have.
     #[inline]
     pub fn get(&self, column: usize) -> ValueRef<'_> {
-        self.layout.value(self.tuple_bytes(), column, |word| self.content(word))
+        self.layout
+            .value(self.tuple_bytes(), column, |word| self.content(word))
     }
 
     /// All values, in the order of the columns.
@@ -80,7 +86,8 @@ impl Row {
         self.values().map(ValueRef::to_value).collect()
     }
 
-    /// Whether every column that must have a value has been set; otherwise the first one that has not.
+    /// Whether every column that must have a value has been set; otherwise the first one that has
+    /// not.
     pub fn check_complete(&self) -> Result<()> {
         for (column, field) in self.layout.fields().iter().enumerate() {
             let is_assigned = self.assigned[column / 64] >> (column % 64) & 1 == 1;
@@ -119,8 +126,9 @@ impl Row {
         &mut self.buffer[..bytes]
     }
 
-    /// Drops all contents and returns the tuple, to be overwritten with one from the medium. Then each outline column
-    /// whose word is not 0 must be given its content with [`Row::set_outline`] or [`Row::reserve_outline`].
+    /// Drops all contents and returns the tuple, to be overwritten with one from the medium. Then
+    /// each outline column whose word is not 0 must be given its content with [`Row::set_outline`]
+    /// or [`Row::reserve_outline`].
     #[inline]
     pub fn begin_fill(&mut self) -> &mut [u8] {
         self.buffer.truncate(self.layout.tuple_bytes());
@@ -131,10 +139,13 @@ impl Row {
     /// The word of an outline column: 0 if it is NULL or empty. `None` for other columns.
     #[inline]
     pub fn outline_word(&self, column: usize) -> Option<u64> {
-        self.layout.outline_offset(column).map(|offset| word(&self.buffer, offset as u32))
+        self.layout
+            .outline_offset(column)
+            .map(|offset| word(&self.buffer, offset as u32))
     }
 
-    /// The content of an outline column; `None` if it is NULL or no outline column. Empty content has no block on the medium.
+    /// The content of an outline column; `None` if it is NULL or no outline column. Empty content
+    /// has no block on the medium.
     #[inline]
     pub fn outline(&self, column: usize) -> Option<&[u8]> {
         let word = self.outline_word(column)?;
@@ -146,7 +157,8 @@ impl Row {
 
     /// Gives an outline column its content.
     pub fn set_outline(&mut self, column: usize, content: &[u8]) -> Result<()> {
-        self.reserve_outline(column, content.len())?.copy_from_slice(content);
+        self.reserve_outline(column, content.len())?
+            .copy_from_slice(content);
         Ok(())
     }
 
@@ -154,7 +166,10 @@ impl Row {
     pub fn reserve_outline(&mut self, column: usize, content_bytes: usize) -> Result<&mut [u8]> {
         let offset = self.layout.outline_offset(column).ok_or_else(|| {
             let table = self.layout.table().to_owned();
-            RecordError::NoSuchColumn { table, position: column }
+            RecordError::NoSuchColumn {
+                table,
+                position: column,
+            }
         })?;
         let start = self.buffer.len();
         let end = start + content_bytes;
@@ -165,7 +180,11 @@ impl Row {
                 found_bytes: end as u64,
             });
         }
-        let word = if content_bytes == 0 { 0 } else { (start as u64) << 32 | content_bytes as u64 };
+        let word = if content_bytes == 0 {
+            0
+        } else {
+            (start as u64) << 32 | content_bytes as u64
+        };
         self.buffer[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
         self.buffer.resize(end, 0);
         Ok(&mut self.buffer[start..])
@@ -203,7 +222,10 @@ pub(super) fn check<'v>(
 
 #[cold]
 fn not_null(layout: &TupleLayout, field: &Field) -> RecordError {
-    RecordError::NotNull { table: layout.table().to_owned(), column: field.name.to_string() }
+    RecordError::NotNull {
+        table: layout.table().to_owned(),
+        column: field.name.to_string(),
+    }
 }
 
 /// Writes content into all bytes of a fixed or inline field; NULL is zeros.

@@ -1,8 +1,9 @@
 //! Tables: their columns, keys, indexes and partitioning.
 //!
-//! A [`TableDef`] is plain data that anybody may build; [`TableDef::validate`] says whether a table can be made of it,
-//! and everything below (layouts, keys) assumes that it has passed. Columns are named by position; positions never
-//! change while a table lives. Its stable binary form is in `codec`.
+//! A [`TableDef`] is plain data that anybody may build; [`TableDef::validate`] says whether a table
+//! can be made of it, and everything below (layouts, keys) assumes that it has passed. Columns are
+//! named by position; positions never change while a table lives. Its stable binary form is in
+//! `codec`.
 
 use super::error::SchemaError;
 use super::key::{KeyShape, MAX_KEY_WORDS};
@@ -54,7 +55,11 @@ pub struct Column {
 impl Column {
     /// A column that must have a value.
     pub fn new(name: impl Into<String>, data_type: DataType) -> Self {
-        Self { name: name.into(), data_type, nullable: false }
+        Self {
+            name: name.into(),
+            data_type,
+            nullable: false,
+        }
     }
 
     /// The same column, but it may be NULL.
@@ -74,7 +79,8 @@ pub struct IndexDef {
     pub name: String,
     /// Positions of the indexed columns, most significant first.
     pub columns: Vec<usize>,
-    /// Whether two rows may not have the same values; rows with a NULL among them are exempt, as in SQL.
+    /// Whether two rows may not have the same values; rows with a NULL among them are exempt, as in
+    /// SQL.
     pub unique: bool,
 }
 
@@ -87,8 +93,8 @@ pub enum Partitioning {
     Modulo,
     /// Every partition has all rows: reads are local everywhere, a write goes to all.
     Replicated,
-    /// Ranges of values; ascending. A value belongs to the last range that starts at or below it, and those below all
-    /// starts to the first.
+    /// Ranges of values; ascending. A value belongs to the last range that starts at or below it,
+    /// and those below all starts to the first.
     Ranges(Vec<RangeStart>),
 }
 
@@ -156,15 +162,21 @@ impl TableDef {
         check_name("table", &self.name)?;
         self.check_columns()?;
         self.check_key(&self.primary_key, "the primary key")?;
-        if let Some(column) =
-            self.primary_key.iter().map(|at| &self.columns[*at]).find(|column| column.nullable)
+        if let Some(column) = self
+            .primary_key
+            .iter()
+            .map(|at| &self.columns[*at])
+            .find(|column| column.nullable)
         {
             return Err(SchemaError::NullableKeyColumn {
                 table: self.name.clone(),
                 column: column.name.clone(),
             });
         }
-        self.check_shape(KeyShape::encoded_bytes(self, &self.primary_key), "the primary key")?;
+        self.check_shape(
+            KeyShape::encoded_bytes(self, &self.primary_key),
+            "the primary key",
+        )?;
         for (position, index) in self.indexes.iter().enumerate() {
             self.check_index(index, &self.indexes[..position])?;
         }
@@ -189,12 +201,15 @@ impl TableDef {
             if !names.insert(column.name.as_str()) {
                 return Err(self.duplicate("columns called", &column.name));
             }
-            column.data_type.check().map_err(|reason| SchemaError::BadType {
-                table: table(),
-                column: column.name.clone(),
-                data_type: column.data_type,
-                reason,
-            })?;
+            column
+                .data_type
+                .check()
+                .map_err(|reason| SchemaError::BadType {
+                    table: table(),
+                    column: column.name.clone(),
+                    data_type: column.data_type,
+                    reason,
+                })?;
         }
         Ok(())
     }
@@ -226,11 +241,20 @@ impl TableDef {
         for (place, position) in key.iter().enumerate() {
             let Some(column) = self.columns.get(*position) else {
                 let (position, columns) = (*position, self.columns.len());
-                return Err(SchemaError::UnknownKeyColumn { table, index, position, columns });
+                return Err(SchemaError::UnknownKeyColumn {
+                    table,
+                    index,
+                    position,
+                    columns,
+                });
             };
             if key[..place].contains(position) {
                 let column = column.name.clone();
-                return Err(SchemaError::RepeatedKeyColumn { table, index, column });
+                return Err(SchemaError::RepeatedKeyColumn {
+                    table,
+                    index,
+                    column,
+                });
             }
         }
         Ok(())
@@ -242,20 +266,29 @@ impl TableDef {
             return Ok(());
         }
         let (table, index) = (self.name.clone(), index.to_owned());
-        Err(SchemaError::KeyTooLong { table, index, limit_bytes, found_bytes })
+        Err(SchemaError::KeyTooLong {
+            table,
+            index,
+            limit_bytes,
+            found_bytes,
+        })
     }
 
     fn check_partitioning(&self) -> Result<(), SchemaError> {
         let bad = |reason: String| {
-            Err(SchemaError::BadPartitioning { table: self.name.clone(), reason })
+            Err(SchemaError::BadPartitioning {
+                table: self.name.clone(),
+                reason,
+            })
         };
         let first = &self.columns[self.primary_key[0]];
         match &self.partitioning {
             Partitioning::Hash | Partitioning::Replicated => Ok(()),
             Partitioning::Modulo if first.data_type.is_integer() => Ok(()),
-            Partitioning::Modulo => {
-                bad(format!("modulo needs an integer, but `{}` is {}", first.name, first.data_type))
-            }
+            Partitioning::Modulo => bad(format!(
+                "modulo needs an integer, but `{}` is {}",
+                first.name, first.data_type
+            )),
             Partitioning::Ranges(starts) => {
                 if starts.is_empty() {
                     return bad("there must be at least one range".into());
@@ -264,7 +297,10 @@ impl TableDef {
                     start.from.is_null() || start.from.as_ref().fit(first.data_type).is_err()
                 });
                 if let Some(start) = misfit {
-                    return bad(format!("`{}` is no value of type {}", start.from, first.data_type));
+                    return bad(format!(
+                        "`{}` is no value of type {}",
+                        start.from, first.data_type
+                    ));
                 }
                 if starts.windows(2).any(|pair| pair[0].from >= pair[1].from) {
                     return bad("the ranges must be in ascending order".into());
@@ -274,16 +310,23 @@ impl TableDef {
         }
     }
 
-    /// The columns that may be in a key of this secondary index: its own, then those of the primary key that are not
-    /// among them.
+    /// The columns that may be in a key of this secondary index: its own, then those of the primary
+    /// key that are not among them.
     pub(crate) fn secondary_columns(&self, index: &IndexDef) -> Vec<usize> {
         let own = index.columns.iter();
-        let rest = self.primary_key.iter().filter(|column| !index.columns.contains(column));
+        let rest = self
+            .primary_key
+            .iter()
+            .filter(|column| !index.columns.contains(column));
         own.chain(rest).copied().collect()
     }
 
     fn duplicate(&self, what: &'static str, name: &str) -> SchemaError {
-        SchemaError::Duplicate { table: self.name.clone(), what, name: name.to_owned() }
+        SchemaError::Duplicate {
+            table: self.name.clone(),
+            what,
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -291,7 +334,11 @@ fn check_name(what: &'static str, name: &str) -> Result<(), SchemaError> {
     if (1..=NAME_BYTES_MAX).contains(&name.len()) {
         return Ok(());
     }
-    Err(SchemaError::BadName { what, name: name.to_owned(), limit_bytes: NAME_BYTES_MAX })
+    Err(SchemaError::BadName {
+        what,
+        name: name.to_owned(),
+        limit_bytes: NAME_BYTES_MAX,
+    })
 }
 
 #[cfg(test)]
@@ -326,7 +373,10 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         accounts().validate().unwrap();
-        assert_eq!(refused(|t| t.columns.clear()), "table `accounts` needs at least one column");
+        assert_eq!(
+            refused(|t| t.columns.clear()),
+            "table `accounts` needs at least one column"
+        );
         assert_eq!(
             refused(|t| t.columns[1].name = "id".into()),
             "table `accounts` has two columns called `id`"
@@ -348,8 +398,11 @@ mod tests {
         assert!(refused(|t| t.primary_key = vec![0, 0]).contains("twice"));
         assert!(refused(|t| t.primary_key.clear()).contains("at least one column"));
         assert!(
-            refused(|t| t.partitioning = Partitioning::Ranges(vec![])).contains("at least one range")
+            refused(|t| t.partitioning = Partitioning::Ranges(vec![]))
+                .contains("at least one range")
         );
-        assert!(refused(|t| t.columns = vec![t.columns[0].clone(); 1025]).contains("limit is 1024"));
+        assert!(
+            refused(|t| t.columns = vec![t.columns[0].clone(); 1025]).contains("limit is 1024")
+        );
     }
 }

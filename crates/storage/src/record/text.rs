@@ -1,12 +1,13 @@
 //! Values as text: what CSV files hold and people read.
 //!
-//! Every value but NULL prints to a text that reads back, with its type, as an equal value. NULL prints as `NULL`; whether an
-//! empty CSV field means NULL or the empty text is for the importer to say. Bytes are `\x` and hexadecimal digits.
+//! Every value but NULL prints to a text that reads back, with its type, as an equal value. NULL
+//! prints as `NULL`; whether an empty CSV field means NULL or the empty text is for the importer to
+//! say. Bytes are `\x` and hexadecimal digits.
 
+use super::Decimal;
 use super::calendar::{Date, Timestamp};
 use super::types::DataType;
 use super::value::{Uuid, Value, ValueRef};
-use super::Decimal;
 use std::fmt;
 
 /// A text that is no value of the wanted type.
@@ -22,8 +23,8 @@ pub struct ParseError {
 }
 
 impl Value {
-    /// Reads a value of the given type. It fits the type exactly: integers are in range, decimals have the column's
-    /// scale, texts their limit.
+    /// Reads a value of the given type. It fits the type exactly: integers are in range, decimals
+    /// have the column's scale, texts their limit.
     pub fn parse(data_type: DataType, text: &str) -> Result<Self, ParseError> {
         let trimmed = text.trim();
         let parsed = match data_type {
@@ -122,7 +123,10 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
         return None;
     }
     let digit = |letter: u8| char::from(letter).to_digit(16).map(|digit| digit as u8);
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+    pairs
+        .iter()
+        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
+        .collect()
 }
 
 fn hint(data_type: DataType) -> String {
@@ -139,7 +143,10 @@ fn hint(data_type: DataType) -> String {
             format!("; the limit is {} bytes", data_type.bytes_max())
         }
         DataType::Bytes { .. } => {
-            format!("; write \\x and hexadecimal digits of at most {} bytes", data_type.bytes_max())
+            format!(
+                "; write \\x and hexadecimal digits of at most {} bytes",
+                data_type.bytes_max()
+            )
         }
         DataType::Date => "; write a date like 2026-11-21".into(),
         DataType::Timestamp => "; write a timestamp like 2026-11-21 05:19:14.5".into(),
@@ -174,7 +181,11 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_expected() {
-        let refused = |name: &str, text| Value::parse(name.parse().unwrap(), text).unwrap_err().to_string();
+        let refused = |name: &str, text| {
+            Value::parse(name.parse().unwrap(), text)
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(
             refused("int16", "32768"),
             "`32768` is no value of type int16; it must be -32768 to 32767"
@@ -183,9 +194,21 @@ mod tests {
             refused("decimal(4,2)", "1.234"),
             "`1.234` is no value of type decimal(4,2); write at most 4 digits, 2 of them behind the point"
         );
-        assert_eq!(refused("varchar(2)", "abc"), "`abc` is no value of type varchar(2); the limit is 2 bytes");
-        for (name, text) in [("bytes", "00"), ("bytes", "\\x0"), ("bytes", "\\x+1"), ("uuid", "6ba7b810"), ("date", "today")] {
-            assert!(Value::parse(name.parse().unwrap(), text).is_err(), "{name} {text}");
+        assert_eq!(
+            refused("varchar(2)", "abc"),
+            "`abc` is no value of type varchar(2); the limit is 2 bytes"
+        );
+        for (name, text) in [
+            ("bytes", "00"),
+            ("bytes", "\\x0"),
+            ("bytes", "\\x+1"),
+            ("uuid", "6ba7b810"),
+            ("date", "today"),
+        ] {
+            assert!(
+                Value::parse(name.parse().unwrap(), text).is_err(),
+                "{name} {text}"
+            );
         }
     }
 }

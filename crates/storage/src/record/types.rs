@@ -1,8 +1,8 @@
 //! Data types and their SQL names.
 //!
-//! A type prints as the name that reads back as the same type: `decimal(12,2)`, `varchar(100)`. The usual SQL
-//! synonyms (`integer`, `bigint`, `numeric`, `double precision`, …) are understood as well. Lengths are bytes of UTF-8,
-//! not characters, because bytes are what a tuple has room for.
+//! A type prints as the name that reads back as the same type: `decimal(12,2)`, `varchar(100)`. The
+//! usual SQL synonyms (`integer`, `bigint`, `numeric`, `double precision`, …) are understood as
+//! well. Lengths are bytes of UTF-8, not characters, because bytes are what a tuple has room for.
 
 use super::decimal::DIGITS_MAX;
 use std::fmt;
@@ -31,7 +31,8 @@ pub enum DataType {
         /// Digits behind the point, at most `precision`.
         scale: u8,
     },
-    /// Text of exactly `length` bytes; shorter values are padded with blanks, and blanks at the end do not count.
+    /// Text of exactly `length` bytes; shorter values are padded with blanks, and blanks at the end
+    /// do not count.
     Char {
         /// Bytes.
         length: u32,
@@ -148,14 +149,18 @@ impl FromStr for DataType {
         let (name, parameters) = match lower.split_once('(') {
             Some((name, rest)) => {
                 let inside = rest.strip_suffix(')').ok_or_else(unknown)?;
-                let numbers: Result<Vec<u32>, _> =
-                    inside.split(',').map(|number| number.trim().parse()).collect();
+                let numbers: Result<Vec<u32>, _> = inside
+                    .split(',')
+                    .map(|number| number.trim().parse())
+                    .collect();
                 (name.trim_end(), numbers.map_err(|_| unknown())?)
             }
             None => (lower.as_str(), Vec::new()),
         };
         let data_type = named(name, &parameters).ok_or_else(unknown)?;
-        data_type.check().map_err(|reason| TypeNameError(format!("{text}` ({reason})`")))?;
+        data_type
+            .check()
+            .map_err(|reason| TypeNameError(format!("{text}` ({reason})`")))?;
         Ok(data_type)
     }
 }
@@ -167,9 +172,10 @@ fn named(name: &str, parameters: &[u32]) -> Option<DataType> {
         ("int32" | "int" | "integer", []) => DataType::Int32,
         ("int64" | "bigint", []) => DataType::Int64,
         ("float64" | "double" | "double precision", []) => DataType::Float64,
-        ("decimal" | "numeric", &[precision]) => {
-            DataType::Decimal { precision: u8::try_from(precision).ok()?, scale: 0 }
-        }
+        ("decimal" | "numeric", &[precision]) => DataType::Decimal {
+            precision: u8::try_from(precision).ok()?,
+            scale: 0,
+        },
         ("decimal" | "numeric", &[precision, scale]) => DataType::Decimal {
             precision: u8::try_from(precision).ok()?,
             scale: u8::try_from(scale).ok()?,
@@ -193,18 +199,46 @@ mod tests {
     #[test]
     fn names_read_back() {
         for name in [
-            "bool", "int16", "int32", "int64", "float64", "decimal(12,2)", "char(7)", "varchar(100)", "text",
-            "bytes", "bytes(16)", "date", "timestamp", "uuid",
+            "bool",
+            "int16",
+            "int32",
+            "int64",
+            "float64",
+            "decimal(12,2)",
+            "char(7)",
+            "varchar(100)",
+            "text",
+            "bytes",
+            "bytes(16)",
+            "date",
+            "timestamp",
+            "uuid",
         ] {
             assert_eq!(name.parse::<DataType>().unwrap().to_string(), name);
         }
-        assert_eq!(" NUMERIC ( 12 , 2 ) ".parse(), Ok(DataType::Decimal { precision: 12, scale: 2 }));
+        assert_eq!(
+            " NUMERIC ( 12 , 2 ) ".parse(),
+            Ok(DataType::Decimal {
+                precision: 12,
+                scale: 2
+            })
+        );
         assert_eq!("double precision".parse(), Ok(DataType::Float64));
     }
 
     #[test]
     fn bad_names_are_refused() {
-        for name in ["", "strng", "char", "varchar(0)", "decimal(39,0)", "decimal(2,3)", "char(1", "int(4)", "decimal(300)"] {
+        for name in [
+            "",
+            "strng",
+            "char",
+            "varchar(0)",
+            "decimal(39,0)",
+            "decimal(2,3)",
+            "char(1",
+            "int(4)",
+            "decimal(300)",
+        ] {
             assert!(name.parse::<DataType>().is_err(), "{name}");
         }
     }

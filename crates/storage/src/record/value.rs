@@ -1,13 +1,14 @@
 //! Values: one cell of a row, owned or borrowed.
 //!
-//! A [`ValueRef`] borrows its text and bytes from the row that it was read from, so reading allocates nothing. Values have
-//! a total order, the same as that of their keys: NULL first, then within a type by value; -0.0 equals
-//! 0.0 and NaN is the greatest float. Integers of all widths compare by value.
+//! A [`ValueRef`] borrows its text and bytes from the row that it was read from, so reading
+//! allocates nothing. Values have a total order, the same as that of their keys: NULL first, then
+//! within a type by value; -0.0 equals 0.0 and NaN is the greatest float. Integers of all widths
+//! compare by value.
 
+use super::Decimal;
 use super::calendar::{Date, Timestamp};
 use super::error::RecordError;
 use super::types::{DataType, VALUE_BYTES_MAX};
-use super::Decimal;
 use std::cmp::Ordering;
 
 /// A universally unique identifier: 16 bytes.
@@ -208,7 +209,8 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The value as exactly the type's own variant and scale, if it can be expressed in it without loss. NULL fits always.
+    /// The value as exactly the type's own variant and scale, if it can be expressed in it without
+    /// loss. NULL fits always.
     #[inline]
     pub(crate) fn fit(self, data_type: DataType) -> Result<Self, Misfit> {
         let wrong = Err(Misfit::WrongType);
@@ -263,7 +265,10 @@ impl<'a> ValueRef<'a> {
 pub(crate) enum Misfit {
     WrongType,
     OutOfRange,
-    TooLong { limit_bytes: u32, found_bytes: usize },
+    TooLong {
+        limit_bytes: u32,
+        found_bytes: usize,
+    },
 }
 
 impl Misfit {
@@ -290,7 +295,10 @@ impl Misfit {
                 expected: data_type,
                 found: value.to_string(),
             },
-            Self::TooLong { limit_bytes, found_bytes } => RecordError::TooLong {
+            Self::TooLong {
+                limit_bytes,
+                found_bytes,
+            } => RecordError::TooLong {
                 table,
                 column,
                 limit_bytes: limit_bytes.into(),
@@ -301,11 +309,17 @@ impl Misfit {
 }
 
 fn within(found_bytes: usize, limit_bytes: u32) -> Result<(), Misfit> {
-    debug_assert!(limit_bytes <= VALUE_BYTES_MAX, "types are checked when a table is defined");
+    debug_assert!(
+        limit_bytes <= VALUE_BYTES_MAX,
+        "types are checked when a table is defined"
+    );
     if found_bytes <= limit_bytes as usize {
         Ok(())
     } else {
-        Err(Misfit::TooLong { limit_bytes, found_bytes })
+        Err(Misfit::TooLong {
+            limit_bytes,
+            found_bytes,
+        })
     }
 }
 
@@ -319,19 +333,29 @@ pub(crate) fn float_order(value: f64) -> u64 {
         value
     };
     let bits = canonical.to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+    if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    }
 }
 
 /// The float of [`float_order`].
 pub(crate) fn float_from_order(order: u64) -> f64 {
-    f64::from_bits(if order >> 63 == 1 { order & !(1 << 63) } else { !order })
+    f64::from_bits(if order >> 63 == 1 {
+        order & !(1 << 63)
+    } else {
+        !order
+    })
 }
 
 impl Ord for ValueRef<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (*self, *other) {
             (Self::Bool(left), Self::Bool(right)) => left.cmp(&right),
-            (Self::Float64(left), Self::Float64(right)) => float_order(left).cmp(&float_order(right)),
+            (Self::Float64(left), Self::Float64(right)) => {
+                float_order(left).cmp(&float_order(right))
+            }
             (Self::Decimal(left), Self::Decimal(right)) => left.cmp(&right),
             (Self::Text(left), Self::Text(right)) => left.cmp(right),
             (Self::Bytes(left), Self::Bytes(right)) => left.cmp(right),
@@ -472,7 +496,16 @@ mod tests {
 
     #[test]
     fn floats_are_totally_ordered() {
-        let ordered = [f64::NEG_INFINITY, -1.0, -f64::MIN_POSITIVE, 0.0, 1e-300, 1.0, f64::INFINITY, f64::NAN];
+        let ordered = [
+            f64::NEG_INFINITY,
+            -1.0,
+            -f64::MIN_POSITIVE,
+            0.0,
+            1e-300,
+            1.0,
+            f64::INFINITY,
+            f64::NAN,
+        ];
         for pair in ordered.windows(2) {
             assert!(ValueRef::Float64(pair[0]) < ValueRef::Float64(pair[1]));
         }
@@ -482,15 +515,42 @@ mod tests {
 
     #[test]
     fn values_fit_without_loss_or_not_at_all() {
-        assert_eq!(ValueRef::Int64(7).fit(DataType::Int16), Ok(ValueRef::Int16(7)));
-        assert_eq!(ValueRef::Int64(70_000).fit(DataType::Int16), Err(Misfit::OutOfRange));
-        assert_eq!(ValueRef::Text("7").fit(DataType::Int16), Err(Misfit::WrongType));
-        assert_eq!(ValueRef::Int64(1).fit(DataType::Float64), Err(Misfit::WrongType));
-        let price = DataType::Decimal { precision: 4, scale: 2 };
-        assert_eq!(ValueRef::Int32(12).fit(price), Ok(ValueRef::Decimal(Decimal::new(1200, 2))));
+        assert_eq!(
+            ValueRef::Int64(7).fit(DataType::Int16),
+            Ok(ValueRef::Int16(7))
+        );
+        assert_eq!(
+            ValueRef::Int64(70_000).fit(DataType::Int16),
+            Err(Misfit::OutOfRange)
+        );
+        assert_eq!(
+            ValueRef::Text("7").fit(DataType::Int16),
+            Err(Misfit::WrongType)
+        );
+        assert_eq!(
+            ValueRef::Int64(1).fit(DataType::Float64),
+            Err(Misfit::WrongType)
+        );
+        let price = DataType::Decimal {
+            precision: 4,
+            scale: 2,
+        };
+        assert_eq!(
+            ValueRef::Int32(12).fit(price),
+            Ok(ValueRef::Decimal(Decimal::new(1200, 2)))
+        );
         assert_eq!(ValueRef::Int32(100).fit(price), Err(Misfit::OutOfRange));
-        assert_eq!(ValueRef::Text("ab  ").fit(DataType::Char { length: 2 }), Ok(ValueRef::Text("ab")));
+        assert_eq!(
+            ValueRef::Text("ab  ").fit(DataType::Char { length: 2 }),
+            Ok(ValueRef::Text("ab"))
+        );
         let long = ValueRef::Text("abc").fit(DataType::Varchar { max: 2 });
-        assert_eq!(long, Err(Misfit::TooLong { limit_bytes: 2, found_bytes: 3 }));
+        assert_eq!(
+            long,
+            Err(Misfit::TooLong {
+                limit_bytes: 2,
+                found_bytes: 3
+            })
+        );
     }
 }

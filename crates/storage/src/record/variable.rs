@@ -1,7 +1,7 @@
 //! Blocks for contents that do not lie in the tuple.
 //!
-//! Such a block is a header and the content. Its checksum covers the length as well, so that a damaged length is noticed before
-//! foreign bytes are taken for content.
+//! Such a block is a header and the content. Its checksum covers the length as well, so that a
+//! damaged length is noticed before foreign bytes are taken for content.
 //!
 //! | field | bytes | meaning |
 //! |---|---|---|

@@ -1,9 +1,10 @@
 //! The modelled last-level cache: which lines are in it, and which of them are dirty.
 //!
-//! Set associative with true least-recently-used replacement. A set is a row of words, the most recently used first, so
-//! that a hit usually finds its line in the first words and replacement takes the last. A word holds the line's name
-//! (memory and line number), whether it is dirty, and the part of the database that made it so. Lines are named by pool
-//! offset and not by address: where a pool is mapped changes nothing.
+//! Set associative with true least-recently-used replacement. A set is a row of words, the most
+//! recently used first, so that a hit usually finds its line in the first words and replacement
+//! takes the last. A word holds the line's name (memory and line number), whether it is dirty, and
+//! the part of the database that made it so. Lines are named by pool offset and not by address:
+//! where a pool is mapped changes nothing.
 
 use super::super::Part;
 use crate::error::{PmemError, Result};
@@ -25,12 +26,13 @@ const VALID: u64 = 1 << 63;
 /// Spreads memories over the sets, so that equal offsets of two memories do not always compete.
 const MEMORY_SPREAD: u64 = 0x9e37_79b9;
 
-/// A line of a memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A line of a memory. Lines that follow each other have names that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineName(u64);
 
 impl LineName {
-    /// Line number `line` of memory `memory`. Lines beyond 16 TiB of a memory share names with lower ones.
+    /// Line number `line` of memory `memory`. Lines beyond 16 TiB of a memory share names with
+    /// lower ones.
     pub(super) fn new(memory: u32, line: u64) -> Self {
         Self(u64::from(memory) << LINE_BITS | line & ((1 << LINE_BITS) - 1))
     }
@@ -73,13 +75,15 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// A cache of `bytes` with `ways` lines of `line_bytes` a set. The number of sets has to be a power of two.
+    /// A cache of `bytes` with `ways` lines of `line_bytes` a set. The number of sets has to be a
+    /// power of two.
     pub(super) fn new(bytes: u64, ways: u32, line_bytes: u64) -> Result<Self> {
         let set_bytes = u64::from(ways) * line_bytes;
-        let sets = if set_bytes == 0 { 0 } else { bytes / set_bytes };
+        let sets = bytes.checked_div(set_bytes).unwrap_or(0);
         if sets == 0 || !sets.is_power_of_two() || sets * set_bytes != bytes {
             return Err(PmemError::Unsupported(format!(
-                "a modelled cache of {bytes} bytes with {ways} ways of {line_bytes} bytes has no power-of-two number of \
+                "a modelled cache of {bytes} bytes with {ways} ways of {line_bytes} bytes has no \
+                 power-of-two number of \
                  sets; take ways x {line_bytes} x a power of two, as 33554432 bytes with 16 ways"
             )));
         }
@@ -139,7 +143,8 @@ impl Cache {
 }
 
 fn find(set: &[u64], name: LineName) -> Option<usize> {
-    set.iter().position(|&word| word & (VALID | NAME_MASK) == VALID | name.0)
+    set.iter()
+        .position(|&word| word & (VALID | NAME_MASK) == VALID | name.0)
 }
 
 /// Puts `word` in front in place of the last of the set.
@@ -180,7 +185,10 @@ mod tests {
     fn a_dirty_line_that_leaves_names_its_writer() {
         let mut cache = Cache::new(64, 1, 64).unwrap();
         cache.write(line(7), Part::Log);
-        let expected = WriteBack { name: line(7), part: Part::Log };
+        let expected = WriteBack {
+            name: line(7),
+            part: Part::Log,
+        };
         assert_eq!(cache.read(line(8)), Touched::Miss(Some(expected)));
     }
 
@@ -204,7 +212,11 @@ mod tests {
         cache.read(line(2));
         cache.remove(line(2));
         cache.read(line(3));
-        assert_eq!(cache.read(line(1)), Touched::Hit, "the free place was used, not the oldest line's");
+        assert_eq!(
+            cache.read(line(1)),
+            Touched::Hit,
+            "the free place was used, not the oldest line's"
+        );
     }
 
     #[test]
@@ -213,15 +225,25 @@ mod tests {
         cache.read(line(0));
         cache.read(line(1));
         assert_eq!(cache.read(line(0)), Touched::Hit);
-        assert_eq!(cache.read(LineName::new(1, 0)), Touched::Miss(None), "same offset, other memory");
+        assert_eq!(
+            cache.read(LineName::new(1, 0)),
+            Touched::Miss(None),
+            "same offset, other memory"
+        );
         let far = LineName::new(MEMORIES_MAX - 1, (1 << LINE_BITS) - 1);
-        assert_eq!((far.memory(), far.line()), (MEMORIES_MAX - 1, (1 << LINE_BITS) - 1));
+        assert_eq!(
+            (far.memory(), far.line()),
+            (MEMORIES_MAX - 1, (1 << LINE_BITS) - 1)
+        );
     }
 
     #[test]
     fn impossible_sizes_are_refused() {
         for (bytes, ways) in [(0, 16), (64, 0), (3 * 64 * 16, 16), (100, 1)] {
-            assert!(Cache::new(bytes, ways, 64).is_err(), "{bytes} bytes, {ways} ways");
+            assert!(
+                Cache::new(bytes, ways, 64).is_err(),
+                "{bytes} bytes, {ways} ways"
+            );
         }
         assert!(Cache::new(20 << 20, 20, 64).is_ok());
     }

@@ -1,9 +1,10 @@
 //! Time and waiting, in picoseconds since the clock was made.
 //!
-//! The real clock reads the processor's time-stamp counter and spins on it: a delay of 160 ns is too short for any
-//! call of the operating system. The counter's rate, and what reading it and leaving the loop cost on average, are measured once
-//! a process. Where there is no invariant counter, `Instant` takes its place. The virtual clock moves only by waiting, which makes
-//! sums of delays exact in tests.
+//! The real clock reads the processor's time-stamp counter and spins on it: a delay of 160 ns is
+//! too short for any call of the operating system. The counter's rate, and what reading it and
+//! leaving the loop cost on average, are measured once a process. Where there is no invariant
+//! counter, `Instant` takes its place. The virtual clock moves only by waiting, which makes sums of
+//! delays exact in tests.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -29,8 +30,13 @@ pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// Time-stamp counter: picoseconds a tick with [`RATE_BITS`] fraction bits, and the reading at the start.
-    Counter { rate: u64, start: u64, overhead_ps: u64 },
+    /// Time-stamp counter: picoseconds a tick with [`RATE_BITS`] fraction bits, and the reading at
+    /// the start.
+    Counter {
+        rate: u64,
+        start: u64,
+        overhead_ps: u64,
+    },
     /// The operating system's monotonic clock.
     System { start: Instant },
     /// Moves by waiting only.
@@ -38,7 +44,8 @@ enum Source {
 }
 
 impl Clock {
-    /// The machine's time. The first call of a process measures the counter, which takes about 20 ms.
+    /// The machine's time. The first call of a process measures the counter, which takes about 20
+    /// ms.
     pub fn real() -> Self {
         static CALIBRATED: OnceLock<Option<(u64, u64)>> = OnceLock::new();
         match CALIBRATED.get_or_init(calibrate) {
@@ -47,13 +54,17 @@ impl Clock {
                 start: read_counter(),
                 overhead_ps: *overhead_ps,
             }),
-            None => Self(Source::System { start: Instant::now() }),
+            None => Self(Source::System {
+                start: Instant::now(),
+            }),
         }
     }
 
     /// A time that starts at zero and moves only by waiting.
     pub fn manual() -> Self {
-        Self(Source::Virtual { now_ps: Arc::default() })
+        Self(Source::Virtual {
+            now_ps: Arc::default(),
+        })
     }
 
     /// Nanoseconds since the clock was made.
@@ -81,13 +92,16 @@ impl Clock {
     #[inline]
     pub(super) fn now_ps(&self) -> u64 {
         match &self.0 {
-            Source::Counter { rate, start, .. } => scale(read_counter().wrapping_sub(*start), *rate),
+            Source::Counter { rate, start, .. } => {
+                scale(read_counter().wrapping_sub(*start), *rate)
+            }
             Source::System { start } => duration_ps(start.elapsed()),
             Source::Virtual { now_ps } => now_ps.load(Ordering::Relaxed),
         }
     }
 
-    /// Waits until a time; the average cost of reading the clock twice and of leaving the loop is part of the wait.
+    /// Waits until a time; the average cost of reading the clock twice and of leaving the loop is
+    /// part of the wait.
     #[inline]
     pub(super) fn wait_until_ps(&self, until_ps: u64) {
         match &self.0 {
@@ -128,7 +142,11 @@ fn calibrate() -> Option<(u64, u64)> {
     }
     let rate = (u128::from(duration_ps(elapsed)) << RATE_BITS) / u128::from(ticks);
     let rate = u64::try_from(rate).ok()?;
-    let clock = Clock(Source::Counter { rate, start: read_counter(), overhead_ps: 0 });
+    let clock = Clock(Source::Counter {
+        rate,
+        start: read_counter(),
+        overhead_ps: 0,
+    });
     Some((rate, overhead_ps(&clock)))
 }
 
@@ -146,7 +164,7 @@ fn overhead_ps(clock: &Clock) -> u64 {
 }
 
 fn scale(ticks: u64, rate: u64) -> u64 {
-    (u128::from(ticks) * u128::from(rate) >> RATE_BITS) as u64
+    ((u128::from(ticks) * u128::from(rate)) >> RATE_BITS) as u64
 }
 
 fn duration_ps(duration: Duration) -> u64 {
@@ -165,6 +183,10 @@ fn counter_is_invariant() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn read_counter() -> u64 {
+    // Without the barrier the counter is read while loads before it are still under way, and the
+    // delay would overlap with them. SAFETY: the instruction exists on every x86-64 and only orders
+    // loads.
+    unsafe { std::arch::x86_64::_mm_lfence() };
     // SAFETY: the instruction exists on every x86-64 and only reads a register.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
@@ -194,11 +216,20 @@ mod tests {
 
     #[test]
     fn real_time_never_goes_back_and_waits_long_enough() {
-        for clock in [Clock::real(), Clock(Source::System { start: Instant::now() })] {
+        for clock in [
+            Clock::real(),
+            Clock(Source::System {
+                start: Instant::now(),
+            }),
+        ] {
             let before_ns = clock.now_ns();
             clock.wait_ns(100_000);
             let waited_ns = clock.now_ns() - before_ns;
-            assert!(waited_ns >= 90_000, "{} waited {waited_ns} ns", clock.name());
+            assert!(
+                waited_ns >= 90_000,
+                "{} waited {waited_ns} ns",
+                clock.name()
+            );
         }
     }
 

@@ -1,8 +1,9 @@
 //! A memory behind an emulator, and the source that makes such memories.
 //!
-//! Bytes, growth, locks and durability are those of the wrapped memory: each operation is passed on, and charged to the
-//! emulator as well. A load is charged before the caller reads. On a volatile memory loads and stores are charged like any
-//! other, since the imitated machine has no other memory, while flushes and fences do nothing and are not counted.
+//! Bytes, growth, locks and durability are those of the wrapped memory: each operation is passed
+//! on, and charged to the emulator as well. A load is charged before the caller reads. On a
+//! volatile memory loads and stores are charged like any other, since the imitated machine has no
+//! other memory, while flushes and fences do nothing and are not counted.
 
 use super::emulator::{Emulator, Region};
 use crate::device::{Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, Site};
@@ -39,7 +40,12 @@ impl<M: Memory> EmulatedMemory<M> {
 
     fn new(inner: M, emulator: &Emulator, lifetime: Lifetime) -> Result<Self> {
         let region = emulator.region()?;
-        Ok(Self { inner, region, part: Cell::default(), lifetime })
+        Ok(Self {
+            inner,
+            region,
+            part: Cell::default(),
+            lifetime,
+        })
     }
 
     /// The memory's name in the emulator: its number there, and the emulator itself.
@@ -57,7 +63,8 @@ impl<M: Memory> EmulatedMemory<M> {
     }
 }
 
-// SAFETY: the mapping is the wrapped memory's, which keeps the same promises; nothing here changes its bytes but through it.
+// SAFETY: the mapping is the wrapped memory's, which keeps the same promises; nothing here changes
+// its bytes but through it.
 unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
     fn base(&self) -> NonNull<u8> {
         self.inner.base()
@@ -85,17 +92,20 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
 
     fn store(&mut self, offset: u64, data: &[u8]) {
         self.inner.store(offset, data);
-        self.region.store(self.part.get(), offset, data.len() as u64);
+        self.region
+            .store(self.part.get(), offset, data.len() as u64);
     }
 
     fn store_word(&mut self, offset: u64, value: u64) {
         self.inner.store_word(offset, value);
-        self.region.store(self.part.get(), offset, size_of::<u64>() as u64);
+        self.region
+            .store(self.part.get(), offset, size_of::<u64>() as u64);
     }
 
     fn stream(&mut self, offset: u64, data: &[u8], site: &'static Site) {
         self.inner.stream(offset, data, site);
-        self.region.stream(self.part.get(), offset, data.len() as u64);
+        self.region
+            .stream(self.part.get(), offset, data.len() as u64);
     }
 
     fn store_line(&mut self, offset: u64, line: &[u8; 64], site: &'static Site) {

@@ -1,11 +1,12 @@
 //! The options of one emulator: the memory that is imitated, the cache before it, what is noted.
 //!
-//! An emulator belongs to one partition. Where several partitions share one processor in the experiment that is imitated,
-//! [`EmulationOptions::share`] gives each its part of the cache and of the bandwidth, so that counts never depend on how
-//! threads happen to interleave. Values are checked where the emulator is made.
+//! An emulator belongs to one partition. Where several partitions share one processor in the
+//! experiment that is imitated, [`EmulationOptions::share`] gives each its part of the cache and of
+//! the bandwidth, so that counts never depend on how threads happen to interleave. Values are
+//! checked where the emulator is made.
 
 use super::super::LINE_BYTES;
-use super::profile::Profile;
+use super::profile::{Pacing, Profile};
 use crate::error::{PmemError, Result};
 
 /// The range of [`EmulationOptions::sync_latency_ns`]: that of the paper's experiment.
@@ -22,12 +23,14 @@ pub struct EmulationOptions {
     pub cache_bytes: u64,
     /// Lines of a set.
     pub cache_ways: u32,
-    /// Bytes of a modelled line, a power of two from 64 to 4096. Loads, stores and flushes are counted in it.
+    /// Bytes of a modelled line, a power of two from 64 to 4096. Loads, stores and flushes are
+    /// counted in it.
     pub cache_line_bytes: u64,
     /// Whether a flushed line stays in the cache.
     pub flush_effect: FlushEffect,
-    /// If given, what a *sync* costs in all, from 10 ns to 10 us: the first fence after one or more flushes or streaming
-    /// stores takes this long instead of the profile's `write` and `fence`, and other fences take no added time.
+    /// If given, what a *sync* costs in all, from 10 ns to 10 us: the first fence after one or more
+    /// flushes or streaming stores takes this long instead of the profile's `write` and `fence`,
+    /// and other fences take no added time.
     pub sync_latency_ns: Option<u64>,
     /// Whether writes are noted per region and line.
     pub wear_map: WearMap,
@@ -83,11 +86,14 @@ impl Default for EmulationOptions {
 impl EmulationOptions {
     /// The default cache in front of `profile`.
     pub fn new(profile: Profile) -> Self {
-        Self { profile, ..Self::default() }
+        Self {
+            profile,
+            ..Self::default()
+        }
     }
 
-    /// What one of `partitions` gets of a cache and a bandwidth that all of them share: the cache is divided and rounded
-    /// down to a size that is possible, at least one set.
+    /// What one of `partitions` gets of a cache and a bandwidth that all of them share: the cache
+    /// is divided and rounded down to a size that is possible, at least one set.
     #[must_use]
     pub fn share(mut self, partitions: u32) -> Self {
         let partitions = u64::from(partitions.max(1));
@@ -96,7 +102,10 @@ impl EmulationOptions {
             let sets = (self.cache_bytes / set_bytes / partitions).max(1);
             self.cache_bytes = (1 << sets.ilog2()) * set_bytes;
         }
-        self.profile.bandwidth = self.profile.bandwidth.map(|bandwidth| bandwidth / partitions);
+        self.profile.bandwidth = self
+            .profile
+            .bandwidth
+            .map(|bandwidth| bandwidth / partitions);
         self
     }
 
@@ -118,6 +127,9 @@ impl EmulationOptions {
                     SYNC_LATENCY_NS.end()
                 )))
             }
+            Some(_) if self.profile.pacing == Pacing::CountOnly => Err(PmemError::Unsupported(
+                "profile `count` delays nothing, so it takes no sync latency; start from `dram` instead".into(),
+            )),
             _ => Ok(()),
         }
     }
@@ -142,9 +154,37 @@ mod tests {
     fn impossible_values_are_refused() {
         let sound = EmulationOptions::default();
         assert!(sound.check().is_ok());
-        assert!(EmulationOptions { cache_line_bytes: 96, ..sound.clone() }.check().is_err());
-        assert!(EmulationOptions { cache_line_bytes: 32, ..sound.clone() }.check().is_err());
-        assert!(EmulationOptions { sync_latency_ns: Some(9), ..sound.clone() }.check().is_err());
-        assert!(EmulationOptions { sync_latency_ns: Some(10_000), ..sound }.check().is_ok());
+        assert!(
+            EmulationOptions {
+                cache_line_bytes: 96,
+                ..sound.clone()
+            }
+            .check()
+            .is_err()
+        );
+        assert!(
+            EmulationOptions {
+                cache_line_bytes: 32,
+                ..sound.clone()
+            }
+            .check()
+            .is_err()
+        );
+        assert!(
+            EmulationOptions {
+                sync_latency_ns: Some(9),
+                ..sound.clone()
+            }
+            .check()
+            .is_err()
+        );
+        assert!(
+            EmulationOptions {
+                sync_latency_ns: Some(10_000),
+                ..sound
+            }
+            .check()
+            .is_ok()
+        );
     }
 }

@@ -1,15 +1,17 @@
 //! Which memory is imitated: its read latency, write latency, fence cost and bandwidth.
 //!
-//! The named profiles are those of the storage-engine paper ("Let's Talk About Storage & Recovery Methods", section 5):
-//! DRAM at 160 ns, and memories of two and eight times that latency whose bandwidth is throttled to 9.5 GB/s. Free values
-//! are written `read=320,write=100,fence=50,bandwidth=9.5`, or after a name, `low,write=100`. A profile only ever adds
-//! time: it cannot be faster than the machine it runs on.
+//! The named profiles are those of the storage-engine paper ("Let's Talk About Storage & Recovery
+//! Methods", section 5): DRAM at 160 ns, and memories of two and eight times that latency whose
+//! bandwidth is throttled to 9.5 GB/s. Free values are written
+//! `read=320,write=100,fence=50,bandwidth=9.5`, or after a name, `low,write=100`. A profile only
+//! ever adds time: it cannot be faster than the machine it runs on.
 
 use crate::error::{PmemError, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// Read latency that the profiles are relative to, in ns: the paper's DRAM. A profile's read latency minus this is added.
+/// Read latency that the profiles are relative to, in ns: the paper's DRAM. A profile's read
+/// latency minus this is added.
 pub const DRAM_READ_NS: u64 = 160;
 /// The largest latency that is accepted, in ns; more is a slip of the unit.
 const LATENCY_NS_MAX: u64 = 10_000_000;
@@ -21,13 +23,15 @@ const KEYS: &str = "read, write, fence (ns) and bandwidth (GB/s, or `unlimited`)
 /// Which memory is imitated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Latency of a dependent read that misses the cache, at least [`DRAM_READ_NS`]. What exceeds that is added.
+    /// Latency of a dependent read that misses the cache, at least [`DRAM_READ_NS`]. What exceeds
+    /// that is added.
     pub read_ns: u64,
     /// Added to the write-back of each flushed line; the next fence waits for it.
     pub write_ns: u64,
     /// Added to each fence.
     pub fence_ns: u64,
-    /// Bytes a second that pass between cache and memory, both ways together. `None` adds no throttle.
+    /// Bytes a second that pass between cache and memory, both ways together. `None` adds no
+    /// throttle.
     pub bandwidth: Option<u64>,
     /// Whether the profile is [`Profile::COUNT`], which reads no clock and delays nothing.
     pub pacing: Pacing,
@@ -52,12 +56,21 @@ impl Profile {
         pacing: Pacing::Timed,
     };
     /// Twice the latency of DRAM, 9.5 GB/s.
-    pub const LOW: Self =
-        Self { read_ns: 2 * DRAM_READ_NS, bandwidth: Some(THROTTLED_BANDWIDTH), ..Self::DRAM };
+    pub const LOW: Self = Self {
+        read_ns: 2 * DRAM_READ_NS,
+        bandwidth: Some(THROTTLED_BANDWIDTH),
+        ..Self::DRAM
+    };
     /// Eight times the latency of DRAM, 9.5 GB/s.
-    pub const HIGH: Self = Self { read_ns: 8 * DRAM_READ_NS, ..Self::LOW };
+    pub const HIGH: Self = Self {
+        read_ns: 8 * DRAM_READ_NS,
+        ..Self::LOW
+    };
     /// Counting without any delay: for tests and for counts that need no time.
-    pub const COUNT: Self = Self { pacing: Pacing::CountOnly, ..Self::DRAM };
+    pub const COUNT: Self = Self {
+        pacing: Pacing::CountOnly,
+        ..Self::DRAM
+    };
 
     const NAMED: [(&'static str, Self); 4] = [
         ("dram", Self::DRAM),
@@ -84,23 +97,29 @@ impl Profile {
                 self.read_ns
             )));
         }
-        for (key, value) in
-            [("read", self.read_ns), ("write", self.write_ns), ("fence", self.fence_ns)]
-        {
+        for (key, value) in [
+            ("read", self.read_ns),
+            ("write", self.write_ns),
+            ("fence", self.fence_ns),
+        ] {
             if value > LATENCY_NS_MAX {
                 return Err(PmemError::Unsupported(format!(
                     "{key}={value}: latencies are in ns and at most {LATENCY_NS_MAX}"
                 )));
             }
         }
-        if self.bandwidth.is_some_and(|bandwidth| bandwidth < 1_000_000) {
+        if self
+            .bandwidth
+            .is_some_and(|bandwidth| bandwidth < 1_000_000)
+        {
             return Err(PmemError::Unsupported(
                 "bandwidth is in GB/s and at least 0.001; say `unlimited` for no throttle".into(),
             ));
         }
         if self.pacing == Pacing::CountOnly && *self != Self::COUNT {
             return Err(PmemError::Unsupported(
-                "profile `count` delays nothing and takes no values; start from `dram` instead".into(),
+                "profile `count` delays nothing and takes no values; start from `dram` instead"
+                    .into(),
             ));
         }
         Ok(())
@@ -142,9 +161,10 @@ impl FromStr for Profile {
         for (position, piece) in text.split(',').map(str::trim).enumerate() {
             if let Some((key, value)) = piece.split_once('=') {
                 profile.set(key.trim(), value.trim())?;
-            } else if let (0, Some((_, named))) =
-                (position, Self::NAMED.iter().find(|(name, _)| *name == piece))
-            {
+            } else if let (0, Some((_, named))) = (
+                position,
+                Self::NAMED.iter().find(|(name, _)| *name == piece),
+            ) {
                 profile = *named;
             } else {
                 return Err(PmemError::Unsupported(format!(
@@ -163,8 +183,17 @@ impl fmt::Display for Profile {
         if let Some((name, _)) = Self::NAMED.iter().find(|(_, profile)| profile == self) {
             return f.write_str(name);
         }
-        let Self { read_ns, write_ns, fence_ns, bandwidth, .. } = self;
-        write!(f, "read={read_ns},write={write_ns},fence={fence_ns},bandwidth=")?;
+        let Self {
+            read_ns,
+            write_ns,
+            fence_ns,
+            bandwidth,
+            ..
+        } = self;
+        write!(
+            f,
+            "read={read_ns},write={write_ns},fence={fence_ns},bandwidth="
+        )?;
         match bandwidth {
             Some(bandwidth) => write!(f, "{}", *bandwidth as f64 / 1e9),
             None => f.write_str("unlimited"),
@@ -198,12 +227,27 @@ mod tests {
 
     #[test]
     fn names_and_values_are_read_and_written_back() {
-        for text in ["dram", "low", "high", "count", "read=640,write=100,fence=50,bandwidth=2.5"] {
+        for text in [
+            "dram",
+            "low",
+            "high",
+            "count",
+            "read=640,write=100,fence=50,bandwidth=2.5",
+        ] {
             assert_eq!(text.parse::<Profile>().unwrap().to_string(), text);
         }
         let slow_writes: Profile = "low, write=500".parse().unwrap();
-        assert_eq!(slow_writes, Profile { write_ns: 500, ..Profile::LOW });
-        assert_eq!(slow_writes.to_string().parse::<Profile>().unwrap(), slow_writes);
+        assert_eq!(
+            slow_writes,
+            Profile {
+                write_ns: 500,
+                ..Profile::LOW
+            }
+        );
+        assert_eq!(
+            slow_writes.to_string().parse::<Profile>().unwrap(),
+            slow_writes
+        );
         let high: Profile = "read=1280,bandwidth=9.5".parse().unwrap();
         assert_eq!(high.to_string(), "high");
     }

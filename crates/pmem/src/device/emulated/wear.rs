@@ -1,7 +1,8 @@
 //! Where the medium wears: how often each region and each line was written.
 //!
-//! A region of 64 KiB gets a row of counters at its first write, one a line, so the map costs a sixteenth of the written
-//! space and nothing for the rest. Only writes that reach the medium count: write-backs, evictions, streamed lines.
+//! A region of 64 KiB gets a row of counters at its first write, one a line, so the map costs a
+//! sixteenth of the written space and nothing for the rest. Only writes that reach the medium
+//! count: write-backs, evictions, streamed lines.
 
 use super::cache::LineName;
 use std::collections::BTreeMap;
@@ -35,7 +36,11 @@ impl Wear {
     /// The region that holds the most written line.
     pub fn hottest_line(&self) -> Option<RegionWear> {
         // `max_by_key` takes the last of equals; the first is wanted, as within a region.
-        self.regions.iter().rev().max_by_key(|region| region.hottest_writes).copied()
+        self.regions
+            .iter()
+            .rev()
+            .max_by_key(|region| region.hottest_writes)
+            .copied()
     }
 }
 
@@ -49,7 +54,10 @@ pub(super) struct WearTally {
 
 impl WearTally {
     pub(super) fn new(line_bytes: u64) -> Self {
-        Self { line_bytes, rows: BTreeMap::new() }
+        Self {
+            line_bytes,
+            rows: BTreeMap::new(),
+        }
     }
 
     /// Notes one write of a line.
@@ -69,7 +77,10 @@ impl WearTally {
         let regions = self.rows.iter().map(|(&(memory, region), row)| {
             let offset = region * WEAR_REGION_BYTES;
             let hottest_writes = row.iter().copied().max().unwrap_or(0);
-            let line = row.iter().position(|&count| count == hottest_writes).unwrap_or(0);
+            let line = row
+                .iter()
+                .position(|&count| count == hottest_writes)
+                .unwrap_or(0);
             RegionWear {
                 memory,
                 offset,
@@ -78,6 +89,8 @@ impl WearTally {
                 hottest_writes,
             }
         });
-        Wear { regions: regions.collect() }
+        Wear {
+            regions: regions.collect(),
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Which states a power cut may leave, and in which order tests try them.
 //!
-//! What is undecided at a moment is a list of [`Unit`]s: dirty lines and unsynced disk operations. A [`UnitChoice`] says
-//! what survives of one, an [`ImageChoice`] of all. Every combination of unit choices is legal, because units are
-//! independent of each other. A bulk or streaming event counts as one choice, whole or absent, except where
-//! the caller asks for every torn form; otherwise torn forms are sampled.
+//! What is undecided at a moment is a list of [`Unit`]s: dirty lines and unsynced disk operations.
+//! A [`UnitChoice`] says what survives of one, an [`ImageChoice`] of all. Every combination of unit
+//! choices is legal, because units are independent of each other. A bulk or streaming event counts
+//! as one choice, whole or absent, except where the caller asks for every torn form; otherwise torn
+//! forms are sampled.
 
 use super::world::{SimulatedWorld, mix};
 use std::fmt;
@@ -39,8 +40,8 @@ pub struct UnitChoice {
     pub kept: u32,
     /// The pieces that survive of the next ordered event.
     pub torn: u64,
-    /// The pieces that survive of the streaming events, those of the first event in the lowest bits. The last bit
-    /// stands for all pieces from the 64th on.
+    /// The pieces that survive of the streaming events, those of the first event in the lowest
+    /// bits. The last bit stands for all pieces from the 64th on.
     pub streams: u64,
 }
 
@@ -231,7 +232,8 @@ fn low_bits(count: u32) -> u64 {
     1_u64.checked_shl(count).map_or(u64::MAX, |bit| bit - 1)
 }
 
-/// Moves piece bits to their place among the streamed pieces; what passes the end gathers in the last bit.
+/// Moves piece bits to their place among the streamed pieces; what passes the end gathers in the
+/// last bit.
 fn place(bits: u64, from: u32) -> u64 {
     let moved = u128::from(bits) << from.min(64);
     moved as u64 | (u64::from(moved >> 64 != 0) << 63)
@@ -260,19 +262,21 @@ enum Pick {
 }
 
 impl ImageChoices {
-    /// All combinations of what is undecided in `world`, and after them a few torn forms of each event that can tear.
-    /// Fails if there are more than `cap` combinations.
+    /// All combinations of what is undecided in `world`, and after them a few torn forms of each
+    /// event that can tear. Fails if there are more than `cap` combinations.
     pub fn exhaustive(world: &SimulatedWorld, cap: u64) -> Result<Self, TooMany> {
         Self::whole(world.units(), cap, 0)
     }
 
-    /// All combinations, every torn form included. For small programs: one streamed line has 256 choices.
+    /// All combinations, every torn form included. For small programs: one streamed line has 256
+    /// choices.
     pub fn every(world: &SimulatedWorld, cap: u64) -> Result<Self, TooMany> {
         Self::product(world.units(), cap, Tearing::Every, 0)
     }
 
-    /// Nothing, everything, each unit alone, all but each, each pair of up to 64 units, and `count` uniform picks
-    /// between the pairs. Where all combinations are at most `count`, it is [`ImageChoices::exhaustive`] instead.
+    /// Nothing, everything, each unit alone, all but each, each pair of up to 64 units, and `count`
+    /// uniform picks between the pairs. Where all combinations are at most `count`, it is
+    /// [`ImageChoices::exhaustive`] instead.
     pub fn sampled(world: &SimulatedWorld, seed: u64, count: usize) -> Self {
         let units = world.units();
         let mut random = Random::new(seed);

@@ -1,8 +1,9 @@
 //! Making one memory the image of another after a power cut.
 //!
-//! An image is a full memory of its own. It follows its origin: [`MemoryState::restore`] copies the lines that changed
-//! on either side since the last image, and [`MemoryState::apply`] adds what the choice lets survive. So the cost of
-//! an image is that of the lines between two images; the first one copies every line that was ever stored to.
+//! An image is a full memory of its own. It follows its origin: [`MemoryState::restore`] copies the
+//! lines that changed on either side since the last image, and [`MemoryState::apply`] adds what the
+//! choice lets survive. So the cost of an image is that of the lines between two images; the first
+//! one copies every line that was ever stored to.
 
 use super::choice::{Unit, UnitChoice};
 use super::lines::{DirtyLine, Event, Kind, MemoryState, Origin, line_hash};

@@ -1,16 +1,18 @@
 //! The state of one simulated memory: what is durable, and what each dirty line may still become.
 //!
-//! `durable` is the content that is certain to survive. A line with stores that are not certain has a list of events in
-//! program order; [`MemoryState::fence`] folds the certain ones into `durable`. Invariants:
+//! `durable` is the content that is certain to survive. A line with stores that are not certain has
+//! a list of events in program order; [`MemoryState::fence`] folds the certain ones into `durable`.
+//! Invariants:
 //!
 //! 1. `live` = `durable` with all events applied, for each line.
 //! 2. A line has a slot exactly while it has events; `slot_of` and `dirty` name each other.
-//! 3. Events in front of an event that was folded earlier than they carry no byte of it: two stores to one byte
-//!    never swap.
-//! 4. `changed` names every line of `durable` that changed, in order, from position `changed_start` on; images of this
-//!    memory follow it, so that they copy what changed and nothing else.
-//! 5. `touched` names every line of which `live` or `durable` may differ from the memory that this one is an image of,
-//!    `written` every line of which `durable` may differ from `template`. Behind the length nothing is written.
+//! 3. Events in front of an event that was folded earlier than they carry no byte of it: two stores
+//!    to one byte never swap.
+//! 4. `changed` names every line of `durable` that changed, in order, from position `changed_start`
+//!    on; images of this memory follow it, so that they copy what changed and nothing else.
+//! 5. `touched` names every line of which `live` or `durable` may differ from the memory that this
+//!    one is an image of, `written` every line of which `durable` may differ from `template`.
+//!    Behind the length nothing is written.
 
 use super::region::{Line, Region, Template};
 use super::world::{Profile, mix};
@@ -250,8 +252,8 @@ impl MemoryState {
         self.waiting = waiting;
     }
 
-    /// The handle is gone without a last fence: nobody waits for its write-backs any more. Its streaming stores are
-    /// ordinary dirty data to the next handle, which can flush them.
+    /// The handle is gone without a last fence: nobody waits for its write-backs any more. Its
+    /// streaming stores are ordinary dirty data to the next handle, which can flush them.
     pub(super) fn close(&mut self) {
         self.open = false;
         self.waiting.clear();
@@ -336,7 +338,8 @@ impl MemoryState {
         self.set_durable(line, &content);
     }
 
-    /// Adds a line to the change list. A list longer than the memory is dropped: a copy of everything is cheaper then.
+    /// Adds a line to the change list. A list longer than the memory is dropped: a copy of
+    /// everything is cheaper then.
     pub(super) fn note_change(&mut self, line: usize) {
         if !self.is_written[line] {
             self.is_written[line] = true;

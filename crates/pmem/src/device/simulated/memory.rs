@@ -1,8 +1,9 @@
 //! The handle that an engine holds: a [`Memory`] of a simulated world.
 //!
-//! A handle writes the live bytes itself and tells the memory's state what it did. Durable memories record events;
-//! volatile ones are plain bytes, and flushes and fences on them do nothing and are not counted. One handle at a
-//! time has a memory open, so nothing else writes its live bytes: images are made in closed memories only.
+//! A handle writes the live bytes itself and tells the memory's state what it did. Durable memories
+//! record events; volatile ones are plain bytes, and flushes and fences on them do nothing and are
+//! not counted. One handle at a time has a memory open, so nothing else writes its live bytes:
+//! images are made in closed memories only.
 
 use super::lines::{Kind, MemoryState};
 use super::region::Region;
@@ -21,11 +22,29 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone)]
 pub struct SimulatedSource {
     world: SimulatedWorld,
+    /// What stands before each name.
+    prefix: String,
 }
 
 impl SimulatedSource {
     pub(super) fn new(world: SimulatedWorld) -> Self {
-        Self { world }
+        Self {
+            world,
+            prefix: String::new(),
+        }
+    }
+
+    /// The memories of one folder: `a` there is `folder/a` here. Needs no creation.
+    #[must_use]
+    pub fn within(&self, folder: &str) -> Self {
+        Self {
+            world: self.world.clone(),
+            prefix: format!("{}{folder}/", self.prefix),
+        }
+    }
+
+    fn full_name(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
     }
 
     /// The world.
@@ -38,6 +57,7 @@ impl MemorySource for SimulatedSource {
     type Memory = SimulatedMemory;
 
     fn create(&self, name: &str, bytes: u64) -> Result<SimulatedMemory> {
+        let name = &self.full_name(name);
         if self.world.find(name).is_some() {
             return Err(refused("create", name, std::io::ErrorKind::AlreadyExists));
         }
@@ -46,19 +66,25 @@ impl MemorySource for SimulatedSource {
     }
 
     fn open(&self, name: &str, access: Access) -> Result<SimulatedMemory> {
+        let name = &self.full_name(name);
         let found = self.world.find(name);
         let state = found.ok_or_else(|| refused("open", name, std::io::ErrorKind::NotFound))?;
         if std::mem::replace(&mut lock(&state).open, true) {
-            return Err(PmemError::InUse { path: name.into() });
+            return Err(PmemError::InUse {
+                path: name.as_str().into(),
+            });
         }
         Ok(SimulatedMemory::durable(&self.world, state, access))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        let name = &self.full_name(name);
         let found = self.world.find(name);
         let state = found.ok_or_else(|| refused("remove", name, std::io::ErrorKind::NotFound))?;
         if lock(&state).open {
-            return Err(PmemError::InUse { path: name.into() });
+            return Err(PmemError::InUse {
+                path: name.as_str().into(),
+            });
         }
         self.world.remove(name);
         Ok(())
@@ -169,7 +195,8 @@ impl SimulatedMemory {
         }
         // SAFETY: the caller has checked the range, so the sum stays inside the region.
         let to = unsafe { self.base.as_ptr().add(offset as usize) };
-        // SAFETY: the range is mapped, `&mut self` excludes references into it, and so `data` lies elsewhere.
+        // SAFETY: the range is mapped, `&mut self` excludes references into it, and so `data` lies
+        // elsewhere.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
 
@@ -178,8 +205,8 @@ impl SimulatedMemory {
     }
 }
 
-// SAFETY: the region is mapped and page-aligned for the life of `self`, growth stays inside of its capacity, and while
-// the memory is open only this handle writes its live bytes.
+// SAFETY: the region is mapped and page-aligned for the life of `self`, growth stays inside of its
+// capacity, and while the memory is open only this handle writes its live bytes.
 unsafe impl Memory for SimulatedMemory {
     #[inline]
     fn base(&self) -> NonNull<u8> {

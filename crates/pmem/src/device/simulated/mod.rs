@@ -1,15 +1,19 @@
 //! A model of persistent memory under power cuts, for crash tests.
 //!
-//! A [`SimulatedWorld`] holds durable memories, and files that other rooms attach. It records every store, flush and
-//! fence, and at any moment hands back each state that a power cut may leave ([`ImageChoices`]), as a world of its own
-//! on which engines open, recover and may be cut off again. The rules (docs/medium.md):
+//! A [`SimulatedWorld`] holds durable memories, and files that other rooms attach. It records every
+//! store, flush and fence, and at any moment hands back each state that a power cut may leave
+//! ([`ImageChoices`]), as a world of its own on which engines open, recover and may be cut off
+//! again. The rules (docs/medium.md):
 //!
-//! 1. Ordinary stores to one line persist in program order: an image keeps a prefix. Lines are independent.
-//! 2. A bulk store is one event a line. Cut at such an event, any of its aligned words may be there.
+//! 1. Ordinary stores to one line persist in program order: an image keeps a prefix. Lines are
+//!    independent.
+//! 2. A bulk store is one event a line. Cut at such an event, any of its aligned words may be
+//!    there.
 //! 3. Streaming stores have no order, not even inside a line, until the fence of their handle.
-//! 4. A store is certain only after a flush of its line and then a fence, both by the handle that made the flush.
-//!    Anything else may survive as well.
-//! 5. Two stores to one byte never swap: what persists of them, the later one covers the earlier one.
+//! 4. A store is certain only after a flush of its line and then a fence, both by the handle that
+//!    made the flush. Anything else may survive as well.
+//! 5. Two stores to one byte never swap: what persists of them, the later one covers the earlier
+//!    one.
 //! 6. New memory is filled with garbage, never with zeros, unless the options say so.
 //!
 //! An image costs time proportional to the lines it touches, never to the size of a memory.

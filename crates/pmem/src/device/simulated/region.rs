@@ -1,9 +1,10 @@
 //! A page-aligned buffer at a fixed address, which the simulated device uses as its medium.
 //!
-//! The whole capacity is reserved at once and takes memory only where it is touched, so growth never moves it.
-//! The buffer is reached through raw copies only: a memory handle lends references into it, and no `&mut` to the same
-//! bytes may exist beside them. The regions of a memory and of all its images start as private mappings of one
-//! [`Template`], so that new content is made once and an image copies only what was ever stored.
+//! The whole capacity is reserved at once and takes memory only where it is touched, so growth
+//! never moves it. The buffer is reached through raw copies only: a memory handle lends references
+//! into it, and no `&mut` to the same bytes may exist beside them. The regions of a memory and of
+//! all its images start as private mappings of one [`Template`], so that new content is made once
+//! and an image copies only what was ever stored.
 
 use super::world::{Content, lock};
 use crate::device::LINE_BYTES;
@@ -53,7 +54,8 @@ impl Template {
         self.capacity
     }
 
-    /// Fills in the content up to `end`. Regions see it at once, because nobody has stored there before.
+    /// Fills in the content up to `end`. Regions see it at once, because nobody has stored there
+    /// before.
     pub(super) fn fill(&self, end: u64) -> Result<()> {
         let mut filled_bytes = lock(&self.filled_bytes);
         let end = end.next_multiple_of(PAGE_BYTES);
@@ -95,7 +97,8 @@ impl Region {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::NORESERVE);
         let flags = flags | MapFlags::PRIVATE;
         let anywhere = std::ptr::null_mut();
-        // SAFETY: an anonymous mapping at an address that the kernel chooses touches no existing memory.
+        // SAFETY: an anonymous mapping at an address that the kernel chooses touches no existing
+        // memory.
         let mapped = unsafe { rustix::mm::mmap_anonymous(anywhere, capacity, access, flags) };
         Self::mapped(mapped, capacity)
     }
@@ -106,7 +109,8 @@ impl Region {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::NORESERVE);
         let flags = flags | MapFlags::PRIVATE;
         let (anywhere, file) = (std::ptr::null_mut(), &template.file);
-        // SAFETY: as in `zeroed`; the file is as long as the mapping and is never cut, so no access is a bus error.
+        // SAFETY: as in `zeroed`; the file is as long as the mapping and is never cut, so no access
+        // is a bus error.
         let mapped = unsafe { rustix::mm::mmap(anywhere, capacity, access, flags, file, 0) };
         Self::mapped(mapped, capacity)
     }
@@ -163,8 +167,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length, is owned by `self`, and nothing uses it any more. A failure
-        // would only leak it.
+        // SAFETY: the mapping was made with this length, is owned by `self`, and nothing uses it
+        // any more. A failure would only leak it.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.capacity) };
     }
 }

@@ -1,8 +1,9 @@
 //! The durable steps that ran, and those that are switched off.
 //!
-//! A mutation check switches one site off and expects the crash tests to notice. The same table counts how often a step
-//! had any effect: a flush of clean or already flushed lines, or a fence with nothing to wait for, is waste. A world
-//! and all its images share one table, so recovery is counted and mutated as well.
+//! A mutation check switches one site off and expects the crash tests to notice. The same table
+//! counts how often a step had any effect: a flush of clean or already flushed lines, or a fence
+//! with nothing to wait for, is waste. A world and all its images share one table, so recovery is
+//! counted and mutated as well.
 
 use crate::device::Site;
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +34,8 @@ pub struct SiteReport {
     pub kind: SiteKind,
     /// Times it was reached, switched off or not.
     pub executions: u64,
-    /// Times it had something to do: a line to write back, something to wait for. 0 of many says: needless.
+    /// Times it had something to do: a line to write back, something to wait for. 0 of many says:
+    /// needless.
     pub useful: u64,
 }
 
@@ -49,7 +51,8 @@ pub(super) enum Disabled {
 /// All sites seen, and those switched off.
 #[derive(Default)]
 pub(super) struct SiteTable {
-    // A site is known by its address: the static is unique, and comparing names would cost more than the step itself.
+    // A site is known by its address: the static is unique, and comparing names would cost more
+    // than the step itself.
     seen: HashMap<(usize, SiteKind), Seen>,
     disabled: BTreeMap<String, Disabled>,
 }

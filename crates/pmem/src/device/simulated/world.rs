@@ -1,9 +1,9 @@
 //! The simulated world: everything that one power cut hits.
 //!
-//! A [`SimulatedWorld`] is a handle; clones are the same world. It owns the durable memories, knows the attached devices,
-//! and calls an observer at each crash point. Images are worlds as well, with an observer of their own, so recovery can
-//! be cut off again. Locks are taken in the order world, memory, sites, and none is held while an observer runs:
-//! it may take images and use them.
+//! A [`SimulatedWorld`] is a handle; clones are the same world. It owns the durable memories, knows
+//! the attached devices, and calls an observer at each crash point. Images are worlds as well, with
+//! an observer of their own, so recovery can be cut off again. Locks are taken in the order world,
+//! memory, sites, and none is held while an observer runs: it may take images and use them.
 
 use super::attachment::Attachment;
 use super::choice::{ImageChoice, Unit};
@@ -57,8 +57,8 @@ impl Default for WorldOptions {
 pub enum Profile {
     /// Nothing surely: a store needs a flush and a fence.
     Default,
-    /// Every visible store; streaming stores need the fence. A bulk store does not tear, for it is visible as a whole at
-    /// the next crash point; the default profile tries its pieces.
+    /// Every visible store; streaming stores need the fence. A bulk store does not tear, for it is
+    /// visible as a whole at the next crash point; the default profile tries its pieces.
     FlushFree,
 }
 
@@ -76,10 +76,12 @@ pub enum Content {
 /// Where the observer is called, besides the marks of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Points {
-    /// Before fences, syncs and changes of the set of memories. Every image of another moment is also one of these. In
-    /// the flush-free profile that needs every store as well, because each is durable at once.
+    /// Before fences, syncs and changes of the set of memories. Every image of another moment is
+    /// also one of these. In the flush-free profile that needs every store as well, because each is
+    /// durable at once.
     Fences,
-    /// Before every store as well: slow, and useful only to find where an image first becomes possible.
+    /// Before every store as well: slow, and useful only to find where an image first becomes
+    /// possible.
     Stores,
 }
 
@@ -155,14 +157,16 @@ impl SimulatedWorld {
         SimulatedSource::new(self.clone())
     }
 
-    /// Calls `observer` at each crash point of this world from now on, instead of any earlier one. It runs inside of the
-    /// engine's call, before the step takes effect, and is not called while it runs. Images start without.
+    /// Calls `observer` at each crash point of this world from now on, instead of any earlier one.
+    /// It runs inside of the engine's call, before the step takes effect, and is not called while
+    /// it runs. Images start without.
     pub fn observe(&self, observer: impl FnMut(&SimulatedWorld, CrashPoint) + Send + 'static) {
         *lock(&self.shared.observer) = Some(Box::new(observer));
         self.shared.observed.store(true, Ordering::Relaxed);
     }
 
-    /// Ends [`SimulatedWorld::observe`] and drops the observer; from inside of the observer, after it has returned.
+    /// Ends [`SimulatedWorld::observe`] and drops the observer; from inside of the observer, after
+    /// it has returned.
     pub fn unobserve(&self) {
         self.shared.observed.store(false, Ordering::Relaxed);
         *lock(&self.shared.observer) = None;
@@ -184,7 +188,8 @@ impl SimulatedWorld {
         }
     }
 
-    /// Counts a store, which is a crash point if the options say so. Attached devices call it before each write.
+    /// Counts a store, which is a crash point if the options say so. Attached devices call it
+    /// before each write.
     pub fn before_store(&self) {
         self.shared.stores.fetch_add(1, Ordering::Relaxed);
         let options = &self.shared.options;
@@ -195,20 +200,21 @@ impl SimulatedWorld {
         }
     }
 
-    /// What a power cut now may leave in more than one state: dirty lines and unsynced disk operations.
+    /// What a power cut now may leave in more than one state: dirty lines and unsynced disk
+    /// operations.
     pub fn units(&self) -> Vec<Unit> {
         let mut units = Vec::new();
         for memory in self.memories() {
             units.extend(lock(&memory).units());
         }
-        for (device, attachment) in (FIRST_ATTACHMENT..).zip(self.attachments()) {
+        for (device, attachment) in (FIRST_ATTACHMENT..).zip(self.devices()) {
             units.extend(attachment.units(device));
         }
         units
     }
 
-    /// The world as a power cut now would leave it, with no memory open, no observer and the same sites. Fails only
-    /// if address space runs out.
+    /// The world as a power cut now would leave it, with no memory open, no observer and the same
+    /// sites. Fails only if address space runs out.
     pub fn image(&self, choice: &ImageChoice) -> Result<Self> {
         let mut image =
             Self::with_sites(self.shared.options.clone(), Arc::clone(&self.shared.sites));
@@ -216,9 +222,9 @@ impl SimulatedWorld {
         Ok(image)
     }
 
-    /// As [`SimulatedWorld::image`], into a world that was made by `image` of this world or of one of its images.
-    /// Repeated images of one world into one target cost time proportional to the touched lines. `target` loses its
-    /// observer.
+    /// As [`SimulatedWorld::image`], into a world that was made by `image` of this world or of one
+    /// of its images. Repeated images of one world into one target cost time proportional to the
+    /// touched lines. `target` loses its observer.
     ///
     /// # Panics
     /// If a memory of `target` is open, or if `target` is this world.
@@ -230,7 +236,7 @@ impl SimulatedWorld {
         target.unobserve();
         target.shared.events.store(0, Ordering::Relaxed);
         target.shared.stores.store(0, Ordering::Relaxed);
-        let attachments = self.attachments().into_iter().zip(FIRST_ATTACHMENT..);
+        let attachments = self.devices().into_iter().zip(FIRST_ATTACHMENT..);
         let attachments: Vec<_> = attachments
             .map(|(attachment, device)| {
                 let choices = choice.units.iter().copied();
@@ -268,14 +274,14 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    /// A hash of what is certain to survive; of a fresh image: of the image. Equal worlds have equal hashes, so a test
-    /// that collects them counts distinct images.
+    /// A hash of what is certain to survive; of a fresh image: of the image. Equal worlds have
+    /// equal hashes, so a test that collects them counts distinct images.
     pub fn hash(&self) -> u64 {
         self.image_hash(&ImageChoice::default())
     }
 
-    /// The [`SimulatedWorld::hash`] that [`SimulatedWorld::image`] would have. Cheaper than making the image, so that a
-    /// test can skip one that it has seen.
+    /// The [`SimulatedWorld::hash`] that [`SimulatedWorld::image`] would have. Cheaper than making
+    /// the image, so that a test can skip one that it has seen.
     pub fn image_hash(&self, choice: &ImageChoice) -> u64 {
         let mut hash = mix(self.shared.options.seed);
         for memory in self.memories() {
@@ -285,7 +291,7 @@ impl SimulatedWorld {
                 .wrapping_add(place)
                 .wrapping_add(memory.image_hash(&choice.units));
         }
-        for (device, attachment) in (FIRST_ATTACHMENT..).zip(self.attachments()) {
+        for (device, attachment) in (FIRST_ATTACHMENT..).zip(self.devices()) {
             let choices = choice.units.iter().copied();
             let choices: Vec<_> = choices.filter(|unit| unit.device == device).collect();
             let content = attachment.image(&choices).hash();
@@ -314,20 +320,20 @@ impl SimulatedWorld {
         self.shared.events.load(Ordering::Relaxed)
     }
 
-    /// Stores to durable memories and writes to attached devices so far. Starts at 0 in an image: a recovery with
-    /// nothing to do leaves 0.
+    /// Stores to durable memories and writes to attached devices so far. Starts at 0 in an image: a
+    /// recovery with nothing to do leaves 0.
     pub fn stores(&self) -> u64 {
         self.shared.stores.load(Ordering::Relaxed)
     }
 
-    /// Makes every flush, fence and sync at the site do nothing, in this world and its images; a streaming store there
-    /// becomes an ordinary one that nobody flushes.
+    /// Makes every flush, fence and sync at the site do nothing, in this world and its images; a
+    /// streaming store there becomes an ordinary one that nobody flushes.
     pub fn disable(&self, site: &str) {
         lock(&self.shared.sites).set_disabled(site, Some(Disabled::Always));
     }
 
-    /// As [`SimulatedWorld::disable`], for one execution only. Executions are numbered from 0 for each kind of step,
-    /// those in images included.
+    /// As [`SimulatedWorld::disable`], for one execution only. Executions are numbered from 0 for
+    /// each kind of step, those in images included.
     pub fn disable_nth(&self, site: &str, nth: u64) {
         lock(&self.shared.sites).set_disabled(site, Some(Disabled::Nth(nth)));
     }
@@ -342,19 +348,21 @@ impl SimulatedWorld {
         lock(&self.shared.sites).reports()
     }
 
-    /// Counts one execution of a site and says whether it takes place. `useful` says whether it had anything to do.
+    /// Counts one execution of a site and says whether it takes place. `useful` says whether it had
+    /// anything to do.
     pub fn execute(&self, site: &'static Site, kind: SiteKind, useful: bool) -> bool {
         self.shared.events.fetch_add(1, Ordering::Relaxed);
         lock(&self.shared.sites).execute(site, kind, useful)
     }
 
-    /// Limits the sum of the lengths of all durable memories, as a full filesystem does; `None` lifts the limit.
+    /// Limits the sum of the lengths of all durable memories, as a full filesystem does; `None`
+    /// lifts the limit.
     pub fn limit_space(&self, bytes: Option<u64>) {
         lock(&self.shared.state).space_bytes = bytes;
     }
 
-    /// The bytes of a memory that are certain to survive, for example to start other worlds from a used device. `None`
-    /// if there is no memory of that name.
+    /// The bytes of a memory that are certain to survive, for example to start other worlds from a
+    /// used device. `None` if there is no memory of that name.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
         let memory = self.find(name)?;
         let memory = lock(&memory);
@@ -362,8 +370,8 @@ impl SimulatedWorld {
         Some(lines.flat_map(|line| memory.durable.line(line)).collect())
     }
 
-    /// Flips the bits of `mask` in one byte of a closed memory, as a decaying medium does. Fails if the memory does not
-    /// exist, is open or ends before.
+    /// Flips the bits of `mask` in one byte of a closed memory, as a decaying medium does. Fails if
+    /// the memory does not exist, is open or ends before.
     pub fn damage(&self, name: &str, offset: u64, mask: u8) -> Result<()> {
         let unusable = || PmemError::Unsupported(format!("cannot damage {name} at {offset}"));
         let memory = self.find(name).ok_or_else(unusable)?;
@@ -380,12 +388,14 @@ impl SimulatedWorld {
         lock(&self.shared.state).attachments.push(attachment);
     }
 
-    /// The attached device of type `T`, if there is one.
-    pub fn attachment<T: Attachment>(&self) -> Option<Arc<T>> {
-        self.attachments().into_iter().find_map(|attachment| {
-            let any: Arc<dyn Any + Send + Sync> = attachment;
+    /// The attached devices of type `T`, in the order in which they came.
+    pub fn attachments<T: Attachment>(&self) -> Vec<Arc<T>> {
+        let devices = self.devices().into_iter();
+        let downcast = |device: Arc<dyn Attachment>| {
+            let any: Arc<dyn Any + Send + Sync> = device;
             any.downcast::<T>().ok()
-        })
+        };
+        devices.filter_map(downcast).collect()
     }
 
     /// The options that the world was made with.
@@ -404,7 +414,7 @@ impl SimulatedWorld {
         lock(&self.shared.state).memories.clone()
     }
 
-    fn attachments(&self) -> Vec<Arc<dyn Attachment>> {
+    fn devices(&self) -> Vec<Arc<dyn Attachment>> {
         lock(&self.shared.state).attachments.clone()
     }
 

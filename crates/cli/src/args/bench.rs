@@ -1,0 +1,167 @@
+//! Options of the measuring commands: `bench` and `torture`.
+//!
+//! Lists of methods and mixes run one after the other in one process, so that their ratios are taken under the same
+//! conditions.
+
+use super::{DomainName, LayoutName, PrimitiveName, parse_seconds};
+use clap::{Args, Subcommand, ValueEnum};
+use indelible::Method;
+use std::path::PathBuf;
+use std::str::FromStr;
+use workload::ycsb::{Mix, Skew};
+
+/// `bench`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// One table of 1 KB rows; reads of all columns, updates of one
+    #[command(after_help = "Examples:\n  indelible bench ycsb --method nvm-inp --mix balanced --rows 2000000 \
+                            --partitions 2 --seconds 5 --primitives flush\n  \
+                            indelible bench ycsb --method volatile,nvm-inp,inp,std-map --mix all --format json\n  \
+                            indelible bench ycsb --method nvm-inp --mix all --device emulated --profile high\n\n\
+                            The method std-map is the standard library's BTreeMap of boxed rows, for scale.")]
+    Ycsb(Box<YcsbArgs>),
+}
+
+/// `bench ycsb`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct YcsbArgs {
+    /// Methods, separated by commas: nvm-inp, inp, volatile, std-map
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub(crate) method: Vec<YcsbMethod>,
+    /// Mixes, separated by commas: read-only, read-heavy, balanced, write-heavy; or all
+    #[arg(long, default_value = "balanced", value_parser = parse_mixes)]
+    pub(crate) mix: std::vec::Vec<Mix>,
+    /// How unevenly rows are accessed: low (half of the accesses to a fifth of the rows) or high
+    #[arg(long, default_value = "low")]
+    pub(crate) skew: Skew,
+    /// Rows of a kilobyte
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rows: u32,
+    /// Partitions, each with a thread of its own
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) partitions: u32,
+    /// How long to run
+    #[arg(long, value_parser = parse_seconds, conflicts_with = "txns")]
+    pub(crate) seconds: Option<f64>,
+    /// How many transactions to run, over all partitions
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) txns: Option<u64>,
+    /// How tuples lie in memory
+    #[arg(long, value_enum, default_value_t = LayoutName::Together)]
+    pub(crate) layout: LayoutName,
+    /// Columns that an update rewrites
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) update_columns: u32,
+    /// Persistence domain that the medium must give
+    #[arg(long, value_enum)]
+    pub(crate) domain: Option<DomainName>,
+    /// Issue the instructions of another domain, to measure their cost; what the data survives does not change
+    #[arg(long, value_enum)]
+    pub(crate) primitives: Option<PrimitiveName>,
+    /// The device: native, or emulated with added latency and full counting
+    #[arg(long, value_enum, default_value_t = DeviceKind::Native)]
+    pub(crate) device: DeviceKind,
+    /// Latencies of the emulated device: dram, low (2x), high (8x)
+    #[arg(long)]
+    pub(crate) profile: Option<String>,
+    /// Order of the fences of nvm-inp: shared, or paper for a sync after each step
+    #[arg(long, value_enum, default_value_t = FencesName::Shared)]
+    pub(crate) fences: FencesName,
+    /// Bytes of an index node
+    #[arg(long)]
+    pub(crate) node_bytes: Option<u32>,
+    /// Directory under which the database is made, and removed at the end; shared memory by default
+    #[arg(long)]
+    pub(crate) path: Option<PathBuf>,
+    /// Seed of the transactions
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Rounds over all methods and mixes; each round prints its rows
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Most transactions in a commit group, in methods that have groups
+    #[arg(long)]
+    pub(crate) group: Option<u32>,
+    /// Do not compare the final content of all rows with what the transactions must have left
+    #[arg(long)]
+    pub(crate) skip_check: bool,
+}
+
+/// A method of ours, or the map that gives the scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum YcsbMethod {
+    Ours(Method),
+    /// `BTreeMap` of boxed rows: no transactions, no durability.
+    StdMap,
+}
+
+impl YcsbMethod {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ours(method) => method.name(),
+            Self::StdMap => "std-map",
+        }
+    }
+}
+
+impl FromStr for YcsbMethod {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if name == "std-map" {
+            return Ok(Self::StdMap);
+        }
+        name.parse().map(Self::Ours)
+    }
+}
+
+/// Which device runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeviceKind {
+    /// Mapped memory, nothing added
+    Native,
+    /// Chosen latencies, full counting
+    Emulated,
+}
+
+/// Order of durable steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FencesName {
+    /// Steps share fences where recovery guarantees the same
+    Shared,
+    /// A sync after each step
+    Paper,
+}
+
+/// `torture`.
+#[derive(Debug, Args)]
+pub(crate) struct TortureArgs {
+    /// Methods, separated by commas
+    #[arg(long, value_delimiter = ',', required_unless_present = "all")]
+    pub(crate) method: Vec<Method>,
+    /// All methods that keep something
+    #[arg(long, conflicts_with = "method")]
+    pub(crate) all: bool,
+    /// Seed of the search
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many distinct images to check
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
+    pub(crate) images: Option<u64>,
+    /// How long to search
+    #[arg(long, value_parser = parse_seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// Only this scenario
+    #[arg(long)]
+    pub(crate) scenario: Option<String>,
+    /// Switch every flush, fence and sync off in turn and say whether that was noticed
+    #[arg(long)]
+    pub(crate) mutate: bool,
+}
+
+fn parse_mixes(text: &str) -> Result<Vec<Mix>, String> {
+    if text == "all" {
+        return Ok(Mix::ALL.to_vec());
+    }
+    text.split(',').map(str::parse).collect()
+}

@@ -1,0 +1,500 @@
+//! The command line: every command, its options, its help text with an example.
+//!
+//! Values are checked here as far as they can be without touching a database, so that a typing error never costs
+//! work. What a command does with them is in its own module.
+
+mod bench;
+
+pub(crate) use bench::{BenchCommand, DeviceKind, TortureArgs, YcsbArgs, YcsbMethod};
+
+use crate::output::Format;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use indelible::{Domain, LayoutKind, Primitive};
+use std::path::PathBuf;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "indelible",
+    version,
+    about = "A transactional database whose durable state lives in byte-addressable memory",
+    after_help = "Start with:\n  indelible quickstart\n\n\
+                  Exit codes: 0 done, 1 failed (verify: damage found), 2 the command line cannot be used \
+                  (verify: the check could not be made).",
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub(crate) struct CommandLine {
+    /// How results are printed
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// See the database work on this machine: import, kill, recover, measure
+    #[command(after_help = "Example:\n  indelible quickstart --report quickstart.html")]
+    Quickstart(QuickstartArgs),
+    /// Create a database
+    #[command(after_help = "Examples:\n  indelible create /dev/shm/shop --partitions 2\n  \
+                            indelible create ./shop --method inp")]
+    Create(CreateArgs),
+    /// Import a CSV file into a table; all rows or none
+    #[command(after_help = "Examples:\n  indelible import ./shop airports airports.csv --primary-key iata\n  \
+                            indelible import ./shop prices prices.csv --primary-key id \
+                            --types 'price:decimal(10,2),day:date'\n\n\
+                            An empty field is NULL, \"\" is the empty text. Types are inferred from the whole file \
+                            unless they are given or the table exists.")]
+    Import(ImportArgs),
+    /// Export a table as CSV that imports to the same rows
+    #[command(after_help = "Example:\n  indelible export ./shop airports airports.csv")]
+    Export(ExportArgs),
+    /// Write the whole database (tables, NULLs, indexes) as one text file
+    #[command(after_help = "Example:\n  indelible dump ./shop shop.dump")]
+    Dump(DumpArgs),
+    /// Make a new database from a dump
+    #[command(after_help = "Example:\n  indelible load ./copy shop.dump --method inp")]
+    Load(LoadArgs),
+    /// List, create and drop tables
+    #[command(subcommand)]
+    Tables(TablesCommand),
+    /// List, create and drop secondary indexes
+    #[command(subcommand)]
+    Indexes(IndexesCommand),
+    /// Print the row with a primary key
+    #[command(after_help = "Example:\n  indelible get ./shop airports BOS")]
+    Get(GetArgs),
+    /// Print rows in the order of the primary key or of an index
+    #[command(after_help = "Examples:\n  indelible scan ./shop airports --from B --to C --limit 20\n  \
+                            indelible scan ./shop airports --index by_state --prefix TX --backward")]
+    Scan(ScanArgs),
+    /// Say what a database holds and how it is kept
+    #[command(after_help = "Example:\n  indelible info ./shop")]
+    Info(DatabaseArgs),
+    /// Check every checksum, index and block; exit code 0 sound, 1 damage, 2 cannot
+    #[command(after_help = "Example:\n  indelible verify ./shop")]
+    Verify(DatabaseArgs),
+    /// Say what a directory's medium is, what survives there, and what a flush costs
+    #[command(after_help = "Example:\n  indelible device /dev/shm")]
+    Device(DeviceArgs),
+    /// Measure a workload
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Search for states that a power cut leaves and recovery does not mend
+    #[command(after_help = "Examples:\n  indelible torture --method nvm-inp --images 200000\n  \
+                            indelible torture --method inp --seconds 60 --mutate")]
+    Torture(TortureArgs),
+    /// The process that `quickstart` kills
+    #[command(hide = true)]
+    Victim(VictimArgs),
+}
+
+/// Choices made when a database is created.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NewDatabaseArgs {
+    /// Storage method: nvm-inp, inp, volatile, or auto for the best on the medium
+    #[arg(long, default_value = "auto")]
+    pub(crate) method: indelible::Choice,
+    /// Number of partitions; each is a lock, and transactions in different ones run in parallel
+    #[arg(long, default_value_t = 1)]
+    pub(crate) partitions: u32,
+    /// How tuples lie in memory
+    #[arg(long, value_enum, default_value_t = LayoutName::Together)]
+    pub(crate) layout: LayoutName,
+    /// Persistence domain that the medium must give; an error if it gives less
+    #[arg(long, value_enum)]
+    pub(crate) domain: Option<DomainName>,
+    /// Bytes of an index node, a power of two from 256 to 8192
+    #[arg(long)]
+    pub(crate) node_bytes: Option<u32>,
+}
+
+/// `create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Directory of the new database
+    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) database: NewDatabaseArgs,
+}
+
+/// `info`, `verify`.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The table; created if it does not exist
+    pub(crate) table: String,
+    /// The CSV file, with a header; `-` for standard input into an existing table
+    pub(crate) file: PathBuf,
+    /// Columns of the primary key of a new table, most significant first
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) primary_key: Vec<String>,
+    /// Types of columns of a new table, `name:type,...`; the others are inferred
+    #[arg(long)]
+    pub(crate) types: Option<String>,
+    /// Import the good rows and report the bad ones instead of importing nothing
+    #[arg(long)]
+    pub(crate) skip_bad_rows: bool,
+    /// Field separator, one ASCII character; `\t` for a tab
+    #[arg(long, default_value = ",", value_parser = parse_separator)]
+    pub(crate) separator: u8,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The table
+    pub(crate) table: String,
+    /// The CSV file to write; `-` for standard output. It must not exist
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `dump`.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The file to write; `-` for standard output. It must not exist
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `load`.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// Directory of the new database
+    pub(crate) path: PathBuf,
+    /// The dump
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) database: NewDatabaseArgs,
+}
+
+/// `tables`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TablesCommand {
+    /// List the tables
+    #[command(after_help = "Example:\n  indelible tables list ./shop")]
+    List(DatabaseArgs),
+    /// Create a table
+    #[command(after_help = "Example:\n  indelible tables create ./shop orders \
+                            --columns 'id:int64,customer:varchar(40),total:decimal(10,2)?' --primary-key id\n\n\
+                            A question mark allows NULL. Types: bool, int16, int32, int64, float64, decimal(p,s), \
+                            char(n), varchar(n), text, bytes, bytes(n), date, timestamp, uuid.")]
+    Create(CreateTableArgs),
+    /// Drop a table with all its rows and indexes
+    #[command(after_help = "Example:\n  indelible tables drop ./shop orders")]
+    Drop(TableArgs),
+}
+
+/// `tables create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateTableArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The new table
+    pub(crate) table: String,
+    /// Columns, `name:type` or `name:type?`, separated by commas
+    #[arg(long)]
+    pub(crate) columns: String,
+    /// Columns of the primary key, most significant first
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub(crate) primary_key: Vec<String>,
+    /// Which partition a row belongs to
+    #[arg(long, value_enum, default_value_t = PartitioningName::Hash)]
+    pub(crate) partitioning: PartitioningName,
+}
+
+/// A table of a database.
+#[derive(Debug, Args)]
+pub(crate) struct TableArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The table
+    pub(crate) table: String,
+}
+
+/// `indexes`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IndexesCommand {
+    /// List the secondary indexes of a table
+    #[command(after_help = "Example:\n  indelible indexes list ./shop orders")]
+    List(TableArgs),
+    /// Create a secondary index over the rows that are there
+    #[command(after_help = "Example:\n  indelible indexes create ./shop orders by_customer --columns customer")]
+    Create(CreateIndexArgs),
+    /// Drop a secondary index
+    #[command(after_help = "Example:\n  indelible indexes drop ./shop orders by_customer")]
+    Drop(IndexArgs),
+}
+
+/// `indexes create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateIndexArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The table
+    pub(crate) table: String,
+    /// The new index
+    pub(crate) index: String,
+    /// Columns, most significant first
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub(crate) columns: Vec<String>,
+    /// Refuse two rows with the same values; rows with a NULL among them are exempt
+    #[arg(long)]
+    pub(crate) unique: bool,
+}
+
+/// An index of a table.
+#[derive(Debug, Args)]
+pub(crate) struct IndexArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The table
+    pub(crate) table: String,
+    /// The index
+    pub(crate) index: String,
+}
+
+/// `get`.
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The table
+    pub(crate) table: String,
+    /// Values of the primary key columns, in their order
+    #[arg(required = true, allow_hyphen_values = true)]
+    pub(crate) key: Vec<String>,
+}
+
+/// `scan`.
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// The table
+    pub(crate) table: String,
+    /// Order and range by this secondary index instead of the primary key
+    #[arg(long)]
+    pub(crate) index: Option<String>,
+    /// First key, included; values of its columns separated by commas
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) from: Vec<String>,
+    /// Last key, included
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) to: Vec<String>,
+    /// Only keys that begin with these values
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Vec<String>,
+    /// Greatest key first
+    #[arg(long)]
+    pub(crate) backward: bool,
+    /// Most rows to print
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) limit: u64,
+}
+
+/// `device`.
+#[derive(Debug, Args)]
+pub(crate) struct DeviceArgs {
+    /// A directory on the medium
+    #[arg(default_value = "/dev/shm")]
+    pub(crate) path: PathBuf,
+    /// Issue the instructions of another domain, to measure their cost
+    #[arg(long, value_enum)]
+    pub(crate) primitives: Option<PrimitiveName>,
+}
+
+/// `quickstart`.
+#[derive(Debug, Args)]
+pub(crate) struct QuickstartArgs {
+    /// Where the HTML report goes
+    #[arg(long, default_value = "indelible-quickstart.html")]
+    pub(crate) report: PathBuf,
+    /// Directory under which the scratch databases are made; shared memory by default
+    #[arg(long)]
+    pub(crate) path: Option<PathBuf>,
+    /// Rows of the measured YCSB table, a kilobyte each
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..))]
+    pub(crate) rows: u32,
+    /// Seconds that each mix is measured
+    #[arg(long, default_value_t = 2.0, value_parser = parse_seconds)]
+    pub(crate) seconds: f64,
+    /// Seed of transactions and of the moment of the kill
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// The process that `quickstart` kills.
+#[derive(Debug, Args)]
+pub(crate) struct VictimArgs {
+    /// The database
+    pub(crate) path: PathBuf,
+    /// What to run in it
+    #[arg(long, value_enum)]
+    pub(crate) job: VictimJob,
+    /// Seed of its transactions
+    #[arg(long)]
+    pub(crate) seed: u64,
+    /// Rows of the YCSB table
+    #[arg(long, default_value_t = 0)]
+    pub(crate) rows: u32,
+}
+
+/// What the process runs until it is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VictimJob {
+    /// Transfers between rows of the imported table.
+    Bookings,
+    /// Updates of the YCSB table.
+    Ycsb,
+}
+
+/// How tuples lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayoutName {
+    /// Fixed-size and short columns in the tuple's own block
+    Together,
+    /// Every field over 8 bytes in a slot of its own, as in the N-Store paper
+    Separate,
+}
+
+impl From<LayoutName> for LayoutKind {
+    fn from(name: LayoutName) -> Self {
+        match name {
+            LayoutName::Together => Self::Together,
+            LayoutName::Separate => Self::Separate,
+        }
+    }
+}
+
+/// What the medium gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DomainName {
+    /// Survives the death of the process
+    Process,
+    /// Survives power loss after msync
+    File,
+    /// Survives power loss after flush and fence
+    Flush,
+    /// Survives power loss after a fence
+    FlushFree,
+}
+
+impl From<DomainName> for Domain {
+    fn from(name: DomainName) -> Self {
+        match name {
+            DomainName::Process => Self::Process,
+            DomainName::File => Self::File,
+            DomainName::Flush => Self::Flush,
+            DomainName::FlushFree => Self::FlushFree,
+        }
+    }
+}
+
+/// Which domain's instructions are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrimitiveName {
+    /// Compiler ordering only
+    Process,
+    /// Store fence
+    FlushFree,
+    /// Cache-line write-back and store fence
+    Flush,
+}
+
+impl PrimitiveName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::FlushFree => "flush-free",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+impl From<PrimitiveName> for Primitive {
+    fn from(name: PrimitiveName) -> Self {
+        match name {
+            PrimitiveName::Process => Self::Process,
+            PrimitiveName::FlushFree => Self::FlushFree,
+            PrimitiveName::Flush => Self::Flush,
+        }
+    }
+}
+
+/// Which partition a row belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartitioningName {
+    /// By a hash of the first primary key column
+    Hash,
+    /// By the first primary key column, an integer, modulo the number of partitions
+    Modulo,
+    /// Every partition has all rows
+    Replicated,
+}
+
+fn parse_separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err("use one ASCII character that is no quote, or \\t for a tab".into()),
+    }
+}
+
+/// A duration that is positive and at most a day.
+pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        _ => Err("use a number of seconds above 0 and up to 86400".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_a_help_text_and_an_example() {
+        fn check(command: &clap::Command) {
+            for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+                let name = sub.get_name();
+                assert!(sub.get_about().is_some(), "{name} has no help text");
+                if sub.has_subcommands() {
+                    check(sub);
+                } else if name != "help" {
+                    let after = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+                    assert!(after.contains("Example"), "{name} has no example");
+                }
+            }
+        }
+        check(&CommandLine::command());
+    }
+}

@@ -1,0 +1,563 @@
+//! Files of another device: each call takes its latency, its transfer and, for a sync, its cost.
+//!
+//! A directory imitates one device of one channel, which all its files share. In the storage
+//! hierarchy of the engines paper there is no other device than the persistent memory: there a
+//! [`ChargeSink`] also charges the copies that a file makes, and the lines that a sync flushes, to
+//! the memory's emulator ([`EmulatorCharges`]), where they compete with everything else for its
+//! cache. Counts of calls and bytes are those of the wrapped directory; charges follow a call that
+//! succeeded.
+
+use crate::{Directory, DiskCounters, DiskError, File, Result};
+use pmem::device::emulated::{Clock, Emulator, Region};
+use pmem::{Part, PmemError, Site};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The largest latency (1 s) and bandwidth (1 PB/s) that a profile string may give.
+const VALUE_MAX: u64 = 1_000_000_000;
+
+/// Which device is imitated. All values are added to what the wrapped files take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FileProfile {
+    /// Added to each read call, in ns.
+    pub read_ns: u64,
+    /// Added to each write call, in ns.
+    pub write_ns: u64,
+    /// Added to each sync of a file or of the directory, in ns.
+    pub sync_ns: u64,
+    /// Bytes a second, reads and writes together. `None` adds no throttle.
+    pub bandwidth: Option<u64>,
+}
+
+impl FileProfile {
+    /// Nothing added: the filesystem on the imitated memory, whose cost a [`ChargeSink`] charges.
+    pub const NONE: Self = Self {
+        read_ns: 0,
+        write_ns: 0,
+        sync_ns: 0,
+        bandwidth: None,
+    };
+    /// The engines paper's flash drive (its table 1): 25 us a read; writes go to the drive's cache,
+    /// and 300 us empty it; 500 MB/s.
+    pub const SSD: Self = Self {
+        read_ns: 25_000,
+        write_ns: 0,
+        sync_ns: 300_000,
+        bandwidth: Some(500_000_000),
+    };
+}
+
+impl fmt::Display for FileProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NONE => f.write_str("none"),
+            Self::SSD => f.write_str("ssd"),
+            Self {
+                read_ns,
+                write_ns,
+                sync_ns,
+                bandwidth,
+            } => {
+                write!(
+                    f,
+                    "read={read_ns},write={write_ns},sync={sync_ns},bandwidth="
+                )?;
+                match bandwidth {
+                    Some(bandwidth) => write!(f, "{}", bandwidth / 1_000_000),
+                    None => f.write_str("unlimited"),
+                }
+            }
+        }
+    }
+}
+
+impl FromStr for FileProfile {
+    type Err = PmemError;
+
+    /// Reads `none`, `ssd`, or values as `read=25000,write=0,sync=300000,bandwidth=500` (ns and
+    /// MB/s).
+    fn from_str(text: &str) -> Result<Self, PmemError> {
+        let mut profile = Self::NONE;
+        for (position, piece) in text.split(',').map(str::trim).enumerate() {
+            match (position, piece) {
+                (0, "none") => profile = Self::NONE,
+                (0, "ssd") => profile = Self::SSD,
+                _ => profile.set(piece).map_err(PmemError::Unsupported)?,
+            }
+        }
+        Ok(profile)
+    }
+}
+
+impl FileProfile {
+    /// Sets one `key=value`; the error is a sentence.
+    fn set(&mut self, piece: &str) -> Result<(), String> {
+        let (key, value) = piece.split_once('=').ok_or_else(|| {
+            format!(
+                "unknown file profile `{piece}`; say none or ssd, then or instead values as \
+                 `read=25000,write=0,sync=300000,bandwidth=500` (ns and MB/s)"
+            )
+        })?;
+        let number = || {
+            let number = value
+                .parse::<u64>()
+                .ok()
+                .filter(|number| *number <= VALUE_MAX);
+            number.ok_or_else(|| {
+                format!("{key}={value}: a whole number up to {VALUE_MAX} is expected")
+            })
+        };
+        match key {
+            "read" => self.read_ns = number()?,
+            "write" => self.write_ns = number()?,
+            "sync" => self.sync_ns = number()?,
+            "bandwidth" if value == "unlimited" => self.bandwidth = None,
+            "bandwidth" => match number()? {
+                0 => return Err("bandwidth=0: say at least 1 (MB/s), or `unlimited`".into()),
+                megabytes => self.bandwidth = Some(megabytes * 1_000_000),
+            },
+            _ => {
+                return Err(format!(
+                    "a file profile has no value `{key}`; there are read, write, sync (ns) and bandwidth (MB/s)"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Another device that pays for what files do.
+pub trait ChargeSink: Send + 'static {
+    /// The account of a file that is being opened or created.
+    fn open(&self, name: &str) -> Result<Box<dyn FileCharges>>;
+}
+
+/// The account of one open file.
+pub trait FileCharges: Send {
+    /// Bytes were copied out of the file.
+    fn read(&mut self, range: Range<u64>);
+
+    /// Bytes were copied into the file.
+    fn copied(&mut self, range: Range<u64>);
+
+    /// The file was synced: the ranges that were written since the last sync, none twice, are
+    /// flushed.
+    fn synced(&mut self, ranges: &[Range<u64>]);
+}
+
+/// Charges files to the emulator of a memory: the hierarchy that has no other device.
+#[derive(Clone, Debug)]
+pub struct EmulatorCharges {
+    emulator: Emulator,
+    part_of: fn(&str) -> Part,
+}
+
+impl EmulatorCharges {
+    /// Charges to `emulator`; `part_of` says from a file's name which part of the database it is.
+    pub fn new(emulator: Emulator, part_of: fn(&str) -> Part) -> Self {
+        Self { emulator, part_of }
+    }
+}
+
+impl ChargeSink for EmulatorCharges {
+    fn open(&self, name: &str) -> Result<Box<dyn FileCharges>> {
+        let region = self.emulator.region().map_err(|error| DiskError::Io {
+            action: "emulate",
+            path: name.into(),
+            source: std::io::Error::other(error),
+        })?;
+        Ok(Box::new(RegionCharges {
+            region,
+            part: (self.part_of)(name),
+        }))
+    }
+}
+
+/// A file as a region of an emulator: a copy out is a load, a copy in a store, a sync a flush and a
+/// fence.
+struct RegionCharges {
+    region: Region,
+    part: Part,
+}
+
+impl FileCharges for RegionCharges {
+    fn read(&mut self, range: Range<u64>) {
+        self.region
+            .load(self.part, range.start, range.end - range.start);
+    }
+
+    fn copied(&mut self, range: Range<u64>) {
+        self.region
+            .store(self.part, range.start, range.end - range.start);
+    }
+
+    fn synced(&mut self, ranges: &[Range<u64>]) {
+        for range in ranges {
+            self.region
+                .flush(self.part, range.start, range.end - range.start);
+        }
+        self.region.fence();
+    }
+}
+
+/// The imitated device.
+struct Device {
+    profile: FileProfile,
+    clock: Clock,
+    /// When the channel has transferred everything.
+    channel_free_ns: Mutex<u64>,
+    injected_ns: AtomicU64,
+}
+
+impl Device {
+    /// Waits for the transfer of `bytes` after what is under way, and then for `latency_ns`.
+    fn charge(&self, latency_ns: u64, bytes: u64) {
+        let transfer_ns = self.profile.bandwidth.map_or(0, |bandwidth| {
+            (u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth)) as u64
+        });
+        if latency_ns == 0 && transfer_ns == 0 {
+            return;
+        }
+        let now_ns = self.clock.now_ns();
+        let free_ns = {
+            let mut channel = self
+                .channel_free_ns
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *channel = now_ns.max(*channel) + transfer_ns;
+            *channel
+        };
+        let wait_ns = free_ns + latency_ns - now_ns;
+        self.injected_ns.fetch_add(wait_ns, Ordering::Relaxed);
+        self.clock.wait_ns(wait_ns);
+    }
+}
+
+/// A directory whose files belong to an imitated device.
+pub struct EmulatedDirectory<D: Directory> {
+    inner: D,
+    device: Arc<Device>,
+    sink: Option<Box<dyn ChargeSink>>,
+}
+
+impl<D: Directory> EmulatedDirectory<D> {
+    /// The files of `inner` on a device of their own. `clock` is [`Clock::real`], or an emulator's.
+    pub fn new(inner: D, profile: FileProfile, clock: Clock) -> Self {
+        let device = Device {
+            profile,
+            clock,
+            channel_free_ns: Mutex::new(0),
+            injected_ns: AtomicU64::new(0),
+        };
+        Self {
+            inner,
+            device: Arc::new(device),
+            sink: None,
+        }
+    }
+
+    /// Charges the files opened from now on to another device as well.
+    #[must_use]
+    pub fn charging(mut self, sink: impl ChargeSink) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// Time that the profile added so far, in ns. What a sink adds is counted there.
+    pub fn injected_ns(&self) -> u64 {
+        self.device.injected_ns.load(Ordering::Relaxed)
+    }
+
+    fn wrap(&self, name: &str, inner: D::File) -> Result<EmulatedFile<D::File>> {
+        let account = match &self.sink {
+            Some(sink) => Some(Account {
+                charges: sink.open(name)?,
+                unsynced: Vec::new(),
+            }),
+            None => None,
+        };
+        Ok(EmulatedFile {
+            inner,
+            device: Arc::clone(&self.device),
+            account,
+        })
+    }
+}
+
+impl<D: Directory> Directory for EmulatedDirectory<D> {
+    type File = EmulatedFile<D::File>;
+
+    fn create(&self, name: &str) -> Result<Self::File> {
+        self.wrap(name, self.inner.create(name)?)
+    }
+
+    fn open(&self, name: &str) -> Result<Self::File> {
+        self.wrap(name, self.inner.open(name)?)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        self.inner.exists(name)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn sync(&self, site: &'static Site) -> Result<()> {
+        self.inner.sync(site)?;
+        self.device.charge(self.device.profile.sync_ns, 0);
+        Ok(())
+    }
+
+    fn counters(&self) -> DiskCounters {
+        self.inner.counters()
+    }
+}
+
+/// An open file of an imitated device.
+pub struct EmulatedFile<F: File> {
+    inner: F,
+    device: Arc<Device>,
+    account: Option<Account>,
+}
+
+/// A file's account with a sink, and what the next sync has to flush.
+struct Account {
+    charges: Box<dyn FileCharges>,
+    unsynced: Vec<Range<u64>>,
+}
+
+impl Account {
+    fn copied(&mut self, range: Range<u64>) {
+        self.charges.copied(range.clone());
+        match self.unsynced.last_mut() {
+            // Appends, the usual case, stay one range.
+            Some(last) if last.start <= range.start && range.start <= last.end => {
+                last.end = last.end.max(range.end);
+            }
+            _ => self.unsynced.push(range),
+        }
+    }
+
+    fn cut(&mut self, bytes: u64) {
+        self.unsynced.retain_mut(|range| {
+            range.end = range.end.min(bytes);
+            range.start < range.end
+        });
+    }
+
+    fn synced(&mut self) {
+        self.unsynced.sort_unstable_by_key(|range| range.start);
+        self.unsynced.dedup_by(|next, kept| {
+            let joined = next.start <= kept.end;
+            if joined {
+                kept.end = kept.end.max(next.end);
+            }
+            joined
+        });
+        self.charges.synced(&self.unsynced);
+        self.unsynced.clear();
+    }
+}
+
+impl<F: File> File for EmulatedFile<F> {
+    fn bytes(&self) -> Result<u64> {
+        self.inner.bytes()
+    }
+
+    fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.inner.read_at(offset, out)?;
+        let bytes = out.len() as u64;
+        self.device.charge(self.device.profile.read_ns, bytes);
+        if let Some(account) = &mut self.account {
+            account.charges.read(offset..offset + bytes);
+        }
+        Ok(())
+    }
+
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        self.inner.write_at(offset, data)?;
+        let bytes = data.len() as u64;
+        self.device.charge(self.device.profile.write_ns, bytes);
+        if let Some(account) = &mut self.account {
+            account.copied(offset..offset + bytes);
+        }
+        Ok(())
+    }
+
+    fn set_bytes(&mut self, bytes: u64) -> Result<()> {
+        self.inner.set_bytes(bytes)?;
+        if let Some(account) = &mut self.account {
+            account.cut(bytes);
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, site: &'static Site) -> Result<()> {
+        self.inner.sync(site)?;
+        self.device.charge(self.device.profile.sync_ns, 0);
+        if let Some(account) = &mut self.account {
+            account.synced();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{IoMode, NativeDirectory};
+    use pmem::device::emulated::{ClockChoice, EmulationOptions, Profile};
+    use pmem::site;
+    use std::path::PathBuf;
+
+    /// A directory that goes away with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("emulated-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn native(&self) -> NativeDirectory {
+            NativeDirectory::open(&self.0, IoMode::Buffered).unwrap()
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn calls_take_latency_transfer_and_sync() {
+        let scratch = Scratch::new("calls");
+        let clock = Clock::manual();
+        let directory = EmulatedDirectory::new(scratch.native(), FileProfile::SSD, clock.clone());
+        let mut file = directory.create("log").unwrap();
+        file.write_at(0, &[7; 5000]).unwrap(); // 10 us at 500 MB/s
+        assert_eq!(clock.now_ns(), 10_000);
+        file.sync(site!("emulated-disk-test.sync")).unwrap();
+        assert_eq!(clock.now_ns(), 310_000);
+        let mut content = [0; 5000];
+        file.read_at(0, &mut content).unwrap();
+        assert_eq!((content, clock.now_ns()), ([7; 5000], 345_000));
+        directory
+            .sync(site!("emulated-disk-test.directory"))
+            .unwrap();
+        assert_eq!(directory.injected_ns(), 645_000);
+        assert!(file.read_at(4000, &mut content).is_err());
+        assert_eq!(
+            directory.injected_ns(),
+            645_000,
+            "a refused call is not charged"
+        );
+        let counters = directory.counters();
+        assert_eq!(
+            (counters.writes, counters.bytes_written, counters.syncs),
+            (1, 5000, 2)
+        );
+    }
+
+    #[test]
+    fn copies_and_flushed_lines_are_charged_to_the_memory() {
+        let scratch = Scratch::new("charges");
+        let options = EmulationOptions {
+            clock: ClockChoice::Virtual,
+            ..EmulationOptions::new(Profile {
+                write_ns: 100,
+                ..Profile::HIGH
+            })
+        };
+        let emulator = Emulator::new(options).unwrap();
+        let charges = EmulatorCharges::new(emulator.clone(), |name| {
+            if name.starts_with("wal") {
+                Part::Log
+            } else {
+                Part::Checkpoint
+            }
+        });
+        let clock = emulator.clock().clone();
+        let directory =
+            EmulatedDirectory::new(scratch.native(), FileProfile::NONE, clock).charging(charges);
+        let mut log = directory.create("wal.0").unwrap();
+        log.write_at(0, &[1; 100]).unwrap(); // lines 0 and 1
+        log.write_at(100, &[1; 100]).unwrap(); // lines 1 to 3
+        log.write_at(640, &[1; 64]).unwrap(); // line 10
+        log.write_at(150, &[1; 10]).unwrap();
+        log.sync(site!("emulated-disk-test.charged")).unwrap();
+        let counters = emulator.counters();
+        let counts = counters.parts[Part::Log as usize];
+        assert_eq!(
+            (counts.loads, counts.stores, counts.lines_flushed),
+            (5, 5, 5)
+        );
+        assert_eq!((counts.bytes_stored, counters.fences), (274, 1));
+        let fence_ns = emulator.injected().fence_ns;
+        assert!(
+            (500..600).contains(&fence_ns),
+            "five write latencies: {fence_ns} ns"
+        );
+        log.read_at(0, &mut [0; 200]).unwrap();
+        assert_eq!(
+            emulator.counters().serial_misses,
+            0,
+            "what was just written is in the cache"
+        );
+        let mut checkpoint = directory.create("checkpoint").unwrap();
+        checkpoint.write_at(0, &[2; 4096]).unwrap();
+        checkpoint.set_bytes(64).unwrap();
+        checkpoint.sync(site!("emulated-disk-test.cut")).unwrap();
+        let counts = emulator.counters().parts[Part::Checkpoint as usize];
+        assert_eq!(
+            (counts.loads, counts.lines_flushed),
+            (64, 1),
+            "what was cut off is not flushed"
+        );
+        let mut reopened = directory.open("wal.0").unwrap();
+        reopened.read_at(0, &mut [0; 200]).unwrap();
+        assert_eq!(
+            emulator.counters().serial_misses,
+            1,
+            "an opened file is not in the cache"
+        );
+    }
+
+    #[test]
+    fn profiles_are_read_and_written_back() {
+        for text in ["none", "ssd", "read=1,write=2,sync=3,bandwidth=4"] {
+            assert_eq!(text.parse::<FileProfile>().unwrap().to_string(), text);
+        }
+        let slow: FileProfile = "ssd,sync=5000000,bandwidth=unlimited".parse().unwrap();
+        let expected = FileProfile {
+            sync_ns: 5_000_000,
+            bandwidth: None,
+            ..FileProfile::SSD
+        };
+        assert_eq!(slow, expected);
+        for (text, part) in [
+            ("tape", "say none or ssd"),
+            ("seek=1", "no value `seek`"),
+            ("read=x", "whole number"),
+            ("bandwidth=0", "at least 1"),
+            ("write=1,ssd", "unknown file profile `ssd`"),
+        ] {
+            let error = text.parse::<FileProfile>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

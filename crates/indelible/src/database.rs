@@ -1,0 +1,236 @@
+//! The database: an open set of partitions, and the running of transactions in them.
+//!
+//! [`Database`] is a cheap handle on what all threads share. A closure given to [`Database::transaction`] runs in the
+//! caller's thread; after a conflict it runs again, with all partitions that it has touched so far taken at its start
+//! in ascending order, so the second attempt can conflict only over partitions that it has not seen yet.
+
+use crate::commit_table::CommitTable;
+use crate::descriptor::Descriptor;
+use crate::error::{Error, Result};
+use crate::mark::MarkBit;
+use crate::options::{Mode, TransactionOptions};
+use crate::partition::Partition;
+use crate::session::Session;
+use crate::table::Table;
+use crate::transaction::{Reader, Transaction};
+use crate::worker::{self, Worker};
+use pmem::Domain;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use storage::engine::{Durability, Method};
+
+/// Longest pause between two attempts of a transaction.
+const PAUSE_MAX: Duration = Duration::from_millis(5);
+
+/// An open database. Clones are handles on the same one; it closes when the last of them, and everything made from
+/// them, is dropped.
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What all threads share. The order of the fields is the order in which they close: the platform, which holds the
+/// directory's lock, last.
+pub(crate) struct Core {
+    /// Tells handles of different open databases apart.
+    pub(crate) serial: u64,
+    pub(crate) mark_bit: u64,
+    pub(crate) partitions: Vec<Partition>,
+    pub(crate) commits: CommitTable,
+    pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
+    /// Held while tables and indexes are made or dropped.
+    pub(crate) definitions: Mutex<()>,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) mode: Mode,
+    pub(crate) durability: Durability,
+    pub(crate) wait_limit: Duration,
+    pub(crate) retries_max: u32,
+    pub(crate) group_wait: Duration,
+    /// Whether a commit that nobody could join forces its group without waiting.
+    pub(crate) leads_at_once: bool,
+    pub(crate) opened_in: Duration,
+    pub(crate) _mark: MarkBit,
+    pub(crate) _platform: Box<dyn Any + Send + Sync>,
+}
+
+impl Core {
+    /// Whether each commit of the method ends with a fence, so that there is no group to wait for.
+    #[inline]
+    pub(crate) fn commits_fence(&self) -> bool {
+        matches!(self.descriptor.method, Method::NvmInp)
+    }
+
+    #[inline]
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.mode == Mode::ReadOnly
+    }
+}
+
+impl Database {
+    /// Runs a closure as a transaction with the database's own durability. It is committed when the closure returns `Ok`, and undone
+    /// when it returns `Err` or panics. After a conflict the closure runs again, so what it does outside the database
+    /// must bear repetition.
+    #[inline]
+    pub fn transaction<R>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
+    ) -> Result<R> {
+        self.run(&[], self.core.durability, self.core.wait_limit, body)
+    }
+
+    /// As [`Database::transaction`], with declared partitions, durability or wait limit of its own.
+    pub fn transaction_with<R>(
+        &self,
+        options: &TransactionOptions,
+        body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let durability = options.durability.unwrap_or(self.core.durability);
+        let wait_limit = options.wait_limit.unwrap_or(self.core.wait_limit);
+        self.run(&options.partitions, durability, wait_limit, body)
+    }
+
+    #[inline]
+    fn run<R>(
+        &self,
+        declared: &[u32],
+        durability: Durability,
+        wait_limit: Duration,
+        mut body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut seen = Vec::new();
+        let mut attempt = 0;
+        loop {
+            let mut session = Session::new(&self.core, wait_limit)?;
+            session.declare(if attempt == 0 { declared } else { &seen })?;
+            let mut transaction = Transaction { session, durability };
+            let outcome = body(&mut transaction);
+            match transaction.session.partitions_to_declare() {
+                None => {
+                    let value = outcome?;
+                    transaction.commit()?;
+                    return Ok(value);
+                }
+                Some(partitions) if attempt < self.core.retries_max => {
+                    seen = partitions;
+                    drop(transaction);
+                    attempt += 1;
+                    pause(attempt);
+                }
+                // The closure may have hidden the conflict: it must not commit all the same.
+                Some(_) => {
+                    outcome?;
+                    transaction.commit()?;
+                }
+            }
+        }
+    }
+
+    /// Runs a closure as a transaction that only reads. It may run again after a conflict.
+    pub fn read<R>(&self, mut body: impl FnMut(&mut Reader<'_>) -> Result<R>) -> Result<R> {
+        let core = &*self.core;
+        let mut seen = Vec::new();
+        let mut attempt = 0;
+        loop {
+            let mut session = Session::new(core, core.wait_limit)?;
+            session.declare(&seen)?;
+            let mut reader = Reader { session };
+            let outcome = body(&mut reader);
+            match reader.session.partitions_to_declare() {
+                Some(partitions) if attempt < core.retries_max => {
+                    seen = partitions;
+                    drop(reader);
+                    attempt += 1;
+                    pause(attempt);
+                }
+                _ => {
+                    let value = outcome?;
+                    reader.session.finish(core.durability)?;
+                    return Ok(value);
+                }
+            }
+        }
+    }
+
+    /// Begins a transaction that the caller commits. It waits for partitions as it touches them, and returns `Conflict` where
+    /// waiting could last for ever; the caller then aborts it and begins again.
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        self.begin_with(&TransactionOptions::default())
+    }
+
+    /// As [`Database::begin`], with declared partitions, durability or wait limit of its own.
+    pub fn begin_with(&self, options: &TransactionOptions) -> Result<Transaction<'_>> {
+        let wait_limit = options.wait_limit.unwrap_or(self.core.wait_limit);
+        let mut session = Session::new(&self.core, wait_limit)?;
+        session.declare(&options.partitions)?;
+        let durability = options.durability.unwrap_or(self.core.durability);
+        Ok(Transaction { session, durability })
+    }
+
+    /// Takes partitions for this thread alone, for many transactions. `durability` is that of its commits; with
+    /// [`Durability::Group`] the worker's owner decides when to [force](Worker::force) and acknowledge.
+    pub fn worker(&self, partitions: &[u32], durability: Durability) -> Result<Worker<'_>> {
+        let partitions = worker::check_partitions(partitions)?;
+        let mut session = Session::new(&self.core, self.core.wait_limit)?;
+        session.declare(&partitions)?;
+        Ok(Worker::new(session, durability))
+    }
+
+    /// A table by its name.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let catalogue = self.core.catalogue.read().unwrap_or_else(PoisonError::into_inner);
+        catalogue.get(name).cloned().ok_or_else(|| Error::NoSuchTable { table: name.to_owned() })
+    }
+
+    /// All tables, in the order of their names.
+    pub fn tables(&self) -> Vec<Table> {
+        let catalogue = self.core.catalogue.read().unwrap_or_else(PoisonError::into_inner);
+        catalogue.values().cloned().collect()
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> u32 {
+        self.core.descriptor.partitions
+    }
+
+    /// The method that stores the data.
+    pub fn method(&self) -> Method {
+        self.core.descriptor.method
+    }
+
+    /// The persistence domain in force.
+    pub fn domain(&self) -> Domain {
+        self.core.commits.domain()
+    }
+
+    /// What committed data survives, in two words.
+    pub fn survives(&self) -> &'static str {
+        if self.method().is_durable() { self.domain().survives() } else { "nothing" }
+    }
+
+    /// Waits until all partitions are free, makes every commit durable and closes, if no other handle is left. Dropping the last
+    /// handle closes as well, without waiting and without a report of errors.
+    pub fn close(self) -> Result<()> {
+        self.force()
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database")
+            .field("method", &self.method().name())
+            .field("partitions", &self.partitions())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lets others go first after a conflict: longer with each attempt.
+fn pause(attempt: u32) {
+    if attempt < 3 {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(Duration::from_micros(20 << attempt.min(10)).min(PAUSE_MAX));
+    }
+}

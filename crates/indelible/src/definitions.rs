@@ -1,0 +1,313 @@
+//! Making and dropping tables and indexes.
+//!
+//! Partition 0 is the catalogue: a table exists if and only if partition 0 has it. Creation goes from the last partition down
+//! to 0, so that the last step is the commit point; a drop goes from 0 up, so that the first one is. What an interrupted
+//! one leaves in other partitions is dropped when the database is opened. All partitions are held meanwhile, so no
+//! transaction sees half a definition.
+
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::operations::columns_text;
+use crate::session::Session;
+use crate::table::{Table, TableEntry};
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use storage::engine::{Direction, ScanRange};
+use storage::record::{
+    Column, DataType, IndexDef, IndexId, KeyBuf, KeyEncoder, Partitioning, Row, TableDef, TableId,
+    ValueRef,
+};
+use storage::table::Table as Shape;
+
+/// Says what a new table looks like, column by column; made by [`Database::create_table`].
+#[must_use]
+pub struct TableBuilder<'db> {
+    database: &'db Database,
+    def: TableDef,
+    primary_key: Vec<String>,
+    indexes: Vec<(String, Vec<String>, bool)>,
+}
+
+impl TableBuilder<'_> {
+    /// Adds a column that must have a value.
+    pub fn column(mut self, name: &str, data_type: DataType) -> Self {
+        self.def.columns.push(Column::new(name, data_type));
+        self
+    }
+
+    /// Adds a column that may be NULL.
+    pub fn nullable_column(mut self, name: &str, data_type: DataType) -> Self {
+        self.def.columns.push(Column::new(name, data_type).nullable());
+        self
+    }
+
+    /// Names the columns of the primary key. Default: the first column.
+    pub fn primary_key<'c>(mut self, columns: impl IntoIterator<Item = &'c str>) -> Self {
+        self.primary_key = columns.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// Adds a secondary index.
+    pub fn index<'c>(self, name: &str, columns: impl IntoIterator<Item = &'c str>) -> Self {
+        self.any_index(name, columns, false)
+    }
+
+    /// Adds a secondary index that holds each key once. In a database of several partitions, one whose columns do not include
+    /// the first primary key column makes every insert look into all partitions.
+    pub fn unique_index<'c>(self, name: &str, columns: impl IntoIterator<Item = &'c str>) -> Self {
+        self.any_index(name, columns, true)
+    }
+
+    fn any_index<'c>(
+        mut self,
+        name: &str,
+        columns: impl IntoIterator<Item = &'c str>,
+        unique: bool,
+    ) -> Self {
+        let columns = columns.into_iter().map(str::to_owned).collect();
+        self.indexes.push((name.to_owned(), columns, unique));
+        self
+    }
+
+    /// Where rows go. Default: by hash of the first primary key column.
+    pub fn partitioning(mut self, partitioning: Partitioning) -> Self {
+        self.def.partitioning = partitioning;
+        self
+    }
+
+    /// Creates the table; durable when it returns.
+    pub fn create(mut self) -> Result<Table> {
+        if !self.primary_key.is_empty() {
+            self.def.primary_key = positions(&self.def, &self.primary_key)?;
+        }
+        for (id, (name, columns, unique)) in (1..).zip(std::mem::take(&mut self.indexes)) {
+            let columns = positions(&self.def, &columns)?;
+            self.def.indexes.push(IndexDef { id: IndexId(id), name, columns, unique });
+        }
+        self.database.create_table_from(self.def)
+    }
+}
+
+impl Database {
+    /// Begins the definition of a new table.
+    pub fn create_table(&self, name: &str) -> TableBuilder<'_> {
+        TableBuilder {
+            database: self,
+            def: TableDef::new(TableId(0), name, Vec::new(), vec![0]),
+            primary_key: Vec::new(),
+            indexes: Vec::new(),
+        }
+    }
+
+    /// Creates a table from a definition, whose table number is ignored; durable when it returns.
+    pub fn create_table_from(&self, mut def: TableDef) -> Result<Table> {
+        def.validate()?;
+        let core = &*self.core;
+        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.hold_all()?;
+        if self.table(&def.name).is_ok() {
+            return Err(Error::TableExists { table: def.name });
+        }
+        // Checked before anything is stored: a range may name a partition that there is not.
+        storage::record::Partitioner::new(&def, core.descriptor.partitions)?;
+        def.id = TableId(core.commits.next_identifiers(1)?);
+        for partition in (0..core.descriptor.partitions).rev() {
+            // commit point: partition 0, which comes last, makes the table exist.
+            let created = session.define(partition, |engine| engine.create_table(&def));
+            if let Err(error) = created {
+                for partition in partition + 1..core.descriptor.partitions {
+                    // What cannot be dropped now is dropped when the database is opened.
+                    let _ = session.define(partition, |engine| engine.drop_table(def.id));
+                }
+                return Err(error);
+            }
+        }
+        let shape = shape_of(&mut session, def.id)?;
+        let entry = TableEntry::new(core.serial, shape, core.descriptor.partitions)?;
+        let table = Table { entry };
+        let mut catalogue = core.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        catalogue.insert(def.name, table.clone());
+        Ok(table)
+    }
+
+    /// Drops a table with its rows and indexes; durable when it returns.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let core = &*self.core;
+        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.hold_all()?;
+        let table = self.table(name)?;
+        let id = table.entry.id;
+        // commit point: without it in partition 0 the table is gone.
+        session.define(0, |engine| engine.drop_table(id))?;
+        table.entry.dropped.store(true, Ordering::Release);
+        let mut catalogue = core.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        catalogue.remove(name);
+        drop(catalogue);
+        for partition in 1..core.descriptor.partitions {
+            session.define(partition, |engine| engine.drop_table(id))?;
+        }
+        Ok(())
+    }
+
+    /// Builds a secondary index over the rows that are there; durable when it returns. With `Uniqueness::Unique` it fails if two rows
+    /// have the same key.
+    pub fn create_index<'c>(
+        &self,
+        table: &Table,
+        name: &str,
+        columns: impl IntoIterator<Item = &'c str>,
+        uniqueness: Uniqueness,
+    ) -> Result<()> {
+        let core = &*self.core;
+        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.hold_all()?;
+        let entry = table.check(core.serial)?;
+        let mut def = entry.current().def.clone();
+        if def.index(name).is_some() {
+            let table = def.name;
+            return Err(Error::IndexExists { table, index: name.to_owned() });
+        }
+        let names: Vec<String> = columns.into_iter().map(str::to_owned).collect();
+        let index = IndexDef {
+            id: IndexId(core.commits.next_identifiers(1)?),
+            name: name.to_owned(),
+            columns: positions(&def, &names)?,
+            unique: uniqueness == Uniqueness::Unique,
+        };
+        def.indexes.push(index.clone());
+        def.validate()?;
+        if index.unique && core.descriptor.partitions > 1 && !entry.replicated {
+            check_no_duplicates(&mut session, &def, &index)?;
+        }
+        for partition in (0..core.descriptor.partitions).rev() {
+            // commit point: partition 0, which comes last, makes the index exist.
+            let built = session.define(partition, |engine| engine.create_index(entry.id, &index));
+            if let Err(error) = built {
+                for partition in partition + 1..core.descriptor.partitions {
+                    let _ = session.define(partition, |engine| engine.drop_index(entry.id, index.id));
+                }
+                return Err(error);
+            }
+        }
+        entry.set_current(shape_of(&mut session, entry.id)?, core.descriptor.partitions);
+        Ok(())
+    }
+
+    /// Drops a secondary index; durable when it returns.
+    pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
+        let core = &*self.core;
+        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.hold_all()?;
+        let entry = table.check(core.serial)?;
+        let shape = entry.current();
+        let Some(index) = shape.def.index(name) else {
+            let table = table.name().to_owned();
+            return Err(Error::NoSuchIndex { table, index: name.to_owned() });
+        };
+        for partition in 0..core.descriptor.partitions {
+            // commit point: without it in partition 0, which comes first, the index is gone.
+            session.define(partition, |engine| engine.drop_index(entry.id, index.id))?;
+            if partition == 0 {
+                entry.set_current(shape_of(&mut session, entry.id)?, core.descriptor.partitions);
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds every partition, with no transaction open in any.
+    pub(crate) fn hold_all(&self) -> Result<Session<'_>> {
+        if self.core.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        self.hold_all_to_look()
+    }
+
+    /// As [`Database::hold_all`], for what changes no data.
+    pub(crate) fn hold_all_to_look(&self) -> Result<Session<'_>> {
+        let mut session = Session::new(&self.core, self.core.wait_limit)?;
+        let all: Vec<u32> = (0..self.core.descriptor.partitions).collect();
+        session.declare(&all)?;
+        Ok(session)
+    }
+}
+
+/// Whether an index holds each key once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uniqueness {
+    /// Any number of rows may have the same key.
+    Repeating,
+    /// Each key belongs to one row; rows with a NULL in the key are exempt.
+    Unique,
+}
+
+/// Positions of columns by their names.
+fn positions(def: &TableDef, names: &[String]) -> Result<Vec<usize>> {
+    let position = |name: &String| {
+        def.column(name).ok_or_else(|| Error::NoSuchColumn {
+            table: def.name.clone(),
+            column: name.clone(),
+        })
+    };
+    names.iter().map(position).collect()
+}
+
+/// The table as partition 0 has it now.
+fn shape_of(session: &mut Session<'_>, id: TableId) -> Result<Arc<Shape>> {
+    let tables = session.idle_engine(0)?.tables();
+    let shape = tables.into_iter().find(|table| table.def.id == id);
+    shape.ok_or_else(|| storage::StorageError::NoSuchTable(id.0).into())
+}
+
+/// Each partition's engine checks only its own rows, so a new unique index is checked over all of them here.
+fn check_no_duplicates(session: &mut Session<'_>, def: &TableDef, index: &IndexDef) -> Result<()> {
+    const NOTHING: &[ValueRef<'_>] = &[];
+    let primary = KeyEncoder::primary(def);
+    let encoder = KeyEncoder::secondary(def, index);
+    let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
+    primary.lower_bound(NOTHING, &mut low)?;
+    primary.upper_bound(NOTHING, &mut high)?;
+    let range = ScanRange { table: def.id, index: None, low, high, direction: Direction::Forward };
+    let mut keys: Vec<KeyBuf> = Vec::new();
+    let mut key_of = |row: &Row| -> Result<()> {
+        if index.columns.iter().all(|&column| !row.get(column).is_null()) {
+            let mut key = KeyBuf::new();
+            encoder.encode_row(row, &mut key)?;
+            keys.push(key);
+        }
+        Ok(())
+    };
+    visit_everywhere(session, &range, &mut key_of)?;
+    keys.sort_unstable();
+    let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+    else {
+        return Ok(());
+    };
+    let mut text = String::new();
+    visit_everywhere(session, &range, &mut |row| {
+        let mut key = KeyBuf::new();
+        encoder.encode_row(row, &mut key)?;
+        if key == twice {
+            text = columns_text(row, &index.columns);
+        }
+        Ok(())
+    })?;
+    Err(Error::DuplicateKey { table: def.name.clone(), index: index.name.clone(), key: text })
+}
+
+fn visit_everywhere(
+    session: &mut Session<'_>,
+    range: &ScanRange,
+    visit: &mut dyn FnMut(&Row) -> Result<()>,
+) -> Result<()> {
+    for partition in 0..session.core.descriptor.partitions {
+        let mut failure = Ok(());
+        session.engine(partition)?.scan(range, &mut |row| {
+            failure = visit(row);
+            if failure.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        failure?;
+    }
+    session.abort();
+    Ok(())
+}

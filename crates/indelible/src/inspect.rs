@@ -1,0 +1,202 @@
+//! Looking at a whole database: statistics, the deep check, and what makes everything durable.
+//!
+//! All of these hold every partition while they run, so they see one moment of the database.
+
+use crate::database::Database;
+use crate::error::Result;
+use disk::DiskCounters;
+use pmem::{Counters, Domain};
+use std::ops::ControlFlow;
+use std::time::Duration;
+use storage::engine::{Direction, FenceOrder, Footprint, Method, ScanRange, VerifyReport};
+use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
+
+/// Damages that are listed for one table; more of the same say nothing new.
+const MISPLACED_MAX: usize = 10;
+
+/// What a database is, holds and has counted since it was opened.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    /// The method that stores the data.
+    pub method: Method,
+    /// The persistence domain in force.
+    pub domain: Domain,
+    /// What committed data survives.
+    pub survives: &'static str,
+    /// Number of partitions.
+    pub partitions: u32,
+    /// How tuples lie in memory.
+    pub layout: LayoutKind,
+    /// Bytes of an index node.
+    pub node_bytes: u32,
+    /// Order of durable steps.
+    pub fences: FenceOrder,
+    /// Identity, by which copies and other databases are told apart.
+    pub database_id: u128,
+    /// Seconds from 1970 to the creation.
+    pub created_s: u64,
+    /// Number of tables.
+    pub tables: usize,
+    /// Bytes in use, over all partitions.
+    pub footprint: Footprint,
+    /// Memory accesses, over all partitions and the commit table.
+    pub memory: Counters,
+    /// File accesses, over all partitions.
+    pub disk: DiskCounters,
+    /// How long opening took, recovery included.
+    pub opened_in: Duration,
+    /// Transactions that recovery undid when the database was opened.
+    pub recovery_undone: u64,
+    /// Transactions that recovery replayed when the database was opened.
+    pub recovery_replayed: u64,
+}
+
+impl Database {
+    /// What the database is, holds and has counted since it was opened.
+    pub fn statistics(&self) -> Result<Statistics> {
+        let core = &*self.core;
+        let mut session = self.hold_all_to_look()?;
+        let (memory, table_bytes) = core.commits.cost();
+        let mut statistics = Statistics {
+            method: core.descriptor.method,
+            domain: self.domain(),
+            survives: self.survives(),
+            partitions: core.descriptor.partitions,
+            layout: core.descriptor.layout,
+            node_bytes: core.descriptor.node_bytes,
+            fences: core.descriptor.fences,
+            database_id: core.descriptor.database_id,
+            created_s: core.descriptor.created_s,
+            tables: self.tables().len(),
+            footprint: Footprint { other: table_bytes, ..Footprint::default() },
+            memory,
+            disk: DiskCounters::default(),
+            opened_in: core.opened_in,
+            recovery_undone: 0,
+            recovery_replayed: 0,
+        };
+        for partition in 0..core.descriptor.partitions {
+            let engine = session.idle_engine(partition)?;
+            add_footprint(&mut statistics.footprint, &engine.footprint()?);
+            let status = engine.status();
+            add_counters(&mut statistics.memory, &status.memory);
+            add_disk(&mut statistics.disk, &status.disk);
+            statistics.recovery_undone += status.recovery_undone;
+            statistics.recovery_replayed += status.recovery_replayed;
+        }
+        Ok(statistics)
+    }
+
+    /// Checks everything that can be checked: checksums, order, every index against its table, that the allocated blocks are exactly
+    /// the reachable ones, and that each row lies in its partition. Damage is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let mut session = self.hold_all_to_look()?;
+        let mut report = VerifyReport::default();
+        for partition in 0..self.core.descriptor.partitions {
+            let found = session.idle_engine(partition)?.verify()?;
+            report.rows += found.rows;
+            report.index_entries += found.index_entries;
+            report.blocks += found.blocks;
+            let named = found.damage.into_iter().map(|text| format!("partition {partition}: {text}"));
+            report.damage.extend(named);
+        }
+        drop(session);
+        if report.damage.is_empty() {
+            self.verify_placement(&mut report)?;
+        }
+        Ok(report)
+    }
+
+    /// Checks that each row lies where its key says, and that replicas are equal in number.
+    fn verify_placement(&self, report: &mut VerifyReport) -> Result<()> {
+        const NOTHING: &[ValueRef<'_>] = &[];
+        if self.core.descriptor.partitions == 1 {
+            return Ok(());
+        }
+        let mut session = self.hold_all_to_look()?;
+        for table in self.tables() {
+            let entry = &table.entry;
+            let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
+            entry.shape.primary.lower_bound(NOTHING, &mut low)?;
+            entry.shape.primary.upper_bound(NOTHING, &mut high)?;
+            let direction = Direction::Forward;
+            let range = ScanRange { table: entry.id, index: None, low, high, direction };
+            let first = entry.shape.def.primary_key[0];
+            let mut rows = Vec::new();
+            for partition in 0..self.core.descriptor.partitions {
+                let mut count = 0_u64;
+                let mut misplaced = 0;
+                session.engine(partition)?.scan(&range, &mut |row| {
+                    count += 1;
+                    let place = entry.place(row.get(first));
+                    let fits = match place {
+                        Ok(Placement::One(expected)) => expected == partition,
+                        Ok(Placement::All) => true,
+                        Err(_) => false,
+                    };
+                    misplaced += usize::from(!fits);
+                    if misplaced < MISPLACED_MAX {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
+                })?;
+                rows.push(count);
+                if misplaced > 0 {
+                    let name = table.name();
+                    report.damage.push(format!(
+                        "partition {partition}: table `{name}` has rows of other partitions"
+                    ));
+                }
+            }
+            if entry.replicated && rows.iter().any(|&count| count != rows[0]) {
+                let name = table.name();
+                report.damage.push(format!("replicas of table `{name}` have {rows:?} rows"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bounds recovery time: writes a checkpoint in every partition, where the method has one.
+    pub fn checkpoint(&self) -> Result<()> {
+        let mut session = self.hold_all()?;
+        for partition in 0..self.core.descriptor.partitions {
+            session.define(partition, |engine| engine.checkpoint())?;
+        }
+        Ok(())
+    }
+
+    /// Makes every commit durable, in all partitions.
+    pub fn force(&self) -> Result<()> {
+        let mut session = self.hold_all_to_look()?;
+        session.force()
+    }
+}
+
+fn add_footprint(sum: &mut Footprint, part: &Footprint) {
+    sum.table += part.table;
+    sum.index += part.index;
+    sum.log += part.log;
+    sum.checkpoint += part.checkpoint;
+    sum.other += part.other;
+}
+
+fn add_counters(sum: &mut Counters, part: &Counters) {
+    for (sum, part) in sum.parts.iter_mut().zip(&part.parts) {
+        sum.loads += part.loads;
+        sum.stores += part.stores;
+        sum.lines_flushed += part.lines_flushed;
+        sum.bytes_streamed += part.bytes_streamed;
+        sum.bytes_stored += part.bytes_stored;
+    }
+    sum.fences += part.fences;
+    sum.serial_misses += part.serial_misses;
+}
+
+fn add_disk(sum: &mut DiskCounters, part: &DiskCounters) {
+    sum.reads += part.reads;
+    sum.writes += part.writes;
+    sum.bytes_read += part.bytes_read;
+    sum.bytes_written += part.bytes_written;
+    sum.syncs += part.syncs;
+}

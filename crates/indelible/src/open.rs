@@ -1,0 +1,268 @@
+//! Making and opening databases: from files to a database that is ready.
+//!
+//! Creation: commit table → partitions → descriptor. A crash before the last step leaves files without a descriptor, which
+//! [`Database::open`] reports as an interrupted creation.
+//!
+//! Opening: descriptor → commit table → each partition recovers and asks the commit table for the fate of what was prepared →
+//! tables and indexes that partition 0 does not know are dropped from the others. Opening again after that
+//! stores nothing.
+
+use crate::commit_pool::PoolWords;
+use crate::commit_table::{CommitTable, VolatileWords, Words};
+use crate::database::{Core, Database};
+use crate::descriptor::{self, Descriptor};
+use crate::error::{Error, Result};
+use crate::mark::MarkBit;
+use crate::options::{Choice, Options};
+use crate::partition::Partition;
+use crate::platform::{self, NativePlatform};
+use crate::table::{Table, TableEntry};
+use disk::Directory;
+use pmem::Domain;
+use pmem::device::{Medium, NativeOptions};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+use storage::Platform;
+use storage::engine::{self, Engine, EngineOptions, FenceOrder, GlobalTxnId, Method};
+use storage::record::{LayoutKind, TableId};
+
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
+const RETRIES_MAX: u32 = 100;
+
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
+impl Database {
+    /// Creates a database in a new or empty directory and opens it.
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        options.check()?;
+        let existed = path.exists();
+        platform::make_directory(path)?;
+        let native = NativePlatform::new(path, native_options(options, options.domain))?;
+        native.check_empty()?;
+        native.check_writable()?;
+        native.check_domain()?;
+        let mut options = options.clone();
+        if matches!(options.method, None | Some(Choice::Auto)) {
+            options.method = Some(best_method(native.medium()?).into());
+        }
+        let created = Self::create_on(native, &options);
+        if created.is_err() {
+            // What was made is of no use; the first error is the one to report.
+            let _ = platform::remove_files(path, existed);
+        }
+        created
+    }
+
+    /// Opens a database with the options recorded in it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &Options::new())
+    }
+
+    /// Opens a database. Options that are recorded in it must agree if they are given.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        options.check()?;
+        platform::find_directory(path)?;
+        let mut native = NativePlatform::new(path, native_options(options, options.domain))?;
+        if options.domain.is_none() {
+            let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
+            native.options = native_options(options, recorded.domain);
+        }
+        Self::open_on(native, options).map_err(|error| at(path, error))
+    }
+
+    /// Opens the database in a directory, or creates it if there is none.
+    pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        match Self::open_with(path, options) {
+            Err(Error::Missing { .. }) => Self::create(path, options),
+            Err(Error::NotADatabase { .. }) if platform::is_empty_directory(path) => {
+                Self::create(path, options)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Creates a database on a platform, such as an emulated or simulated device, which must be empty. `auto` means `nvm-inp`.
+    pub fn create_on<P: Platform>(platform: P, options: &Options) -> Result<Self> {
+        options.check()?;
+        let start = Instant::now();
+        let files = platform.files(0)?;
+        if files.exists(descriptor::DESCRIPTOR)? {
+            return Err(Error::Occupied { path: descriptor::DESCRIPTOR.into() });
+        }
+        let recorded = new_descriptor(options);
+        let words: Box<dyn Words> = if recorded.method.is_durable() {
+            let memories = platform.memories(0);
+            let id = recorded.database_id;
+            Box::new(PoolWords::create(&memories, id, recorded.created_s)?)
+        } else {
+            Box::new(VolatileWords::new())
+        };
+        let engine_options = options.engine(&recorded);
+        let engines = (0..recorded.partitions)
+            .map(|partition| {
+                let options = EngineOptions { partition, ..engine_options.clone() };
+                engine::create(&platform, recorded.method, &options)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        recorded.write(&files)?;
+        let commits = CommitTable::new(words);
+        Self::assemble(engines, commits, recorded, options, start, Box::new(platform))
+    }
+
+    /// Opens the database on a platform.
+    pub fn open_on<P: Platform>(platform: P, options: &Options) -> Result<Self> {
+        options.check()?;
+        let start = Instant::now();
+        let recorded = Descriptor::read(&platform.files(0)?)?;
+        options.check_against(&recorded)?;
+        let words: Box<dyn Words> = if recorded.method.is_durable() {
+            Box::new(PoolWords::open(&platform.memories(0), recorded.database_id)?)
+        } else {
+            Box::new(VolatileWords::new())
+        };
+        let commits = CommitTable::new(words);
+        let committed = commits.committed()?;
+        let decide = |transaction: GlobalTxnId| committed.contains(&transaction.0);
+        let engine_options = options.engine(&recorded);
+        let mut engines = (0..recorded.partitions)
+            .map(|partition| {
+                let options = EngineOptions { partition, ..engine_options.clone() };
+                engine::open(&platform, recorded.method, &options, &decide)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        reconcile(&mut engines)?;
+        Self::assemble(engines, commits, recorded, options, start, Box::new(platform))
+    }
+
+    /// Puts an open database together.
+    pub(crate) fn assemble(
+        engines: Vec<Box<dyn Engine>>,
+        commits: CommitTable,
+        descriptor: Descriptor,
+        options: &Options,
+        start: Instant,
+        platform: Box<dyn Any + Send + Sync>,
+    ) -> Result<Self> {
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let mut catalogue = BTreeMap::new();
+        for shape in engines.first().map(|engine| engine.tables()).unwrap_or_default() {
+            let entry = TableEntry::new(serial, shape, descriptor.partitions)?;
+            catalogue.insert(entry.shape.def.name.clone(), Table { entry });
+        }
+        let partitions = (0..).zip(engines).map(|(at, engine)| Partition::new(at, engine)).collect();
+        let mark = MarkBit::new();
+        let engine_options = options.engine(&descriptor);
+        let core = Core {
+            serial,
+            mark_bit: mark.0,
+            partitions,
+            commits,
+            catalogue: RwLock::new(catalogue),
+            definitions: Mutex::new(()),
+            descriptor,
+            mode: options.mode,
+            durability: options.durability,
+            wait_limit: options.wait_limit.unwrap_or(WAIT_LIMIT),
+            retries_max: options.retries_max.unwrap_or(RETRIES_MAX),
+            group_wait: Duration::from_micros(engine_options.group_wait_us_max),
+            leads_at_once: engine_options.group_transactions_max > 1,
+            opened_in: start.elapsed(),
+            _mark: mark,
+            _platform: platform,
+        };
+        Ok(Self { core: core.into() })
+    }
+}
+
+/// Drops tables and indexes that partition 0 does not know: their creation or drop was interrupted. A table that partition 0
+/// knows is in every other partition, because it comes last there and goes first.
+fn reconcile(engines: &mut [Box<dyn Engine>]) -> Result<()> {
+    let Some((first, others)) = engines.split_first_mut() else { return Ok(()) };
+    let known = first.tables();
+    let find = |id: TableId| known.iter().find(|table| table.def.id == id);
+    for (partition, engine) in (1_u32..).zip(others) {
+        for table in engine.tables() {
+            let Some(truth) = find(table.def.id) else {
+                engine.drop_table(table.def.id)?;
+                continue;
+            };
+            for index in &table.def.indexes {
+                if truth.def.index_by_id(index.id).is_none() {
+                    engine.drop_index(table.def.id, index.id)?;
+                }
+            }
+        }
+        let here = engine.tables();
+        let lacks = known.iter().find(|truth| {
+            here.iter().all(|table| {
+                table.def.id != truth.def.id || table.def.indexes.len() != truth.def.indexes.len()
+            })
+        });
+        if let Some(table) = lacks {
+            return Err(Error::Definition {
+                name: table.def.name.clone(),
+                problem: format!(
+                    "partition {partition} does not have it whole, though partition 0 does; \
+                     restore the database from a backup"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn new_descriptor(options: &Options) -> Descriptor {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let (database_id, created_s) = match options.identity {
+        Some(identity) => (identity, 0),
+        None => (random_identity(), now.map_or(0, |since| since.as_secs())),
+    };
+    Descriptor {
+        database_id,
+        method: match options.method {
+            Some(Choice::Explicit(method)) => method,
+            _ => Method::NvmInp,
+        },
+        partitions: options.partitions.unwrap_or(1),
+        layout: options.layout.unwrap_or(LayoutKind::Together),
+        node_bytes: options.node_bytes.unwrap_or(EngineOptions::default().node_bytes),
+        domain: options.domain,
+        fences: options.fences.unwrap_or(FenceOrder::Shared),
+        created_s,
+    }
+}
+
+/// The standard library seeds its hashers from the operating system's random source.
+fn random_identity() -> u128 {
+    let word = || RandomState::new().build_hasher().finish();
+    u128::from(word()) << 64 | u128::from(word())
+}
+
+fn best_method(medium: Medium) -> Method {
+    match medium {
+        Medium::PersistentMemory | Medium::SharedMemory => Method::NvmInp,
+        Medium::OrdinaryFile | Medium::Anonymous => Method::Inp,
+    }
+}
+
+fn native_options(options: &Options, domain: Option<Domain>) -> NativeOptions {
+    NativeOptions { domain, primitive: options.primitives, ..NativeOptions::default() }
+}
+
+/// Names the directory in an error that knows only the file.
+fn at(path: &Path, error: Error) -> Error {
+    match error {
+        Error::NotADatabase { path: name, reason } if name.is_relative() => {
+            Error::NotADatabase { path: path.join(name), reason }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,66 @@
+//! What the tests of this room share: temporary databases in shared memory, and the list of methods.
+//!
+//! A directory is removed when its guard is dropped, also when a test fails. Every test names its own directory, so tests run
+//! in parallel.
+
+use indelible::{DataType, Database, Method, Options, Partitioning, Table};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Methods whose data survives a reopening.
+#[allow(dead_code, reason = "each test file uses a part of this module")]
+pub fn durable_methods() -> Vec<Method> {
+    Method::ALL.into_iter().filter(|method| method.is_durable() && is_there(*method)).collect()
+}
+
+/// Methods that this build can create.
+#[allow(dead_code, reason = "each test file uses a part of this module")]
+pub fn methods() -> Vec<Method> {
+    Method::ALL.into_iter().filter(|method| is_there(*method)).collect()
+}
+
+fn is_there(method: Method) -> bool {
+    let directory = Directory::new();
+    Database::create(directory.path(), &Options::new().method(method)).is_ok()
+}
+
+/// A directory that is removed with everything in it.
+pub struct Directory(PathBuf);
+
+impl Directory {
+    /// A path in shared memory where there is some, without anything at it yet.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let shared = Path::new("/dev/shm");
+        let parent = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+        let path = parent.join(format!("indelible-test-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// `id int64, name varchar(40), amount int64 NULL`, index `by_name`, partitioned by modulo.
+#[allow(dead_code, reason = "each test file uses a part of this module")]
+pub fn people(db: &Database) -> Table {
+    db.create_table("people")
+        .column("id", DataType::Int64)
+        .column("name", DataType::Varchar { max: 40 })
+        .nullable_column("amount", DataType::Int64)
+        .primary_key(["id"])
+        .index("by_name", ["name"])
+        .partitioning(Partitioning::Modulo)
+        .create()
+        .unwrap()
+}

@@ -1,0 +1,140 @@
+//! The write set of the engines whose tables are in volatile memory: it changes at once and keeps before images in DRAM.
+//!
+//! Nothing here survives a restart, so nothing is flushed and nothing is deferred: a write is visible when it returns. An
+//! abort, or the rollback of one statement, copies the before images back, newest first. That covers tables,
+//! indexes and heap bitmaps alike, because all of them change through the write set.
+//!
+//! Invariants: every published byte that the open transaction changed has its oldest value in `before`, unless nothing is
+//! kept ([`Keep::Nothing`], for replay, where a failure throws the whole arena away). Unpublished bytes have none,
+//! so slots that the transaction retired must not be staged over before it ends.
+
+use super::WriteSet;
+use crate::error::Result;
+use pmem::{Arena, Memory, WordChange};
+use std::collections::HashMap;
+
+/// What a write set remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// What an abort needs.
+    BeforeImages,
+    /// Nothing: the transaction cannot be aborted.
+    Nothing,
+}
+
+/// How far a transaction had come, for the rollback of one statement.
+#[derive(Clone, Copy, Debug)]
+pub struct VolatileMark {
+    changes: usize,
+}
+
+/// One change; its before image begins at `data` in `before`.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    offset: u64,
+    data: usize,
+}
+
+/// The before images of one transaction.
+#[derive(Debug)]
+pub struct VolatileUndo {
+    keep: Keep,
+    changes: Vec<Change>,
+    before: Vec<u8>,
+    retired: HashMap<u64, u64>,
+}
+
+impl VolatileUndo {
+    /// An empty write set.
+    pub fn new(keep: Keep) -> Self {
+        Self { keep, changes: Vec::new(), before: Vec::new(), retired: HashMap::new() }
+    }
+
+    /// Where the transaction stands, for [`VolatileUndo::rollback_to`].
+    pub fn mark(&self) -> VolatileMark {
+        VolatileMark { changes: self.changes.len() }
+    }
+
+    /// Undoes what was written since `mark`. The transaction goes on.
+    pub fn rollback_to<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        mark: VolatileMark,
+    ) -> Result<()> {
+        while self.changes.len() > mark.changes {
+            let Some(change) = self.changes.pop() else { break };
+            arena.store(change.offset, &self.before[change.data..])?;
+            self.before.truncate(change.data);
+        }
+        Ok(())
+    }
+
+    /// Undoes the transaction. The caller settles the heap afterwards.
+    pub fn abort<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        self.rollback_to(arena, VolatileMark { changes: 0 })?;
+        self.retired.clear();
+        Ok(())
+    }
+
+    /// Forgets the before images. The caller settles the heap afterwards.
+    pub fn commit(&mut self) {
+        self.changes.clear();
+        self.before.clear();
+        if !self.retired.is_empty() {
+            self.retired.clear();
+        }
+    }
+
+    fn remember<M: Memory>(&mut self, arena: &Arena<M>, offset: u64, bytes: usize) -> Result<()> {
+        if self.keep == Keep::BeforeImages {
+            let data = self.before.len();
+            self.before.extend_from_slice(arena.bytes(offset, bytes)?);
+            self.changes.push(Change { offset, data });
+        }
+        Ok(())
+    }
+}
+
+impl<M: Memory> WriteSet<M> for VolatileUndo {
+    #[inline]
+    fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.remember(arena, offset, bytes.len())?;
+        arena.store(offset, bytes)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn change(&mut self, arena: &mut Arena<M>, change: WordChange) -> Result<()> {
+        self.remember(arena, change.offset, 8)?;
+        let word = arena.word(change.offset)? & !change.clear | change.set;
+        arena.store_word(change.offset, word)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        arena.store(offset, bytes)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn touch(&mut self, _offset: u64) {}
+
+    #[inline]
+    fn visible(&mut self, _arena: &mut Arena<M>, _offset: u64) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline]
+    fn visible_all(&mut self, _arena: &mut Arena<M>) -> Result<()> {
+        Ok(())
+    }
+
+    fn retire(&mut self, word: u64, bits: u64) {
+        *self.retired.entry(word).or_default() |= bits;
+    }
+
+    fn retired(&self, word: u64) -> u64 {
+        if self.retired.is_empty() { 0 } else { self.retired.get(&word).copied().unwrap_or(0) }
+    }
+}

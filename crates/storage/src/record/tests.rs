@@ -1,0 +1,453 @@
+//! Keys, rows and updates of every type, against the values that they were made from.
+//!
+//! Method: random tables with random values of all types. The order of keys must be the order of
+//! values, and rows and updates must read back what was set, in both layouts. Damaged tuples and
+//! keys must not panic.
+
+use super::*;
+use proptest::prelude::*;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+fn any_type() -> impl Strategy<Value = DataType> {
+    prop_oneof![
+        Just(DataType::Bool),
+        Just(DataType::Int16),
+        Just(DataType::Int32),
+        Just(DataType::Int64),
+        Just(DataType::Float64),
+        Just(DataType::Decimal {
+            precision: 9,
+            scale: 3
+        }),
+        Just(DataType::Decimal {
+            precision: 38,
+            scale: 4
+        }),
+        (1_u32..12).prop_map(|length| DataType::Char { length }),
+        (1_u32..20).prop_map(|max| DataType::Varchar { max }),
+        Just(DataType::Text),
+        (1_u32..20).prop_map(|max| DataType::Bytes { max: Some(max) }),
+        Just(DataType::Bytes { max: None }),
+        Just(DataType::Date),
+        Just(DataType::Timestamp),
+        Just(DataType::Uuid),
+    ]
+}
+
+/// A value of the type; few different ones, so that equal prefixes are common.
+fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
+    let text = |bytes: usize| {
+        prop::collection::vec(prop::sample::select(vec!['a', 'b', '!', ' ']), 0..=bytes)
+            .prop_map(|letters| Value::Text(letters.into_iter().collect()))
+    };
+    let bytes = |bytes: usize| {
+        prop::collection::vec(prop::sample::select(vec![0_u8, 1, 2, 255]), 0..=bytes)
+            .prop_map(Value::Bytes)
+    };
+    let decimal = |limit: i128, scale: u8| {
+        prop_oneof![-3..3_i128, -limit + 1..limit]
+            .prop_map(move |units| Value::Decimal(Decimal::new(units, scale)))
+    };
+    match data_type {
+        DataType::Bool => any::<bool>().prop_map(Value::from).boxed(),
+        DataType::Int16 => prop_oneof![-2..2_i16, any::<i16>()]
+            .prop_map(Value::from)
+            .boxed(),
+        DataType::Int32 => prop_oneof![-2..2_i32, any::<i32>()]
+            .prop_map(Value::from)
+            .boxed(),
+        DataType::Int64 => prop_oneof![-2..2_i64, any::<i64>()]
+            .prop_map(Value::from)
+            .boxed(),
+        DataType::Float64 => prop_oneof![Just(0.0), Just(-0.0), Just(f64::NAN), any::<f64>()]
+            .prop_map(Value::from)
+            .boxed(),
+        DataType::Decimal { precision, scale } => {
+            decimal(10_i128.pow(precision.into()), scale).boxed()
+        }
+        DataType::Char { length } => text(length as usize).boxed(),
+        DataType::Varchar { max } => text(max as usize).boxed(),
+        DataType::Text => text(60).boxed(),
+        DataType::Bytes { max } => bytes(max.unwrap_or(40) as usize).boxed(),
+        DataType::Date => any::<i32>()
+            .prop_map(|days| Value::Date(Date(days)))
+            .boxed(),
+        DataType::Timestamp => any::<i64>()
+            .prop_map(|micros| Value::Timestamp(Timestamp(micros)))
+            .boxed(),
+        DataType::Uuid => any::<[u8; 16]>()
+            .prop_map(|bytes| Value::Uuid(Uuid(bytes)))
+            .boxed(),
+    }
+}
+
+/// Columns with rows of values for them.
+fn columns_and_rows(
+    columns: usize,
+    rows: usize,
+) -> impl Strategy<Value = (TableDef, Vec<Vec<Value>>)> {
+    prop::collection::vec((any_type(), any::<bool>()), 1..=columns).prop_flat_map(move |types| {
+        let named = |(position, (data_type, nullable)): (usize, &(DataType, bool))| Column {
+            name: format!("c{position}"),
+            data_type: *data_type,
+            nullable: *nullable,
+        };
+        let mut columns = vec![Column::new("id", DataType::Int64)];
+        columns.extend(types.iter().enumerate().map(named));
+        let table = TableDef::new(TableId(1), "t", columns, vec![0]);
+        let cells: Vec<BoxedStrategy<Value>> = table
+            .columns
+            .iter()
+            .map(|column| {
+                let nulls = u32::from(column.nullable);
+                prop_oneof![3 => value_of(column.data_type), nulls => Just(Value::Null)].boxed()
+            })
+            .collect();
+        (Just(table), prop::collection::vec(cells, rows))
+    })
+}
+
+/// The value as a column of the type shows it.
+fn shown(value: &Value, data_type: DataType) -> Value {
+    match (value, data_type) {
+        (Value::Text(text), DataType::Char { .. }) => {
+            Value::Text(text.trim_end_matches(' ').to_owned())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The order of two values of a type.
+fn order(left: &Value, right: &Value, data_type: DataType) -> Ordering {
+    match (left, right, data_type) {
+        (Value::Text(left), Value::Text(right), DataType::Char { length }) => {
+            let padded = |text: &str| format!("{text:length$}", length = length as usize);
+            padded(left).cmp(&padded(right))
+        }
+        _ => left.cmp(right),
+    }
+}
+
+fn filled(layout: &Arc<TupleLayout>, values: &[Value]) -> Row {
+    let mut row = Row::new(Arc::clone(layout));
+    for (column, value) in values.iter().enumerate() {
+        row.set(column, value).unwrap();
+    }
+    row.check_complete().unwrap();
+    row
+}
+
+fn ycsb() -> TableDef {
+    let mut columns = vec![Column::new("key", DataType::Int64)];
+    columns.extend(
+        (0..10).map(|field| Column::new(format!("field{field}"), DataType::Char { length: 100 })),
+    );
+    TableDef::new(TableId(1), "usertable", columns, vec![0])
+}
+
+fn one_column(data_type: DataType) -> TableDef {
+    TableDef::new(TableId(1), "t", vec![Column::new("c", data_type)], vec![0])
+}
+
+proptest! {
+    #[test]
+    fn key_order_is_value_order((mut table, rows) in columns_and_rows(3, 2), unique: bool) {
+        let columns: Vec<usize> = (1..table.columns.len()).collect();
+        table.indexes.push(IndexDef { id: IndexId(1), name: "i".into(), columns, unique });
+        // Three unlimited columns exceed what a key may have.
+        prop_assume!(table.validate().is_ok());
+        let encoder = KeyEncoder::secondary(&table, &table.indexes[0]);
+        let layout = Arc::new(TupleLayout::new(&table, LayoutKind::Together));
+        let keys: Vec<KeyBuf> = rows.iter().map(|values| {
+            let mut key = KeyBuf::new();
+            encoder.encode_row(&filled(&layout, values), &mut key).unwrap();
+            key
+        }).collect();
+        let compare = |position: &usize| {
+            order(&rows[0][*position], &rows[1][*position], table.columns[*position].data_type)
+        };
+        let own = encoder.columns()[..encoder.own_columns()].iter().map(compare).find(|order| order.is_ne());
+        let has_null = encoder.columns().iter().any(|position| rows[0][*position].is_null());
+        let expected = own.unwrap_or(if unique && !has_null { Ordering::Equal } else { compare(&0) });
+        prop_assert_eq!(keys[0].cmp(&keys[1]), expected);
+
+        for (key, values) in keys.iter().zip(&rows) {
+            prop_assert_eq!(key.len(), encoder.shape().words);
+            let decoded = encoder.decode(key).unwrap();
+            let given: Vec<Value> = encoder.columns().iter().take(decoded.len())
+                .map(|position| shown(&values[*position], table.columns[*position].data_type)).collect();
+            prop_assert_eq!(&decoded, &given);
+            let mut again = KeyBuf::new();
+            encoder.encode_values(&decoded, &mut again).unwrap();
+            prop_assert_eq!(&again, key);
+            for length in 0..=encoder.own_columns() {
+                let (mut lower, mut upper) = (KeyBuf::new(), KeyBuf::new());
+                encoder.lower_bound(&decoded[..length], &mut lower).unwrap();
+                encoder.upper_bound(&decoded[..length], &mut upper).unwrap();
+                prop_assert!(lower <= *key && *key <= upper);
+                for (other, other_values) in keys.iter().zip(&rows) {
+                    let same = encoder.columns()[..length].iter().all(|position| {
+                        let data_type = table.columns[*position].data_type;
+                        order(&values[*position], &other_values[*position], data_type).is_eq()
+                    });
+                    prop_assert_eq!(same, lower <= *other && *other <= upper);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_read_back((table, rows) in columns_and_rows(70, 2), together: bool) {
+        let kind = if together { LayoutKind::Together } else { LayoutKind::Separate };
+        let layout = Arc::new(TupleLayout::new(&table, kind));
+        prop_assert_eq!(layout.tuple_bytes() % 8, 0);
+        let mut row = filled(&layout, &rows[0]);
+        row.clear();
+        for (column, value) in rows[1].iter().enumerate() {
+            row.set(column, value).unwrap();
+        }
+        let expected: Vec<Value> = rows[1].iter().zip(&table.columns)
+            .map(|(value, column)| shown(value, column.data_type)).collect();
+        prop_assert_eq!(row.to_values(), expected.clone());
+        row.check_values().unwrap();
+
+        // The way of an engine: tuple first, then each content.
+        let mut copy = Row::new(Arc::clone(&layout));
+        copy.begin_fill().copy_from_slice(row.tuple_bytes());
+        for column in layout.outlines().iter().filter(|column| row.outline_word(**column) != Some(0)) {
+            copy.set_outline(*column, row.outline(*column).unwrap()).unwrap();
+        }
+        prop_assert_eq!(copy.to_values(), expected);
+        copy.check_complete().unwrap();
+    }
+
+    #[test]
+    fn updates_do_what_setting_does((table, rows) in columns_and_rows(70, 2), together: bool, chosen: u128) {
+        let kind = if together { LayoutKind::Together } else { LayoutKind::Separate };
+        let layout = Arc::new(TupleLayout::new(&table, kind));
+        let old = filled(&layout, &rows[0]);
+        let mut expected = old.clone();
+        let mut changes = Changes::new(Arc::clone(&layout));
+        for column in (0..table.columns.len()).filter(|column| chosen >> column & 1 == 1) {
+            changes.set(column, &rows[0][column]).unwrap();
+            changes.set(column, &rows[1][column]).unwrap();
+            expected.set(column, &rows[1][column]).unwrap();
+            prop_assert_eq!(changes.value(column).unwrap(), expected.get(column));
+        }
+        // The way of an engine: new bytes of the spans, contents appended, words patched, checksum followed.
+        let mut new = old.clone();
+        let mut pointers = vec![0; table.columns.len()];
+        for patch in changes.patches() {
+            if let Patch::Outline { column, content, .. } = patch {
+                new.set_outline(column, content).unwrap();
+                pointers[column] = new.outline_word(column).unwrap();
+            }
+        }
+        new.tuple_bytes_mut().copy_from_slice(old.tuple_bytes());
+        let mut sum = checksum::tuple_checksum(old.tuple_bytes());
+        let mut spans = Vec::new();
+        changes.spans(&mut spans);
+        for span in spans {
+            let before = old.tuple_bytes()[span.clone()].to_vec();
+            let mut after = before.clone();
+            changes.overlay(span.start, &mut after, |column| pointers[column]);
+            sum = sum.wrapping_add(checksum::delta(&before, &after, span.start));
+            new.tuple_bytes_mut()[span].copy_from_slice(&after);
+        }
+        prop_assert_eq!(new.to_values(), expected.to_values());
+        prop_assert_eq!(sum, checksum::tuple_checksum(new.tuple_bytes()));
+        prop_assert!(changes.is_noop(&new));
+        let mut applied = old;
+        changes.apply(&mut applied).unwrap();
+        prop_assert_eq!(applied.to_values(), expected.to_values());
+    }
+
+    #[test]
+    fn damaged_tuples_and_keys_do_not_panic((mut table, rows) in columns_and_rows(20, 1), noise in prop::collection::vec(any::<u8>(), 1..64), words in any::<[u64; 32]>()) {
+        for kind in [LayoutKind::Together, LayoutKind::Separate] {
+            let mut row = filled(&Arc::new(TupleLayout::new(&table, kind)), &rows[0]);
+            for (byte, noise) in row.tuple_bytes_mut().iter_mut().zip(noise.iter().cycle()) {
+                *byte = *noise;
+            }
+            let _ = (row.to_values(), row.check_values());
+        }
+        table.columns.truncate(4);
+        let columns = (1..table.columns.len()).collect();
+        table.indexes.push(IndexDef { id: IndexId(1), name: "i".into(), columns, unique: true });
+        if table.validate().is_ok() {
+            let encoder = KeyEncoder::secondary(&table, &table.indexes[0]);
+            let _ = encoder.decode(&words[..encoder.shape().words]);
+            prop_assert!(encoder.decode(&[]).is_err());
+        }
+    }
+
+    #[test]
+    fn values_print_and_read_back((data_type, value) in any_type().prop_flat_map(|data_type| (Just(data_type), value_of(data_type)))) {
+        prop_assert_eq!(Value::parse(data_type, &value.to_string()), Ok(shown(&value, data_type)));
+    }
+}
+
+#[test]
+fn a_ycsb_tuple_has_no_waste() {
+    assert_eq!(
+        TupleLayout::new(&ycsb(), LayoutKind::Together).tuple_bytes(),
+        8 + 8 + 1000
+    );
+    assert_eq!(
+        TupleLayout::new(&ycsb(), LayoutKind::Separate).tuple_bytes(),
+        8 + 8 + 80
+    );
+    let mut nullable = ycsb();
+    nullable.columns[1].nullable = true;
+    assert_eq!(
+        TupleLayout::new(&nullable, LayoutKind::Together).tuple_bytes(),
+        1024
+    );
+}
+
+#[test]
+fn the_widest_table_fits_a_block() {
+    let columns: Vec<Column> = (0..1024)
+        .map(|column| Column::new(format!("c{column}"), DataType::Uuid).nullable())
+        .collect();
+    let table = TableDef::new(TableId(1), "t", columns, vec![0]);
+    assert!(TupleLayout::new(&table, LayoutKind::Together).tuple_bytes() <= 8 + 128 + 8192);
+}
+
+#[test]
+fn an_int64_key_is_one_word() {
+    let encoder = KeyEncoder::primary(&ycsb());
+    assert_eq!(encoder.shape(), KeyShape { words: 1 });
+    let mut key = KeyBuf::new();
+    encoder
+        .encode_values(&[Value::Int64(-1)], &mut key)
+        .unwrap();
+    assert_eq!(*key, [(1 << 63) - 1]);
+    encoder.encode_values(&[Value::Int16(7)], &mut key).unwrap();
+    assert_eq!(*key, [1 << 63 | 7]);
+}
+
+#[test]
+fn keys_of_all_lengths_are_kept() {
+    let mut key = KeyBuf::new();
+    for words in [1, 6, 7, 32, 2, 32] {
+        let expected: Vec<u64> = (0..words).collect();
+        key.assign(&expected);
+        assert_eq!(*key, *expected);
+        assert_eq!(key.clone(), KeyBuf::from_words(&expected));
+    }
+}
+
+#[test]
+fn texts_with_control_characters_keep_their_order() {
+    let encoder = KeyEncoder::primary(&one_column(DataType::Text));
+    let mut texts = vec![
+        "",
+        "\0",
+        "\0\0",
+        "\0\u{1}",
+        "\u{1}",
+        "\u{1}\0",
+        "\u{2}",
+        "a",
+        "a\0",
+        "a\0b",
+        "a\u{1}",
+        "a\u{2}",
+        "aaaaaaaa",
+        "aaaaaaaa\0",
+        "ä",
+    ];
+    let key_of = |text: &str| {
+        let mut key = KeyBuf::new();
+        encoder
+            .encode_values(&[Value::from(text)], &mut key)
+            .unwrap();
+        assert_eq!(encoder.decode(&key).unwrap(), [Value::from(text)]);
+        key
+    };
+    texts.sort_unstable();
+    for pair in texts.windows(2) {
+        assert!(key_of(pair[0]) < key_of(pair[1]), "{pair:?}");
+    }
+}
+
+#[test]
+fn keys_have_limits() {
+    let attempt = |data_type, value: Value| {
+        KeyEncoder::primary(&one_column(data_type)).encode_values(&[value], &mut KeyBuf::new())
+    };
+    assert_eq!(attempt(DataType::Text, "x".repeat(119).into()), Ok(()));
+    assert_eq!(
+        attempt(DataType::Text, "x".repeat(120).into())
+            .unwrap_err()
+            .to_string(),
+        "the value of column `t.c` takes 121 bytes in a key, whose limit is 120 bytes"
+    );
+    assert_eq!(
+        attempt(DataType::Bytes { max: None }, vec![0; 104].into()),
+        Ok(())
+    );
+    assert!(matches!(
+        attempt(DataType::Bytes { max: None }, vec![0; 105].into()),
+        Err(RecordError::KeyTooLong { .. })
+    ));
+    assert_eq!(
+        attempt(DataType::Varchar { max: 255 }, "x".repeat(255).into()),
+        Ok(())
+    );
+    assert!(matches!(
+        attempt(DataType::Int32, Value::Null),
+        Err(RecordError::NotNull { .. })
+    ));
+    let encoder = KeyEncoder::primary(&ycsb());
+    let none: [Value; 0] = [];
+    assert!(matches!(
+        encoder.encode_values(&none, &mut KeyBuf::new()),
+        Err(RecordError::KeyColumns {
+            expected: 1,
+            found: 0,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn row_mistakes_are_named() {
+    let columns = vec![
+        Column::new("id", DataType::Int32),
+        Column::new("name", DataType::Varchar { max: 3 }).nullable(),
+    ];
+    let table = TableDef::new(TableId(1), "t", columns, vec![0]);
+    let mut row = Row::new(Arc::new(TupleLayout::new(&table, LayoutKind::Together)));
+    assert!(row.get(1).is_null());
+    assert_eq!(
+        row.check_complete().unwrap_err().to_string(),
+        "column `t.id` must not be NULL"
+    );
+    assert_eq!(
+        row.set(0, ValueRef::Null).unwrap_err().to_string(),
+        "column `t.id` must not be NULL"
+    );
+    assert_eq!(
+        row.set(0, "x").unwrap_err().to_string(),
+        "column `t.id` is int32 and cannot hold a value of type text"
+    );
+    assert_eq!(
+        row.set(0, 1_i64 << 40).unwrap_err().to_string(),
+        "1099511627776 cannot be stored exactly in column `t.id` of type int32"
+    );
+    assert_eq!(
+        row.set(1, "abcd").unwrap_err().to_string(),
+        "a value of 4 bytes is too long for column `t.name`, whose limit is 3 bytes"
+    );
+    assert_eq!(
+        row.set(2, 1_i64).unwrap_err().to_string(),
+        "table `t` has no column at position 2"
+    );
+    row.set(0, 5_i64).unwrap();
+    row.set(1, "ab").unwrap();
+    row.check_complete().unwrap();
+    assert_eq!(row.to_values(), [Value::Int32(5), Value::from("ab")]);
+}

@@ -1,0 +1,320 @@
+//! Runs transactions on a live engine and keeps the oracle in step with it.
+//!
+//! The oracle's `allowed` states are ordered: the first holds every acknowledged transaction, each later one adds a
+//! transaction whose commit has been called. A crash may leave any of them.
+
+use crate::check::{Failure, read_state, refused};
+use crate::model::{Action, CODE_INDEX, GROUP_INDEX, State, Step, index, main_table, side_table};
+use crate::model::{Contents, MAIN, SIDE};
+use pmem::device::simulated::{CrashPoint, SimulatedWorld};
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use storage::StorageError;
+use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
+use storage::record::{Changes, KeyBuf, Row, Value};
+use storage::table::Table;
+
+/// What the crash checks may find.
+#[derive(Clone, Default)]
+pub(crate) struct Oracle {
+    pub(crate) allowed: VecDeque<Arc<State>>,
+    /// Prepared transactions that the commit table has.
+    pub(crate) decided: HashSet<u64>,
+    /// Whether creation of the partition has returned; before that it may be missing or unfinished.
+    pub(crate) created: bool,
+}
+
+pub(crate) type SharedOracle = Arc<Mutex<Oracle>>;
+
+/// A live engine and its oracle.
+pub(crate) struct Driver {
+    pub(crate) engine: Box<dyn Engine>,
+    pub(crate) oracle: SharedOracle,
+    pub(crate) state: State,
+    world: SimulatedWorld,
+    durability: Durability,
+    /// Tickets of commits that are not durable yet, in the order of the oracle's later states.
+    waiting: VecDeque<CommitTicket>,
+    transactions: u64,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        engine: Box<dyn Engine>,
+        world: &SimulatedWorld,
+        oracle: SharedOracle,
+        state: State,
+        durability: Durability,
+    ) -> Self {
+        {
+            let mut oracle = oracle.lock().expect("only this thread uses the oracle");
+            oracle.allowed = VecDeque::from([Arc::new(state.clone())]);
+            oracle.created = true;
+        }
+        let waiting = VecDeque::new();
+        Self {
+            engine,
+            oracle,
+            state,
+            world: world.clone(),
+            durability,
+            waiting,
+            transactions: 0,
+        }
+    }
+
+    /// Makes the main table with both indexes, and fills it.
+    pub(crate) fn populate(&mut self, rows: Vec<Vec<Value>>) -> Result<(), Failure> {
+        let def = main_table(&[GROUP_INDEX, CODE_INDEX]);
+        let mut next = self.state.clone();
+        let indexes = [GROUP_INDEX.0, CODE_INDEX.0].into();
+        next.tables.insert(
+            MAIN.0,
+            Contents {
+                indexes,
+                ..Contents::default()
+            },
+        );
+        self.define(next, |engine| engine.create_table(&def))?;
+        for group in rows.chunks(8) {
+            let steps = group
+                .iter()
+                .map(|row| Step::Insert(MAIN, row.clone()))
+                .collect();
+            self.run(&Action::Commit(steps))?;
+        }
+        Ok(())
+    }
+
+    /// Runs one transaction.
+    pub(crate) fn run(&mut self, action: &Action) -> Result<(), Failure> {
+        self.transactions += 1;
+        match action {
+            Action::Commit(steps) => {
+                let next = self.steps(steps)?;
+                self.commit(next)
+            }
+            Action::Abort(steps) => {
+                self.steps(steps)?;
+                self.engine
+                    .abort()
+                    .map_err(|error| Failure::new("abort", error))?;
+                self.compare()
+            }
+            Action::PrepareCommit(steps) => {
+                let next = self.steps(steps)?;
+                let global = self.prepare()?;
+                self.decide(global, next.clone());
+                self.engine
+                    .commit(Durability::Immediate)
+                    .map_err(|error| Failure::new("commit", error))?;
+                self.state = next;
+                self.acknowledge_all();
+                Ok(())
+            }
+            Action::PrepareAbort(steps) => {
+                self.steps(steps)?;
+                self.prepare()?;
+                self.engine
+                    .abort()
+                    .map_err(|error| Failure::new("abort", error))?;
+                self.compare()
+            }
+            other => self.run_definition(other),
+        }
+    }
+
+    fn run_definition(&mut self, action: &Action) -> Result<(), Failure> {
+        let mut next = self.state.clone();
+        let main = next
+            .tables
+            .get_mut(&MAIN.0)
+            .ok_or_else(|| Failure::text("no main table"))?;
+        match action {
+            Action::CreateSide => {
+                next.tables.insert(SIDE.0, Contents::default());
+                self.define(next, |engine| engine.create_table(&side_table()))
+            }
+            Action::DropSide => {
+                next.tables.remove(&SIDE.0);
+                self.define(next, |engine| engine.drop_table(SIDE))
+            }
+            Action::CreateIndex(id) => {
+                let codes: HashSet<_> = main
+                    .rows
+                    .values()
+                    .map(|row| format!("{:?}", row.0[crate::model::CODE]))
+                    .collect();
+                if *id == CODE_INDEX && codes.len() < main.rows.len() {
+                    return refused(self.engine.create_index(MAIN, &index(*id)));
+                }
+                main.indexes.insert(id.0);
+                self.define(next, |engine| engine.create_index(MAIN, &index(*id)))
+            }
+            Action::DropIndex(id) => {
+                main.indexes.remove(&id.0);
+                self.define(next, |engine| engine.drop_index(MAIN, *id))
+            }
+            _ => self
+                .engine
+                .checkpoint()
+                .map_err(|error| Failure::new("checkpoint", error)),
+        }
+    }
+
+    /// Opens a transaction and runs its steps; the engine must refuse what the model refuses.
+    fn steps(&mut self, steps: &[Step]) -> Result<State, Failure> {
+        let mut next = self.state.clone();
+        self.engine
+            .begin()
+            .map_err(|error| Failure::new("begin", error))?;
+        for step in steps {
+            let expected = next.apply(step);
+            let found = perform(&mut *self.engine, step)?;
+            if expected != found {
+                return Err(Failure::text(format!(
+                    "{step:?}: expected {expected}, found {found}"
+                )));
+            }
+        }
+        Ok(next)
+    }
+
+    fn prepare(&mut self) -> Result<u64, Failure> {
+        let global = self.transactions + 1;
+        self.engine
+            .prepare(GlobalTxnId(global))
+            .map_err(|error| Failure::new("prepare", error))?;
+        self.world.mark(CrashPoint::Mark("prepared"));
+        Ok(global)
+    }
+
+    /// The commit table has the transaction from now on.
+    fn decide(&mut self, global: u64, next: State) {
+        {
+            let mut oracle = self
+                .oracle
+                .lock()
+                .expect("only this thread uses the oracle");
+            oracle.decided.insert(global);
+            oracle.allowed = VecDeque::from([Arc::new(next)]);
+        }
+        self.waiting.clear();
+        self.world.mark(CrashPoint::Mark("decided"));
+    }
+
+    fn commit(&mut self, next: State) -> Result<(), Failure> {
+        self.allow(next);
+        self.world.mark(CrashPoint::CommitCall(self.transactions));
+        let ticket = self
+            .engine
+            .commit(self.durability)
+            .map_err(|error| Failure::new("commit", error))?;
+        self.waiting.push_back(ticket);
+        let durable = self.engine.durable();
+        while self
+            .waiting
+            .front()
+            .is_some_and(|waiting| *waiting <= durable)
+        {
+            self.waiting.pop_front();
+            self.oracle
+                .lock()
+                .expect("only this thread uses the oracle")
+                .allowed
+                .pop_front();
+        }
+        self.world.mark(CrashPoint::Acknowledged(self.transactions));
+        Ok(())
+    }
+
+    /// Runs a change of the schema, which is durable when it returns.
+    fn define(
+        &mut self,
+        next: State,
+        change: impl FnOnce(&mut dyn Engine) -> Result<(), StorageError>,
+    ) -> Result<(), Failure> {
+        self.allow(next);
+        change(&mut *self.engine).map_err(|error| Failure::new("schema change", error))?;
+        self.acknowledge_all();
+        Ok(())
+    }
+
+    fn allow(&mut self, next: State) {
+        self.state = next;
+        let state = Arc::new(self.state.clone());
+        self.oracle
+            .lock()
+            .expect("only this thread uses the oracle")
+            .allowed
+            .push_back(state);
+    }
+
+    pub(crate) fn acknowledge_all(&mut self) {
+        self.waiting.clear();
+        {
+            let state = Arc::new(self.state.clone());
+            let mut oracle = self
+                .oracle
+                .lock()
+                .expect("only this thread uses the oracle");
+            oracle.allowed = VecDeque::from([state]);
+        }
+        self.world.mark(CrashPoint::Acknowledged(self.transactions));
+    }
+
+    /// Whether the live engine has what the model has.
+    pub(crate) fn compare(&mut self) -> Result<(), Failure> {
+        let found = read_state(&mut *self.engine)?;
+        if found == self.state {
+            Ok(())
+        } else {
+            Err(Failure::text("the live engine differs from the model"))
+        }
+    }
+}
+
+/// Performs a step; false if the engine refuses it.
+fn perform(engine: &mut dyn Engine, step: &Step) -> Result<bool, Failure> {
+    let tables = engine.tables();
+    let table = |id| {
+        let mut all = tables.iter();
+        all.find(|table: &&Arc<Table>| table.def.id == id)
+            .ok_or_else(|| Failure::text(format!("table {id:?} is missing")))
+    };
+    let result = match step {
+        Step::Insert(id, values) => {
+            let mut row = Row::new(Arc::clone(&table(*id)?.layout));
+            for (column, value) in values.iter().enumerate() {
+                row.set(column, value)
+                    .map_err(|error| Failure::new("row", error))?;
+            }
+            engine.insert(*id, &row).map(|()| true)
+        }
+        Step::Update(key, list) => {
+            let table = table(MAIN)?;
+            let mut changes = Changes::new(Arc::clone(&table.layout));
+            for (column, value) in list {
+                changes
+                    .set(*column, value)
+                    .map_err(|error| Failure::new("change", error))?;
+            }
+            engine.update(MAIN, &key_of(table, *key)?, &changes)
+        }
+        Step::Delete(key) => engine.delete(MAIN, &key_of(table(MAIN)?, *key)?),
+    };
+    match result {
+        Err(StorageError::DuplicateKey { .. }) => Ok(false),
+        other => other.map_err(|error| Failure::new("operation", error)),
+    }
+}
+
+pub(crate) fn key_of(table: &Table, key: i64) -> Result<KeyBuf, Failure> {
+    let mut words = KeyBuf::new();
+    let values = [Value::Int64(key)];
+    table
+        .primary
+        .encode_values(&values, &mut words)
+        .map_err(|error| Failure::new("key", error))?;
+    Ok(words)
+}

@@ -1,0 +1,174 @@
+//! The oracle's state of a database: plain maps, and the schema that the transactions use.
+//!
+//! The main table has every kind of field that engines treat differently: a fixed key, text in the tuple, text in a block of its
+//! own, NULLs, and both kinds of secondary index. A second table comes and goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use storage::record::{
+    Column, DataType, IndexDef, IndexId, Partitioning, TableDef, TableId, Value,
+};
+
+pub(crate) const MAIN: TableId = TableId(1);
+pub(crate) const SIDE: TableId = TableId(2);
+/// Secondary index on the main table's nullable group column.
+pub(crate) const GROUP_INDEX: IndexId = IndexId(1);
+/// Unique secondary index on the main table's code column.
+pub(crate) const CODE_INDEX: IndexId = IndexId(2);
+
+pub(crate) const KEY: usize = 0;
+pub(crate) const NAME: usize = 1;
+pub(crate) const NOTE: usize = 2;
+pub(crate) const GROUP: usize = 3;
+pub(crate) const CODE: usize = 4;
+
+/// What a database holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) tables: BTreeMap<u32, Contents>,
+}
+
+/// What a table holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) indexes: BTreeSet<u32>,
+    pub(crate) rows: BTreeMap<i64, Fields>,
+}
+
+/// The values of a row. `Value` has no total equality because of NaN, which the transactions do not make.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fields(pub(crate) Vec<Value>);
+
+impl Eq for Fields {}
+
+/// One operation of a transaction.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Insert(TableId, Vec<Value>),
+    Update(i64, Vec<(usize, Value)>),
+    Delete(i64),
+}
+
+/// What one transaction does.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    Commit(Vec<Step>),
+    Abort(Vec<Step>),
+    /// Prepared for a transaction over several partitions that then commits.
+    PrepareCommit(Vec<Step>),
+    /// Prepared for a transaction over several partitions that then aborts.
+    PrepareAbort(Vec<Step>),
+    CreateSide,
+    DropSide,
+    CreateIndex(IndexId),
+    DropIndex(IndexId),
+    Checkpoint,
+}
+
+pub(crate) fn main_table(indexes: &[IndexId]) -> TableDef {
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("name", DataType::Varchar { max: 24 }),
+        Column::new("note", DataType::Text).nullable(),
+        Column::new("team", DataType::Int32).nullable(),
+        Column::new("code", DataType::Int64),
+    ];
+    TableDef {
+        id: MAIN,
+        name: "people".into(),
+        columns,
+        primary_key: vec![KEY],
+        indexes: indexes.iter().map(|&id| index(id)).collect(),
+        partitioning: Partitioning::Hash,
+    }
+}
+
+pub(crate) fn side_table() -> TableDef {
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("body", DataType::Text).nullable(),
+    ];
+    TableDef {
+        id: SIDE,
+        name: "notes".into(),
+        columns,
+        primary_key: vec![0],
+        indexes: Vec::new(),
+        partitioning: Partitioning::Hash,
+    }
+}
+
+pub(crate) fn index(id: IndexId) -> IndexDef {
+    if id == GROUP_INDEX {
+        IndexDef {
+            id,
+            name: "by_team".into(),
+            columns: vec![GROUP],
+            unique: false,
+        }
+    } else {
+        IndexDef {
+            id,
+            name: "by_code".into(),
+            columns: vec![CODE],
+            unique: true,
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn rows(&self, table: TableId) -> Option<&BTreeMap<i64, Fields>> {
+        self.tables.get(&table.0).map(|contents| &contents.rows)
+    }
+
+    /// Whether the step succeeds; false if the engine must refuse it with a duplicate key, or finds no row.
+    pub(crate) fn apply(&mut self, step: &Step) -> bool {
+        match step {
+            Step::Insert(table, values) => self.insert(*table, values),
+            Step::Update(key, changes) => self.update(*key, changes),
+            Step::Delete(key) => self
+                .tables
+                .get_mut(&MAIN.0)
+                .is_some_and(|main| main.rows.remove(key).is_some()),
+        }
+    }
+
+    fn insert(&mut self, table: TableId, values: &[Value]) -> bool {
+        let Some(contents) = self.tables.get_mut(&table.0) else {
+            return false;
+        };
+        let &Value::Int64(key) = &values[KEY] else {
+            return false;
+        };
+        let clashes = table == MAIN && contents.code_is_taken(&values[CODE], None);
+        if clashes || contents.rows.contains_key(&key) {
+            return false;
+        }
+        contents.rows.insert(key, Fields(values.to_vec()));
+        true
+    }
+
+    fn update(&mut self, key: i64, changes: &[(usize, Value)]) -> bool {
+        let Some(contents) = self.tables.get_mut(&MAIN.0) else {
+            return false;
+        };
+        let code = changes.iter().find(|(column, _)| *column == CODE);
+        let clashes = code.is_some_and(|(_, code)| contents.code_is_taken(code, Some(key)));
+        let Some(row) = contents.rows.get_mut(&key).filter(|_| !clashes) else {
+            return false;
+        };
+        for (column, value) in changes {
+            row.0[*column] = value.clone();
+        }
+        true
+    }
+}
+
+impl Contents {
+    pub(crate) fn code_is_taken(&self, code: &Value, except: Option<i64>) -> bool {
+        self.indexes.contains(&CODE_INDEX.0)
+            && self
+                .rows
+                .iter()
+                .any(|(key, row)| Some(*key) != except && row.0[CODE] == *code)
+    }
+}
