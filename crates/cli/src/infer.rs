@@ -21,7 +21,6 @@ const VARCHAR_MIN: usize = 8;
 pub(crate) struct Guess {
     kinds: [bool; KINDS],
     values: u64,
-    nulls: u64,
     text_bytes_max: usize,
     /// Digits behind the point, if all values agree.
     scale: Option<usize>,
@@ -43,7 +42,6 @@ impl Guess {
         Self {
             kinds: [true; KINDS],
             values: 0,
-            nulls: 0,
             text_bytes_max: 0,
             scale: None,
             whole_digits_max: 0,
@@ -52,10 +50,7 @@ impl Guess {
 
     /// Takes a value into account; `None` is NULL.
     pub(crate) fn see(&mut self, text: Option<&str>) {
-        let Some(text) = text else {
-            self.nulls += 1;
-            return;
-        };
+        let Some(text) = text else { return };
         self.values += 1;
         self.text_bytes_max = self.text_bytes_max.max(text.len());
         if self.kinds.contains(&true) {
@@ -109,10 +104,6 @@ impl Guess {
         }
     }
 
-    /// Whether a value was missing.
-    pub(crate) fn has_nulls(&self) -> bool {
-        self.nulls > 0
-    }
 }
 
 /// Digits before and behind the point of `-12.34`; `None` if the text is no number in its plain form.
@@ -176,6 +167,5 @@ mod tests {
         guess.see(None);
         guess.see(Some("5"));
         assert_eq!(guess.data_type(), DataType::Int64);
-        assert!(guess.has_nulls());
     }
 }

@@ -1,2 +1,69 @@
-//! The program.
-fn main() {}
+//! The `indelible` program: try, operate, measure and torture a database from the command line.
+//!
+//! Each command is a module of its own; this file only chooses. Results go to standard output, everything else to
+//! standard error, and a failure is one sentence there and an exit code (see [`failure`]).
+
+mod args;
+mod bench;
+mod columns;
+mod create;
+mod csv;
+mod dump;
+mod export;
+mod failure;
+mod files;
+mod import;
+mod infer;
+mod inspect;
+mod machine;
+mod output;
+mod progress;
+mod query;
+mod quickstart;
+mod report;
+mod scratch;
+mod tables;
+
+use anyhow::Result;
+use args::{Command, CommandLine};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    scratch::remove_on_interrupt();
+    // For a script, "cannot be checked" and "is damaged" are different answers.
+    let is_check = matches!(line.command, Command::Verify(_));
+    match run(line) {
+        Ok(code) => code,
+        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("indelible: {}", failure::sentence(&error));
+            let code = if is_check { failure::UNUSABLE } else { failure::exit_code(&error) };
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(line: CommandLine) -> Result<ExitCode> {
+    let format = line.format;
+    match line.command {
+        Command::Quickstart(args) => quickstart::run(&args, format)?,
+        Command::Victim(args) => quickstart::run_victim(&args)?,
+        Command::Torture(_) => {}
+        Command::Create(args) => create::run(&args, format)?,
+        Command::Import(args) => import::run(&args, format)?,
+        Command::Export(args) => export::run(&args)?,
+        Command::Dump(args) => dump::dump(&args)?,
+        Command::Load(args) => dump::load(&args, format)?,
+        Command::Tables(command) => tables::run_tables(&command, format)?,
+        Command::Indexes(command) => tables::run_indexes(&command, format)?,
+        Command::Get(args) => query::get(&args, format)?,
+        Command::Scan(args) => query::scan(&args, format)?,
+        Command::Info(args) => inspect::info(&args, format)?,
+        Command::Verify(args) => return inspect::verify(&args, format),
+        Command::Device(args) => inspect::device(&args, format)?,
+        Command::Bench(command) => bench::run(&command, format)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -80,10 +80,10 @@ impl Listing {
         self.rows.push(row);
     }
 
-    /// The table for people, with borders that any terminal can show.
+    /// The table for people, in a form that any terminal and any Markdown page can show.
     pub(crate) fn text(&self) -> String {
         let mut table = comfy_table::Table::new();
-        table.load_preset("||--+-++|    ++++++").set_header(&self.header);
+        table.load_style(comfy_table::presets::ASCII_MARKDOWN).set_header(&self.header);
         for row in &self.rows {
             table.add_row(row.iter().map(|cell| {
                 let shown = comfy_table::Cell::new(cell.text().unwrap_or_else(|| "NULL".into()));

@@ -121,7 +121,8 @@ impl FileProfile {
             },
             _ => {
                 return Err(format!(
-                    "a file profile has no value `{key}`; there are read, write, sync (ns) and bandwidth (MB/s)"
+                    "a file profile has no value `{key}`; there are read, write, sync (ns) and \
+                     bandwidth (MB/s)"
                 ));
             }
         }

@@ -1,10 +1,11 @@
 //! Money is neither made nor lost: threads transfer between accounts in several partitions, and the sum stays.
 //!
-//! Run with `cargo run --release -p indelible --example bank`. It works in a temporary directory and cleans up.
+//! Run with `cargo run --release -p indelible --example bank`. It works in shared memory where there is some, and cleans up.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
 use indelible::{DataType, Database, Error, Method, Options, Partitioning, Table};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const PARTITIONS: u32 = 4;
@@ -15,7 +16,7 @@ const TRANSFERS: u64 = 20_000;
 const BALANCE: usize = 1;
 
 fn main() -> indelible::Result<()> {
-    let directory = std::env::temp_dir().join(format!("indelible-bank-{}", std::process::id()));
+    let directory = temporary().join(format!("indelible-bank-{}", std::process::id()));
     let options = Options::new().method(Method::NvmInp).partitions(PARTITIONS);
     let db = Database::create(&directory, &options)?;
     let accounts = db
@@ -24,17 +25,24 @@ fn main() -> indelible::Result<()> {
         .column("balance", DataType::Int64)
         .partitioning(Partitioning::Modulo)
         .create()?;
-    db.transaction(|t| (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE))))?;
+    db.transaction(|t| {
+        (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
+    })?;
 
     let start = Instant::now();
     let refused: u64 = std::thread::scope(|threads| {
         let running: Vec<_> = (0..THREADS)
-            .map(|thread| threads.spawn({
-                let (db, accounts) = (&db, &accounts);
-                move || run(db, accounts, thread + 1)
-            }))
+            .map(|thread| {
+                threads.spawn({
+                    let (db, accounts) = (&db, &accounts);
+                    move || run(db, accounts, thread + 1)
+                })
+            })
             .collect();
-        running.into_iter().map(|thread| thread.join().expect("no thread panics")).sum()
+        running
+            .into_iter()
+            .map(|thread| thread.join().expect("no thread panics"))
+            .sum()
     });
     let seconds = start.elapsed().as_secs_f64();
     println!(
@@ -61,7 +69,7 @@ fn run(db: &Database, accounts: &Table, seed: u64) -> u64 {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        (random % ACCOUNTS as u64) as i64
+        (random % ACCOUNTS.cast_unsigned()).cast_signed()
     };
     let mut refused = 0;
     for _ in 0..TRANSFERS {
@@ -99,7 +107,20 @@ fn transfer(
 
 fn check(db: &Database, accounts: &Table) -> indelible::Result<()> {
     let rows = db.read(|r| r.collect(accounts, ..))?;
-    let sum: i64 = rows.iter().filter_map(|row| row.get(BALANCE).as_i64()).sum();
+    let sum: i64 = rows
+        .iter()
+        .filter_map(|row| row.get(BALANCE).as_i64())
+        .sum();
     assert_eq!(sum, ACCOUNTS * OPENING_BALANCE, "money was made or lost");
     Ok(())
+}
+
+/// Shared memory, where the machine has some.
+fn temporary() -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() {
+        shared.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
 }

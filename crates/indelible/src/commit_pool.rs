@@ -6,8 +6,8 @@
 use crate::commit_table::{COMMIT_TABLE, Step, WORDS, Words};
 use crate::error::{Error, Result};
 use pmem::{
-    Access, Arena, Counters, Domain, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity,
-    PoolKind, RootIndex, site,
+    Access, Arena, Counters, Domain, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part,
+    PoolId, PoolIdentity, PoolKind, RootIndex, site,
 };
 use std::path::Path;
 
@@ -18,7 +18,10 @@ const POOL_BYTES: u64 = 128 << 10;
 const TABLE_ROOT: RootIndex = RootIndex::new(0);
 const WORD_BYTES: usize = 8;
 const TABLE_BYTES: usize = WORDS * WORD_BYTES;
-const OWNER: Owner = Owner { part: Part::Log, tag: 1 };
+const OWNER: Owner = Owner {
+    part: Part::Log,
+    tag: 1,
+};
 
 /// The words of a commit table in a pool.
 pub(crate) struct PoolWords<M: Memory> {

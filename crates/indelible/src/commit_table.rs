@@ -112,8 +112,17 @@ pub(crate) struct Slot(u16);
 impl CommitTable {
     pub(crate) fn new(words: Box<dyn Words>) -> Self {
         let free = (FIRST_SLOT as u16..WORDS as u16).rev().collect();
-        let state = State { words, free, generation: 0, count: 0, failed: false };
-        Self { state: Mutex::new(state), slot_freed: Condvar::new() }
+        let state = State {
+            words,
+            free,
+            generation: 0,
+            count: 0,
+            failed: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            slot_freed: Condvar::new(),
+        }
     }
 
     /// What the medium promises.
@@ -163,7 +172,9 @@ impl CommitTable {
         let mut state = self.lock();
         let first = state.words.read(IDENTIFIER_WORD)?.max(FIRST_IDENTIFIER);
         let next = first + u64::from(count);
-        let first = u32::try_from(first).ok().filter(|_| u32::try_from(next).is_ok());
+        let first = u32::try_from(first)
+            .ok()
+            .filter(|_| u32::try_from(next).is_ok());
         let Some(first) = first else {
             return Err(Error::Definition {
                 name: "table".into(),
@@ -204,6 +215,7 @@ impl CommitTable {
     }
 
     /// Gives a slot back for the next transaction.
+    #[allow(clippy::needless_pass_by_value, reason = "a slot is given back once")]
     pub(crate) fn release(&self, slot: Slot) {
         self.lock().free.push(slot.0);
         self.slot_freed.notify_one();
@@ -227,7 +239,9 @@ impl State {
 }
 
 fn failed() -> Error {
-    Error::InDoubt { cause: "an earlier store to the commit table failed".into() }
+    Error::InDoubt {
+        cause: "an earlier store to the commit table failed".into(),
+    }
 }
 
 #[cfg(test)]
@@ -243,7 +257,11 @@ mod tests {
         let slot = table.commit(second).unwrap();
         assert_eq!(table.committed().unwrap(), [second.0]);
         table.release(slot);
-        assert_eq!(table.committed().unwrap(), [second.0], "slots keep their number until reuse");
+        assert_eq!(
+            table.committed().unwrap(),
+            [second.0],
+            "slots keep their number until reuse"
+        );
         let mut words = VolatileWords::new();
         for index in 0..WORDS {
             words.0[index] = table.lock().words.read(index).unwrap();

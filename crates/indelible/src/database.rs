@@ -18,7 +18,7 @@ use pmem::Domain;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use storage::engine::{Durability, Method};
 
@@ -41,8 +41,6 @@ pub(crate) struct Core {
     pub(crate) partitions: Vec<Partition>,
     pub(crate) commits: CommitTable,
     pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
-    /// Held while tables and indexes are made or dropped.
-    pub(crate) definitions: Mutex<()>,
     pub(crate) descriptor: Descriptor,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
@@ -69,15 +67,27 @@ impl Core {
     }
 }
 
+impl Drop for Core {
+    /// What was committed without waiting becomes durable now. Errors have nobody to go to; [`Database::close`] reports them.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        for partition in &self.partitions {
+            if let Ok(mut seat) = partition.take(Duration::ZERO) {
+                let _ = seat.engine.force();
+                partition.put(seat);
+            }
+        }
+    }
+}
+
 impl Database {
     /// Runs a closure as a transaction with the database's own durability. It is committed when the closure returns `Ok`, and undone
     /// when it returns `Err` or panics. After a conflict the closure runs again, so what it does outside the database
     /// must bear repetition.
     #[inline]
-    pub fn transaction<R>(
-        &self,
-        body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
-    ) -> Result<R> {
+    pub fn transaction<R>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
         self.run(&[], self.core.durability, self.core.wait_limit, body)
     }
 
@@ -105,7 +115,10 @@ impl Database {
         loop {
             let mut session = Session::new(&self.core, wait_limit)?;
             session.declare(if attempt == 0 { declared } else { &seen })?;
-            let mut transaction = Transaction { session, durability };
+            let mut transaction = Transaction {
+                session,
+                durability,
+            };
             let outcome = body(&mut transaction);
             match transaction.session.partitions_to_declare() {
                 None => {
@@ -166,7 +179,10 @@ impl Database {
         let mut session = Session::new(&self.core, wait_limit)?;
         session.declare(&options.partitions)?;
         let durability = options.durability.unwrap_or(self.core.durability);
-        Ok(Transaction { session, durability })
+        Ok(Transaction {
+            session,
+            durability,
+        })
     }
 
     /// Takes partitions for this thread alone, for many transactions. `durability` is that of its commits; with
@@ -180,13 +196,26 @@ impl Database {
 
     /// A table by its name.
     pub fn table(&self, name: &str) -> Result<Table> {
-        let catalogue = self.core.catalogue.read().unwrap_or_else(PoisonError::into_inner);
-        catalogue.get(name).cloned().ok_or_else(|| Error::NoSuchTable { table: name.to_owned() })
+        let catalogue = self
+            .core
+            .catalogue
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        catalogue
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Error::NoSuchTable {
+                table: name.to_owned(),
+            })
     }
 
     /// All tables, in the order of their names.
     pub fn tables(&self) -> Vec<Table> {
-        let catalogue = self.core.catalogue.read().unwrap_or_else(PoisonError::into_inner);
+        let catalogue = self
+            .core
+            .catalogue
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         catalogue.values().cloned().collect()
     }
 
@@ -207,7 +236,11 @@ impl Database {
 
     /// What committed data survives, in two words.
     pub fn survives(&self) -> &'static str {
-        if self.method().is_durable() { self.domain().survives() } else { "nothing" }
+        if self.method().is_durable() {
+            self.domain().survives()
+        } else {
+            "nothing"
+        }
     }
 
     /// Waits until all partitions are free, makes every commit durable and closes, if no other handle is left. Dropping the last

@@ -3,7 +3,7 @@
 //! Partition 0 is the catalogue: a table exists if and only if partition 0 has it. Creation goes from the last partition down
 //! to 0, so that the last step is the commit point; a drop goes from 0 up, so that the first one is. What an interrupted
 //! one leaves in other partitions is dropped when the database is opened. All partitions are held meanwhile, so no
-//! transaction sees half a definition.
+//! transaction sees half a definition, and no two definitions are made at one time.
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -38,7 +38,9 @@ impl TableBuilder<'_> {
 
     /// Adds a column that may be NULL.
     pub fn nullable_column(mut self, name: &str, data_type: DataType) -> Self {
-        self.def.columns.push(Column::new(name, data_type).nullable());
+        self.def
+            .columns
+            .push(Column::new(name, data_type).nullable());
         self
     }
 
@@ -83,7 +85,12 @@ impl TableBuilder<'_> {
         }
         for (id, (name, columns, unique)) in (1..).zip(std::mem::take(&mut self.indexes)) {
             let columns = positions(&self.def, &columns)?;
-            self.def.indexes.push(IndexDef { id: IndexId(id), name, columns, unique });
+            self.def.indexes.push(IndexDef {
+                id: IndexId(id),
+                name,
+                columns,
+                unique,
+            });
         }
         self.database.create_table_from(self.def)
     }
@@ -104,7 +111,6 @@ impl Database {
     pub fn create_table_from(&self, mut def: TableDef) -> Result<Table> {
         def.validate()?;
         let core = &*self.core;
-        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut session = self.hold_all()?;
         if self.table(&def.name).is_ok() {
             return Err(Error::TableExists { table: def.name });
@@ -126,7 +132,10 @@ impl Database {
         let shape = shape_of(&mut session, def.id)?;
         let entry = TableEntry::new(core.serial, shape, core.descriptor.partitions)?;
         let table = Table { entry };
-        let mut catalogue = core.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        let mut catalogue = core
+            .catalogue
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         catalogue.insert(def.name, table.clone());
         Ok(table)
     }
@@ -134,14 +143,16 @@ impl Database {
     /// Drops a table with its rows and indexes; durable when it returns.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let core = &*self.core;
-        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut session = self.hold_all()?;
         let table = self.table(name)?;
         let id = table.entry.id;
         // commit point: without it in partition 0 the table is gone.
         session.define(0, |engine| engine.drop_table(id))?;
         table.entry.dropped.store(true, Ordering::Release);
-        let mut catalogue = core.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        let mut catalogue = core
+            .catalogue
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         catalogue.remove(name);
         drop(catalogue);
         for partition in 1..core.descriptor.partitions {
@@ -160,13 +171,15 @@ impl Database {
         uniqueness: Uniqueness,
     ) -> Result<()> {
         let core = &*self.core;
-        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut session = self.hold_all()?;
         let entry = table.check(core.serial)?;
         let mut def = entry.current().def.clone();
         if def.index(name).is_some() {
             let table = def.name;
-            return Err(Error::IndexExists { table, index: name.to_owned() });
+            return Err(Error::IndexExists {
+                table,
+                index: name.to_owned(),
+            });
         }
         let names: Vec<String> = columns.into_iter().map(str::to_owned).collect();
         let index = IndexDef {
@@ -185,31 +198,40 @@ impl Database {
             let built = session.define(partition, |engine| engine.create_index(entry.id, &index));
             if let Err(error) = built {
                 for partition in partition + 1..core.descriptor.partitions {
-                    let _ = session.define(partition, |engine| engine.drop_index(entry.id, index.id));
+                    let _ =
+                        session.define(partition, |engine| engine.drop_index(entry.id, index.id));
                 }
                 return Err(error);
             }
         }
-        entry.set_current(shape_of(&mut session, entry.id)?, core.descriptor.partitions);
+        entry.set_current(
+            shape_of(&mut session, entry.id)?,
+            core.descriptor.partitions,
+        );
         Ok(())
     }
 
     /// Drops a secondary index; durable when it returns.
     pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
         let core = &*self.core;
-        let _definitions = core.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut session = self.hold_all()?;
         let entry = table.check(core.serial)?;
         let shape = entry.current();
         let Some(index) = shape.def.index(name) else {
             let table = table.name().to_owned();
-            return Err(Error::NoSuchIndex { table, index: name.to_owned() });
+            return Err(Error::NoSuchIndex {
+                table,
+                index: name.to_owned(),
+            });
         };
         for partition in 0..core.descriptor.partitions {
             // commit point: without it in partition 0, which comes first, the index is gone.
             session.define(partition, |engine| engine.drop_index(entry.id, index.id))?;
             if partition == 0 {
-                entry.set_current(shape_of(&mut session, entry.id)?, core.descriptor.partitions);
+                entry.set_current(
+                    shape_of(&mut session, entry.id)?,
+                    core.descriptor.partitions,
+                );
             }
         }
         Ok(())
@@ -267,10 +289,20 @@ fn check_no_duplicates(session: &mut Session<'_>, def: &TableDef, index: &IndexD
     let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
     primary.lower_bound(NOTHING, &mut low)?;
     primary.upper_bound(NOTHING, &mut high)?;
-    let range = ScanRange { table: def.id, index: None, low, high, direction: Direction::Forward };
+    let range = ScanRange {
+        table: def.id,
+        index: None,
+        low,
+        high,
+        direction: Direction::Forward,
+    };
     let mut keys: Vec<KeyBuf> = Vec::new();
     let mut key_of = |row: &Row| -> Result<()> {
-        if index.columns.iter().all(|&column| !row.get(column).is_null()) {
+        if index
+            .columns
+            .iter()
+            .all(|&column| !row.get(column).is_null())
+        {
             let mut key = KeyBuf::new();
             encoder.encode_row(row, &mut key)?;
             keys.push(key);
@@ -279,7 +311,10 @@ fn check_no_duplicates(session: &mut Session<'_>, def: &TableDef, index: &IndexD
     };
     visit_everywhere(session, &range, &mut key_of)?;
     keys.sort_unstable();
-    let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+    let Some(twice) = keys
+        .windows(2)
+        .find(|pair| pair[0] == pair[1])
+        .map(|pair| pair[0].clone())
     else {
         return Ok(());
     };
@@ -292,7 +327,11 @@ fn check_no_duplicates(session: &mut Session<'_>, def: &TableDef, index: &IndexD
         }
         Ok(())
     })?;
-    Err(Error::DuplicateKey { table: def.name.clone(), index: index.name.clone(), key: text })
+    Err(Error::DuplicateKey {
+        table: def.name.clone(),
+        index: index.name.clone(),
+        key: text,
+    })
 }
 
 fn visit_everywhere(
@@ -304,7 +343,11 @@ fn visit_everywhere(
         let mut failure = Ok(());
         session.engine(partition)?.scan(range, &mut |row| {
             failure = visit(row);
-            if failure.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if failure.is_err() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         })?;
         failure?;
     }

@@ -115,11 +115,16 @@ impl Descriptor {
         let checksum = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
         let intact = checksum == word(CHECKSUM_AT);
         if word(8) > VERSION && (intact || word(12) == ENDIANNESS && word(8) < 1 << 16) {
-            return Err(Error::NewerVersion { found: word(8), supported: VERSION });
+            return Err(Error::NewerVersion {
+                found: word(8),
+                supported: VERSION,
+            });
         }
         if !intact {
             let found = word(CHECKSUM_AT);
-            return Err(damaged(format!("its checksum is {found:#010x}, its bytes give {checksum:#010x}")));
+            return Err(damaged(format!(
+                "its checksum is {found:#010x}, its bytes give {checksum:#010x}"
+            )));
         }
         let code = word(32);
         Ok(Self {
@@ -144,7 +149,9 @@ fn no_descriptor(names: &[String]) -> Error {
         name.as_str() == DESCRIPTOR_NEW
             || name.as_str() == crate::commit_table::COMMIT_TABLE
             || (name.starts_with('p')
-                && (name.contains(".pool") || name.contains(".wal") || name.contains(".checkpoint")))
+                && (name.contains(".pool")
+                    || name.contains(".wal")
+                    || name.contains(".checkpoint")))
     };
     let left: Vec<&str> = names.iter().filter(ours).map(String::as_str).collect();
     if left.is_empty() {
@@ -153,11 +160,15 @@ fn no_descriptor(names: &[String]) -> Error {
             reason: "the file is not there; create a database first, or mend the path".into(),
         };
     }
-    Error::Incomplete { files: left.join(", ") }
+    Error::Incomplete {
+        files: left.join(", "),
+    }
 }
 
 fn damaged(detail: impl Into<String>) -> Error {
-    Error::DamagedDescriptor { detail: detail.into() }
+    Error::DamagedDescriptor {
+        detail: detail.into(),
+    }
 }
 
 fn layout_code(layout: LayoutKind) -> u32 {
@@ -239,7 +250,10 @@ mod tests {
         for bit in 0..BYTES * 8 {
             let mut bytes = whole;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(Descriptor::decode(&bytes).is_err(), "bit {bit} went unnoticed");
+            assert!(
+                Descriptor::decode(&bytes).is_err(),
+                "bit {bit} went unnoticed"
+            );
         }
     }
 
@@ -247,16 +261,25 @@ mod tests {
     fn newer_version_and_other_endian_are_named() {
         let mut newer = sample().encode();
         newer[8] = 2;
-        assert!(matches!(Descriptor::decode(&newer), Err(Error::NewerVersion { found: 2, .. })));
+        assert!(matches!(
+            Descriptor::decode(&newer),
+            Err(Error::NewerVersion { found: 2, .. })
+        ));
         let mut other = sample().encode();
         other[12..16].reverse();
-        assert!(matches!(Descriptor::decode(&other), Err(Error::OtherEndian)));
+        assert!(matches!(
+            Descriptor::decode(&other),
+            Err(Error::OtherEndian)
+        ));
     }
 
     #[test]
     fn what_is_left_of_a_creation_is_recognised() {
         let names = ["commits.pool".to_owned(), "p0.pool".to_owned()];
         assert!(matches!(no_descriptor(&names), Error::Incomplete { .. }));
-        assert!(matches!(no_descriptor(&["notes.txt".to_owned()]), Error::NotADatabase { .. }));
+        assert!(matches!(
+            no_descriptor(&["notes.txt".to_owned()]),
+            Error::NotADatabase { .. }
+        ));
     }
 }

@@ -47,7 +47,9 @@ pub enum Error {
         files: String,
     },
     /// The database was written by a newer version. Use that version.
-    #[error("the database has format version {found}, this program reads up to {supported}; use a newer program")]
+    #[error(
+        "the database has format version {found}, this program reads up to {supported}; use a newer program"
+    )]
     NewerVersion {
         /// Version in the descriptor.
         found: u32,
@@ -61,7 +63,9 @@ pub enum Error {
     )]
     OtherEndian,
     /// The descriptor's bytes are not what was written. Restore it from a backup.
-    #[error("the descriptor `indelible.db` is damaged: {detail}; restore the database from a backup")]
+    #[error(
+        "the descriptor `indelible.db` is damaged: {detail}; restore the database from a backup"
+    )]
     DamagedDescriptor {
         /// Expected and found.
         detail: String,
@@ -105,7 +109,9 @@ pub enum Error {
         table: String,
     },
     /// The handle's table was dropped. Resolve the name again.
-    #[error("table `{table}` was dropped since its handle was made; look it up again with `table()`")]
+    #[error(
+        "table `{table}` was dropped since its handle was made; look it up again with `table()`"
+    )]
     TableDropped {
         /// The table's name when the handle was made.
         table: String,
@@ -125,7 +131,9 @@ pub enum Error {
         index: String,
     },
     /// A secondary index of that name exists. Use it, drop it, or choose another name.
-    #[error("table `{table}` has an index `{index}` already; drop it first, or choose another name")]
+    #[error(
+        "table `{table}` has an index `{index}` already; drop it first, or choose another name"
+    )]
     IndexExists {
         /// The table.
         table: String,
@@ -149,7 +157,9 @@ pub enum Error {
         problem: String,
     },
     /// A row with this key is there already. The statement had no effect; the transaction may go on.
-    #[error("duplicate key in index `{index}` of table `{table}`: {key}; update that row, or use another key")]
+    #[error(
+        "duplicate key in index `{index}` of table `{table}`: {key}; update that row, or use another key"
+    )]
     DuplicateKey {
         /// The table.
         table: String,
@@ -192,26 +202,34 @@ pub enum Error {
         waited_ms: u64,
     },
     /// An earlier error left the transaction half done. It was undone; retry it from its start.
-    #[error("an earlier error left the transaction half done, so it was undone; mend that error and retry from the start")]
+    #[error(
+        "an earlier error left the transaction half done, so it was undone; mend that error and retry from the start"
+    )]
     Doomed,
     /// The database or the transaction is open for reading only. Open it for writing.
     #[error("the database is open for reading only; open it for writing")]
     ReadOnly,
     /// A worker was asked for a partition that it does not own. Ask its owner.
-    #[error("partition {partition} does not belong to this worker; use a worker that has it, or a transaction")]
+    #[error(
+        "partition {partition} does not belong to this worker; use a worker that has it, or a transaction"
+    )]
     NotOwned {
         /// The partition that the statement needs.
         partition: u32,
     },
     /// A change was interrupted by a panic inside the partition's storage. Close and reopen the database.
-    #[error("partition {partition} was stopped in the middle of a change; close and reopen the database to recover it")]
+    #[error(
+        "partition {partition} was stopped in the middle of a change; close and reopen the database to recover it"
+    )]
     Stopped {
         /// The partition.
         partition: u32,
     },
     /// The outcome of a commit over several partitions is not known to this process. Close and reopen the database: recovery
     /// finds it whole or not at all.
-    #[error("it is not known whether the transaction committed ({cause}); close and reopen the database, then look")]
+    #[error(
+        "it is not known whether the transaction committed ({cause}); close and reopen the database, then look"
+    )]
     InDoubt {
         /// What failed.
         cause: String,
@@ -248,12 +266,13 @@ impl Error {
     pub fn advice(&self) -> Advice {
         match self {
             Self::Conflict { .. } | Self::InUse { .. } => Advice::Retry,
-            Self::Stopped { .. } | Self::InDoubt { .. } | Self::DamagedDescriptor { .. } => {
-                Advice::Stop
-            }
-            Self::Record(RecordError::Damaged { .. }) => Advice::Stop,
             Self::Storage(error) if error.is_statement_error() => Advice::Change,
-            Self::Storage(_) | Self::Disk(DiskError::Poisoned { .. }) => Advice::Stop,
+            Self::Storage(_)
+            | Self::Disk(DiskError::Poisoned { .. })
+            | Self::Record(RecordError::Damaged { .. })
+            | Self::Stopped { .. }
+            | Self::InDoubt { .. }
+            | Self::DamagedDescriptor { .. } => Advice::Stop,
             _ => Advice::Change,
         }
     }
@@ -268,7 +287,11 @@ impl Error {
         problem: impl Into<String>,
         mend: impl Into<String>,
     ) -> Self {
-        Self::Option { option, problem: problem.into(), mend: mend.into() }
+        Self::Option {
+            option,
+            problem: problem.into(),
+            mend: mend.into(),
+        }
     }
 
     /// Whether the failed statement left no trace, so that its transaction may go on.
@@ -302,7 +325,15 @@ impl From<PmemError> for Error {
     fn from(error: PmemError) -> Self {
         match error {
             PmemError::InUse { path } => Self::InUse { path },
-            PmemError::Io { action, path, source } => Self::Io { action, path, source },
+            PmemError::Io {
+                action,
+                path,
+                source,
+            } => Self::Io {
+                action,
+                path,
+                source,
+            },
             other => Self::Storage(StorageError::Memory(other)),
         }
     }

@@ -68,7 +68,10 @@ impl Database {
             database_id: core.descriptor.database_id,
             created_s: core.descriptor.created_s,
             tables: self.tables().len(),
-            footprint: Footprint { other: table_bytes, ..Footprint::default() },
+            footprint: Footprint {
+                other: table_bytes,
+                ..Footprint::default()
+            },
             memory,
             disk: DiskCounters::default(),
             opened_in: core.opened_in,
@@ -97,7 +100,10 @@ impl Database {
             report.rows += found.rows;
             report.index_entries += found.index_entries;
             report.blocks += found.blocks;
-            let named = found.damage.into_iter().map(|text| format!("partition {partition}: {text}"));
+            let named = found
+                .damage
+                .into_iter()
+                .map(|text| format!("partition {partition}: {text}"));
             report.damage.extend(named);
         }
         drop(session);
@@ -120,7 +126,13 @@ impl Database {
             entry.shape.primary.lower_bound(NOTHING, &mut low)?;
             entry.shape.primary.upper_bound(NOTHING, &mut high)?;
             let direction = Direction::Forward;
-            let range = ScanRange { table: entry.id, index: None, low, high, direction };
+            let range = ScanRange {
+                table: entry.id,
+                index: None,
+                low,
+                high,
+                direction,
+            };
             let first = entry.shape.def.primary_key[0];
             let mut rows = Vec::new();
             for partition in 0..self.core.descriptor.partitions {
@@ -151,7 +163,9 @@ impl Database {
             }
             if entry.replicated && rows.iter().any(|&count| count != rows[0]) {
                 let name = table.name();
-                report.damage.push(format!("replicas of table `{name}` have {rows:?} rows"));
+                report
+                    .damage
+                    .push(format!("replicas of table `{name}` have {rows:?} rows"));
             }
         }
         Ok(())

@@ -167,7 +167,8 @@ impl<K: IntoKey> IntoKeyRange for Prefix<K> {
         &self,
         borrow: impl FnOnce(Bound<&[ValueRef<'_>]>, Bound<&[ValueRef<'_>]>) -> R,
     ) -> R {
-        self.0.lend(|key| borrow(Bound::Included(key), Bound::Included(key)))
+        self.0
+            .lend(|key| borrow(Bound::Included(key), Bound::Included(key)))
     }
 }
 
@@ -227,11 +228,11 @@ mod tests {
 
     #[test]
     fn keys_lend_their_columns() {
-        assert_eq!(7_i64.lend(<[ValueRef<'_>]>::len), 1);
-        assert_eq!((7_i64, "x").lend(<[ValueRef<'_>]>::len), 2);
+        assert_eq!(7_i64.lend(|columns| columns.len()), 1);
+        assert_eq!((7_i64, "x").lend(|columns| columns.len()), 2);
         let values = vec![Value::Int64(1), Value::Text("b".into())];
-        assert_eq!(values.lend(|columns| columns[1] == ValueRef::Text("b")), true);
-        assert_eq!(values.as_slice().lend(<[ValueRef<'_>]>::len), 2);
+        assert!(values.lend(|columns| columns[1] == ValueRef::Text("b")));
+        assert_eq!(values.as_slice().lend(|columns| columns.len()), 2);
     }
 
     #[test]

@@ -32,7 +32,12 @@ impl Database {
             Err(Error::NoSuchTable { .. }) => {
                 let made = self
                     .create_table(name)
-                    .column("key", DataType::Bytes { max: Some(KEY_BYTES_MAX) })
+                    .column(
+                        "key",
+                        DataType::Bytes {
+                            max: Some(KEY_BYTES_MAX),
+                        },
+                    )
                     .column("value", DataType::Bytes { max: None })
                     .create();
                 match made {
@@ -97,7 +102,10 @@ impl KeyValue {
     ) -> Result<()> {
         reader.scan(&self.table, range, direction, |row| {
             let (key, value) = (row.get(KEY), row.get(VALUE));
-            visit(key.as_bytes().unwrap_or_default(), value.as_bytes().unwrap_or_default())
+            visit(
+                key.as_bytes().unwrap_or_default(),
+                value.as_bytes().unwrap_or_default(),
+            )
         })
     }
 }

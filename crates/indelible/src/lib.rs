@@ -85,11 +85,14 @@ mod commit_table;
 mod database;
 mod definitions;
 mod descriptor;
+mod emulated;
 mod error;
 mod inspect;
 mod key;
 mod key_value;
 mod mark;
+#[cfg(test)]
+mod model;
 mod open;
 mod operations;
 mod options;
@@ -98,12 +101,15 @@ mod platform;
 mod row_source;
 mod scan;
 mod session;
+#[cfg(test)]
+mod session_tests;
 mod table;
 mod transaction;
 mod worker;
 
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
+pub use emulated::EmulatedPlatform;
 pub use error::{Advice, Error, Result};
 pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};

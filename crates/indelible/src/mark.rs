@@ -29,7 +29,10 @@ impl OpenMark {
             return Err(Error::TransactionOpen);
         }
         OPEN.set(open | bit);
-        Ok(Self { bit, thread: PhantomData })
+        Ok(Self {
+            bit,
+            thread: PhantomData,
+        })
     }
 }
 
@@ -52,8 +55,12 @@ impl MarkBit {
             if bit == SHARED_BIT {
                 return Self(SHARED_BIT);
             }
-            let taken =
-                IN_USE.compare_exchange_weak(used, used | bit, Ordering::Relaxed, Ordering::Relaxed);
+            let taken = IN_USE.compare_exchange_weak(
+                used,
+                used | bit,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
             match taken {
                 Ok(_) => return Self(bit),
                 Err(now) => used = now,
@@ -86,7 +93,9 @@ mod tests {
         drop(OpenMark::set(one.0).unwrap());
         drop(second);
         let bit = one.0;
-        std::thread::spawn(move || assert!(OpenMark::set(bit).is_ok())).join().unwrap();
+        std::thread::spawn(move || assert!(OpenMark::set(bit).is_ok()))
+            .join()
+            .unwrap();
     }
 
     #[test]

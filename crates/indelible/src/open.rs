@@ -15,17 +15,16 @@ use crate::error::{Error, Result};
 use crate::mark::MarkBit;
 use crate::options::{Choice, Options};
 use crate::partition::Partition;
-use crate::platform::{self, NativePlatform};
+use crate::platform::{self, NativePlatform, native_options};
 use crate::table::{Table, TableEntry};
 use disk::Directory;
-use pmem::Domain;
-use pmem::device::{Medium, NativeOptions};
+use pmem::device::Medium;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 use storage::Platform;
 use storage::engine::{self, Engine, EngineOptions, FenceOrder, GlobalTxnId, Method};
@@ -95,7 +94,9 @@ impl Database {
         let start = Instant::now();
         let files = platform.files(0)?;
         if files.exists(descriptor::DESCRIPTOR)? {
-            return Err(Error::Occupied { path: descriptor::DESCRIPTOR.into() });
+            return Err(Error::Occupied {
+                path: descriptor::DESCRIPTOR.into(),
+            });
         }
         let recorded = new_descriptor(options);
         let words: Box<dyn Words> = if recorded.method.is_durable() {
@@ -108,13 +109,23 @@ impl Database {
         let engine_options = options.engine(&recorded);
         let engines = (0..recorded.partitions)
             .map(|partition| {
-                let options = EngineOptions { partition, ..engine_options.clone() };
+                let options = EngineOptions {
+                    partition,
+                    ..engine_options.clone()
+                };
                 engine::create(&platform, recorded.method, &options)
             })
             .collect::<Result<Vec<_>, _>>()?;
         recorded.write(&files)?;
         let commits = CommitTable::new(words);
-        Self::assemble(engines, commits, recorded, options, start, Box::new(platform))
+        Self::assemble(
+            engines,
+            commits,
+            recorded,
+            options,
+            start,
+            Box::new(platform),
+        )
     }
 
     /// Opens the database on a platform.
@@ -124,7 +135,10 @@ impl Database {
         let recorded = Descriptor::read(&platform.files(0)?)?;
         options.check_against(&recorded)?;
         let words: Box<dyn Words> = if recorded.method.is_durable() {
-            Box::new(PoolWords::open(&platform.memories(0), recorded.database_id)?)
+            Box::new(PoolWords::open(
+                &platform.memories(0),
+                recorded.database_id,
+            )?)
         } else {
             Box::new(VolatileWords::new())
         };
@@ -134,12 +148,22 @@ impl Database {
         let engine_options = options.engine(&recorded);
         let mut engines = (0..recorded.partitions)
             .map(|partition| {
-                let options = EngineOptions { partition, ..engine_options.clone() };
+                let options = EngineOptions {
+                    partition,
+                    ..engine_options.clone()
+                };
                 engine::open(&platform, recorded.method, &options, &decide)
             })
             .collect::<Result<Vec<_>, _>>()?;
         reconcile(&mut engines)?;
-        Self::assemble(engines, commits, recorded, options, start, Box::new(platform))
+        Self::assemble(
+            engines,
+            commits,
+            recorded,
+            options,
+            start,
+            Box::new(platform),
+        )
     }
 
     /// Puts an open database together.
@@ -153,11 +177,18 @@ impl Database {
     ) -> Result<Self> {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let mut catalogue = BTreeMap::new();
-        for shape in engines.first().map(|engine| engine.tables()).unwrap_or_default() {
+        for shape in engines
+            .first()
+            .map(|engine| engine.tables())
+            .unwrap_or_default()
+        {
             let entry = TableEntry::new(serial, shape, descriptor.partitions)?;
             catalogue.insert(entry.shape.def.name.clone(), Table { entry });
         }
-        let partitions = (0..).zip(engines).map(|(at, engine)| Partition::new(at, engine)).collect();
+        let partitions = (0..)
+            .zip(engines)
+            .map(|(at, engine)| Partition::new(at, engine))
+            .collect();
         let mark = MarkBit::new();
         let engine_options = options.engine(&descriptor);
         let core = Core {
@@ -166,7 +197,6 @@ impl Database {
             partitions,
             commits,
             catalogue: RwLock::new(catalogue),
-            definitions: Mutex::new(()),
             descriptor,
             mode: options.mode,
             durability: options.durability,
@@ -185,7 +215,9 @@ impl Database {
 /// Drops tables and indexes that partition 0 does not know: their creation or drop was interrupted. A table that partition 0
 /// knows is in every other partition, because it comes last there and goes first.
 fn reconcile(engines: &mut [Box<dyn Engine>]) -> Result<()> {
-    let Some((first, others)) = engines.split_first_mut() else { return Ok(()) };
+    let Some((first, others)) = engines.split_first_mut() else {
+        return Ok(());
+    };
     let known = first.tables();
     let find = |id: TableId| known.iter().find(|table| table.def.id == id);
     for (partition, engine) in (1_u32..).zip(others) {
@@ -219,7 +251,8 @@ fn reconcile(engines: &mut [Box<dyn Engine>]) -> Result<()> {
     Ok(())
 }
 
-fn new_descriptor(options: &Options) -> Descriptor {
+/// The descriptor of a new database.
+pub(crate) fn new_descriptor(options: &Options) -> Descriptor {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let (database_id, created_s) = match options.identity {
         Some(identity) => (identity, 0),
@@ -233,7 +266,9 @@ fn new_descriptor(options: &Options) -> Descriptor {
         },
         partitions: options.partitions.unwrap_or(1),
         layout: options.layout.unwrap_or(LayoutKind::Together),
-        node_bytes: options.node_bytes.unwrap_or(EngineOptions::default().node_bytes),
+        node_bytes: options
+            .node_bytes
+            .unwrap_or(EngineOptions::default().node_bytes),
         domain: options.domain,
         fences: options.fences.unwrap_or(FenceOrder::Shared),
         created_s,
@@ -253,16 +288,13 @@ fn best_method(medium: Medium) -> Method {
     }
 }
 
-fn native_options(options: &Options, domain: Option<Domain>) -> NativeOptions {
-    NativeOptions { domain, primitive: options.primitives, ..NativeOptions::default() }
-}
-
 /// Names the directory in an error that knows only the file.
 fn at(path: &Path, error: Error) -> Error {
     match error {
-        Error::NotADatabase { path: name, reason } if name.is_relative() => {
-            Error::NotADatabase { path: path.join(name), reason }
-        }
+        Error::NotADatabase { path: name, reason } if name.is_relative() => Error::NotADatabase {
+            path: path.join(name),
+            reason,
+        },
         other => other,
     }
 }

@@ -51,20 +51,19 @@ impl Session<'_> {
                 entry.shape.primary.encode_values(values, &mut encoded)?;
                 Ok::<_, Error>((self.partition_to_read(entry, values)?, encoded))
             })?;
-            let at = match groups.iter().position(|group| group.0 == partition) {
-                Some(at) => at,
-                None => {
-                    groups.push((partition, Vec::new(), Vec::new()));
-                    groups.len() - 1
-                }
-            };
-            groups[at].1.push(position);
-            groups[at].2.push(encoded);
+            if let Some(group) = groups.iter_mut().find(|group| group.0 == partition) {
+                group.1.push(position);
+                group.2.push(encoded);
+            } else {
+                groups.push((partition, vec![position], vec![encoded]));
+            }
         }
         groups.sort_unstable_by_key(|group| group.0);
         for (partition, positions, keys) in &groups {
             let mut visit_group = |at: usize, row: Option<&Row>| visit(positions[at], row);
-            let found = self.engine(*partition)?.get_many(entry.id, keys, &mut visit_group);
+            let found = self
+                .engine(*partition)?
+                .get_many(entry.id, keys, &mut visit_group);
             found.map_err(|error| self.failed(error.into()))?;
         }
         Ok(())
@@ -133,7 +132,8 @@ impl Session<'_> {
             Placement::All => {
                 let mut found = false;
                 self.everywhere(|session, partition| {
-                    found = session.change(partition, |engine| engine.update(entry.id, key, changes))?;
+                    found = session
+                        .change(partition, |engine| engine.update(entry.id, key, changes))?;
                     Ok(())
                 })?;
                 Ok(found)
@@ -203,7 +203,8 @@ impl Session<'_> {
                 Placement::All => {
                     let mut found = false;
                     self.everywhere(|session, partition| {
-                        found = session.change(partition, |engine| engine.delete(entry.id, &encoded))?;
+                        found = session
+                            .change(partition, |engine| engine.delete(entry.id, &encoded))?;
                         Ok(())
                     })?;
                     Ok(found)
@@ -235,7 +236,11 @@ impl Session<'_> {
     }
 
     fn check_writable(&self) -> Result<()> {
-        if self.core.is_read_only() { Err(Error::ReadOnly) } else { Ok(()) }
+        if self.core.is_read_only() {
+            Err(Error::ReadOnly)
+        } else {
+            Ok(())
+        }
     }
 
     /// Fails if another row, in any partition, has the row's key in a unique index whose columns do not decide the partition.
@@ -245,7 +250,10 @@ impl Session<'_> {
         let first = shape.def.primary_key[0];
         let (mut key, mut primary) = (KeyBuf::new(), KeyBuf::new());
         for (index, encoder) in shape.def.indexes.iter().zip(&shape.secondary) {
-            let has_null = index.columns.iter().any(|&column| row.get(column).is_null());
+            let has_null = index
+                .columns
+                .iter()
+                .any(|&column| row.get(column).is_null());
             if !index.unique || has_null || index.columns.contains(&first) {
                 continue;
             }
@@ -260,7 +268,10 @@ impl Session<'_> {
             for partition in 0..self.core.partitions.len() as u32 {
                 let mut taken = Ok(false);
                 let scanned = self.engine(partition)?.scan(&range, &mut |found| {
-                    taken = shape.primary.encode_row(found, &mut primary).map(|()| own != Some(&primary));
+                    taken = shape
+                        .primary
+                        .encode_row(found, &mut primary)
+                        .map(|()| own != Some(&primary));
                     ControlFlow::Break(())
                 });
                 scanned.map_err(|error| self.failed(error.into()))?;
@@ -301,6 +312,9 @@ fn check_layout(entry: &TableEntry, layout: &Arc<storage::record::TupleLayout>) 
 
 /// Values of some columns, for a message.
 pub(crate) fn columns_text(row: &Row, columns: &[usize]) -> String {
-    let values: Vec<String> = columns.iter().map(|&column| row.get(column).to_string()).collect();
+    let values: Vec<String> = columns
+        .iter()
+        .map(|&column| row.get(column).to_string())
+        .collect();
     format!("({})", values.join(", "))
 }

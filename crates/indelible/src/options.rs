@@ -37,7 +37,11 @@ impl FromStr for Choice {
         }
         match name.parse::<Method>() {
             Ok(method) => Ok(Self::Explicit(method)),
-            Err(problem) => Err(Error::option("method", problem, "use one of them, or `auto`")),
+            Err(problem) => Err(Error::option(
+                "method",
+                problem,
+                "use one of them, or `auto`",
+            )),
         }
     }
 }
@@ -204,13 +208,21 @@ impl Options {
             return Err(Error::option("pool_bytes", format!("{bytes} bytes"), mend));
         }
         if self.group_transactions_max == Some(0) {
-            return Err(Error::option("group_transactions_max", "0", "use at least 1"));
+            return Err(Error::option(
+                "group_transactions_max",
+                "0",
+                "use at least 1",
+            ));
         }
         if let Some(wait_us) = self.group_wait_us_max
             && wait_us > GROUP_WAIT_US_MAX
         {
             let mend = format!("use at most {GROUP_WAIT_US_MAX}");
-            return Err(Error::option("group_wait_us_max", format!("{wait_us} us"), mend));
+            return Err(Error::option(
+                "group_wait_us_max",
+                format!("{wait_us} us"),
+                mend,
+            ));
         }
         self.check_pairs()
     }
@@ -225,7 +237,8 @@ impl Options {
                 "leave it out, or choose a durable method",
             ));
         }
-        if let (Some(Choice::Explicit(method)), Some(FenceOrder::Paper)) = (self.method, self.fences)
+        if let (Some(Choice::Explicit(method)), Some(FenceOrder::Paper)) =
+            (self.method, self.fences)
             && method != Method::NvmInp
         {
             return Err(Error::option(
@@ -240,19 +253,19 @@ impl Options {
     /// Fails where these options ask for something else than what was recorded.
     pub(crate) fn check_against(&self, recorded: &Descriptor) -> Result<()> {
         if let Some(Choice::Explicit(method)) = self.method {
-            same("method", method, recorded.method)?;
+            same("method", &method, &recorded.method)?;
         }
         if let Some(partitions) = self.partitions {
-            same("partitions", partitions, recorded.partitions)?;
+            same("partitions", &partitions, &recorded.partitions)?;
         }
         if let Some(layout) = self.layout {
-            same("layout", Shown(layout), Shown(recorded.layout))?;
+            same("layout", &Shown(layout), &Shown(recorded.layout))?;
         }
         if let Some(bytes) = self.node_bytes {
-            same("node_bytes", bytes, recorded.node_bytes)?;
+            same("node_bytes", &bytes, &recorded.node_bytes)?;
         }
         if let Some(fences) = self.fences {
-            same("fences", Shown(fences), Shown(recorded.fences))?;
+            same("fences", &Shown(fences), &Shown(recorded.fences))?;
         }
         Ok(())
     }
@@ -290,8 +303,8 @@ impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
 
 fn same<T: PartialEq + std::fmt::Display>(
     option: &'static str,
-    asked: T,
-    recorded: T,
+    asked: &T,
+    recorded: &T,
 ) -> Result<()> {
     if asked == recorded {
         return Ok(());
@@ -327,7 +340,8 @@ impl TransactionOptions {
         self
     }
 
-    /// When this transaction is acknowledged.
+    /// When this transaction is acknowledged. One that writes in several partitions is durable at once in any case, because its
+    /// commit point is.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self
@@ -350,9 +364,20 @@ mod tests {
             (Options::new().partitions(0), "partitions"),
             (Options::new().node_bytes(300), "node_bytes"),
             (Options::new().pool_bytes(5), "pool_bytes"),
-            (Options::new().group_transactions_max(0), "group_transactions_max"),
-            (Options::new().method(Method::Volatile).domain(Domain::Flush), "domain"),
-            (Options::new().method(Method::Inp).fences(FenceOrder::Paper), "fences"),
+            (
+                Options::new().group_transactions_max(0),
+                "group_transactions_max",
+            ),
+            (
+                Options::new()
+                    .method(Method::Volatile)
+                    .domain(Domain::Flush),
+                "domain",
+            ),
+            (
+                Options::new().method(Method::Inp).fences(FenceOrder::Paper),
+                "fences",
+            ),
         ];
         for (options, name) in cases {
             let error = options.check().unwrap_err();
@@ -363,7 +388,10 @@ mod tests {
     #[test]
     fn an_unknown_method_lists_the_known_ones() {
         let error = "wal".parse::<Choice>().unwrap_err().to_string();
-        assert!(error.contains("nvm-inp") && error.contains("auto"), "{error}");
+        assert!(
+            error.contains("nvm-inp") && error.contains("auto"),
+            "{error}"
+        );
         assert_eq!("auto".parse::<Choice>().unwrap(), Choice::Auto);
     }
 }

@@ -68,7 +68,10 @@ impl Partition {
         Self {
             number,
             lock: Mutex::new(Lock {
-                seat: Some(Seat { engine, promised: durable }),
+                seat: Some(Seat {
+                    engine,
+                    promised: durable,
+                }),
                 stopped: false,
                 next: None,
                 turns: 0,
@@ -118,7 +121,9 @@ impl Partition {
         let turn = lock.turns;
         loop {
             if lock.stopped {
-                return Err(Error::Stopped { partition: self.number });
+                return Err(Error::Stopped {
+                    partition: self.number,
+                });
             }
             let mine = lock.next.is_none_or(|next| next == turn);
             if mine && let Some(seat) = lock.seat.take() {
@@ -133,12 +138,15 @@ impl Partition {
                     self.freed.notify_all();
                 }
                 let waited_ms = waited.as_millis() as u64;
-                return Err(Error::Conflict { partition: self.number, waited_ms });
+                return Err(Error::Conflict {
+                    partition: self.number,
+                    waited_ms,
+                });
             }
             if waited >= PATIENCE && lock.next.is_none() {
                 lock.next = Some(turn);
             }
-            let pause = PATIENCE.min(limit - waited);
+            let pause = PATIENCE.min(limit.saturating_sub(waited));
             let woken = self.freed.wait_timeout(lock, pause);
             lock = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
@@ -201,7 +209,9 @@ impl Partition {
         let mut lock = self.lock();
         while self.durable() < ticket {
             if lock.stopped {
-                return Err(Error::Stopped { partition: self.number });
+                return Err(Error::Stopped {
+                    partition: self.number,
+                });
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -217,14 +227,22 @@ impl Partition {
     fn force(&self, ticket: CommitTicket) -> Result<()> {
         // The commit is made and must not be reported as failed because others keep the partition busy: no limit.
         let mut seat = self.take(Duration::MAX)?;
-        let forced = if self.durable() < ticket { seat.engine.force() } else { Ok(()) };
+        let forced = if self.durable() < ticket {
+            seat.engine.force()
+        } else {
+            Ok(())
+        };
         self.put(seat);
         // What failed here is not known to be undone: recovery decides.
-        forced.map_err(|error| Error::InDoubt { cause: error.to_string() })
+        forced.map_err(|error| Error::InDoubt {
+            cause: error.to_string(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Lock> {
         // Nothing that can panic runs under this mutex, so its content is whole even if it says otherwise.
-        self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.lock
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -6,9 +6,10 @@
 
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
+use crate::options::Options;
 use disk::{IoMode, NativeDirectory};
 use pmem::device::{Medium, NativeOptions, NativeSource};
-use pmem::MemorySource;
+use pmem::{Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use storage::Platform;
@@ -26,7 +27,11 @@ pub(crate) struct NativePlatform {
 impl NativePlatform {
     /// Locks an existing directory.
     pub(crate) fn new(path: &Path, options: NativeOptions) -> Result<Self> {
-        Ok(Self { path: path.to_owned(), options, _lock: lock_directory(path)? })
+        Ok(Self {
+            path: path.to_owned(),
+            options,
+            _lock: lock_directory(path)?,
+        })
     }
 
     /// What lies under the directory: found out with a small file that is removed at once.
@@ -61,15 +66,23 @@ impl NativePlatform {
         let files = self.files(0)?;
         match Descriptor::read(&files) {
             Err(Error::Incomplete { files }) => Err(Error::Incomplete { files }),
-            _ => Err(Error::Occupied { path: self.path.clone() }),
+            _ => Err(Error::Occupied {
+                path: self.path.clone(),
+            }),
         }
     }
 
     /// Says why files cannot be made here, if so.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        let probe = self.path.join(format!(".indelible-write-{}", std::process::id()));
+        let probe = self
+            .path
+            .join(format!(".indelible-write-{}", std::process::id()));
         let made = File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
-        made.map_err(|source| Error::Io { action: "create files in", path: self.path.clone(), source })
+        made.map_err(|source| Error::Io {
+            action: "create files in",
+            path: self.path.clone(),
+            source,
+        })
     }
 }
 
@@ -95,8 +108,11 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
         }),
         Ok(_) => Ok(()),
         Err(_) => {
-            fs::create_dir_all(path)
-                .map_err(|source| Error::Io { action: "create", path: path.to_owned(), source })?;
+            fs::create_dir_all(path).map_err(|source| Error::Io {
+                action: "create",
+                path: path.to_owned(),
+                source,
+            })?;
             sync_parent(path)
         }
     }
@@ -110,10 +126,14 @@ pub(crate) fn find_directory(path: &Path) -> Result<()> {
             path: path.to_owned(),
             reason: "it is a file; a database is a directory, so give the directory's path".into(),
         }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Error::Missing { path: path.to_owned() })
-        }
-        Err(source) => Err(Error::Io { action: "open", path: path.to_owned(), source }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing {
+            path: path.to_owned(),
+        }),
+        Err(source) => Err(Error::Io {
+            action: "open",
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
@@ -124,17 +144,27 @@ fn sync_parent(path: &Path) -> Result<()> {
         _ => Path::new("."),
     };
     let synced = File::open(parent).and_then(|parent| parent.sync_all());
-    synced.map_err(|source| Error::Io { action: "sync", path: parent.to_owned(), source })
+    synced.map_err(|source| Error::Io {
+        action: "sync",
+        path: parent.to_owned(),
+        source,
+    })
 }
 
 fn lock_directory(path: &Path) -> Result<File> {
     let refused = |action| {
-        move |source| Error::Io { action, path: path.to_owned(), source }
+        move |source| Error::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
     };
     let directory = File::open(path).map_err(refused("open"))?;
     match directory.try_lock() {
         Ok(()) => Ok(directory),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse { path: path.to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse {
+            path: path.to_owned(),
+        }),
         Err(TryLockError::Error(source)) => Err(refused("lock")(source)),
     }
 }
@@ -149,5 +179,18 @@ pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result
     for entry in fs::read_dir(path)? {
         fs::remove_file(entry?.path())?;
     }
-    if keep_directory { Ok(()) } else { fs::remove_dir(path) }
+    if keep_directory {
+        Ok(())
+    } else {
+        fs::remove_dir(path)
+    }
+}
+
+/// What the native device is told.
+pub(crate) fn native_options(options: &Options, domain: Option<Domain>) -> NativeOptions {
+    NativeOptions {
+        domain,
+        primitive: options.primitives,
+        ..NativeOptions::default()
+    }
 }

@@ -34,7 +34,7 @@ impl Session<'_> {
             };
             match self.only_partition(entry, low, high)? {
                 Some(partition) => self.scan_one(partition, &range, visit),
-                None => self.scan_all(entry, encoder, range, visit),
+                None => self.scan_all(entry, encoder, &range, visit),
             }
         })
     }
@@ -57,7 +57,7 @@ impl Session<'_> {
             if entry.replicated || self.core.partitions.len() == 1 {
                 return self.scan_one(self.any_partition(), &range, visit);
             }
-            self.scan_all(entry, encoder, range, visit)
+            self.scan_all(entry, encoder, &range, visit)
         })
     }
 
@@ -72,7 +72,9 @@ impl Session<'_> {
             return Ok(Some(self.any_partition()));
         }
         let first = |bound: Bound<&[ValueRef<'_>]>| match bound {
-            Bound::Included(values) | Bound::Excluded(values) => values.first().map(|v| v.to_value()),
+            Bound::Included(values) | Bound::Excluded(values) => {
+                values.first().map(|v| v.to_value())
+            }
             Bound::Unbounded => None,
         };
         match (first(low), first(high)) {
@@ -98,10 +100,13 @@ impl Session<'_> {
         &mut self,
         entry: &TableEntry,
         encoder: &KeyEncoder,
-        range: ScanRange,
+        range: &ScanRange,
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
-        debug_assert!(!entry.replicated, "one partition of a replicated table has all rows");
+        debug_assert!(
+            !entry.replicated,
+            "one partition of a replicated table has all rows"
+        );
         let mut streams: Vec<Stream> = Vec::with_capacity(self.core.partitions.len());
         for partition in 0..self.core.partitions.len() as u32 {
             let mut stream = Stream::new(partition, range.clone());
@@ -109,15 +114,18 @@ impl Session<'_> {
             streams.push(stream);
         }
         loop {
-            let heads = streams.iter().enumerate().filter_map(|(at, stream)| {
-                stream.rows.front().map(|(key, _)| (key, at))
-            });
+            let heads = streams
+                .iter()
+                .enumerate()
+                .filter_map(|(at, stream)| stream.rows.front().map(|(key, _)| (key, at)));
             let next = match range.direction {
                 Direction::Forward => heads.min(),
                 Direction::Backward => heads.max(),
             };
             let Some((_, at)) = next else { return Ok(()) };
-            let Some((_, row)) = streams[at].rows.pop_front() else { return Ok(()) };
+            let Some((_, row)) = streams[at].rows.pop_front() else {
+                return Ok(());
+            };
             if visit(&row).is_break() {
                 return Ok(());
             }
@@ -136,15 +144,21 @@ impl Session<'_> {
         stream.batch_rows = (wanted * 2).min(BATCH_ROWS_MAX);
         let mut failure = None;
         let rows = &mut stream.rows;
-        let scanned = self.engine(stream.partition)?.scan(&stream.range, &mut |row| {
-            let mut key = KeyBuf::new();
-            if let Err(error) = encoder.encode_row(row, &mut key) {
-                failure = Some(error);
-                return ControlFlow::Break(());
-            }
-            rows.push_back((key, row.clone()));
-            if rows.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
+        let scanned = self
+            .engine(stream.partition)?
+            .scan(&stream.range, &mut |row| {
+                let mut key = KeyBuf::new();
+                if let Err(error) = encoder.encode_row(row, &mut key) {
+                    failure = Some(error);
+                    return ControlFlow::Break(());
+                }
+                rows.push_back((key, row.clone()));
+                if rows.len() < wanted {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
         scanned.map_err(|error| self.failed(error.into()))?;
         if let Some(error) = failure {
             return Err(self.failed(error.into()));
@@ -166,7 +180,13 @@ struct Stream {
 impl Stream {
     fn new(partition: u32, range: ScanRange) -> Self {
         let rows = VecDeque::new();
-        Self { partition, range, rows, batch_rows: BATCH_ROWS_MIN, finished: false }
+        Self {
+            partition,
+            range,
+            rows,
+            batch_rows: BATCH_ROWS_MIN,
+            finished: false,
+        }
     }
 
     /// Lets the range continue behind the batch that was read.
@@ -198,19 +218,31 @@ fn key_range(
     const NOTHING: &[ValueRef<'_>] = &[];
     let mut key = KeyBuf::new();
     let low = match low {
-        Bound::Unbounded => encoder.lower_bound(NOTHING, &mut key).map(|()| Some(key.clone())),
-        Bound::Included(values) => encoder.lower_bound(values, &mut key).map(|()| Some(key.clone())),
+        Bound::Unbounded => encoder
+            .lower_bound(NOTHING, &mut key)
+            .map(|()| Some(key.clone())),
+        Bound::Included(values) => encoder
+            .lower_bound(values, &mut key)
+            .map(|()| Some(key.clone())),
         Bound::Excluded(values) => encoder.upper_bound(values, &mut key).map(|()| after(&key)),
     }?;
     let high = match high {
-        Bound::Unbounded => encoder.upper_bound(NOTHING, &mut key).map(|()| Some(key.clone())),
-        Bound::Included(values) => encoder.upper_bound(values, &mut key).map(|()| Some(key.clone())),
+        Bound::Unbounded => encoder
+            .upper_bound(NOTHING, &mut key)
+            .map(|()| Some(key.clone())),
+        Bound::Included(values) => encoder
+            .upper_bound(values, &mut key)
+            .map(|()| Some(key.clone())),
         Bound::Excluded(values) => encoder.lower_bound(values, &mut key).map(|()| before(&key)),
     }?;
     Ok(match (low, high) {
-        (Some(low), Some(high)) if low <= high => {
-            Some(ScanRange { table: entry.id, index, low, high, direction })
-        }
+        (Some(low), Some(high)) if low <= high => Some(ScanRange {
+            table: entry.id,
+            index,
+            low,
+            high,
+            direction,
+        }),
         _ => None,
     })
 }

@@ -195,7 +195,10 @@ impl<'db> Session<'db> {
     /// After a conflict that an ordered attempt avoids: all partitions seen, in order.
     pub(crate) fn partitions_to_declare(&self) -> Option<Vec<u32>> {
         match self.soundness {
-            Soundness::Conflicting { partition, out_of_order: true } => {
+            Soundness::Conflicting {
+                partition,
+                out_of_order: true,
+            } => {
                 let mut seen: Vec<u32> = self.partitions().chain([partition]).collect();
                 seen.sort_unstable();
                 seen.dedup();
@@ -208,6 +211,9 @@ impl<'db> Session<'db> {
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held> {
         let held = self.held(partition)?;
+        if held.changing {
+            return Err(Error::Stopped { partition });
+        }
         if !held.begun {
             held.seat.engine.begin()?;
             held.begun = true;
@@ -217,32 +223,56 @@ impl<'db> Session<'db> {
 
     #[inline]
     fn held(&mut self, partition: u32) -> Result<&mut Held> {
-        if self.first.as_ref().is_none_or(|held| held.partition != partition) {
+        if self
+            .first
+            .as_ref()
+            .is_none_or(|held| held.partition != partition)
+        {
             return self.held_elsewhere(partition);
         }
-        Ok(self.first.as_mut().expect("it was looked at one line above"))
+        Ok(self
+            .first
+            .as_mut()
+            .expect("it was looked at one line above"))
     }
 
     fn held_elsewhere(&mut self, partition: u32) -> Result<&mut Held> {
-        if let Some(at) = self.more.iter().position(|held| held.partition == partition) {
+        if let Some(at) = self
+            .more
+            .iter()
+            .position(|held| held.partition == partition)
+        {
             return Ok(&mut self.more[at]);
         }
         if self.seats == Seats::Worker {
             return Err(Error::NotOwned { partition });
         }
         let out_of_order = self.all().any(|held| held.partition > partition);
-        let limit = if out_of_order { OUT_OF_ORDER_WAIT } else { self.wait_limit };
+        let limit = if out_of_order {
+            OUT_OF_ORDER_WAIT
+        } else {
+            self.wait_limit
+        };
         let seat = match self.core.partitions[partition as usize].take(limit) {
             Ok(seat) => seat,
             Err(error) => {
                 self.soundness = match error {
-                    Error::Conflict { .. } => Soundness::Conflicting { partition, out_of_order },
+                    Error::Conflict { .. } => Soundness::Conflicting {
+                        partition,
+                        out_of_order,
+                    },
                     _ => Soundness::Doomed,
                 };
                 return Err(error);
             }
         };
-        let held = Held { partition, seat, begun: false, wrote: false, changing: false };
+        let held = Held {
+            partition,
+            seat,
+            begun: false,
+            wrote: false,
+            changing: false,
+        };
         if self.first.is_none() {
             return Ok(self.first.insert(held));
         }
@@ -265,14 +295,17 @@ impl<'db> Session<'db> {
             Soundness::Sound => {}
             Soundness::Doomed => return Err(self.abandon(Error::Doomed)),
             Soundness::Conflicting { partition, .. } => {
-                return Err(self.abandon(Error::Conflict { partition, waited_ms: 0 }));
+                return Err(self.abandon(Error::Conflict {
+                    partition,
+                    waited_ms: 0,
+                }));
             }
         }
         let writers = self.all().filter(|held| held.wrote).count();
         if writers > 1 {
             self.commit_several()?;
         }
-        let core = self.core;
+        let (core, seats) = (self.core, self.seats);
         // Memory-based methods fence at each commit anyway, and a fence made later by another thread would not
         // cover this thread's flushes.
         let durability = match (durability, self.seats) {
@@ -281,7 +314,7 @@ impl<'db> Session<'db> {
         };
         let mut promises = Promises::default();
         for held in self.first.iter_mut().chain(&mut self.more) {
-            held.commit(core, durability)?;
+            held.commit(core, durability, seats)?;
             if durability != Durability::None && held.seat.promised > held.seat.engine.durable() {
                 promises.add(held.partition, held.seat.promised);
             }
@@ -313,7 +346,9 @@ impl<'db> Session<'db> {
                 self.stop_writers();
                 return Err(match error {
                     Error::InDoubt { .. } => error,
-                    other => Error::InDoubt { cause: other.to_string() },
+                    other => Error::InDoubt {
+                        cause: other.to_string(),
+                    },
                 });
             }
         };
@@ -322,13 +357,11 @@ impl<'db> Session<'db> {
             held.changing = true;
             // The transaction is committed whatever happens here. A partition that fails stops when the seat is put back,
             // and recovery finds the number in the slot, which is therefore not given back.
-            if held.seat.engine.commit(Durability::Immediate).is_ok() {
-                held.changing = false;
-                held.begun = false;
-                held.wrote = false;
-            } else {
-                kept = true;
-            }
+            let committed = held.seat.engine.commit(Durability::Immediate).is_ok();
+            held.changing = !committed;
+            held.begun = false;
+            held.wrote = false;
+            kept |= !committed;
         }
         if !kept {
             core.commits.release(slot);
@@ -377,10 +410,17 @@ impl<'db> Session<'db> {
     pub(crate) fn force(&mut self) -> Result<()> {
         let core = self.core;
         for held in self.all_mut() {
+            if held.changing {
+                return Err(Error::Stopped {
+                    partition: held.partition,
+                });
+            }
             held.changing = true;
             let forced = held.seat.engine.force();
             held.changing = forced.is_err();
-            forced.map_err(|error| Error::InDoubt { cause: error.to_string() })?;
+            forced.map_err(|error| Error::InDoubt {
+                cause: error.to_string(),
+            })?;
             core.partitions[held.partition as usize].note_durable(held.seat.engine.durable());
         }
         Ok(())
@@ -408,7 +448,7 @@ impl<'db> Session<'db> {
 impl Held {
     /// Ends the transaction in this partition.
     #[inline]
-    fn commit(&mut self, core: &Core, durability: Durability) -> Result<()> {
+    fn commit(&mut self, core: &Core, durability: Durability, seats: Seats) -> Result<()> {
         if !self.begun {
             return Ok(());
         }
@@ -426,7 +466,11 @@ impl Held {
                 self.changing = false;
                 return Err(error.into());
             }
-            Err(error) => return Err(Error::InDoubt { cause: error.to_string() }),
+            Err(error) => {
+                return Err(Error::InDoubt {
+                    cause: error.to_string(),
+                });
+            }
         };
         self.changing = false;
         self.begun = false;
@@ -434,10 +478,12 @@ impl Held {
         if durability == Durability::Group {
             self.seat.promised = ticket;
             let partition = &core.partitions[self.partition as usize];
-            let alone = core.leads_at_once && !partition.is_wanted();
+            let alone = seats == Seats::Transaction && core.leads_at_once && !partition.is_wanted();
             if alone && self.seat.engine.durable() < ticket {
                 let forced = self.seat.engine.force();
-                forced.map_err(|error| Error::InDoubt { cause: error.to_string() })?;
+                forced.map_err(|error| Error::InDoubt {
+                    cause: error.to_string(),
+                })?;
             }
         }
         Ok(())

@@ -63,7 +63,11 @@ impl TableEntry {
         let first = shape.def.primary_key[0];
         let elsewhere = partitions > 1
             && !self.replicated
-            && shape.def.indexes.iter().any(|index| index.unique && !index.columns.contains(&first));
+            && shape
+                .def
+                .indexes
+                .iter()
+                .any(|index| index.unique && !index.columns.contains(&first));
         self.unique_elsewhere.store(elsewhere, Ordering::Release);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = shape;
     }
@@ -77,7 +81,9 @@ impl TableEntry {
     /// Whether changes touch the primary key.
     #[inline]
     pub(crate) fn changes_primary_key(&self, changes: &Changes) -> bool {
-        changes.columns().any(|column| self.shape.def.primary_key.contains(&column))
+        changes
+            .columns()
+            .any(|column| self.shape.def.primary_key.contains(&column))
     }
 }
 
@@ -100,10 +106,13 @@ impl Table {
     /// Position of a column by its name.
     pub fn column(&self, name: &str) -> Result<usize> {
         let columns = &self.entry.shape.def.columns;
-        columns.iter().position(|column| column.name == name).ok_or_else(|| Error::NoSuchColumn {
-            table: self.name().to_owned(),
-            column: name.to_owned(),
-        })
+        columns
+            .iter()
+            .position(|column| column.name == name)
+            .ok_or_else(|| Error::NoSuchColumn {
+                table: self.name().to_owned(),
+                column: name.to_owned(),
+            })
     }
 
     /// An empty row, to be filled and inserted, or to be read into again and again.
@@ -119,15 +128,31 @@ impl Table {
     /// A secondary index by its name.
     pub fn index(&self, name: &str) -> Result<Index> {
         let shape = self.entry.current();
-        let Some(position) = shape.def.indexes.iter().position(|index| index.name == name) else {
-            return Err(Error::NoSuchIndex { table: self.name().to_owned(), index: name.to_owned() });
+        let Some(position) = shape
+            .def
+            .indexes
+            .iter()
+            .position(|index| index.name == name)
+        else {
+            return Err(Error::NoSuchIndex {
+                table: self.name().to_owned(),
+                index: name.to_owned(),
+            });
         };
         let id = shape.def.indexes[position].id;
-        Ok(Index { table: self.clone(), shape, position, id })
+        Ok(Index {
+            table: self.clone(),
+            shape,
+            position,
+            id,
+        })
     }
 
     /// The partition of the rows with this value of the first primary key column; `None` if the table is replicated.
-    pub fn partition_of<'v>(&self, first_key_value: impl Into<ValueRef<'v>>) -> Result<Option<u32>> {
+    pub fn partition_of<'v>(
+        &self,
+        first_key_value: impl Into<ValueRef<'v>>,
+    ) -> Result<Option<u32>> {
         Ok(match self.entry.place(first_key_value.into())? {
             Placement::One(partition) => Some(partition),
             Placement::All => None,
@@ -138,10 +163,14 @@ impl Table {
     #[inline]
     pub(crate) fn check(&self, database: u64) -> Result<&TableEntry> {
         if self.entry.database != database {
-            return Err(Error::ForeignTable { table: self.name().to_owned() });
+            return Err(Error::ForeignTable {
+                table: self.name().to_owned(),
+            });
         }
         if self.entry.dropped.load(Ordering::Relaxed) {
-            return Err(Error::TableDropped { table: self.name().to_owned() });
+            return Err(Error::TableDropped {
+                table: self.name().to_owned(),
+            });
         }
         Ok(&self.entry)
     }
@@ -149,7 +178,10 @@ impl Table {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("name", &self.name()).field("id", &self.entry.id).finish()
+        f.debug_struct("Table")
+            .field("name", &self.name())
+            .field("id", &self.entry.id)
+            .finish()
     }
 }
 
@@ -186,6 +218,9 @@ impl Index {
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.table.name();
-        f.debug_struct("Index").field("table", &table).field("name", &self.name()).finish()
+        f.debug_struct("Index")
+            .field("table", &table)
+            .field("name", &self.name())
+            .finish_non_exhaustive()
     }
 }

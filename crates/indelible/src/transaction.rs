@@ -77,16 +77,18 @@ macro_rules! reads {
             direction: Direction,
             mut visit: impl FnMut(&Row) -> ControlFlow<()>,
         ) -> Result<()> {
-            self.session.scan_index(index, &range, direction, &mut visit)
+            self.session
+                .scan_index(index, &range, direction, &mut visit)
         }
 
         /// The rows of a range of the primary key, smallest key first.
         pub fn collect(&mut self, table: &Table, range: impl IntoKeyRange) -> Result<Vec<Row>> {
             let mut rows = Vec::new();
-            self.session.scan(table, &range, Direction::Forward, &mut |row| {
-                rows.push(row.clone());
-                ControlFlow::Continue(())
-            })?;
+            self.session
+                .scan(table, &range, Direction::Forward, &mut |row| {
+                    rows.push(row.clone());
+                    ControlFlow::Continue(())
+                })?;
             Ok(rows)
         }
 
@@ -94,29 +96,39 @@ macro_rules! reads {
         pub fn find(&mut self, index: &Index, key: impl IntoKey) -> Result<Vec<Row>> {
             let mut rows = Vec::new();
             let range = crate::key::Prefix(key);
-            self.session.scan_index(index, &range, Direction::Forward, &mut |row| {
-                rows.push(row.clone());
-                ControlFlow::Continue(())
-            })?;
+            self.session
+                .scan_index(index, &range, Direction::Forward, &mut |row| {
+                    rows.push(row.clone());
+                    ControlFlow::Continue(())
+                })?;
             Ok(rows)
         }
 
         /// Number of rows in a range of the primary key.
         pub fn count(&mut self, table: &Table, range: impl IntoKeyRange) -> Result<u64> {
             let mut rows = 0;
-            self.session.scan(table, &range, Direction::Forward, &mut |_| {
-                rows += 1;
-                ControlFlow::Continue(())
-            })?;
+            self.session
+                .scan(table, &range, Direction::Forward, &mut |_| {
+                    rows += 1;
+                    ControlFlow::Continue(())
+                })?;
             Ok(rows)
         }
     };
 }
 
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "keys are written at the call, so `&` would be noise"
+)]
 impl Reader<'_> {
     reads!();
 }
 
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "keys and rows are written at the call, so `&` would be noise"
+)]
 impl Transaction<'_> {
     reads!();
 
@@ -128,12 +140,7 @@ impl Transaction<'_> {
     /// Changes columns of the row with this primary key; false if there is none. A change of the primary key
     /// moves the row, which costs a delete and an insert.
     #[inline]
-    pub fn update(
-        &mut self,
-        table: &Table,
-        key: impl IntoKey,
-        changes: &Changes,
-    ) -> Result<bool> {
+    pub fn update(&mut self, table: &Table, key: impl IntoKey, changes: &Changes) -> Result<bool> {
         self.session.update(table, &key, changes)
     }
 

@@ -24,7 +24,10 @@ pub struct Pending {
 
 impl<'db> Worker<'db> {
     pub(crate) fn new(session: Session<'db>, durability: Durability) -> Self {
-        let mut transaction = Transaction { session, durability };
+        let mut transaction = Transaction {
+            session,
+            durability,
+        };
         transaction.session.set_seats(Seats::Worker);
         Self { transaction }
     }
@@ -43,7 +46,10 @@ impl<'db> Worker<'db> {
         std::mem::forget(undo);
         let pending = match promises.count() {
             0 => None,
-            1 => promises.iter().next().map(|(partition, ticket)| Pending { partition, ticket }),
+            1 => promises
+                .iter()
+                .next()
+                .map(|(partition, ticket)| Pending { partition, ticket }),
             _ => {
                 self.force()?;
                 None
@@ -87,7 +93,11 @@ impl Drop for Undo<'_, '_> {
 /// The partitions of a worker must exist and be named.
 pub(crate) fn check_partitions(partitions: &[u32]) -> Result<Vec<u32>> {
     if partitions.is_empty() {
-        return Err(Error::option("partitions", "a worker needs at least one", "name some"));
+        return Err(Error::option(
+            "partitions",
+            "a worker needs at least one",
+            "name some",
+        ));
     }
     let mut partitions = partitions.to_vec();
     partitions.sort_unstable();

@@ -3,6 +3,8 @@
 //! Each test runs the same steps on one and on three partitions, and reopens the database where the method is durable, so
 //! that what is checked is what was stored.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod common;
 
 use common::{Directory, methods, people};
@@ -10,7 +12,7 @@ use indelible::{
     DataType, Database, Direction, Durability, Error, Method, Mode, Options, Partitioning, Prefix,
     RangeStart, Table, TransactionOptions, Uniqueness, Value,
 };
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 
 /// Runs a test on every method with one and with three partitions.
@@ -25,7 +27,11 @@ fn everywhere(test: impl Fn(&Database)) {
             let db = Database::create(directory.path(), &options).unwrap();
             test(&db);
             let report = db.verify().unwrap();
-            assert!(report.damage.is_empty(), "{method}, {partitions}: {:?}", report.damage);
+            assert!(
+                report.damage.is_empty(),
+                "{method}, {partitions}: {:?}",
+                report.damage
+            );
         }
     }
 }
@@ -41,7 +47,9 @@ fn fill(db: &Database, table: &Table, ids: std::ops::Range<i64>) {
 }
 
 fn ids(rows: &[indelible::Row]) -> Vec<i64> {
-    rows.iter().map(|row| row.get(0).as_i64().unwrap()).collect()
+    rows.iter()
+        .map(|row| row.get(0).as_i64().unwrap())
+        .collect()
 }
 
 #[test]
@@ -59,8 +67,7 @@ fn rows_are_inserted_read_changed_and_deleted() {
             assert!(t.delete(&table, 8_i64)?);
             assert!(!t.delete(&table, 8_i64)?);
             assert!(!t.upsert(&table, (9_i64, "nine", Some(9_i64)))?);
-            assert!(t.upsert(&table, (99_i64, "new", None::<i64>))
-                ?);
+            assert!(t.upsert(&table, (99_i64, "new", None::<i64>))?);
             Ok(())
         })
         .unwrap();
@@ -95,16 +102,26 @@ fn scans_go_both_ways_over_all_partitions() {
             assert_eq!(ids(&r.collect(&table, 397_i64..)?), [397, 398, 399]);
             assert_eq!(ids(&r.collect(&table, ..2_i64)?), [0, 1]);
             assert_eq!(ids(&r.collect(&table, Prefix(5_i64))?), [5]);
-            assert!(r.collect(&table, 13_i64..10)?.is_empty());
+            assert!(
+                r.collect(&table, (Bound::Included(13_i64), Bound::Included(10)))?
+                    .is_empty()
+            );
             let mut back = Vec::new();
             r.scan(&table, 100_i64..300, Direction::Backward, |row| {
                 back.push(row.get(0).as_i64().unwrap());
-                if back.len() < 150 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if back.len() < 150 {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
             })?;
             assert_eq!(back, (150..300).rev().collect::<Vec<_>>());
             let by_name = table.index("by_name")?;
             let found = r.find(&by_name, "name 3")?;
-            assert_eq!(ids(&found), (0..400).filter(|id| id % 7 == 3).collect::<Vec<_>>());
+            assert_eq!(
+                ids(&found),
+                (0..400).filter(|id| id % 7 == 3).collect::<Vec<_>>()
+            );
             let mut first = None;
             r.scan_index(&by_name, .., Direction::Backward, |row| {
                 first = row.get(0).as_i64();
@@ -170,10 +187,16 @@ fn a_change_of_the_primary_key_moves_the_row() {
         fill(db, &table, 0..5);
         let mut changes = table.changes();
         changes.set(0, 11_i64).unwrap();
-        assert!(db.transaction(|t| t.update(&table, 1_i64, &changes)).unwrap());
+        assert!(
+            db.transaction(|t| t.update(&table, 1_i64, &changes))
+                .unwrap()
+        );
         changes.set(0, 2_i64).unwrap();
         db.transaction(|t| {
-            assert!(matches!(t.update(&table, 3_i64, &changes), Err(Error::DuplicateKey { .. })));
+            assert!(matches!(
+                t.update(&table, 3_i64, &changes),
+                Err(Error::DuplicateKey { .. })
+            ));
             Ok(())
         })
         .unwrap();
@@ -205,14 +228,22 @@ fn a_unique_index_holds_over_all_partitions() {
         }
         let mut changes = table.changes();
         changes.set(1, "a@b").unwrap();
-        assert!(db.transaction(|t| t.update(&table, 1_i64, &changes)).unwrap());
-        assert!(db.transaction(|t| t.update(&table, 2_i64, &changes)).is_err());
+        assert!(
+            db.transaction(|t| t.update(&table, 1_i64, &changes))
+                .unwrap()
+        );
+        assert!(
+            db.transaction(|t| t.update(&table, 2_i64, &changes))
+                .is_err()
+        );
         db.drop_index(&table, "by_mail").unwrap();
-        db.transaction(|t| t.update(&table, 2_i64, &changes)).unwrap();
+        db.transaction(|t| t.update(&table, 2_i64, &changes))
+            .unwrap();
         let columns = ["mail"];
         let made = db.create_index(&table, "by_mail", columns, Uniqueness::Unique);
         assert!(matches!(made, Err(Error::DuplicateKey { .. })), "{made:?}");
-        db.create_index(&table, "by_mail", columns, Uniqueness::Repeating).unwrap();
+        db.create_index(&table, "by_mail", columns, Uniqueness::Repeating)
+            .unwrap();
         let by_mail = table.index("by_mail").unwrap();
         assert_eq!(ids(&db.read(|r| r.find(&by_mail, "a@b")).unwrap()), [1, 2]);
     });
@@ -242,18 +273,28 @@ fn replicated_and_ranged_tables_keep_their_rows_where_they_say() {
         assert_eq!(db.read(|r| r.count(&rates, ..)).unwrap(), 1);
         let last = db.partitions() - 1;
         let ranges = Partitioning::Ranges(vec![
-            RangeStart { from: Value::Int64(0), partition: last },
-            RangeStart { from: Value::Int64(100), partition: 0 },
+            RangeStart {
+                from: Value::Int64(0),
+                partition: last,
+            },
+            RangeStart {
+                from: Value::Int64(100),
+                partition: 0,
+            },
         ]);
-        let ranged = db
+        let by_range = db
             .create_table("ranged")
             .column("id", DataType::Int64)
             .partitioning(ranges)
             .create()
             .unwrap();
-        db.transaction(|t| (95..105).try_for_each(|id: i64| t.insert(&ranged, (id,)))).unwrap();
-        assert_eq!(ranged.partition_of(99_i64).unwrap(), Some(last));
-        assert_eq!(ids(&db.read(|r| r.collect(&ranged, ..)).unwrap()), (95..105).collect::<Vec<_>>());
+        db.transaction(|t| (95..105).try_for_each(|id: i64| t.insert(&by_range, (id,))))
+            .unwrap();
+        assert_eq!(by_range.partition_of(99_i64).unwrap(), Some(last));
+        assert_eq!(
+            ids(&db.read(|r| r.collect(&by_range, ..)).unwrap()),
+            (95..105).collect::<Vec<_>>()
+        );
     });
 }
 
@@ -266,7 +307,10 @@ fn a_second_transaction_on_a_thread_is_refused_at_once() {
         assert!(matches!(db.begin().err(), Some(Error::TransactionOpen)));
         assert!(matches!(db.read(|_| Ok(())), Err(Error::TransactionOpen)));
         assert!(matches!(db.statistics(), Err(Error::TransactionOpen)));
-        assert!(matches!(db.drop_table("people"), Err(Error::TransactionOpen)));
+        assert!(matches!(
+            db.drop_table("people"),
+            Err(Error::TransactionOpen)
+        ));
         drop(open);
         let nested = db.transaction(|_| db.transaction(|_| Ok(())));
         assert!(matches!(nested, Err(Error::TransactionOpen)));
@@ -279,18 +323,41 @@ fn names_that_do_not_fit_are_told() {
     everywhere(|db| {
         let table = people(db);
         assert!(matches!(db.table("nobody"), Err(Error::NoSuchTable { .. })));
-        assert!(matches!(table.index("by_age"), Err(Error::NoSuchIndex { .. })));
-        assert!(matches!(table.column("age"), Err(Error::NoSuchColumn { .. })));
-        assert!(matches!(db.drop_index(&table, "by_age"), Err(Error::NoSuchIndex { .. })));
-        let again = db.create_table("people").column("id", DataType::Int64).create();
+        assert!(matches!(
+            table.index("by_age"),
+            Err(Error::NoSuchIndex { .. })
+        ));
+        assert!(matches!(
+            table.column("age"),
+            Err(Error::NoSuchColumn { .. })
+        ));
+        assert!(matches!(
+            db.drop_index(&table, "by_age"),
+            Err(Error::NoSuchIndex { .. })
+        ));
+        let again = db
+            .create_table("people")
+            .column("id", DataType::Int64)
+            .create();
         assert!(matches!(again, Err(Error::TableExists { .. })));
-        let bad = db.create_table("bad").column("id", DataType::Int64).primary_key(["no"]).create();
+        let bad = db
+            .create_table("bad")
+            .column("id", DataType::Int64)
+            .primary_key(["no"])
+            .create();
         assert!(matches!(bad, Err(Error::NoSuchColumn { .. })));
         let one_column = db.transaction(|t| t.insert(&table, (1_i64,)));
         assert!(one_column.unwrap_err().to_string().contains("3 columns"));
-        assert!(matches!(db.read(|r| r.get(&table, "x")), Err(Error::Record(_))));
-        let other = db.create_table("other").column("id", DataType::Int64).create().unwrap();
-        let mixed = db.transaction(|t| t.insert(&table, &other.row()));
+        assert!(matches!(
+            db.read(|r| r.get(&table, "x")),
+            Err(Error::Record(_))
+        ));
+        let other = db
+            .create_table("other")
+            .column("id", DataType::Int64)
+            .create()
+            .unwrap();
+        let mixed = db.transaction(|t| t.insert(&table, other.row()));
         assert!(mixed.unwrap_err().to_string().contains("other"));
         db.drop_table("people").unwrap();
         let gone = db.read(|r| r.get(&table, 1_i64));
@@ -308,9 +375,14 @@ fn handles_of_another_database_are_refused() {
     let second = Database::create(two.path(), &options).unwrap();
     let table = people(&first);
     people(&second);
-    assert!(matches!(second.read(|r| r.get(&table, 1_i64)), Err(Error::ForeignTable { .. })));
+    assert!(matches!(
+        second.read(|r| r.get(&table, 1_i64)),
+        Err(Error::ForeignTable { .. })
+    ));
     // Transactions on two databases at once are fine.
-    first.transaction(|_| second.transaction(|_| Ok(()))).unwrap();
+    first
+        .transaction(|_| second.transaction(|_| Ok(())))
+        .unwrap();
 }
 
 #[test]
@@ -358,14 +430,20 @@ fn a_busy_partition_ends_in_a_conflict_that_may_be_retried() {
         std::thread::scope(|threads| {
             let waiting = threads.spawn(|| {
                 let options = TransactionOptions::new().wait_limit(Duration::from_millis(20));
-                db.transaction_with(&options, |t| t.get(&table, 0_i64)).unwrap_err()
+                db.transaction_with(&options, |t| t.get(&table, 0_i64))
+                    .unwrap_err()
             });
             let error = waiting.join().unwrap();
             assert!(matches!(error, Error::Conflict { partition: 0, .. }) && error.should_retry());
         });
         drop(open);
         let bad = TransactionOptions::new().partitions([99]);
-        assert!(db.transaction_with(&bad, |_| Ok(())).unwrap_err().to_string().contains("99"));
+        assert!(
+            db.transaction_with(&bad, |_| Ok(()))
+                .unwrap_err()
+                .to_string()
+                .contains("99")
+        );
     });
 }
 
@@ -413,7 +491,8 @@ fn all_durabilities_commit() {
             (0_i64..).zip([Durability::Immediate, Durability::Group, Durability::None])
         {
             let options = TransactionOptions::new().durability(durability);
-            db.transaction_with(&options, |t| t.insert(&table, (id, "x", None::<i64>))).unwrap();
+            db.transaction_with(&options, |t| t.insert(&table, (id, "x", None::<i64>)))
+                .unwrap();
         }
         std::thread::scope(|threads| {
             for thread in 1..4_i64 {
@@ -423,7 +502,8 @@ fn all_durabilities_commit() {
                     for id in 0..50 {
                         let id = thread * 1000 + id;
                         let row = (id, "g", None::<i64>);
-                        db.transaction_with(&options, |t| t.insert(&table, row)).unwrap();
+                        db.transaction_with(&options, |t| t.insert(&table, row))
+                            .unwrap();
                     }
                 });
             }
@@ -461,7 +541,10 @@ fn key_value_tables_hold_bytes() {
         let long = db.transaction(|t| pairs.put(t, &[1; 65], b"x"));
         assert!(long.unwrap_err().to_string().contains("64"));
         people(db);
-        assert!(matches!(db.key_value("people"), Err(Error::Definition { .. })));
+        assert!(matches!(
+            db.key_value("people"),
+            Err(Error::Definition { .. })
+        ));
     });
 }
 
@@ -473,10 +556,14 @@ fn a_read_only_database_refuses_writes() {
         let table = people(&db);
         fill(&db, &table, 0..3);
         drop((table, db));
-        let db = Database::open_with(directory.path(), &Options::new().mode(Mode::ReadOnly)).unwrap();
+        let db =
+            Database::open_with(directory.path(), &Options::new().mode(Mode::ReadOnly)).unwrap();
         let table = db.table("people").unwrap();
         assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 3);
-        assert!(matches!(db.transaction(|t| t.delete(&table, 1_i64)), Err(Error::ReadOnly)));
+        assert!(matches!(
+            db.transaction(|t| t.delete(&table, 1_i64)),
+            Err(Error::ReadOnly)
+        ));
         assert!(matches!(db.drop_table("people"), Err(Error::ReadOnly)));
     }
 }

@@ -3,6 +3,8 @@
 //! Files are damaged on purpose; no damage may panic, and each message must name what is wrong. Kills of real processes and
 //! power cuts are tested elsewhere.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod common;
 
 use common::{Directory, durable_methods, people};
@@ -19,12 +21,13 @@ fn everything_is_there_after_reopening() {
         let directory = Directory::new();
         let db = Database::create(directory.path(), &options(method)).unwrap();
         let table = people(&db);
-        db.create_table("dropped").column("id", indelible::DataType::Int64).create().unwrap();
+        db.create_table("dropped")
+            .column("id", indelible::DataType::Int64)
+            .create()
+            .unwrap();
         db.drop_table("dropped").unwrap();
-        db.transaction(|t| {
-            (0..200_i64).try_for_each(|id| t.insert(&table, (id, "x", Some(id))))
-        })
-        .unwrap();
+        db.transaction(|t| (0..200_i64).try_for_each(|id| t.insert(&table, (id, "x", Some(id)))))
+            .unwrap();
         let dropped_id = table.id();
         drop((table, db));
         for _ in 0..3 {
@@ -68,14 +71,20 @@ fn a_second_opener_is_refused_at_once() {
     let directory = Directory::new();
     let db = Database::create(directory.path(), &options(Method::NvmInp)).unwrap();
     let error = Database::open(directory.path()).unwrap_err();
-    assert!(matches!(error, Error::InUse { .. }) && error.should_retry(), "{error}");
+    assert!(
+        matches!(error, Error::InUse { .. }) && error.should_retry(),
+        "{error}"
+    );
     assert!(matches!(
         Database::create(directory.path(), &Options::new()),
         Err(Error::InUse { .. } | Error::Occupied { .. })
     ));
     let clone = db.clone();
     drop(db);
-    assert!(Database::open(directory.path()).is_err(), "a handle is left");
+    assert!(
+        Database::open(directory.path()).is_err(),
+        "a handle is left"
+    );
     drop(clone);
     Database::open(directory.path()).unwrap().close().unwrap();
 }
@@ -83,20 +92,35 @@ fn a_second_opener_is_refused_at_once() {
 #[test]
 fn paths_that_are_no_database_are_told_apart() {
     let directory = Directory::new();
-    assert!(matches!(Database::open(directory.path()), Err(Error::Missing { .. })));
+    assert!(matches!(
+        Database::open(directory.path()),
+        Err(Error::Missing { .. })
+    ));
     fs::create_dir(directory.path()).unwrap();
-    assert!(matches!(Database::open(directory.path()), Err(Error::NotADatabase { .. })));
+    assert!(matches!(
+        Database::open(directory.path()),
+        Err(Error::NotADatabase { .. })
+    ));
     fs::write(directory.path().join("notes.txt"), "mine").unwrap();
     let error = Database::create(directory.path(), &Options::new()).unwrap_err();
     assert!(matches!(error, Error::Occupied { .. }), "{error}");
-    assert!(directory.path().join("notes.txt").exists(), "foreign files stay");
+    assert!(
+        directory.path().join("notes.txt").exists(),
+        "foreign files stay"
+    );
     fs::write(directory.path().join("p0.pool"), [0; 4096]).unwrap();
     let error = Database::open(directory.path()).unwrap_err();
     assert!(matches!(error, Error::Incomplete { .. }), "{error}");
     let file = directory.path().join("file");
     fs::write(&file, "x").unwrap();
-    assert!(matches!(Database::open(&file), Err(Error::NotADatabase { .. })));
-    assert!(matches!(Database::create(&file, &Options::new()), Err(Error::NotADatabase { .. })));
+    assert!(matches!(
+        Database::open(&file),
+        Err(Error::NotADatabase { .. })
+    ));
+    assert!(matches!(
+        Database::create(&file, &Options::new()),
+        Err(Error::NotADatabase { .. })
+    ));
 }
 
 #[test]
@@ -111,7 +135,10 @@ fn a_failed_creation_takes_its_files_back() {
     assert!(error.to_string().contains("shared memory"), "{error}");
     Database::open_or_create(directory.path(), &options(Method::NvmInp)).unwrap();
     let db = Database::open_or_create(directory.path(), &Options::new()).unwrap();
-    assert_eq!((db.survives(), db.method()), ("process death", Method::NvmInp));
+    assert_eq!(
+        (db.survives(), db.method()),
+        ("process death", Method::NvmInp)
+    );
 }
 
 #[test]
@@ -122,7 +149,10 @@ fn other_options_than_the_recorded_ones_are_refused() {
         (Options::new().method(Method::Inp), "method"),
         (Options::new().partitions(3), "partitions"),
         (Options::new().node_bytes(1024), "node_bytes"),
-        (Options::new().layout(indelible::LayoutKind::Separate), "layout"),
+        (
+            Options::new().layout(indelible::LayoutKind::Separate),
+            "layout",
+        ),
     ];
     for (options, name) in other {
         let error = Database::open_with(directory.path(), &options).unwrap_err();
@@ -170,7 +200,9 @@ fn files_of_two_databases_do_not_mix() {
         drop(Database::create(one.path(), &options(method)).unwrap());
         drop(Database::create(two.path(), &options(method)).unwrap());
         for name in ["commits.pool", "p0.pool"] {
-            let Ok(own) = fs::read(one.path().join(name)) else { continue };
+            let Ok(own) = fs::read(one.path().join(name)) else {
+                continue;
+            };
             fs::copy(two.path().join(name), one.path().join(name)).unwrap();
             let error = Database::open(one.path()).unwrap_err();
             assert!(!error.should_retry(), "{error}");
@@ -186,9 +218,13 @@ fn statistics_tell_what_the_database_is() {
         let directory = Directory::new();
         let db = Database::create(directory.path(), &options(method)).unwrap();
         let table = people(&db);
-        db.transaction(|t| t.insert(&table, (1_i64, "x", None::<i64>))).unwrap();
+        db.transaction(|t| t.insert(&table, (1_i64, "x", None::<i64>)))
+            .unwrap();
         let statistics = db.statistics().unwrap();
-        assert_eq!((statistics.method, statistics.partitions, statistics.tables), (method, 2, 1));
+        assert_eq!(
+            (statistics.method, statistics.partitions, statistics.tables),
+            (method, 2, 1)
+        );
         assert!(statistics.footprint.total() > 0);
         assert!(statistics.memory.fences + statistics.disk.syncs > 0);
         db.checkpoint().unwrap();

@@ -109,7 +109,8 @@ impl Chase {
             0.0
         };
         println!(
-            "{name:<10} {time_ns:>8.1} {misses:>7.3} {expected_ns:>9.1} {:>9.1} {:>9.1} {measured_ns:>9.1} {:>6.1}%",
+            "{name:<10} {time_ns:>8.1} {misses:>7.3} {expected_ns:>9.1} {:>9.1} {:>9.1} \
+             {measured_ns:>9.1} {:>6.1}%",
             injected.bandwidth_ns as f64 / reads,
             injected.total_ns() as f64 / reads,
             off * 100.0

@@ -1,8 +1,9 @@
 //! The pool's header: identity, size, named roots.
 //!
-//! Two copies of one 176-byte record lie in the first 16 KiB of the pool, each with a checksum and a generation.
-//! An update writes one copy, fences it, then writes the other, so a crash between leaves at least one whole; `open`
-//! takes the valid copy of the highest generation and makes the other one equal to it.
+//! Two copies of one 176-byte record lie in the first 16 KiB of the pool, each with a checksum and
+//! a generation. An update writes one copy, fences it, then writes the other, so a crash between
+//! leaves at least one whole; `open` takes the valid copy of the highest generation and makes the
+//! other one equal to it.
 //!
 //! The record, all fields little-endian:
 //!
@@ -113,8 +114,8 @@ enum Fault {
 }
 
 impl<M: Memory> Arena<M> {
-    /// Makes a pool in `memory`, whose content may be anything. Durable when it returns. Fails if the memory is
-    /// smaller than [`POOL_BYTES_MIN`].
+    /// Makes a pool in `memory`, whose content may be anything. Durable when it returns. Fails if
+    /// the memory is smaller than [`POOL_BYTES_MIN`].
     pub fn create(mut memory: M, identity: &PoolIdentity) -> Result<Self> {
         let pool_bytes = memory.bytes() / CHUNK_BYTES * CHUNK_BYTES;
         if pool_bytes < POOL_BYTES_MIN || pool_bytes / CHUNK_BYTES > CHUNKS_MAX {
@@ -147,11 +148,12 @@ impl<M: Memory> Arena<M> {
         })
     }
 
-    /// Opens a pool for reading and writing. Reads the header only, so the time does not depend on the size. Repairs
-    /// a damaged or outdated copy of the header, and stores nothing if both are whole.
+    /// Opens a pool for reading and writing. Reads the header only, so the time does not depend on
+    /// the size. Repairs a damaged or outdated copy of the header, and stores nothing if both are
+    /// whole.
     ///
-    /// Whoever recovers a log does it before the first reservation: the heap reads the medium when it first
-    /// needs a run.
+    /// Whoever recovers a log does it before the first reservation: the heap reads the medium when
+    /// it first needs a run.
     pub fn open(memory: M, path_for_errors: &Path) -> Result<Self> {
         let (mut arena, found) = Self::read_header(memory, path_for_errors)?;
         let record = encode(&arena.header);
@@ -167,8 +169,8 @@ impl<M: Memory> Arena<M> {
         Ok(arena)
     }
 
-    /// Opens a pool whose memory must not be changed: as [`Arena::open`], but repairs nothing. The caller
-    /// stores nothing and reserves nothing.
+    /// Opens a pool whose memory must not be changed: as [`Arena::open`], but repairs nothing. The
+    /// caller stores nothing and reserves nothing.
     pub fn open_read_only(memory: M, path_for_errors: &Path) -> Result<Self> {
         Self::read_header(memory, path_for_errors).map(|(arena, _)| arena)
     }
@@ -183,7 +185,8 @@ impl<M: Memory> Arena<M> {
         self.header.roots[usize::from(index.0)]
     }
 
-    /// Sets a named root. Atomic, and durable when it returns; everything the root leads to has to be durable before.
+    /// Sets a named root. Atomic, and durable when it returns; everything the root leads to has to
+    /// be durable before.
     pub fn set_root(&mut self, index: RootIndex, offset: u64) -> Result<()> {
         self.header.roots[usize::from(index.0)] = offset;
         // commit point: the first whole copy of the new generation makes the root take effect.

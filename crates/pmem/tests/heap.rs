@@ -1,7 +1,9 @@
-//! The pool and its heap while nothing fails: states of blocks, sizes, marks, growth, reopening, damage.
+//! The pool and its heap while nothing fails: states of blocks, sizes, marks, growth, reopening,
+//! damage.
 //!
-//! Random operations are compared with a model that knows every block. The changes that the heap hands out are
-//! applied at once or at the end of the transaction, as engines do. Crashes are tested in `heap_crash`.
+//! Random operations are compared with a model that knows every block. The changes that the heap
+//! hands out are applied at once or at the end of the transaction, as engines do. Crashes are
+//! tested in `heap_crash`.
 
 #![allow(
     clippy::unwrap_used,
@@ -439,7 +441,9 @@ fn model_reserve(
     let info = arena.block(offset).unwrap();
     assert!(info.bytes >= bytes as u64 && info.owner == owner);
     assert_eq!(info.state, BlockState::Reserved);
-    assert!(offset.is_multiple_of(8) && (!info.bytes.is_multiple_of(64) || offset % 64 == 0));
+    assert!(
+        offset.is_multiple_of(8) && (!info.bytes.is_multiple_of(64) || offset.is_multiple_of(64))
+    );
     let before = used.range(..=offset).next_back();
     assert!(
         before.is_none_or(|(start, bytes)| start + bytes <= offset),

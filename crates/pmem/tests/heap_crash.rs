@@ -1,9 +1,10 @@
 //! The heap and the pool's header under power cuts, on the simulated device.
 //!
-//! Random transactions reserve, activate and free blocks under a small undo log of the test's own. At every fence and around every
-//! commit, images of what a cut may leave are recovered: the allocated blocks must be those of the last
-//! commit, or of the one in flight. Then the recovered pool goes on working, so a half-whole chunk table cannot hide. Each durable
-//! step of the heap is switched off in turn, and the same test must fail.
+//! Random transactions reserve, activate and free blocks under a small undo log of the test's own.
+//! At every fence and around every commit, images of what a cut may leave are recovered: the
+//! allocated blocks must be those of the last commit, or of the one in flight. Then the recovered
+//! pool goes on working, so a half-whole chunk table cannot hide. Each durable step of the heap is
+//! switched off in turn, and the same test must fail.
 
 use pmem::device::simulated::{
     CrashPoint, ImageChoices, SimulatedMemory, SimulatedWorld, WorldOptions, mix,
@@ -73,7 +74,8 @@ impl Log {
             pool.flush(record, 32, site!("test.log-record"))
                 .map_err(text)?;
             self.records += 1;
-            // One record a change may see a change of the same word before it, so each is applied at once.
+            // One record a change may see a change of the same word before it, so each is applied
+            // at once.
             pool.fence(site!("test.log-fence")).map_err(text)?;
             pool.store_word(change.offset, change.apply(before))
                 .map_err(text)?;
@@ -95,7 +97,8 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the transaction: what was applied or undone is durable, then its records mean nothing any more.
+    /// Ends the transaction: what was applied or undone is durable, then its records mean nothing
+    /// any more.
     fn end(&mut self, pool: &mut Pool) -> Result<(), Failure> {
         pool.fence(site!("test.end-fence")).map_err(text)?;
         pool.store_word(self.place, self.transaction)
@@ -382,11 +385,11 @@ fn run(seed: u64, transactions: u64, picks: usize, off: Option<&str>) -> Result<
         roots: vec![0],
         ..Allowed::default()
     }));
-    let seen = Arc::clone(&allowed);
+    let shared = Arc::clone(&allowed);
     let mut target: Option<SimulatedWorld> = None;
     let mut known = std::collections::HashSet::new();
     world.observe(move |world, point| {
-        let mut allowed = seen.lock().expect("no thread panics with it");
+        let mut allowed = shared.lock().expect("no thread panics with it");
         if allowed.failure.is_some() {
             return;
         }
@@ -434,8 +437,8 @@ fn run(seed: u64, transactions: u64, picks: usize, off: Option<&str>) -> Result<
     }
 }
 
-/// A row of chunks that were runs becomes one extent, without growth. Its content, where a run's bitmap was, must never be
-/// read as one.
+/// A row of chunks that were runs becomes one extent, without growth. Its content, where a run's
+/// bitmap was, must never be read as one.
 fn runs_become_an_extent(off: Option<&str>) -> Result<(), Failure> {
     let world = SimulatedWorld::new(WorldOptions::default());
     if let Some(site) = off {
@@ -468,6 +471,7 @@ fn runs_become_an_extent(off: Option<&str>) -> Result<(), Failure> {
         pool.store_word(word, 1).map_err(text)?;
         pool.flush(word, 8, site!("test.long-body")).map_err(text)?;
     }
+    world.limit_space(None);
     let allowed = Allowed {
         blocks: vec![Blocks::new()],
         roots: vec![0],
@@ -477,6 +481,65 @@ fn runs_become_an_extent(off: Option<&str>) -> Result<(), Failure> {
         check(&world.image(&choice).map_err(text)?, &allowed, seed)?;
     }
     Ok(())
+}
+
+/// Calls `visit` with the images of every crash point while `work` runs on the pool of `world`.
+fn at_each_point(
+    world: &SimulatedWorld,
+    mut visit: impl FnMut(SimulatedWorld) -> Result<(), Failure> + Send + 'static,
+    work: impl FnOnce(&mut Pool) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut pool = open(world)?;
+    let first = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&first);
+    world.observe(move |world, _| {
+        for choice in ImageChoices::sampled(world, world.events(), 60) {
+            let image = world.image(&choice).map_err(text);
+            if let Err(failure) = image.and_then(&mut visit) {
+                seen.lock()
+                    .expect("no thread panics with it")
+                    .get_or_insert(failure);
+            }
+        }
+    });
+    work(&mut pool)?;
+    world.unobserve();
+    let failure = first.lock().expect("no thread panics with it").take();
+    failure.map_or(Ok(()), Err)
+}
+
+/// A root is changed, cut off, and after recovery changed and cut off again: it never goes back.
+fn roots_under_two_cuts(off: Option<&str>) -> Result<(), Failure> {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    if let Some(site) = off {
+        world.disable(site);
+    }
+    let (mut pool, _) = create(&world)?;
+    pool.set_root(COUNT_ROOT, 1).map_err(text)?;
+    drop(pool);
+    let set = |pool: &mut Pool, root| pool.set_root(COUNT_ROOT, root).map_err(text);
+    let second_cut = move |image: SimulatedWorld| {
+        let root = open(&image)?.root(COUNT_ROOT);
+        let allowed = move |image: SimulatedWorld| {
+            let found = open(&image)?.root(COUNT_ROOT);
+            let right = found == root || found == 3;
+            if right {
+                Ok(())
+            } else {
+                Err(format!("root {found} after {root}"))
+            }
+        };
+        at_each_point(&image, allowed, |pool| set(pool, 3))
+    };
+    at_each_point(&world, second_cut, |pool| set(pool, 2))
+}
+
+#[test]
+fn a_root_never_goes_back() {
+    roots_under_two_cuts(None).unwrap();
+    for site in ["pool.repair", "pool.repair-fence"] {
+        assert!(roots_under_two_cuts(Some(site)).is_err(), "{site}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 mod bench;
 
-pub(crate) use bench::{BenchCommand, DeviceKind, TortureArgs, YcsbArgs, YcsbMethod};
+pub(crate) use bench::{BenchCommand, DeviceKind, FencesName, TortureArgs, YcsbArgs, YcsbMethod};
 
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};

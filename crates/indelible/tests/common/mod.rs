@@ -9,14 +9,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Methods whose data survives a reopening.
 #[allow(dead_code, reason = "each test file uses a part of this module")]
-pub fn durable_methods() -> Vec<Method> {
-    Method::ALL.into_iter().filter(|method| method.is_durable() && is_there(*method)).collect()
+pub(crate) fn durable_methods() -> Vec<Method> {
+    Method::ALL
+        .into_iter()
+        .filter(|method| method.is_durable() && is_there(*method))
+        .collect()
 }
 
 /// Methods that this build can create.
 #[allow(dead_code, reason = "each test file uses a part of this module")]
-pub fn methods() -> Vec<Method> {
-    Method::ALL.into_iter().filter(|method| is_there(*method)).collect()
+pub(crate) fn methods() -> Vec<Method> {
+    Method::ALL
+        .into_iter()
+        .filter(|method| is_there(*method))
+        .collect()
 }
 
 fn is_there(method: Method) -> bool {
@@ -25,21 +31,25 @@ fn is_there(method: Method) -> bool {
 }
 
 /// A directory that is removed with everything in it.
-pub struct Directory(PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 impl Directory {
     /// A path in shared memory where there is some, without anything at it yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let shared = Path::new("/dev/shm");
-        let parent = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+        let parent = if shared.is_dir() {
+            shared.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
         let path = parent.join(format!("indelible-test-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -53,7 +63,7 @@ impl Drop for Directory {
 
 /// `id int64, name varchar(40), amount int64 NULL`, index `by_name`, partitioned by modulo.
 #[allow(dead_code, reason = "each test file uses a part of this module")]
-pub fn people(db: &Database) -> Table {
+pub(crate) fn people(db: &Database) -> Table {
     db.create_table("people")
         .column("id", DataType::Int64)
         .column("name", DataType::Varchar { max: 40 })

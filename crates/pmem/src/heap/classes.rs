@@ -1,9 +1,10 @@
 //! Runs: chunks cut into blocks of one size and one owner.
 //!
-//! A run starts with a bitmap, one bit a block, and nothing else; a set bit is an allocated block. In DRAM a run that was met
-//! has a second bitmap of *taken* blocks: allocated, reserved, or freed and not yet settled. A block is handed out only if it
-//! is not taken. A class lists its runs that have room; the run that got a block back last is used first, because its
-//! bitmap line is still in the cache.
+//! A run starts with a bitmap, one bit a block, and nothing else; a set bit is an allocated block.
+//! In DRAM a run that was met has a second bitmap of *taken* blocks: allocated, reserved, or freed
+//! and not yet settled. A block is handed out only if it is not taken. A class lists its runs that
+//! have room; the run that got a block back last is used first, because its bitmap line is still in
+//! the cache.
 
 use crate::heap::Owner;
 use crate::heap::table::{CHUNK_BYTES, chunk_offset};
@@ -18,7 +19,8 @@ const LINE_BYTES: u32 = crate::device::LINE_BYTES as u32;
 const NONE: u32 = u32::MAX;
 const INLINE_WORDS: usize = 2;
 
-/// A size and an owner for which blocks can be reserved without looking them up again. Belongs to one arena.
+/// A size and an owner for which blocks can be reserved without looking them up again. Belongs to
+/// one arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassId(u32);
 
@@ -45,8 +47,8 @@ impl Geometry {
             8
         };
         let chunk = CHUNK_BYTES as u32;
-        // The bitmap for a whole chunk of blocks is at most one word too long for the blocks that then fit; one
-        // more round corrects it.
+        // The bitmap for a whole chunk of blocks is at most one word too long for the blocks that
+        // then fit; one more round corrects it.
         let mut blocks = chunk / block_bytes;
         let mut bitmap_words = 0;
         let mut first = 0;
@@ -82,7 +84,8 @@ pub(crate) fn rounded(bytes: usize) -> u32 {
     bytes.next_multiple_of(unit) as u32
 }
 
-/// The taken blocks of a run; bits behind the last block are set, so that they are never found free.
+/// The taken blocks of a run; bits behind the last block are set, so that they are never found
+/// free.
 struct Bits {
     few: [u64; INLINE_WORDS],
     many: Box<[u64]>,
@@ -142,7 +145,7 @@ pub(crate) struct Class {
 /// All classes and all runs that were met.
 #[derive(Default)]
 pub(crate) struct Classes {
-    classes: Vec<Class>,
+    all: Vec<Class>,
     by_size: BTreeMap<(u32, Owner), ClassId>,
     runs: Vec<Run>,
     vacant: Vec<RunId>,
@@ -153,7 +156,8 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Makes room for a pool of `chunk_count` chunks. The pages of the map are touched only where runs are met.
+    /// Makes room for a pool of `chunk_count` chunks. The pages of the map are touched only where
+    /// runs are met.
     pub(crate) fn cover(&mut self, chunk_count: u32) {
         if self.run_of_chunk.is_empty() {
             self.run_of_chunk = vec![0; chunk_count as usize];
@@ -164,11 +168,11 @@ impl Classes {
 
     /// The class of blocks of exactly `block_bytes`.
     pub(crate) fn class_of(&mut self, block_bytes: u32, owner: Owner) -> ClassId {
-        let next = ClassId(self.classes.len() as u32);
+        let next = ClassId(self.all.len() as u32);
         let id = *self.by_size.entry((block_bytes, owner)).or_insert(next);
         if id == next {
             let geometry = Geometry::new(block_bytes);
-            self.classes.push(Class {
+            self.all.push(Class {
                 geometry,
                 owner,
                 with_room: Vec::new(),
@@ -183,7 +187,7 @@ impl Classes {
     /// # Panics
     /// If the number belongs to another arena and this one has fewer classes.
     pub(crate) fn class(&self, id: ClassId) -> &Class {
-        &self.classes[id.0 as usize]
+        &self.all[id.0 as usize]
     }
 
     pub(crate) fn run(&self, id: RunId) -> &Run {
@@ -230,7 +234,7 @@ impl Classes {
     /// Takes a free block of the class: its run and its number. `None` if no known run has room.
     #[inline]
     pub(crate) fn take(&mut self, id: ClassId) -> Option<(RunId, u32)> {
-        let class = &mut self.classes[id.0 as usize];
+        let class = &mut self.all[id.0 as usize];
         let &run_id = class.with_room.last()?;
         let run = &mut self.runs[run_id.0 as usize];
         let mut index = run.hint as usize;
@@ -275,7 +279,7 @@ impl Classes {
         if free == 1 {
             self.list(id);
         }
-        if free == self.classes[class.0 as usize].geometry.blocks {
+        if free == self.all[class.0 as usize].geometry.blocks {
             self.note_empty(id);
         }
     }
@@ -284,7 +288,7 @@ impl Classes {
     #[inline]
     pub(crate) fn block_offset(&self, id: RunId, block: u32) -> u64 {
         let run = &self.runs[id.0 as usize];
-        let geometry = self.classes[run.class.0 as usize].geometry;
+        let geometry = self.all[run.class.0 as usize].geometry;
         chunk_offset(run.chunk) + u64::from(geometry.first + block * geometry.block_bytes)
     }
 
@@ -293,19 +297,19 @@ impl Classes {
     pub(crate) fn block_at(&self, id: RunId, offset: u64) -> Option<u32> {
         let run = &self.runs[id.0 as usize];
         let inside = offset - chunk_offset(run.chunk);
-        self.classes[run.class.0 as usize]
+        self.all[run.class.0 as usize]
             .geometry
             .block_at(inside as u32)
     }
 
-    /// Forgets one run that is still empty and not the only empty one of its class; gives its chunk. Call until
-    /// `None`.
+    /// Forgets one run that is still empty and not the only empty one of its class; gives its
+    /// chunk. Call until `None`.
     pub(crate) fn retire(&mut self) -> Option<u32> {
         while let Some(id) = self.empty.pop() {
             let run = &mut self.runs[id.0 as usize];
             run.noted_empty = false;
             let (class_id, chunk, free) = (run.class, run.chunk, run.free);
-            let class = &mut self.classes[class_id.0 as usize];
+            let class = &mut self.all[class_id.0 as usize];
             if free == class.geometry.blocks && class.empty_runs > 1 {
                 class.empty_runs -= 1;
                 self.unlist(id);
@@ -319,7 +323,7 @@ impl Classes {
 
     fn list(&mut self, id: RunId) {
         let run = &mut self.runs[id.0 as usize];
-        let with_room = &mut self.classes[run.class.0 as usize].with_room;
+        let with_room = &mut self.all[run.class.0 as usize].with_room;
         run.listed_at = with_room.len() as u32;
         with_room.push(id);
     }
@@ -327,7 +331,7 @@ impl Classes {
     fn unlist(&mut self, id: RunId) {
         let run = &self.runs[id.0 as usize];
         let (class, place) = (run.class.0 as usize, run.listed_at);
-        let with_room = &mut self.classes[class].with_room;
+        let with_room = &mut self.all[class].with_room;
         with_room.swap_remove(place as usize);
         if let Some(&moved) = with_room.get(place as usize) {
             self.runs[moved.0 as usize].listed_at = place;
@@ -336,7 +340,7 @@ impl Classes {
 
     fn note_empty(&mut self, id: RunId) {
         let run = &mut self.runs[id.0 as usize];
-        self.classes[run.class.0 as usize].empty_runs += 1;
+        self.all[run.class.0 as usize].empty_runs += 1;
         if !run.noted_empty {
             run.noted_empty = true;
             self.empty.push(id);

@@ -1,8 +1,8 @@
 //! Where new room comes from: known free chunks, then more of the pool, then more of the medium.
 //!
-//! Each step leads from one whole chunk table to another by one aligned word, and nothing that a word leads to is unfenced when the
-//! word is stored. So a crash at any point leaves a table in which at most free chunks are cut differently. None of
-//! these words is ever undone.
+//! Each step leads from one whole chunk table to another by one aligned word, and nothing that a
+//! word leads to is unfenced when the word is stored. So a crash at any point leaves a table in
+//! which at most free chunks are cut differently. None of these words is ever undone.
 
 use crate::arena::Arena;
 use crate::device::Memory;
@@ -22,7 +22,8 @@ pub(crate) fn format<M: Memory>(memory: &mut M, pool_bytes: u64) -> Result<()> {
     format_chunks(memory, 0, table::chunk_count(pool_bytes))
 }
 
-/// Writes the table words that make `start..end` free, with a table where a zone begins. Durable when it returns.
+/// Writes the table words that make `start..end` free, with a table where a zone begins. Durable
+/// when it returns.
 fn format_chunks<M: Memory>(memory: &mut M, start: u32, end: u32) -> Result<()> {
     let mut chunk = start;
     while chunk < end {
@@ -41,8 +42,8 @@ fn format_chunks<M: Memory>(memory: &mut M, start: u32, end: u32) -> Result<()> 
     memory.fence(site!("heap.grow-table-fence"))
 }
 
-/// Least chunks of a pool that has a free row of `chunks` in one zone, where it has `count` now, of which the last `free`
-/// are free.
+/// Least chunks of a pool that has a free row of `chunks` in one zone, where it has `count` now, of
+/// which the last `free` are free.
 fn grown_count(count: u32, free: u32, chunks: u32) -> u64 {
     let zone_rest = (ZONE_CHUNKS - count % ZONE_CHUNKS) % ZONE_CHUNKS;
     let count = u64::from(count);
@@ -128,8 +129,8 @@ impl<M: Memory> Arena<M> {
         Ok(chunk)
     }
 
-    /// Writes the word of what is left of `range` behind its first `chunks`. It means nothing until the word
-    /// of the first chunk leads to it, which is stored after the next fence.
+    /// Writes the word of what is left of `range` behind its first `chunks`. It means nothing until
+    /// the word of the first chunk leads to it, which is stored after the next fence.
     fn write_rest(&mut self, range: Range, chunks: u32) -> Result<Option<Range>> {
         if range.chunks == chunks {
             return Ok(None);
@@ -147,7 +148,8 @@ impl<M: Memory> Arena<M> {
         Ok(Some(rest))
     }
 
-    /// One step towards a row of `chunks` free chunks: reads on in the tables, else gives back empty runs, else grows.
+    /// One step towards a row of `chunks` free chunks: reads on in the tables, else gives back
+    /// empty runs, else grows.
     fn find_room(&mut self, chunks: u32) -> Result<()> {
         if self.heap.cursor < self.heap.chunk_count {
             return self.advance_cursor();
@@ -161,7 +163,8 @@ impl<M: Memory> Arena<M> {
     /// Makes empty runs free chunks, but one a class. Says whether there were any.
     fn retire_runs(&mut self) -> Result<bool> {
         if self.heap.rolled_back {
-            // Undo records of the open transaction may name bitmap words of runs that look empty now.
+            // Undo records of the open transaction may name bitmap words of runs that look empty
+            // now.
             return Ok(false);
         }
         let mut found = false;
@@ -179,8 +182,8 @@ impl<M: Memory> Arena<M> {
         Ok(found)
     }
 
-    /// Makes the pool longer by at least a row of `chunks`. The space is allocated first, its table is durable before the header
-    /// counts it, and a failure changes nothing.
+    /// Makes the pool longer by at least a row of `chunks`. The space is allocated first, its table
+    /// is durable before the header counts it, and a failure changes nothing.
     fn grow(&mut self, chunks: u32) -> Result<()> {
         let count = self.heap.chunk_count;
         let least = grown_count(count, self.heap.free.before(count), chunks);

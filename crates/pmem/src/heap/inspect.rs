@@ -1,7 +1,8 @@
 //! Whole scans of the heap for checks and reports.
 //!
-//! They read what the medium says, from the first table word to the last, and need no bookkeeping. A damaged word is an error with
-//! its place. Their time grows with the pool; nothing on a transaction's path calls them.
+//! They read what the medium says, from the first table word to the last, and need no bookkeeping.
+//! A damaged word is an error with its place. Their time grows with the pool; nothing on a
+//! transaction's path calls them.
 
 use crate::arena::Arena;
 use crate::device::{Memory, Part};
@@ -51,7 +52,8 @@ pub enum BlockState {
 pub struct Footprint {
     /// Bytes of allocated blocks, a row a part in the order of [`Part::ALL`].
     pub allocated_bytes: [u64; Part::ALL.len()],
-    /// Bytes of the chunks that hold these blocks, free blocks between them included, in the same order.
+    /// Bytes of the chunks that hold these blocks, free blocks between them included, in the same
+    /// order.
     pub held_bytes: [u64; Part::ALL.len()],
     /// Bytes of chunks that nobody uses.
     pub free_bytes: u64,
@@ -60,8 +62,8 @@ pub struct Footprint {
 }
 
 impl<M: Memory> Arena<M> {
-    /// What is known about the block that starts at `offset`. Fails if no block can start there. Takes up to one pass over
-    /// the table of one zone.
+    /// What is known about the block that starts at `offset`. Fails if no block can start there.
+    /// Takes up to one pass over the table of one zone.
     pub fn block(&self, offset: u64) -> Result<BlockInfo> {
         let chunk = table::chunk_at(offset, self.heap.chunk_count)
             .ok_or_else(|| not_a_block(offset, "looked up, but it lies outside the heap"))?;
@@ -113,7 +115,8 @@ impl<M: Memory> Arena<M> {
         Ok(blocks)
     }
 
-    /// Visits the blocks of [`Arena::allocated`] one by one. Stops at the first damage or error of `visit`.
+    /// Visits the blocks of [`Arena::allocated`] one by one. Stops at the first damage or error of
+    /// `visit`.
     pub fn for_each_allocated(&self, mut visit: impl FnMut(Block) -> Result<()>) -> Result<()> {
         self.walk(|chunk, entry| match entry {
             Entry::Table | Entry::Free { .. } => Ok(()),

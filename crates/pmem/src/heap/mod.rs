@@ -1,22 +1,26 @@
 //! Which blocks of a pool are free.
 //!
-//! The life of a block: *free*, *reserved* (only DRAM knows; a crash makes it free), *allocated* (a bit or a table word on the
-//! medium says so), *freed* (the word says free, but the block is not handed out before the transaction is settled). The heap never
-//! stores the change between reserved and allocated or back: [`Arena::activate`] and [`Arena::free`] return it as a [`WordChange`],
-//! which the caller makes durable together with the pointer to the block, under its own log. So no crash leaks
-//! a block, and an abort is the undo of words.
+//! The life of a block: *free*, *reserved* (only DRAM knows; a crash makes it free), *allocated* (a
+//! bit or a table word on the medium says so), *freed* (the word says free, but the block is not
+//! handed out before the transaction is settled). The heap never stores the change between reserved
+//! and allocated or back: [`Arena::activate`] and [`Arena::free`] return it as a [`WordChange`],
+//! which the caller makes durable together with the pointer to the block, under its own log. So no
+//! crash leaks a block, and an abort is the undo of words.
 //!
 //! What the heap stores by itself never has to be undone, because it changes no block's state:
 //!
-//! - It splits and joins free ranges and makes free chunks into runs and back, each by one aligned word of the chunk table that
-//!   leads from one whole chain to another (`table`). Bytes that the new chain leads to (the word of the rest, the zeroed bitmap) are
-//!   fenced before the word is stored. The word itself is only flushed: its durability rides on the caller's next
-//!   fence, which precedes every commit of a change inside.
-//! - A caller's change of a table word keeps the length of the chunk's entry, so undoing one leaves the chain as it was.
+//! - It splits and joins free ranges and makes free chunks into runs and back, each by one aligned
+//!   word of the chunk table that leads from one whole chain to another (`table`). Bytes that the
+//!   new chain leads to (the word of the rest, the zeroed bitmap) are fenced before the word is
+//!   stored. The word itself is only flushed: its durability rides on the caller's next fence,
+//!   which precedes every commit of a change inside.
+//! - A caller's change of a table word keeps the length of the chunk's entry, so undoing one leaves
+//!   the chain as it was.
 //! - A chunk whose free state is not fenced yet is fenced before anything else uses it.
 //!
-//! Opening reads no table. A cursor walks the tables when an allocation finds no room in what is known; a free loads the run that it
-//! concerns. What lies behind the cursor is never handed out, so its words may change unseen.
+//! Opening reads no table. A cursor walks the tables when an allocation finds no room in what is
+//! known; a free loads the run that it concerns. What lies ahead of the cursor is never handed out,
+//! so its words may change unseen.
 //!
 //! | file | job |
 //! |---|---|
@@ -123,11 +127,14 @@ pub(crate) struct Heap {
     unfenced: bool,
     actions: Vec<Action>,
     pending: BTreeMap<u32, Pending>,
-    /// Extents that were reserved and rolled back: undo records of this transaction still name their words.
+    /// Extents that were reserved and rolled back: undo records of this transaction still name
+    /// their words.
     abandoned: Vec<Range>,
-    /// Whether a rollback happened since the last settling, so that empty runs may have undo records.
+    /// Whether a rollback happened since the last settling, so that empty runs may have undo
+    /// records.
     rolled_back: bool,
-    /// Blocks in runs that the open transaction reserved and activated. Unequal only if it kept some for itself.
+    /// Blocks in runs that the open transaction reserved and activated. Unequal only if it kept
+    /// some for itself.
     reserved: u64,
     activated: u64,
 }
@@ -153,7 +160,7 @@ impl Heap {
         }
     }
 
-    /// Makes a range free for others. Behind the cursor nothing is done: the walk will find it.
+    /// Makes a range free for others. Ahead of the cursor nothing is done: the walk will find it.
     fn release_range(&mut self, range: Range) {
         if range.start < self.cursor {
             self.free.insert(range);
@@ -162,7 +169,8 @@ impl Heap {
 }
 
 impl<M: Memory> Arena<M> {
-    /// The class for blocks of `bytes`, for callers that reserve many of them. `bytes` is from 1 to [`BLOCK_BYTES_MAX`].
+    /// The class for blocks of `bytes`, for callers that reserve many of them. `bytes` is from 1 to
+    /// [`BLOCK_BYTES_MAX`].
     pub fn class(&mut self, bytes: usize, owner: Owner) -> Result<ClassId> {
         if bytes == 0 || bytes > BLOCK_BYTES_MAX {
             return Err(PmemError::Unsupported(format!(
@@ -184,10 +192,11 @@ impl<M: Memory> Arena<M> {
         Ok(self.heap.classes.block_offset(run, block))
     }
 
-    /// Reserves a block of at least `bytes`, from 1 to [`EXTENT_BYTES_MAX`], and gives its offset. Blocks whose
-    /// size is a multiple of 64 start at a line, others at a word. Their content is arbitrary. Only DRAM knows of it until
-    /// the change of [`Arena::activate`] is made. Grows the pool where needed; fails with
-    /// [`PmemError::OutOfSpace`] if that is impossible, and then everything stays usable.
+    /// Reserves a block of at least `bytes`, from 1 to [`EXTENT_BYTES_MAX`], and gives its offset.
+    /// Blocks whose size is a multiple of 64 start at a line, others at a word. Their content is
+    /// arbitrary. Only DRAM knows of it until the change of [`Arena::activate`] is made. Grows the
+    /// pool where needed; fails with [`PmemError::OutOfSpace`] if that is impossible, and then
+    /// everything stays usable.
     ///
     /// A block that is never activated goes back at [`Arena::settle`].
     pub fn reserve(&mut self, bytes: usize, owner: Owner) -> Result<u64> {
@@ -214,7 +223,8 @@ impl<M: Memory> Arena<M> {
         Ok(table::chunk_offset(chunk))
     }
 
-    /// The change that makes a reserved block allocated. The caller makes it durable, once, before it commits.
+    /// The change that makes a reserved block allocated. The caller makes it durable, once, before
+    /// it commits.
     #[inline]
     pub fn activate(&mut self, offset: u64) -> Result<WordChange> {
         let chunk = self.chunk_of(offset)?;
@@ -243,8 +253,9 @@ impl<M: Memory> Arena<M> {
         Ok(entry_change(chunk, entry))
     }
 
-    /// The change that frees an allocated block, or one that this transaction activated. The block is not handed out again before
-    /// [`Arena::settle`]. Fails if no block starts at `offset` or it is free.
+    /// The change that frees an allocated block, or one that this transaction activated. The block
+    /// is not handed out again before [`Arena::settle`]. Fails if no block starts at `offset` or it
+    /// is free.
     #[inline]
     pub fn free(&mut self, offset: u64) -> Result<WordChange> {
         let chunk = self.chunk_of(offset)?;
@@ -270,9 +281,10 @@ impl<M: Memory> Arena<M> {
         }
     }
 
-    /// Forgets reservations and frees made since `mark`, which belongs to the open transaction. The caller has taken back their
-    /// changes, where they were applied. Blocks whose owner is [`Part::Log`] stay reserved until the transaction is settled,
-    /// because the log that takes changes back lies in them.
+    /// Forgets reservations and frees made since `mark`, which belongs to the open transaction. The
+    /// caller has taken back their changes, where they were applied. Blocks whose owner is
+    /// [`Part::Log`] stay reserved until the transaction is settled, because the log that takes
+    /// changes back lies in them.
     pub fn heap_rollback(&mut self, mark: HeapMark) {
         let heap = &mut self.heap;
         let mut kept = Vec::new();
@@ -313,17 +325,18 @@ impl<M: Memory> Arena<M> {
         heap.rolled_back = true;
     }
 
-    /// Ends the transaction. Committed: freed blocks become reusable, and so do reserved ones that were never activated. Aborted: all
-    /// reservations are given back and frees forgotten. Called when no recovery will undo the transaction any more:
-    /// after the commit is durable, or after the undo and the end of the log are.
+    /// Ends the transaction. Committed: freed blocks become reusable, and so do reserved ones that
+    /// were never activated. Aborted: all reservations are given back and frees forgotten. Called
+    /// when no recovery will undo the transaction any more: after the commit is durable, or after
+    /// the undo and the end of the log are.
     pub fn settle(&mut self, outcome: Outcome) {
         let keeps_all = self.heap.reserved == self.heap.activated;
         for index in 0..self.heap.actions.len() {
             match (self.heap.actions[index], outcome) {
-                (Action::BlockReserved(run, block), Outcome::Committed) if !keeps_all => {
-                    if !self.is_set(run, block) {
-                        self.heap.classes.release(run, block);
-                    }
+                (Action::BlockReserved(run, block), Outcome::Committed)
+                    if !keeps_all && !self.is_set(run, block) =>
+                {
+                    self.heap.classes.release(run, block);
                 }
                 (Action::BlockReserved(run, block), Outcome::Aborted)
                 | (Action::BlockFreed(run, block), Outcome::Committed) => {
@@ -389,7 +402,8 @@ impl<M: Memory> Arena<M> {
             .ok_or_else(|| not_a_block(offset, "changed, but no block in use starts there"))
     }
 
-    /// Whether the medium says that a block is allocated. Damage reads as allocated: nothing is handed out then.
+    /// Whether the medium says that a block is allocated. Damage reads as allocated: nothing is
+    /// handed out then.
     fn is_set(&self, run: RunId, block: u32) -> bool {
         let chunk = self.heap.classes.run(run).chunk;
         let change = bit_change(chunk, block, BitState::Set);

@@ -1,8 +1,9 @@
 //! Learning the heap after opening, bit by bit.
 //!
-//! A pool opens without reading any table. What was reserved and never activated is free, because nothing on the medium speaks of
-//! it; so there is nothing to take back, only to learn. A cursor walks from head to head, a few at each
-//! allocation that finds no room; a free loads the run it concerns. Undo of a log is done before, so words are settled.
+//! A pool opens without reading any table. What was reserved and never activated is free, because
+//! nothing on the medium speaks of it; so there is nothing to take back, only to learn. A cursor
+//! walks from head to head, a few at each allocation that finds no room; a free loads the run it
+//! concerns. Undo of a log is done before, so words are settled.
 
 use crate::arena::Arena;
 use crate::device::Memory;
@@ -36,7 +37,8 @@ impl<M: Memory> Arena<M> {
             }
             let entry = self.entry(chunk)?;
             match entry {
-                // An extent that the open transaction freed looks free and is not, until that is settled.
+                // An extent that the open transaction freed looks free and is not, until that is
+                // settled.
                 Entry::Free { chunks } if !self.heap.pending.contains_key(&chunk) => {
                     self.heap.free.insert(Range {
                         start: chunk,
@@ -57,7 +59,8 @@ impl<M: Memory> Arena<M> {
         Ok(())
     }
 
-    /// Notes the run in `chunk`, where a block at `offset` is to be freed; `None` if the chunk is no run.
+    /// Notes the run in `chunk`, where a block at `offset` is to be freed; `None` if the chunk is
+    /// no run.
     #[cold]
     pub(super) fn load_run(&mut self, chunk: u32, offset: u64) -> Result<Option<RunId>> {
         if offset == table::chunk_offset(chunk) || self.heap.pending.contains_key(&chunk) {

@@ -1,8 +1,9 @@
 //! The chunk table: what each 16 KiB chunk of a pool is used for.
 //!
-//! After the header a pool is a row of *zones* of 2048 chunks; the last zone may be shorter. Chunk 0 of a zone holds
-//! its table: one word a chunk. The table is a chain: the word of a *head* says how many chunks follow it, and
-//! words of chunks inside a free range or an extent mean nothing. A word carries its own check:
+//! After the header a pool is a row of *zones* of 2048 chunks; the last zone may be shorter. Chunk
+//! 0 of a zone holds its table: one word a chunk. The table is a chain: the word of a *head* says
+//! how many chunks follow it, and words of chunks inside a free range or an extent mean nothing. A
+//! word carries its own check:
 //!
 //! | bit | field |
 //! |---|---|
@@ -74,8 +75,8 @@ impl Entry {
         payload | check_bits(payload, chunk)
     }
 
-    /// Reads the word of head `chunk` in a pool of `chunk_count` chunks. Fails unless the word is whole and its chunks
-    /// end inside the zone and the pool.
+    /// Reads the word of head `chunk` in a pool of `chunk_count` chunks. Fails unless the word is
+    /// whole and its chunks end inside the zone and the pool.
     pub(crate) fn decode(word: u64, chunk: u32, chunk_count: u32) -> Result<Self> {
         let payload = word & PAYLOAD_MASK;
         if word != payload | check_bits(payload, chunk) {
@@ -157,8 +158,8 @@ fn owner_bits(owner: Owner) -> u64 {
     (owner.part as u64) << PART_SHIFT | u64::from(owner.tag) << TAG_SHIFT
 }
 
-/// A linear code: which flips it finds does not depend on the word. That it finds all of one or two bits is shown by
-/// the tests below; a word copied to another chunk is refused.
+/// A linear code: which flips it finds does not depend on the word. That it finds all of one or two
+/// bits is shown by the tests below; a word copied to another chunk is refused.
 fn check_bits(payload: u64, chunk: u32) -> u64 {
     let mut covered = [0; 12];
     covered[..8].copy_from_slice(&payload.to_le_bytes());

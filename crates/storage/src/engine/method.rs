@@ -56,10 +56,16 @@ impl FromStr for Method {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|method| method.name()).collect();
-            format!("unknown method `{name}`; the methods are {}", names.join(", "))
-        })
+        Self::ALL
+            .into_iter()
+            .find(|method| method.name() == name)
+            .ok_or_else(|| {
+                let names: Vec<_> = Self::ALL.iter().map(|method| method.name()).collect();
+                format!(
+                    "unknown method `{name}`; the methods are {}",
+                    names.join(", ")
+                )
+            })
     }
 }
 
@@ -123,9 +129,13 @@ pub fn create<P: Platform>(
 ) -> Result<Box<dyn Engine>> {
     Ok(match method {
         Method::Volatile | Method::Inp => {
-            return Err(crate::StorageError::Unsupported(format!("method `{method}` is not there yet")));
+            return Err(crate::StorageError::Unsupported(format!(
+                "method `{method}` is not there yet"
+            )));
         }
-        Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::create(platform, options)?),
+        Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::create(
+            platform, options,
+        )?),
     })
 }
 
@@ -138,10 +148,12 @@ pub fn open<P: Platform>(
 ) -> Result<Box<dyn Engine>> {
     Ok(match method {
         Method::Volatile | Method::Inp => {
-            return Err(crate::StorageError::Unsupported(format!("method `{method}` is not there yet")));
+            return Err(crate::StorageError::Unsupported(format!(
+                "method `{method}` is not there yet"
+            )));
         }
-        Method::NvmInp => {
-            Box::new(super::nv_in_place::NvInPlace::<P>::open(platform, options, decide)?)
-        }
+        Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::open(
+            platform, options, decide,
+        )?),
     })
 }

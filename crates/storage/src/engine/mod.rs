@@ -6,6 +6,7 @@
 //! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
 
 mod method;
+pub mod in_place;
 pub mod nv_in_place;
 
 pub use method::{Decide, EngineOptions, FenceOrder, Method, create, open};

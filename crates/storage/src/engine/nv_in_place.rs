@@ -79,7 +79,13 @@ impl<P: Platform> NvInPlace<P> {
         arena.set_root(LOG_ROOT, log_block)?;
         // commit point: a pool whose directory is set is a complete, empty partition
         arena.set_root(DIRECTORY_ROOT, directory)?;
-        Self::start(arena, log, options.layout, options.node_bytes, Recovered::Clean)
+        Self::start(
+            arena,
+            log,
+            options.layout,
+            options.node_bytes,
+            Recovered::Clean,
+        )
     }
 
     /// Opens the partition's pool and undoes the transaction that was open, unless the commit table has it.
@@ -97,10 +103,16 @@ impl<P: Platform> NvInPlace<P> {
             return Err(foreign("it is a pool of another method").into());
         }
         if identity.pool_id != pool_id(options) {
-            return Err(foreign("it belongs to another database or partition; put the right file back").into());
+            return Err(foreign(
+                "it belongs to another database or partition; put the right file back",
+            )
+            .into());
         }
         if arena.root(DIRECTORY_ROOT) == 0 {
-            return Err(foreign("its creation was not finished; remove the database and create it again").into());
+            return Err(foreign(
+                "its creation was not finished; remove the database and create it again",
+            )
+            .into());
         }
         let layout = match identity.user[0] {
             0 => LayoutKind::Together,
@@ -109,8 +121,7 @@ impl<P: Platform> NvInPlace<P> {
         };
         let salt = salt(options.database_id, options.partition);
         let base = arena.root(LOG_ROOT);
-        let (log, recovered) =
-            UndoLog::recover(&mut arena, base, salt, options.fences, decide)?;
+        let (log, recovered) = UndoLog::recover(&mut arena, base, salt, options.fences, decide)?;
         Self::start(arena, log, layout, identity.user[1] as u32, recovered)
     }
 
@@ -125,15 +136,20 @@ impl<P: Platform> NvInPlace<P> {
         let log_block = arena.root(LOG_ROOT);
         let space = TableSpace::open(&mut arena, directory, layout, node_bytes as usize)?;
         let undone = u64::from(recovered == Recovered::Undone);
-        Ok(Self { arena, log, space, log_block, state: State::Idle, tickets: 0, undone })
+        Ok(Self {
+            arena,
+            log,
+            space,
+            log_block,
+            state: State::Idle,
+            tickets: 0,
+            undone,
+        })
     }
 
     /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
     #[inline]
-    fn operate<T>(
-        &mut self,
-        operation: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
+    fn operate<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.require(State::Open)?;
         let (log_mark, heap_mark) = (self.log.mark(), self.arena.heap_mark());
         let error = match operation(self).and_then(|value| {
@@ -169,9 +185,9 @@ impl<P: Platform> NvInPlace<P> {
         }
         Err(match self.state {
             State::Poisoned => StorageError::Poisoned,
-            State::MustAbort => {
-                StorageError::Unsupported("an operation failed half-way; abort the transaction".into())
-            }
+            State::MustAbort => StorageError::Unsupported(
+                "an operation failed half-way; abort the transaction".into(),
+            ),
             State::Idle => StorageError::Unsupported("no transaction is open".into()),
             State::Open => StorageError::Unsupported("a transaction is open already".into()),
         })
@@ -200,11 +216,17 @@ impl<P: Platform> Engine for NvInPlace<P> {
     }
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|this| this.space.create_index(&mut this.arena, &mut this.log, table, index))
+        self.define(|this| {
+            this.space
+                .create_index(&mut this.arena, &mut this.log, table, index)
+        })
     }
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|this| this.space.drop_index(&mut this.arena, &mut this.log, table, index))
+        self.define(|this| {
+            this.space
+                .drop_index(&mut this.arena, &mut this.log, table, index)
+        })
     }
 
     #[inline]
@@ -217,7 +239,8 @@ impl<P: Platform> Engine for NvInPlace<P> {
     #[inline]
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.require(State::Open)?;
-        self.space.get(&mut self.arena, &mut self.log, table, key, row)
+        self.space
+            .get(&mut self.arena, &mut self.log, table, key, row)
     }
 
     fn get_many(
@@ -227,7 +250,8 @@ impl<P: Platform> Engine for NvInPlace<P> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         self.require(State::Open)?;
-        self.space.get_many(&mut self.arena, &mut self.log, table, keys, visit)
+        self.space
+            .get_many(&mut self.arena, &mut self.log, table, keys, visit)
     }
 
     fn scan(
@@ -236,19 +260,29 @@ impl<P: Platform> Engine for NvInPlace<P> {
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
         self.require(State::Open)?;
-        self.space.scan(&mut self.arena, &mut self.log, range, visit)
+        self.space
+            .scan(&mut self.arena, &mut self.log, range, visit)
     }
 
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
-        self.operate(|this| this.space.insert(&mut this.arena, &mut this.log, table, row))
+        self.operate(|this| {
+            this.space
+                .insert(&mut this.arena, &mut this.log, table, row)
+        })
     }
 
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
-        self.operate(|this| this.space.update(&mut this.arena, &mut this.log, table, key, changes))
+        self.operate(|this| {
+            this.space
+                .update(&mut this.arena, &mut this.log, table, key, changes)
+        })
     }
 
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
-        self.operate(|this| this.space.delete(&mut this.arena, &mut this.log, table, key))
+        self.operate(|this| {
+            this.space
+                .delete(&mut this.arena, &mut this.log, table, key)
+        })
     }
 
     fn commit(&mut self, _durability: Durability) -> Result<CommitTicket> {
@@ -323,17 +357,25 @@ impl<P: Platform> Engine for NvInPlace<P> {
         block(self.log_block);
         block(self.arena.root(DIRECTORY_ROOT));
         self.space.check(&self.arena, &mut block, &mut report);
-        report.damage.extend(shared.iter().map(|at| format!("the block at offset {at} is used twice")));
+        report.damage.extend(
+            shared
+                .iter()
+                .map(|at| format!("the block at offset {at} is used twice")),
+        );
         match self.arena.allocated() {
             Err(error) => report.damage.push(error.to_string()),
             Ok(blocks) => {
                 report.blocks = blocks.len() as u64;
                 let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
                 for leaked in allocated.difference(&reachable) {
-                    report.damage.push(format!("the block at offset {leaked} is leaked"));
+                    report
+                        .damage
+                        .push(format!("the block at offset {leaked} is leaked"));
                 }
                 for free in reachable.difference(&allocated) {
-                    report.damage.push(format!("the block at offset {free} is in use but free"));
+                    report
+                        .damage
+                        .push(format!("the block at offset {free} is in use but free"));
                 }
             }
         }
@@ -360,7 +402,12 @@ fn identity(options: &EngineOptions) -> PoolIdentity {
         pool_id: pool_id(options),
         format_version: POOL_FORMAT,
         created_seconds: now.map_or(0, |now| now.as_secs()),
-        user: [layout, u64::from(options.node_bytes), u64::from(options.partition), 0],
+        user: [
+            layout,
+            u64::from(options.node_bytes),
+            u64::from(options.partition),
+            0,
+        ],
     }
 }
 

@@ -60,7 +60,11 @@ impl Geometry {
         let bytes_min = WORD * (2 + FANOUT_MIN * entry_words);
         let node_bytes = shape.node_bytes.max(bytes_min).next_multiple_of(LINE);
         let fanout = (node_bytes / WORD - 2) / entry_words;
-        Self { node_bytes, key_words: shape.key_words, fanout }
+        Self {
+            node_bytes,
+            key_words: shape.key_words,
+            fanout,
+        }
     }
 
     /// Bytes of a key.
@@ -114,7 +118,11 @@ impl<'a> Node<'a> {
     /// Where `key` is, or where it belongs.
     fn find(&self, key: &[u64]) -> Result<usize, usize> {
         let index = self.lower_bound(key);
-        if index < self.count && self.key(index) == key { Ok(index) } else { Err(index) }
+        if index < self.count && self.key(index) == key {
+            Ok(index)
+        } else {
+            Err(index)
+        }
     }
 
     /// Slots in use.
@@ -126,11 +134,17 @@ impl<'a> Node<'a> {
 /// Length of the prefix for which `before` holds. Without branches on keys: they are not predictable.
 #[inline]
 fn partition_words(keys: &[u64], before: impl Fn(u64) -> bool) -> usize {
-    let Some(mut left) = keys.len().checked_sub(1) else { return 0 };
+    let Some(mut left) = keys.len().checked_sub(1) else {
+        return 0;
+    };
     let mut base = 0;
     while left > 0 {
         let half = left.div_ceil(2);
-        base += if before(keys[base + half - 1]) { half } else { 0 };
+        base += if before(keys[base + half - 1]) {
+            half
+        } else {
+            0
+        };
         left -= half;
     }
     base + usize::from(before(keys[base]))
@@ -140,7 +154,11 @@ fn partition_keys(node: &Node<'_>, before: impl Fn(&[u64]) -> bool) -> usize {
     let (mut low, mut high) = (0, node.count);
     while low < high {
         let middle = usize::midpoint(low, high);
-        if before(node.key(middle)) { low = middle + 1 } else { high = middle }
+        if before(node.key(middle)) {
+            low = middle + 1
+        } else {
+            high = middle
+        }
     }
     low
 }
@@ -153,10 +171,16 @@ struct Path {
 }
 
 impl Path {
-    const EMPTY: Self = Self { steps: [(0, 0); LEVELS_MAX], depth: 0 };
+    const EMPTY: Self = Self {
+        steps: [(0, 0); LEVELS_MAX],
+        depth: 0,
+    };
 
     fn push(&mut self, node: u64, child: usize) -> Result<()> {
-        let step = self.steps.get_mut(self.depth).ok_or_else(|| corrupted(node, "too deep"))?;
+        let step = self
+            .steps
+            .get_mut(self.depth)
+            .ok_or_else(|| corrupted(node, "too deep"))?;
         *step = (node, child);
         self.depth += 1;
         Ok(())
@@ -170,18 +194,30 @@ impl Path {
 
 impl Bptree {
     fn at(root_word: u64, shape: IndexShape, tag: u16) -> Self {
-        Self { root_word, geometry: Geometry::new(shape), tag, image: Vec::new() }
+        Self {
+            root_word,
+            geometry: Geometry::new(shape),
+            tag,
+            image: Vec::new(),
+        }
     }
 
     #[inline]
     fn node<'a, M: Memory>(&self, arena: &'a Arena<M>, offset: u64) -> Result<Node<'a>> {
-        let Geometry { key_words, fanout, .. } = self.geometry;
+        let Geometry {
+            key_words, fanout, ..
+        } = self.geometry;
         let words = arena.slice::<u64>(offset, 1 + fanout * key_words)?;
         let (level, count) = ((words[0] >> 32) as u8, words[0] as u32 as usize);
         if words[0] >> 48 != MAGIC || count > fanout {
             return Err(corrupted(offset, "no node lies there"));
         }
-        Ok(Node { level, count, key_words, keys: &words[1..=count * key_words] })
+        Ok(Node {
+            level,
+            count,
+            key_words,
+            keys: &words[1..=count * key_words],
+        })
     }
 
     /// A child of `node`, which lies at `offset`; its lines are on their way.
@@ -222,7 +258,11 @@ impl Bptree {
         level: u8,
     ) -> Result<Node<'a>> {
         let node = self.node(arena, offset)?;
-        if node.level + 1 == level { Ok(node) } else { Err(corrupted(offset, "wrong level")) }
+        if node.level + 1 == level {
+            Ok(node)
+        } else {
+            Err(corrupted(offset, "wrong level"))
+        }
     }
 
     /// The first or last leaf below `offset`.
@@ -235,7 +275,11 @@ impl Bptree {
     ) -> Result<u64> {
         let mut node = self.node(arena, offset)?;
         while node.level > 0 {
-            let index = if direction == Direction::Forward { 0 } else { node.count };
+            let index = if direction == Direction::Forward {
+                0
+            } else {
+                node.count
+            };
             path.push(offset, index)?;
             offset = self.child(arena, offset, index)?;
             node = self.node_below(arena, offset, node.level)?;
@@ -258,7 +302,9 @@ impl Bptree {
             };
             path.push(offset, next)?;
             let child = self.child(arena, offset, next)?;
-            return self.descend_to_edge(arena, child, direction, path).map(Some);
+            return self
+                .descend_to_edge(arena, child, direction, path)
+                .map(Some);
         }
         Ok(None)
     }
@@ -279,12 +325,14 @@ impl Bptree {
         let at = geometry.key_at(offset, index);
         self.image.clear();
         push_words(&mut self.image, key);
-        self.image.extend_from_slice(arena.bytes(at, (count - index) * geometry.key_bytes())?);
+        self.image
+            .extend_from_slice(arena.bytes(at, (count - index) * geometry.key_bytes())?);
         writes.write(arena, at, &self.image)?;
         let at = geometry.slot_at(offset, slot_index);
         self.image.clear();
         push_words(&mut self.image, &[slot]);
-        self.image.extend_from_slice(arena.bytes(at, (slots - slot_index) * WORD)?);
+        self.image
+            .extend_from_slice(arena.bytes(at, (slots - slot_index) * WORD)?);
         writes.write(arena, at, &self.image)?;
         writes.write(arena, offset, &meta(level, count + 1).to_le_bytes())
     }
@@ -302,9 +350,21 @@ impl Bptree {
         let node = self.node(arena, offset)?;
         let (count, slots, level) = (node.count, node.slots(), node.level);
         let moved = (count - index - 1) * geometry.key_bytes();
-        self.shift_down(arena, writes, geometry.key_at(offset, index), geometry.key_bytes(), moved)?;
+        self.shift_down(
+            arena,
+            writes,
+            geometry.key_at(offset, index),
+            geometry.key_bytes(),
+            moved,
+        )?;
         let moved = (slots - slot_index - 1) * WORD;
-        self.shift_down(arena, writes, geometry.slot_at(offset, slot_index), WORD, moved)?;
+        self.shift_down(
+            arena,
+            writes,
+            geometry.slot_at(offset, slot_index),
+            WORD,
+            moved,
+        )?;
         writes.write(arena, offset, &meta(level, count - 1).to_le_bytes())
     }
 
@@ -320,7 +380,8 @@ impl Bptree {
             return Ok(());
         }
         self.image.clear();
-        self.image.extend_from_slice(arena.bytes(at + by as u64, bytes)?);
+        self.image
+            .extend_from_slice(arena.bytes(at + by as u64, bytes)?);
         writes.write(arena, at, &self.image)
     }
 
@@ -334,13 +395,17 @@ impl Bptree {
         slots: &[u8],
     ) -> Result<u64> {
         let geometry = self.geometry;
-        let owner = Owner { part: Part::Index, tag: self.tag };
+        let owner = Owner {
+            part: Part::Index,
+            tag: self.tag,
+        };
         let offset = arena.reserve(geometry.node_bytes, owner)?;
         let count = keys.len() / geometry.key_bytes();
         self.image.clear();
         push_words(&mut self.image, &[meta(level, count)]);
         self.image.extend_from_slice(keys);
-        self.image.resize(WORD + geometry.fanout * geometry.key_bytes(), 0);
+        self.image
+            .resize(WORD + geometry.fanout * geometry.key_bytes(), 0);
         self.image.extend_from_slice(slots);
         writes.stage(arena, offset, &self.image)?;
         let change = arena.activate(offset)?;
@@ -372,9 +437,13 @@ impl Bptree {
         let separator = node.key(at).to_vec();
         let first = if level == 0 { at } else { at + 1 };
         let key_bytes = (count - first) * geometry.key_bytes();
-        let keys = arena.bytes(geometry.key_at(offset, first), key_bytes)?.to_vec();
+        let keys = arena
+            .bytes(geometry.key_at(offset, first), key_bytes)?
+            .to_vec();
         let slot_bytes = (node.slots() - first) * WORD;
-        let slots = arena.bytes(geometry.slot_at(offset, first), slot_bytes)?.to_vec();
+        let slots = arena
+            .bytes(geometry.slot_at(offset, first), slot_bytes)?
+            .to_vec();
         let right = self.make_node(arena, writes, level, &keys, &slots)?;
         writes.write(arena, offset, &meta(level, at).to_le_bytes())?;
         Ok((separator, right))
@@ -514,7 +583,9 @@ impl Bptree {
             }
             push_words(&mut keys, high.keys);
             let slot_bytes = high.slots() * WORD;
-            let slots = arena.bytes(geometry.slot_at(right, 0), slot_bytes)?.to_vec();
+            let slots = arena
+                .bytes(geometry.slot_at(right, 0), slot_bytes)?
+                .to_vec();
             writes.write(arena, geometry.key_at(left, keys_at), &keys)?;
             writes.write(arena, geometry.slot_at(left, slots_at), &slots)?;
             writes.write(arena, left, &meta(level, sum).to_le_bytes())?;
@@ -564,7 +635,11 @@ impl Bptree {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
-                Ok(if last < node.count { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                Ok(if last < node.count {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                })
             }
             Direction::Backward => {
                 for index in (first..last).rev() {
@@ -572,7 +647,11 @@ impl Bptree {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
-                Ok(if first > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                Ok(if first > 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                })
             }
         }
     }
@@ -626,7 +705,9 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
             nodes.push(offset);
             Ok(())
         })?;
-        nodes.into_iter().try_for_each(|offset| Self::free_node(arena, writes, offset))
+        nodes
+            .into_iter()
+            .try_for_each(|offset| Self::free_node(arena, writes, offset))
     }
 
     fn check(
@@ -742,7 +823,9 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
         let mut path = Path::EMPTY;
         let leaf = self.descend(arena, key, &mut path)?;
         let node = self.node(arena, leaf)?;
-        let Ok(index) = node.find(key) else { return Ok(None) };
+        let Ok(index) = node.find(key) else {
+            return Ok(None);
+        };
         let count = node.count - 1;
         let value = self.slot(arena, leaf, index)?;
         self.remove_at(arena, writes, leaf, index, index)?;
@@ -761,11 +844,18 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
         visit: &mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         arena.enter(Part::Index);
-        let start = if direction == Direction::Forward { low } else { high };
+        let start = if direction == Direction::Forward {
+            low
+        } else {
+            high
+        };
         let mut path = Path::EMPTY;
         let mut leaf = Some(self.descend(arena, start, &mut path)?);
         while let Some(offset) = leaf {
-            if self.scan_leaf(arena, offset, (low, high), direction, visit)?.is_break() {
+            if self
+                .scan_leaf(arena, offset, (low, high), direction, visit)?
+                .is_break()
+            {
                 break;
             }
             leaf = self.neighbour(arena, direction, &mut path)?;

@@ -31,12 +31,27 @@ impl Bench {
         };
         let mut arena = Arena::create(memory, &identity).unwrap();
         let mut writes = VolatileUndo::new(Keep::BeforeImages);
-        let root_word = arena.reserve(64, Owner { part: Part::Other, tag: 0 }).unwrap();
+        let root_word = arena
+            .reserve(
+                64,
+                Owner {
+                    part: Part::Other,
+                    tag: 0,
+                },
+            )
+            .unwrap();
         let change = arena.activate(root_word).unwrap();
         writes.change(&mut arena, change).unwrap();
-        let shape = IndexShape { node_bytes, key_words };
+        let shape = IndexShape {
+            node_bytes,
+            key_words,
+        };
         let tree = Bptree::create(&mut arena, &mut writes, root_word, shape, 1).unwrap();
-        let mut bench = Self { arena, writes, tree };
+        let mut bench = Self {
+            arena,
+            writes,
+            tree,
+        };
         bench.commit();
         bench
     }
@@ -52,11 +67,15 @@ impl Bench {
     }
 
     fn insert(&mut self, key: &[u64], value: u64) -> bool {
-        self.tree.insert(&mut self.arena, &mut self.writes, key, value).unwrap()
+        self.tree
+            .insert(&mut self.arena, &mut self.writes, key, value)
+            .unwrap()
     }
 
     fn remove(&mut self, key: &[u64]) -> Option<u64> {
-        self.tree.remove(&mut self.arena, &mut self.writes, key).unwrap()
+        self.tree
+            .remove(&mut self.arena, &mut self.writes, key)
+            .unwrap()
     }
 
     fn range(&self, low: &[u64], high: &[u64], direction: Direction) -> Vec<(Vec<u64>, u64)> {
@@ -81,10 +100,15 @@ impl Bench {
             &mut damage,
         );
         assert_eq!(damage, Vec::<String>::new());
-        let expected: Vec<_> = model.iter().map(|(key, &value)| (key.clone(), value)).collect();
+        let expected: Vec<_> = model
+            .iter()
+            .map(|(key, &value)| (key.clone(), value))
+            .collect();
         assert_eq!(entries, expected);
-        let (keys, values): (Vec<_>, Vec<_>) =
-            expected.iter().map(|(key, value)| (key.clone(), Some(*value))).unzip();
+        let (keys, values): (Vec<_>, Vec<_>) = expected
+            .iter()
+            .map(|(key, value)| (key.clone(), Some(*value)))
+            .unzip();
         let mut found = vec![None; keys.len()];
         self.tree.get_many(&self.arena, &keys, &mut found).unwrap();
         assert_eq!(found, values);
@@ -220,7 +244,10 @@ fn reads_beside_a_std_map_of_boxed_rows() {
     const ROWS: u64 = 2_000_000;
     let mut bench = Bench::new(1, 512);
     let mut map: BTreeMap<i64, Box<[u8; 1024]>> = BTreeMap::new();
-    let row_owner = Owner { part: Part::Table, tag: 0 };
+    let row_owner = Owner {
+        part: Part::Table,
+        tag: 0,
+    };
     for key in 0..ROWS {
         let row = bench.arena.reserve(1024, row_owner).unwrap();
         let change = bench.arena.activate(row).unwrap();

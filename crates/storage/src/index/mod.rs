@@ -69,7 +69,13 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     ) -> Result<()>;
 
     /// Adds a key; false, and no effect, if it is there.
-    fn insert(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64], value: u64) -> Result<bool>;
+    fn insert(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        key: &[u64],
+        value: u64,
+    ) -> Result<bool>;
 
     /// Takes a key out and returns its value.
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>>;

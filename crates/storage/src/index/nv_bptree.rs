@@ -14,11 +14,11 @@
 //! are added so that a lookup reads about one entry of a leaf; scans sort one leaf at a time. Neighbours are reached
 //! through the parents, so a split changes no other leaf. Sparse leaves are not merged before they are empty.
 
-use super::{IndexShape, OrderedIndex};
 use super::nv_node::{
     HEADER_WORDS, Node, NodeShape, bitmap_delta, bytes_of, damaged, entry_sum, fingerprint,
     inner_checksum, inner_image, leaf_image,
 };
+use super::{IndexShape, OrderedIndex};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::WriteSet;
@@ -44,7 +44,14 @@ struct Step {
 impl NvBptree {
     fn at(root_word: u64, shape: IndexShape, tag: u16) -> Self {
         let shape = NodeShape::new(shape.node_bytes, shape.key_words);
-        Self { root_word, shape, owner: Owner { part: Part::Index, tag } }
+        Self {
+            root_word,
+            shape,
+            owner: Owner {
+                part: Part::Index,
+                tag,
+            },
+        }
     }
 
     fn check_tree<M: Memory>(
@@ -56,9 +63,8 @@ impl NvBptree {
     ) {
         arena.enter(Part::Index);
         let root = self.root(arena);
-        let result = root.and_then(|root| {
-            self.check_node(arena, &root, (None, None), node, entry, damage)
-        });
+        let result =
+            root.and_then(|root| self.check_node(arena, &root, (None, None), node, entry, damage));
         if let Err(error) = result {
             damage.push(error.to_string());
         }
@@ -75,16 +81,23 @@ impl NvBptree {
     ) -> Result<()> {
         node(this.offset);
         if this.compute_checksum()? != this.checksum()? {
-            damage.push(format!("index node at offset {}: wrong checksum", this.offset));
+            damage.push(format!(
+                "index node at offset {}: wrong checksum",
+                this.offset
+            ));
         }
         let words = self.shape.key_words;
-        let inside = |key: &[u64]| low.is_none_or(|low| low <= key) && high.is_none_or(|high| key < high);
+        let inside =
+            |key: &[u64]| low.is_none_or(|low| low <= key) && high.is_none_or(|high| key < high);
         if this.level == 0 {
             let entries = this.sorted()?;
             for (index, found) in entries.iter().enumerate() {
                 let (key, value) = (&found[..words], found[words]);
                 if !inside(key) || (index > 0 && entries[index - 1][..words] == *key) {
-                    damage.push(format!("index node at offset {}: a key out of order", this.offset));
+                    damage.push(format!(
+                        "index node at offset {}: a key out of order",
+                        this.offset
+                    ));
                 }
                 entry(key, value);
             }
@@ -93,10 +106,17 @@ impl NvBptree {
         let count = this.key_count()?;
         let keys: Vec<&[u64]> = this.keys(count)?.chunks_exact(words).collect();
         if !keys.iter().all(|key| inside(key)) || !keys.is_sorted_by(|a, b| a < b) {
-            damage.push(format!("index node at offset {}: separators out of order", this.offset));
+            damage.push(format!(
+                "index node at offset {}: separators out of order",
+                this.offset
+            ));
         }
         for (index, &child) in this.children(count)?.iter().enumerate() {
-            let low = if index == 0 { low } else { keys.get(index - 1).copied() };
+            let low = if index == 0 {
+                low
+            } else {
+                keys.get(index - 1).copied()
+            };
             let high = keys.get(index).copied().or(high);
             match this.child(child) {
                 Ok(child) => self.check_node(arena, &child, (low, high), node, entry, damage)?,
@@ -131,7 +151,10 @@ impl NvBptree {
         let mut node = self.root(arena)?;
         while node.level > 0 {
             let child = node.child_index(key)?;
-            path.push(Step { node: node.offset, child });
+            path.push(Step {
+                node: node.offset,
+                child,
+            });
             let offset = node.child_offset(child)?;
             arena.prefetch(offset, self.shape.node_bytes);
             node = node.child(offset)?;
@@ -171,7 +194,9 @@ impl NvBptree {
         entry: &[u64],
     ) -> Result<bool> {
         let node = Node::open(arena, &self.shape, leaf)?;
-        let Some((index, bit, bitmap)) = self.free_slot(&node, writes)? else { return Ok(false) };
+        let Some((index, bit, bitmap)) = self.free_slot(&node, writes)? else {
+            return Ok(false);
+        };
         let slot = index * 64 + bit;
         let mark = fingerprint(&entry[..self.shape.key_words]);
         let new = bitmap | 1 << bit;
@@ -263,7 +288,10 @@ impl NvBptree {
         let middle = entries.len() / 2;
         let (left, right) = entries.split_at(middle);
         let separator = right[0][..words].to_vec();
-        let images = [leaf_image(&self.shape, left), leaf_image(&self.shape, right)];
+        let images = [
+            leaf_image(&self.shape, left),
+            leaf_image(&self.shape, right),
+        ];
         let left = self.new_node(arena, writes, &images[0])?;
         let right = self.new_node(arena, writes, &images[1])?;
         self.free_node(arena, writes, leaf)?;
@@ -302,11 +330,18 @@ impl NvBptree {
         let mut keys = node.keys(count)?.to_vec();
         let mut children = node.children(count)?.to_vec();
         children.splice(step.child..=step.child, pair.iter().copied());
-        keys.splice(step.child * words..step.child * words, separator.iter().copied());
+        keys.splice(
+            step.child * words..step.child * words,
+            separator.iter().copied(),
+        );
         if count < self.shape.inner_keys {
             return self.write_inner(arena, writes, step, (level, &keys, &children));
         }
-        let middle = if self.is_right_edge(arena, path)? { count - 1 } else { children.len() / 2 - 1 };
+        let middle = if self.is_right_edge(arena, path)? {
+            count - 1
+        } else {
+            children.len() / 2 - 1
+        };
         let (left_keys, rest) = keys.split_at(middle * words);
         let (up, right_keys) = rest.split_at(words);
         let (left_children, right_children) = children.split_at(middle + 1);
@@ -361,7 +396,11 @@ impl NvBptree {
             writes.write(arena, at(NodeShape::keys_at() + first_key), &bytes_of(keys))?;
         }
         if let Some(children) = children.get(first_child..).filter(|list| !list.is_empty()) {
-            writes.write(arena, at(self.shape.children_at() + first_child), &bytes_of(children))?;
+            writes.write(
+                arena,
+                at(self.shape.children_at() + first_child),
+                &bytes_of(children),
+            )?;
         }
         Ok(())
     }
@@ -422,9 +461,16 @@ impl NvBptree {
         }
         let (first, last) = (node.child_index(low)?, node.child_index(high)?);
         for step in 0..=last - first {
-            let index = if direction == Direction::Forward { first + step } else { last - step };
+            let index = if direction == Direction::Forward {
+                first + step
+            } else {
+                last - step
+            };
             let child = node.child(node.child_offset(index)?)?;
-            if self.scan_node(&child, (low, high), direction, visit)?.is_break() {
+            if self
+                .scan_node(&child, (low, high), direction, visit)?
+                .is_break()
+            {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -457,7 +503,12 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
     fn free(&self, arena: &mut Arena<M>, writes: &mut W) -> Result<()> {
         let mut nodes = Vec::new();
         let mut damage = Vec::new();
-        self.check_tree(arena, &mut |node| nodes.push(node), &mut |_, _| {}, &mut damage);
+        self.check_tree(
+            arena,
+            &mut |node| nodes.push(node),
+            &mut |_, _| {},
+            &mut damage,
+        );
         if let Some(first) = damage.into_iter().next() {
             return Err(damaged(self.root_word, first));
         }
@@ -499,7 +550,10 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
                 for (key, offset) in keys.iter().zip(&mut nodes) {
                     let node = Node::open(arena, &self.shape, *offset)?;
                     if node.level != level {
-                        return Err(damaged(*offset, format!("level {} on level {level}", node.level)));
+                        return Err(damaged(
+                            *offset,
+                            format!("level {} on level {level}", node.level),
+                        ));
                     }
                     *offset = node.child_offset(node.child_index(key)?)?;
                     arena.prefetch(*offset, self.shape.node_bytes);
@@ -539,17 +593,14 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         Ok(true)
     }
 
-    fn remove(
-        &mut self,
-        arena: &mut Arena<M>,
-        writes: &mut W,
-        key: &[u64],
-    ) -> Result<Option<u64>> {
+    fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>> {
         writes.visible(arena, self.root_word)?;
         arena.enter(Part::Index);
         let (path, leaf) = self.path(arena, key)?;
         let node = Node::open(arena, &self.shape, leaf)?;
-        let Some((slot, value)) = node.find(key)? else { return Ok(None) };
+        let Some((slot, value)) = node.find(key)? else {
+            return Ok(None);
+        };
         if !path.is_empty() && node.entries()?.len() == 1 {
             self.unlink(arena, writes, &path, leaf)?;
             return Ok(Some(value));

@@ -65,7 +65,10 @@ impl NodeShape {
             let header = HEADER_WORDS + slots.div_ceil(64) + slots.div_ceil(8);
             header + slots * entry_words <= words
         };
-        let leaf_slots = (0..=words / entry_words).rev().find(|&slots| fits(slots)).unwrap_or(0);
+        let leaf_slots = (0..=words / entry_words)
+            .rev()
+            .find(|&slots| fits(slots))
+            .unwrap_or(0);
         let inner_keys = (words - HEADER_WORDS - 2) / entry_words;
         Self {
             node_bytes,
@@ -115,7 +118,11 @@ impl NodeShape {
     /// Bits of bitmap word `index` that stand for slots.
     pub(super) fn slot_mask(&self, index: usize) -> u64 {
         let slots = self.leaf_slots - index * 64;
-        if slots >= 64 { u64::MAX } else { (1 << slots) - 1 }
+        if slots >= 64 {
+            u64::MAX
+        } else {
+            (1 << slots) - 1
+        }
     }
 }
 
@@ -123,7 +130,9 @@ impl NodeShape {
 #[inline]
 pub(super) fn fingerprint(key: &[u64]) -> u8 {
     let mixed = key.iter().fold(0_u64, |sum, &word| {
-        (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        (sum ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
     });
     (mixed >> 16) as u8
 }
@@ -145,7 +154,12 @@ impl<'a, M: Memory> Node<'a, M> {
         if meta != shape.meta(level) || level > LEVELS_MAX {
             return Err(damaged(offset, format!("its first word is {meta:#x}")));
         }
-        Ok(Self { arena, shape, offset, level })
+        Ok(Self {
+            arena,
+            shape,
+            offset,
+            level,
+        })
     }
 
     /// Looks at a child, which must be one level lower: a damaged pointer cannot make a cycle.
@@ -155,7 +169,10 @@ impl<'a, M: Memory> Node<'a, M> {
         if child.level + 1 == self.level {
             Ok(child)
         } else {
-            Err(damaged(offset, format!("level {} below level {}", child.level, self.level)))
+            Err(damaged(
+                offset,
+                format!("level {} below level {}", child.level, self.level),
+            ))
         }
     }
 
@@ -179,7 +196,9 @@ impl<'a, M: Memory> Node<'a, M> {
 
     #[inline]
     pub(super) fn entry(&self, slot: usize) -> Result<&'a [u64]> {
-        Ok(self.arena.slice(self.at(self.shape.entry_at(slot)), self.shape.entry_words())?)
+        Ok(self
+            .arena
+            .slice(self.at(self.shape.entry_at(slot)), self.shape.entry_words())?)
     }
 
     /// The slot that holds `key`. Reads the header, the fingerprints, and the entries whose fingerprint matches.
@@ -189,7 +208,9 @@ impl<'a, M: Memory> Node<'a, M> {
         for index in 0..self.shape.bitmap_words {
             let mut used = self.bitmap(index)? & self.shape.slot_mask(index);
             let first = self.shape.fingerprints_at() + index * 8;
-            let groups = self.arena.slice::<u64>(self.at(first), self.groups(index))?;
+            let groups = self
+                .arena
+                .slice::<u64>(self.at(first), self.groups(index))?;
             for (group, fingerprints) in groups.iter().enumerate() {
                 let mut hits = zero_bytes(fingerprints ^ pattern);
                 while hits != 0 {
@@ -233,7 +254,11 @@ impl<'a, M: Memory> Node<'a, M> {
     /// The entries in use, in the order of their keys.
     pub(super) fn sorted(&self) -> Result<Vec<&'a [u64]>> {
         let words = self.shape.key_words;
-        let mut entries: Vec<_> = self.entries()?.into_iter().map(|(_, entry)| entry).collect();
+        let mut entries: Vec<_> = self
+            .entries()?
+            .into_iter()
+            .map(|(_, entry)| entry)
+            .collect();
         entries.sort_unstable_by(|a, b| a[..words].cmp(&b[..words]));
         Ok(entries)
     }
@@ -242,18 +267,25 @@ impl<'a, M: Memory> Node<'a, M> {
     pub(super) fn key_count(&self) -> Result<usize> {
         let count = self.word(HEADER_WORDS)?;
         if count > self.shape.inner_keys as u64 {
-            return Err(damaged(self.offset, format!("{count} keys in an inner node")));
+            return Err(damaged(
+                self.offset,
+                format!("{count} keys in an inner node"),
+            ));
         }
         Ok(count as usize)
     }
 
     #[inline]
     pub(super) fn keys(&self, count: usize) -> Result<&'a [u64]> {
-        Ok(self.arena.slice(self.at(NodeShape::keys_at()), count * self.shape.key_words)?)
+        Ok(self
+            .arena
+            .slice(self.at(NodeShape::keys_at()), count * self.shape.key_words)?)
     }
 
     pub(super) fn children(&self, count: usize) -> Result<&'a [u64]> {
-        Ok(self.arena.slice(self.at(self.shape.children_at()), count + 1)?)
+        Ok(self
+            .arena
+            .slice(self.at(self.shape.children_at()), count + 1)?)
     }
 
     /// Which child `key` belongs to: the number of separators that are not greater.
@@ -263,7 +295,10 @@ impl<'a, M: Memory> Node<'a, M> {
         let keys = self.keys(count)?;
         Ok(match key {
             // A straight count has no branch to mispredict and lets the lines of the keys arrive together.
-            [key] if count <= 64 => keys.iter().map(|separator| usize::from(separator <= key)).sum(),
+            [key] if count <= 64 => keys
+                .iter()
+                .map(|separator| usize::from(separator <= key))
+                .sum(),
             [key] => keys.partition_point(|separator| separator <= key),
             _ => partition_point(keys, self.shape.key_words, key),
         })
@@ -282,12 +317,18 @@ impl<'a, M: Memory> Node<'a, M> {
                 sum = sum.wrapping_add(term(HEADER_WORDS + index, self.bitmap(index)?));
             }
             for (slot, entry) in self.entries()? {
-                let byte = self.arena.bytes(self.at(self.shape.fingerprints_at()) + slot as u64, 1)?;
+                let byte = self
+                    .arena
+                    .bytes(self.at(self.shape.fingerprints_at()) + slot as u64, 1)?;
                 sum = sum.wrapping_add(entry_sum(self.shape, slot, entry, byte[0]));
             }
         } else {
             let count = self.key_count()?;
-            sum = sum.wrapping_add(inner_sum(self.shape, self.keys(count)?, self.children(count)?));
+            sum = sum.wrapping_add(inner_sum(
+                self.shape,
+                self.keys(count)?,
+                self.children(count)?,
+            ));
         }
         Ok(sum)
     }
@@ -323,7 +364,9 @@ fn term(position: usize, word: u64) -> u64 {
 pub(super) fn entry_sum(shape: &NodeShape, slot: usize, entry: &[u64], fingerprint: u8) -> u64 {
     let at = shape.entry_at(slot);
     let words = entry.iter().enumerate();
-    let sum = words.fold(0_u64, |sum, (index, &word)| sum.wrapping_add(term(at + index, word)));
+    let sum = words.fold(0_u64, |sum, (index, &word)| {
+        sum.wrapping_add(term(at + index, word))
+    });
     // The fingerprint's weight is that of a position behind the node, one a slot.
     sum.wrapping_add(term(shape.words() + slot, u64::from(fingerprint)))
 }
@@ -348,7 +391,8 @@ pub(super) fn inner_sum(shape: &NodeShape, keys: &[u64], children: &[u64]) -> u6
 
 /// The checksum of an inner node with these keys and children.
 pub(super) fn inner_checksum(shape: &NodeShape, level: u8, keys: &[u64], children: &[u64]) -> u64 {
-    SALT.wrapping_add(term(0, shape.meta(level))).wrapping_add(inner_sum(shape, keys, children))
+    SALT.wrapping_add(term(0, shape.meta(level)))
+        .wrapping_add(inner_sum(shape, keys, children))
 }
 
 /// The bytes of a leaf with these entries.
@@ -397,7 +441,10 @@ mod tests {
     #[test]
     fn a_512_byte_leaf_of_one_word_keys_has_28_entries_in_whole_lines() {
         let shape = NodeShape::new(512, 1);
-        assert_eq!((shape.leaf_slots, shape.inner_keys, shape.entries_at), (28, 30, 8));
+        assert_eq!(
+            (shape.leaf_slots, shape.inner_keys, shape.entries_at),
+            (28, 30, 8)
+        );
     }
 
     #[test]
@@ -407,7 +454,10 @@ mod tests {
                 let shape = NodeShape::new(node_bytes, key_words);
                 let header = shape.fingerprints_at() + shape.leaf_slots.div_ceil(8);
                 assert!(header <= shape.entries_at, "{shape:?}");
-                assert!(shape.children_at() + shape.inner_keys < shape.words(), "{shape:?}");
+                assert!(
+                    shape.children_at() + shape.inner_keys < shape.words(),
+                    "{shape:?}"
+                );
             }
         }
     }

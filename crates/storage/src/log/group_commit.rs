@@ -18,7 +18,10 @@ pub struct GroupCommitOptions {
 
 impl Default for GroupCommitOptions {
     fn default() -> Self {
-        Self { transactions_max: 64, wait_us_max: 100 }
+        Self {
+            transactions_max: 64,
+            wait_us_max: 100,
+        }
     }
 }
 
@@ -44,7 +47,13 @@ pub struct GroupCommit {
 impl GroupCommit {
     /// Starts behind `recovered`, up to which everything is durable.
     pub fn new(options: GroupCommitOptions, recovered: CommitTicket) -> Self {
-        Self { options, newest: recovered, durable: recovered, waiting: 0, oldest: None }
+        Self {
+            options,
+            newest: recovered,
+            durable: recovered,
+            waiting: 0,
+            oldest: None,
+        }
     }
 
     /// The ticket that the next transaction with effects will get.
@@ -109,7 +118,13 @@ mod tests {
     use super::*;
 
     fn group(transactions_max: u32, wait_us_max: u64) -> GroupCommit {
-        GroupCommit::new(GroupCommitOptions { transactions_max, wait_us_max }, CommitTicket(10))
+        GroupCommit::new(
+            GroupCommitOptions {
+                transactions_max,
+                wait_us_max,
+            },
+            CommitTicket(10),
+        )
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! defers the change until they are durable; the volatile one (`volatile_undo`) changes at once and keeps what an abort
 //! needs in DRAM. So what stands above is written once for both.
 
+pub mod checkpoint;
 pub mod group_commit;
 pub mod nv_undo;
+pub mod redo;
 pub mod volatile_undo;
 pub mod wal;
 mod wal_segment;

@@ -173,14 +173,17 @@ impl UndoLog {
 
     /// Where the transaction stands, for [`UndoLog::rollback_to`].
     pub fn mark(&self) -> UndoMark {
-        UndoMark { changes: self.changes.len() }
+        UndoMark {
+            changes: self.changes.len(),
+        }
     }
 
     /// Undoes what was written since `mark`. The transaction goes on.
     pub fn rollback_to<M: Memory>(&mut self, arena: &mut Arena<M>, mark: UndoMark) -> Result<()> {
         if mark.changes < self.applied {
             self.restore(arena, mark.changes)?;
-            self.before_bytes.truncate(self.changes[mark.changes].data as usize);
+            self.before_bytes
+                .truncate(self.changes[mark.changes].data as usize);
             self.applied = mark.changes;
             self.pending_bytes.clear();
         } else if let Some(first) = self.changes.get(mark.changes) {
@@ -282,7 +285,10 @@ impl UndoLog {
     fn first_tail(&self) -> Tail {
         let slot = (self.committed + 1) % SLOTS;
         let offset = self.base + LINE as u64 + slot * SLOT_BYTES as u64;
-        Tail { offset, room: SLOT_BYTES }
+        Tail {
+            offset,
+            room: SLOT_BYTES,
+        }
     }
 
     /// Moves the commit word over the open transaction, which also makes its records worthless.
@@ -305,7 +311,8 @@ impl UndoLog {
         for change in &self.changes[self.applied..] {
             let before = arena.bytes(change.offset, change.bytes as usize)?;
             self.record.extend_from_slice(&change.offset.to_le_bytes());
-            self.record.extend_from_slice(&u64::from(change.bytes).to_le_bytes());
+            self.record
+                .extend_from_slice(&u64::from(change.bytes).to_le_bytes());
             self.record.extend_from_slice(before);
             self.record.resize(self.record.len().next_multiple_of(8), 0);
         }
@@ -321,7 +328,8 @@ impl UndoLog {
         for change in &mut self.changes[self.applied..] {
             let new = &self.pending_bytes[change.range()];
             let data = self.before_bytes.len() as u32;
-            self.before_bytes.extend_from_slice(arena.bytes(change.offset, new.len())?);
+            self.before_bytes
+                .extend_from_slice(arena.bytes(change.offset, new.len())?);
             store(arena, change.offset, new)?;
             push_lines(&mut self.lines, change.offset, new.len());
             change.data = data;
@@ -372,7 +380,13 @@ impl UndoLog {
     /// recovery reads it before anything is allocated.
     fn jump<M: Memory>(&mut self, arena: &mut Arena<M>, record_bytes: usize) -> Result<()> {
         let room = OVERFLOW_BYTES.max(record_bytes + JUMP_BYTES);
-        let offset = arena.reserve(room, Owner { part: Part::Log, tag: 0 })?;
+        let offset = arena.reserve(
+            room,
+            Owner {
+                part: Part::Log,
+                tag: 0,
+            },
+        )?;
         let mut record = [0_u8; JUMP_BYTES];
         record[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&offset.to_le_bytes());
         record[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&(room as u64).to_le_bytes());
@@ -390,8 +404,13 @@ impl UndoLog {
             tail.offset += record.bytes as u64;
             tail.room -= record.bytes;
             if record.kind == RecordKind::Jump {
-                let (Some(offset), Some(room)) = (record.word(0), record.word(1)) else { break };
-                tail = Tail { offset, room: room as usize };
+                let (Some(offset), Some(room)) = (record.word(0), record.word(1)) else {
+                    break;
+                };
+                tail = Tail {
+                    offset,
+                    room: room as usize,
+                };
             } else {
                 records.push(record);
             }
@@ -401,7 +420,11 @@ impl UndoLog {
 
     fn undo_records<M: Memory>(&mut self, arena: &mut Arena<M>, records: &[Record]) -> Result<()> {
         self.lines.clear();
-        for record in records.iter().rev().filter(|record| record.kind == RecordKind::Changes) {
+        for record in records
+            .iter()
+            .rev()
+            .filter(|record| record.kind == RecordKind::Changes)
+        {
             let changes = record.changes()?;
             for (offset, before) in changes.into_iter().rev() {
                 store(arena, offset, before)?;
@@ -422,7 +445,11 @@ impl<M: Memory> WriteSet<M> for UndoLog {
             let data = self.pending_bytes.len() as u32;
             let offset = offset + (index * CHANGE_BYTES_MAX) as u64;
             self.pending_bytes.extend_from_slice(piece);
-            self.changes.push(Change { offset, bytes: piece.len() as u32, data });
+            self.changes.push(Change {
+                offset,
+                bytes: piece.len() as u32,
+                data,
+            });
         }
         if self.pending_bytes.len() > DRAIN_BYTES
             || self.changes.len() - self.applied > DRAIN_CHANGES
@@ -461,7 +488,11 @@ impl<M: Memory> WriteSet<M> for UndoLog {
     }
 
     fn visible(&mut self, arena: &mut Arena<M>, offset: u64) -> Result<()> {
-        if self.touched.contains(&offset) { self.drain(arena) } else { Ok(()) }
+        if self.touched.contains(&offset) {
+            self.drain(arena)
+        } else {
+            Ok(())
+        }
     }
 
     fn visible_all(&mut self, arena: &mut Arena<M>) -> Result<()> {
@@ -473,7 +504,11 @@ impl<M: Memory> WriteSet<M> for UndoLog {
     }
 
     fn retired(&self, word: u64) -> u64 {
-        if self.retired.is_empty() { 0 } else { self.retired.get(&word).copied().unwrap_or(0) }
+        if self.retired.is_empty() {
+            0
+        } else {
+            self.retired.get(&word).copied().unwrap_or(0)
+        }
     }
 }
 
@@ -490,16 +525,21 @@ impl Record {
     }
 
     fn prepared(&self) -> Option<GlobalTxnId> {
-        if self.kind == RecordKind::Prepared { self.word(0).map(GlobalTxnId) } else { None }
+        if self.kind == RecordKind::Prepared {
+            self.word(0).map(GlobalTxnId)
+        } else {
+            None
+        }
     }
 
     /// The before images, oldest first. The checksum has been checked, so a misshapen list is a bug or an attack.
     fn changes(&self) -> Result<Vec<(u64, &[u8])>> {
         let mut changes = Vec::new();
         let mut at = 0;
-        while let (Some(offset), Some(bytes)) =
-            (read_word(&self.payload, at), read_word(&self.payload, at + 8))
-        {
+        while let (Some(offset), Some(bytes)) = (
+            read_word(&self.payload, at),
+            read_word(&self.payload, at + 8),
+        ) {
             if bytes == 0 {
                 break;
             }
@@ -516,7 +556,11 @@ impl Record {
 }
 
 fn read_word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
+    bytes
+        .get(at..at + 8)?
+        .try_into()
+        .ok()
+        .map(u64::from_le_bytes)
 }
 
 /// Reads the record at `tail`; none if what lies there is not a whole record of transaction `sequence`.
@@ -544,7 +588,11 @@ fn read_record<M: Memory>(
     if crc32c::crc32c_append(salt, &record[4..]) != crc {
         return Ok(None);
     }
-    Ok(Some(Record { kind, bytes, payload: record[HEADER_BYTES..].to_vec() }))
+    Ok(Some(Record {
+        kind,
+        bytes,
+        payload: record[HEADER_BYTES..].to_vec(),
+    }))
 }
 
 fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, salt: u32) {
@@ -601,7 +649,11 @@ mod tests {
             let word = seal(sequence, 7);
             assert_eq!(unseal(word, 7), Some(sequence));
             for bit in 0..64 {
-                assert_eq!(unseal(word ^ 1 << bit, 7), None, "sequence {sequence} bit {bit}");
+                assert_eq!(
+                    unseal(word ^ 1 << bit, 7),
+                    None,
+                    "sequence {sequence} bit {bit}"
+                );
             }
         }
     }

@@ -47,12 +47,19 @@ pub struct VolatileUndo {
 impl VolatileUndo {
     /// An empty write set.
     pub fn new(keep: Keep) -> Self {
-        Self { keep, changes: Vec::new(), before: Vec::new(), retired: HashMap::new() }
+        Self {
+            keep,
+            changes: Vec::new(),
+            before: Vec::new(),
+            retired: HashMap::new(),
+        }
     }
 
     /// Where the transaction stands, for [`VolatileUndo::rollback_to`].
     pub fn mark(&self) -> VolatileMark {
-        VolatileMark { changes: self.changes.len() }
+        VolatileMark {
+            changes: self.changes.len(),
+        }
     }
 
     /// Undoes what was written since `mark`. The transaction goes on.
@@ -62,7 +69,9 @@ impl VolatileUndo {
         mark: VolatileMark,
     ) -> Result<()> {
         while self.changes.len() > mark.changes {
-            let Some(change) = self.changes.pop() else { break };
+            let Some(change) = self.changes.pop() else {
+                break;
+            };
             arena.store(change.offset, &self.before[change.data..])?;
             self.before.truncate(change.data);
         }
@@ -135,6 +144,10 @@ impl<M: Memory> WriteSet<M> for VolatileUndo {
     }
 
     fn retired(&self, word: u64) -> u64 {
-        if self.retired.is_empty() { 0 } else { self.retired.get(&word).copied().unwrap_or(0) }
+        if self.retired.is_empty() {
+            0
+        } else {
+            self.retired.get(&word).copied().unwrap_or(0)
+        }
     }
 }

@@ -42,7 +42,7 @@ pub struct LogIdentity {
 
 impl LogIdentity {
     /// The name of a file of this partition: `p0.wal.000001`.
-    pub(super) fn file_name(&self, kind: &str, number: u64) -> String {
+    pub(crate) fn file_name(&self, kind: &str, number: u64) -> String {
         format!("p{}.{kind}.{number:06}", self.partition)
     }
 
@@ -71,7 +71,10 @@ pub struct LogStart {
 
 impl LogStart {
     /// The start of a new log.
-    pub const NEW: Self = Self { segment: 1, lsn: Lsn::FIRST };
+    pub const NEW: Self = Self {
+        segment: 1,
+        lsn: Lsn::FIRST,
+    };
 }
 
 /// Sizes of the log.
@@ -85,7 +88,10 @@ pub struct WalOptions {
 
 impl Default for WalOptions {
     fn default() -> Self {
-        Self { segment_bytes: 16 << 20, buffer_bytes_max: 1 << 20 }
+        Self {
+            segment_bytes: 16 << 20,
+            buffer_bytes_max: 1 << 20,
+        }
     }
 }
 
@@ -164,15 +170,27 @@ impl<D: Directory> Wal<D> {
             return Err(StorageError::Poisoned);
         }
         if payload.len() > PAYLOAD_BYTES_MAX {
-            let text = format!("a transaction of {} bytes is too long for the log", payload.len());
+            let text = format!(
+                "a transaction of {} bytes is too long for the log",
+                payload.len()
+            );
             return Err(StorageError::Unsupported(text));
         }
         let bytes = frame_bytes(payload.len()) as u64;
         if self.room() < bytes {
             self.roll(directory, bytes)?;
         }
-        let current = self.current.as_ref().expect("a segment with room was made above");
-        push_frame(&mut self.buffer, current.seed, self.end, self.synced, payload);
+        let current = self
+            .current
+            .as_ref()
+            .expect("a segment with room was made above");
+        push_frame(
+            &mut self.buffer,
+            current.seed,
+            self.end,
+            self.synced,
+            payload,
+        );
         self.end = Lsn(self.end.0 + bytes);
         if self.buffer.len() >= self.options.buffer_bytes_max {
             self.write_buffer()?;
@@ -189,7 +207,10 @@ impl<D: Directory> Wal<D> {
             return Ok(());
         }
         self.write_buffer()?;
-        let current = self.current.as_mut().expect("unsynced records are in the current segment");
+        let current = self
+            .current
+            .as_mut()
+            .expect("unsynced records are in the current segment");
         if let Err(error) = current.file.sync(site!("wal.flush")) {
             return Err(self.poison(error));
         }
@@ -205,6 +226,24 @@ impl<D: Directory> Wal<D> {
             self.append(directory, &[])?;
             self.flush()?;
             self.marked = self.end;
+        }
+        Ok(())
+    }
+
+    /// Reads what is durable once more, and says what is wrong with it.
+    pub fn verify(&self, directory: &D) -> Result<()> {
+        let mut data = Vec::new();
+        let mut lsn = self.start.lsn;
+        for &(number, _) in &self.segments {
+            let (name, header, _) = self.read_segment(directory, number, &mut data)?;
+            if header.first != lsn {
+                return Err(broken_chain(&name, &header, lsn, None));
+            }
+            let end = replay_segment(&data, &header, &mut lsn, &mut |_, _| Ok(()))?;
+            let is_last = self.segments.last().is_some_and(|&(last, _)| last == number);
+            if is_last && lsn < self.synced {
+                return Err(damage(&name, end as u64, "the record here is not valid any more"));
+            }
         }
         Ok(())
     }
@@ -242,12 +281,18 @@ impl<D: Directory> Wal<D> {
     /// Where replay will start if everything appended so far is in a checkpoint. All records are durable afterwards.
     pub fn next_start(&mut self) -> Result<LogStart> {
         self.flush()?;
-        Ok(LogStart { segment: self.next_segment, lsn: self.end })
+        Ok(LogStart {
+            segment: self.next_segment,
+            lsn: self.end,
+        })
     }
 
     /// Forgets what a durable checkpoint made needless. `start` comes from [`Wal::next_start`], with no record appended since.
     pub fn remove_before(&mut self, directory: &D, start: LogStart) -> Result<()> {
-        assert_eq!(start.lsn, self.end, "a record that is not in the checkpoint would be lost");
+        assert_eq!(
+            start.lsn, self.end,
+            "a record that is not in the checkpoint would be lost"
+        );
         self.start = start;
         self.current = None;
         self.marked = self.end;
@@ -267,7 +312,10 @@ impl<D: Directory> Wal<D> {
 
     /// Ends the current segment and makes the next one, with room for at least `record_bytes`.
     fn roll(&mut self, directory: &D, record_bytes: u64) -> Result<()> {
-        let bytes = self.options.segment_bytes.max(HEADER_BYTES as u64 + record_bytes);
+        let bytes = self
+            .options
+            .segment_bytes
+            .max(HEADER_BYTES as u64 + record_bytes);
         let header = SegmentHeader {
             identity: self.identity,
             number: self.next_segment,
@@ -292,18 +340,19 @@ impl<D: Directory> Wal<D> {
             return Err(self.poison(error));
         }
         let seed = header.seed();
-        self.current = Some(Current { file, header, seed, written: HEADER_BYTES as u64 });
+        self.current = Some(Current {
+            file,
+            header,
+            seed,
+            written: HEADER_BYTES as u64,
+        });
         self.segments.push((header.number, bytes));
         self.next_segment += 1;
         Ok(())
     }
 
     /// Makes a segment file with its header and its whole length, durable but for its name.
-    fn prepare_segment(
-        &self,
-        directory: &D,
-        header: &SegmentHeader,
-    ) -> Result<D::File, DiskError> {
+    fn prepare_segment(&self, directory: &D, header: &SegmentHeader) -> Result<D::File, DiskError> {
         let name = self.unpublished_name();
         if directory.exists(&name)? {
             directory.remove(&name)?;
@@ -323,7 +372,10 @@ impl<D: Directory> Wal<D> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let current = self.current.as_mut().expect("buffered records belong to a segment");
+        let current = self
+            .current
+            .as_mut()
+            .expect("buffered records belong to a segment");
         if let Err(error) = current.file.write_at(current.written, &self.buffer) {
             return Err(self.poison(error));
         }
@@ -341,6 +393,21 @@ impl<D: Directory> Wal<D> {
         }
     }
 
+    fn read_segment(
+        &self,
+        directory: &D,
+        number: u64,
+        data: &mut Vec<u8>,
+    ) -> Result<(String, SegmentHeader, D::File)> {
+        let name = self.identity.file_name(KIND, number);
+        let mut file = directory.open(&name)?;
+        let bytes = file.bytes()?;
+        data.resize(bytes as usize, 0);
+        file.read_at(0, data)?;
+        let header = SegmentHeader::decode(&name, self.identity, number, data)?;
+        Ok((name, header, file))
+    }
+
     fn replay_segments(
         &mut self,
         directory: &D,
@@ -351,12 +418,7 @@ impl<D: Directory> Wal<D> {
         // A torn tail may only be in the last segment: the end of each earlier one is checked when the next is read.
         let mut end_of_earlier: Option<(String, u64)> = None;
         for (index, &number) in numbers.iter().enumerate() {
-            let name = self.identity.file_name(KIND, number);
-            let mut file = directory.open(&name)?;
-            let bytes = file.bytes()?;
-            data.resize(bytes as usize, 0);
-            file.read_at(0, &mut data)?;
-            let header = SegmentHeader::decode(&name, self.identity, number, &data)?;
+            let (name, header, mut file) = self.read_segment(directory, number, &mut data)?;
             if header.first != self.end {
                 return Err(broken_chain(&name, &header, self.end, end_of_earlier));
             }
@@ -372,7 +434,7 @@ impl<D: Directory> Wal<D> {
                 file.sync(site!("wal.replayed"))?;
             }
             end_of_earlier = Some((name, end as u64));
-            self.segments.push((number, bytes));
+            self.segments.push((number, header.bytes));
             self.next_segment = number + 1;
         }
         self.synced = self.end;
@@ -411,11 +473,17 @@ fn broken_chain(
     let first = header.first.0;
     match end_of_earlier {
         Some((earlier, offset)) if end < header.first => {
-            let detail = format!("its records end at {}, but {name} goes on at {first}", end.0);
+            let detail = format!(
+                "its records end at {}, but {name} goes on at {first}",
+                end.0
+            );
             damage(&earlier, offset, detail)
         }
         _ => {
-            let detail = format!("it begins at {first} instead of {}; a file is missing", end.0);
+            let detail = format!(
+                "it begins at {first} instead of {}; a file is missing",
+                end.0
+            );
             damage(name, 0, detail)
         }
     }

@@ -60,7 +60,11 @@ impl SegmentHeader {
         fields.extend_from_slice(&self.number.to_le_bytes());
         fields.extend_from_slice(&self.first.0.to_le_bytes());
         fields.extend_from_slice(&self.bytes.to_le_bytes());
-        debug_assert_eq!(fields.len(), CHECKSUM_AT, "the header's fields end at its checksum");
+        debug_assert_eq!(
+            fields.len(),
+            CHECKSUM_AT,
+            "the header's fields end at its checksum"
+        );
         fields.extend_from_slice(&crc32c::crc32c(&fields).to_le_bytes());
         let mut header = [0; HEADER_BYTES];
         header[..fields.len()].copy_from_slice(&fields);
@@ -68,11 +72,21 @@ impl SegmentHeader {
     }
 
     /// Reads a header and checks that the file is the segment that its name and its database say.
-    pub(super) fn decode(file: &str, identity: LogIdentity, number: u64, data: &[u8]) -> Result<Self> {
-        let foreign = |reason: String| StorageError::ForeignFile { file: file.to_owned(), reason };
+    pub(super) fn decode(
+        file: &str,
+        identity: LogIdentity,
+        number: u64,
+        data: &[u8],
+    ) -> Result<Self> {
+        let foreign = |reason: String| StorageError::ForeignFile {
+            file: file.to_owned(),
+            reason,
+        };
         let damaged = |offset: u64, detail: String| damage(file, offset, detail);
         if data.get(..8) != Some(&MAGIC) {
-            return Err(foreign("it does not begin as a log segment does".to_owned()));
+            return Err(foreign(
+                "it does not begin as a log segment does".to_owned(),
+            ));
         }
         let short = || damaged(data.len() as u64, "the file ends in its header".to_owned());
         let version = read_u32(data, 8).ok_or_else(short)?;
@@ -82,7 +96,9 @@ impl SegmentHeader {
             return Err(damaged(0, "the checksum of the header is wrong".to_owned()));
         }
         if version != VERSION {
-            return Err(foreign(format!("it has version {version}; this program reads {VERSION}")));
+            return Err(foreign(format!(
+                "it has version {version}; this program reads {VERSION}"
+            )));
         }
         let header = Self {
             identity: LogIdentity {
@@ -98,13 +114,22 @@ impl SegmentHeader {
             bytes: read_u64(data, 48).ok_or_else(short)?,
         };
         if header.identity != identity {
-            return Err(foreign("it belongs to another database or partition".to_owned()));
+            return Err(foreign(
+                "it belongs to another database or partition".to_owned(),
+            ));
         }
         if header.number != number {
-            return Err(foreign(format!("it is segment {} under another name", header.number)));
+            return Err(foreign(format!(
+                "it is segment {} under another name",
+                header.number
+            )));
         }
         if header.bytes != data.len() as u64 {
-            let detail = format!("the file has {} bytes instead of {}", data.len(), header.bytes);
+            let detail = format!(
+                "the file has {} bytes instead of {}",
+                data.len(),
+                header.bytes
+            );
             return Err(damaged(data.len() as u64, detail));
         }
         Ok(header)
@@ -154,7 +179,11 @@ pub(super) fn read_frame(segment: &[u8], seed: u32, offset: usize, at: Lsn) -> O
         return None;
     }
     let synced = Lsn(read_u64(segment, offset + 16)?);
-    Some(Frame { payload, synced, bytes: frame_bytes(length) })
+    Some(Frame {
+        payload,
+        synced,
+        bytes: frame_bytes(length),
+    })
 }
 
 /// Whether a frame behind byte `offset` shows that the log was once durable beyond it.
@@ -162,23 +191,38 @@ pub(super) fn was_durable(segment: &[u8], header: &SegmentHeader, offset: usize)
     let seed = header.seed();
     let position = |offset: usize| Lsn(header.first.0 + (offset - HEADER_BYTES) as u64);
     let end = position(offset);
-    (offset + 8..segment.len().saturating_sub(FRAME_BYTES - 1)).step_by(8).any(|offset| {
-        read_frame(segment, seed, offset, position(offset)).is_some_and(|frame| frame.synced > end)
-    })
+    (offset + 8..segment.len().saturating_sub(FRAME_BYTES - 1))
+        .step_by(8)
+        .any(|offset| {
+            read_frame(segment, seed, offset, position(offset))
+                .is_some_and(|frame| frame.synced > end)
+        })
 }
 
 /// A [`StorageError::DamagedFile`], built where it is found.
 #[cold]
 pub(super) fn damage(file: &str, offset: u64, detail: impl Into<String>) -> StorageError {
-    StorageError::DamagedFile { file: file.to_owned(), offset, detail: detail.into() }
+    StorageError::DamagedFile {
+        file: file.to_owned(),
+        offset,
+        detail: detail.into(),
+    }
 }
 
 pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+    bytes
+        .get(at..at.checked_add(4)?)?
+        .try_into()
+        .ok()
+        .map(u32::from_le_bytes)
 }
 
 pub(super) fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes)
+    bytes
+        .get(at..at.checked_add(8)?)?
+        .try_into()
+        .ok()
+        .map(u64::from_le_bytes)
 }
 
 #[cfg(test)]
@@ -186,8 +230,16 @@ mod tests {
     use super::*;
 
     fn header() -> SegmentHeader {
-        let identity = LogIdentity { database: 77, partition: 3 };
-        SegmentHeader { identity, number: 5, first: Lsn(4096), bytes: 2048 }
+        let identity = LogIdentity {
+            database: 77,
+            partition: 3,
+        };
+        SegmentHeader {
+            identity,
+            number: 5,
+            first: Lsn(4096),
+            bytes: 2048,
+        }
     }
 
     fn file() -> Vec<u8> {
@@ -214,12 +266,18 @@ mod tests {
     #[test]
     fn a_header_of_another_database_number_or_version_is_foreign() {
         let data = file();
-        let other = LogIdentity { database: 78, partition: 3 };
+        let other = LogIdentity {
+            database: 78,
+            partition: 3,
+        };
         for read in [
             SegmentHeader::decode("f", other, 5, &data),
             SegmentHeader::decode("f", header().identity, 6, &data),
         ] {
-            assert!(matches!(read, Err(StorageError::ForeignFile { .. })), "{read:?}");
+            assert!(
+                matches!(read, Err(StorageError::ForeignFile { .. })),
+                "{read:?}"
+            );
         }
     }
 
@@ -236,7 +294,10 @@ mod tests {
         for bit in 0..(FRAME_BYTES + 7) * 8 {
             let mut flipped = frames.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(read_frame(&flipped, seed, 0, Lsn(64)).is_none(), "bit {bit}");
+            assert!(
+                read_frame(&flipped, seed, 0, Lsn(64)).is_none(),
+                "bit {bit}"
+            );
         }
     }
 }

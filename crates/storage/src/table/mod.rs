@@ -5,9 +5,7 @@
 pub mod space;
 mod tuples;
 
-use crate::record::{
-    Changes, KeyEncoder, LayoutKind, Row, SchemaError, TableDef, TupleLayout,
-};
+use crate::record::{Changes, KeyEncoder, LayoutKind, Row, SchemaError, TableDef, TupleLayout};
 use std::sync::Arc;
 
 /// One table's definition with everything that is derived from it.
@@ -29,8 +27,17 @@ impl Table {
         def.validate()?;
         let layout = Arc::new(TupleLayout::new(&def, kind));
         let primary = KeyEncoder::primary(&def);
-        let secondary = def.indexes.iter().map(|index| KeyEncoder::secondary(&def, index)).collect();
-        Ok(Self { def, layout, primary, secondary })
+        let secondary = def
+            .indexes
+            .iter()
+            .map(|index| KeyEncoder::secondary(&def, index))
+            .collect();
+        Ok(Self {
+            def,
+            layout,
+            primary,
+            secondary,
+        })
     }
 
     /// The encoder of the secondary index in this place of `def.indexes`, or of the primary key.
@@ -48,7 +55,10 @@ impl Table {
 
     /// The values of some columns of a row, for a message.
     fn key_text(row: &Row, columns: &[usize]) -> String {
-        let values: Vec<_> = columns.iter().map(|&column| row.get(column).to_string()).collect();
+        let values: Vec<_> = columns
+            .iter()
+            .map(|&column| row.get(column).to_string())
+            .collect();
         format!("({})", values.join(", "))
     }
 }

@@ -13,13 +13,15 @@
 //! The list's head is the word `directory`. Table and index numbers are never used again, so a new descriptor is
 //! linked in front and replaces an old one of the same table in one step.
 
-use super::tuples::Tuples;
 use super::Table;
+use super::tuples::Tuples;
 use crate::engine::{Direction, ScanRange};
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, OrderedIndex, bytes_of};
 use crate::log::WriteSet;
-use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId};
+use crate::record::{
+    Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
+};
 use pmem::{Arena, Memory, Owner, Part, PmemError};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -81,13 +83,25 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
 
     /// Definitions of all tables, in the order of their numbers.
     pub fn tables(&self) -> Vec<Arc<Table>> {
-        self.tables.iter().flatten().map(|state| Arc::clone(&state.table)).collect()
+        self.tables
+            .iter()
+            .flatten()
+            .map(|state| Arc::clone(&state.table))
+            .collect()
     }
 
     /// Makes an empty table.
-    pub fn create_table(&mut self, arena: &mut Arena<M>, writes: &mut W, def: &TableDef) -> Result<()> {
+    pub fn create_table(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        def: &TableDef,
+    ) -> Result<()> {
         if self.find(def.id).is_ok() {
-            return Err(StorageError::Unsupported(format!("table number {} is taken", def.id.0)));
+            return Err(StorageError::Unsupported(format!(
+                "table number {} is taken",
+                def.id.0
+            )));
         }
         let next = arena.word(self.directory)?;
         let state = self.write_descriptor(arena, writes, def, next, &[])?;
@@ -172,7 +186,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     ) -> Result<bool> {
         let state = self.find(id)?;
         writes.visible(arena, state.primary.identity())?;
-        let Some(tuple) = state.primary.get(arena, key)? else { return Ok(false) };
+        let Some(tuple) = state.primary.get(arena, key)? else {
+            return Ok(false);
+        };
         writes.visible(arena, tuple)?;
         state.tuples.read(arena, tuple, row)?;
         Ok(true)
@@ -192,7 +208,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         let state = self.find_mut(id)?;
         for (group, keys) in keys.chunks(TOGETHER).enumerate() {
             let mut found = [None; TOGETHER];
-            state.primary.get_many(arena, keys, &mut found[..keys.len()])?;
+            state
+                .primary
+                .get_many(arena, keys, &mut found[..keys.len()])?;
             for tuple in found.iter().flatten() {
                 state.tuples.prefetch(arena, *tuple);
             }
@@ -225,11 +243,17 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         };
         let (tuples, row) = (&state.tuples, &mut state.row);
         let arena = &*arena;
-        index.scan(arena, &range.low, &range.high, range.direction, &mut |_, tuple| {
-            tuples.read(arena, tuple, row)?;
-            arena.enter(Part::Index);
-            Ok(visit(row))
-        })
+        index.scan(
+            arena,
+            &range.low,
+            &range.high,
+            range.direction,
+            &mut |_, tuple| {
+                tuples.read(arena, tuple, row)?;
+                arena.enter(Part::Index);
+                Ok(visit(row))
+            },
+        )
     }
 
     /// Inserts a row.
@@ -268,7 +292,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     ) -> Result<bool> {
         let state = self.find_mut(id)?;
         writes.visible(arena, state.primary.identity())?;
-        let Some(tuple) = state.primary.get(arena, key)? else { return Ok(false) };
+        let Some(tuple) = state.primary.get(arena, key)? else {
+            return Ok(false);
+        };
         writes.visible(arena, tuple)?;
         if state.table.changes_an_index(changes) {
             state.update_keys(arena, writes, tuple, changes)?;
@@ -287,7 +313,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         key: &[u64],
     ) -> Result<bool> {
         let state = self.find_mut(id)?;
-        let Some(tuple) = state.primary.remove(arena, writes, key)? else { return Ok(false) };
+        let Some(tuple) = state.primary.remove(arena, writes, key)? else {
+            return Ok(false);
+        };
         writes.visible(arena, tuple)?;
         if !state.secondary.is_empty() {
             state.tuples.read(arena, tuple, &mut state.row)?;
@@ -338,7 +366,10 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     }
 
     fn shape(&self, key_words: usize) -> IndexShape {
-        IndexShape { node_bytes: self.node_bytes, key_words }
+        IndexShape {
+            node_bytes: self.node_bytes,
+            key_words,
+        }
     }
 
     /// Reads one descriptor; returns the next one's offset and the table.
@@ -346,7 +377,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         let &[next, sizes, indexes] = arena.get(pmem::NvPtr::<[u64; DESCRIPTOR_WORDS]>::new(at))?;
         let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
         let def_bytes = sizes as u32 as usize;
-        let def_at = indexes.checked_mul(8).and_then(|roots| roots_at.checked_add(roots));
+        let def_at = indexes
+            .checked_mul(8)
+            .and_then(|roots| roots_at.checked_add(roots));
         let image = arena.bytes(def_at.unwrap_or(u64::MAX), def_bytes)?;
         if crc32c::crc32c(image) != (sizes >> 32) as u32 {
             return Err(PmemError::corrupted("table descriptor", at, "wrong checksum").into());
@@ -354,7 +387,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         let def = TableDef::decode(image)
             .map_err(|error| PmemError::corrupted("table descriptor", at, error.to_string()))?;
         if indexes != def.indexes.len() as u64 + 1 {
-            return Err(PmemError::corrupted("table descriptor", at, "wrong number of indexes").into());
+            return Err(
+                PmemError::corrupted("table descriptor", at, "wrong number of indexes").into(),
+            );
         }
         let table = Table::new(def, self.layout)?;
         let primary = self.open_index(arena, roots_at, &table, None)?;
@@ -372,7 +407,12 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         number: Option<usize>,
     ) -> Result<I> {
         let root_word = roots_at + number.map_or(0, |number| number as u64 + 1) * 8;
-        I::open(arena, root_word, self.shape(table.encoder(number).shape().words), tag(table.def.id))
+        I::open(
+            arena,
+            root_word,
+            self.shape(table.encoder(number).shape().words),
+            tag(table.def.id),
+        )
     }
 
     /// Writes a new descriptor with new, empty indexes, except those in `kept`: pairs of the index's number in `def` and its
@@ -389,7 +429,13 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         let image = def.encode();
         let indexes = def.indexes.len() + 1;
         let bytes = 8 * (DESCRIPTOR_WORDS + indexes) + image.len();
-        let at = arena.reserve(bytes.next_multiple_of(8), Owner { part: Part::Other, tag: 1 })?;
+        let at = arena.reserve(
+            bytes.next_multiple_of(8),
+            Owner {
+                part: Part::Other,
+                tag: 1,
+            },
+        )?;
         let sizes = u64::from(crc32c::crc32c(&image)) << 32 | image.len() as u64;
         let mut header = bytes_of(&[next, sizes, indexes as u64]);
         header.extend_from_slice(&bytes_of(kept));
@@ -406,7 +452,13 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
                 self.open_index(arena, roots_at, &table, number)?
             } else {
                 let shape = self.shape(table.encoder(number).shape().words);
-                I::create(arena, writes, roots_at + 8 * index as u64, shape, tag(def.id))?
+                I::create(
+                    arena,
+                    writes,
+                    roots_at + 8 * index as u64,
+                    shape,
+                    tag(def.id),
+                )?
             });
         }
         let secondary = all.split_off(1);
@@ -464,16 +516,19 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
 }
 
 impl<I> TableState<I> {
-    fn new(
-        table: Table,
-        descriptor: u64,
-        primary: I,
-        secondary: Vec<I>,
-    ) -> Self {
+    fn new(table: Table, descriptor: u64, primary: I, secondary: Vec<I>) -> Self {
         let tuples = Tuples::new(Arc::clone(&table.layout), tag(table.def.id));
         let row = Row::new(Arc::clone(&table.layout));
         let changed = Row::new(Arc::clone(&table.layout));
-        Self { table: Arc::new(table), descriptor, tuples, primary, secondary, row, changed }
+        Self {
+            table: Arc::new(table),
+            descriptor,
+            tuples,
+            primary,
+            secondary,
+            row,
+            changed,
+        }
     }
 
     /// Moves the entries of those secondary indexes whose key the changes alter.
@@ -525,17 +580,22 @@ impl<I> TableState<I> {
         let mut expected: Vec<Vec<(KeyBuf, u64)>> = vec![Vec::new(); self.secondary.len()];
         let mut key = KeyBuf::default();
         for (primary, tuple) in &found {
-            let result = self.tuples.check(arena, *tuple, &mut self.row, block).and_then(|()| {
-                self.table.primary.encode_row(&self.row, &mut key)?;
-                if *key != **primary {
-                    damage.push(format!("the tuple at offset {tuple} has another key than its entry"));
-                }
-                for (number, list) in expected.iter_mut().enumerate() {
-                    self.table.secondary[number].encode_row(&self.row, &mut key)?;
-                    list.push((key.clone(), *tuple));
-                }
-                Ok(())
-            });
+            let result = self
+                .tuples
+                .check(arena, *tuple, &mut self.row, block)
+                .and_then(|()| {
+                    self.table.primary.encode_row(&self.row, &mut key)?;
+                    if *key != **primary {
+                        damage.push(format!(
+                            "the tuple at offset {tuple} has another key than its entry"
+                        ));
+                    }
+                    for (number, list) in expected.iter_mut().enumerate() {
+                        self.table.secondary[number].encode_row(&self.row, &mut key)?;
+                        list.push((key.clone(), *tuple));
+                    }
+                    Ok(())
+                });
             if let Err(error) = result {
                 damage.push(error.to_string());
             }
@@ -561,7 +621,11 @@ impl<I> TableState<I> {
                 ));
             }
         }
-        report.damage.extend(damage.into_iter().map(|text| format!("table `{name}`: {text}")));
+        report.damage.extend(
+            damage
+                .into_iter()
+                .map(|text| format!("table `{name}`: {text}")),
+        );
     }
 }
 
@@ -574,17 +638,24 @@ fn collect<M: Memory, W, I: OrderedIndex<M, W>>(
     let words = state.table.primary.shape().words;
     let (low, high) = ([0; MAX_KEY_WORDS], [u64::MAX; MAX_KEY_WORDS]);
     let (low, high) = (&low[..words], &high[..words]);
-    state.primary.scan(arena, low, high, Direction::Forward, &mut |_, tuple| {
-        tuples.push(tuple);
-        Ok(ControlFlow::Continue(()))
-    })
+    state
+        .primary
+        .scan(arena, low, high, Direction::Forward, &mut |_, tuple| {
+            tuples.push(tuple);
+            Ok(ControlFlow::Continue(()))
+        })
 }
 
 fn index_number(table: &Table, index: IndexId) -> Result<usize> {
-    table.def.indexes.iter().position(|def| def.id == index).ok_or_else(|| StorageError::NoSuchIndex {
-        table: table.def.name.clone(),
-        index: index.0,
-    })
+    table
+        .def
+        .indexes
+        .iter()
+        .position(|def| def.id == index)
+        .ok_or_else(|| StorageError::NoSuchIndex {
+            table: table.def.name.clone(),
+            index: index.0,
+        })
 }
 
 fn tag(table: TableId) -> u16 {
@@ -602,5 +673,9 @@ fn duplicate(table: &Table, number: Option<usize>, row: &Row) -> StorageError {
         }
     };
     let key = Table::key_text(row, columns);
-    StorageError::DuplicateKey { table: table.def.name.clone(), index, key }
+    StorageError::DuplicateKey {
+        table: table.def.name.clone(),
+        index,
+        key,
+    }
 }

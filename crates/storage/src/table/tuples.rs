@@ -41,14 +41,30 @@ struct Scratch {
 impl Tuples {
     pub(super) fn new(layout: Arc<TupleLayout>, tag: u16) -> Self {
         let outline = |&column: &usize| {
-            layout.outline_offset(column).map(|offset| Outline { column, offset })
+            layout
+                .outline_offset(column)
+                .map(|offset| Outline { column, offset })
         };
         let outlines = layout.outlines().iter().filter_map(outline).collect();
         // Whole lines let a new tuple be streamed past the cache; below 512 bytes that would waste too much space.
         let bytes = layout.tuple_bytes();
-        let block_bytes = if bytes >= 512 { bytes.next_multiple_of(64) } else { bytes };
-        let owner = Owner { part: Part::Table, tag };
-        Self { layout, outlines, class: None, block_bytes, owner, scratch: Scratch::default() }
+        let block_bytes = if bytes >= 512 {
+            bytes.next_multiple_of(64)
+        } else {
+            bytes
+        };
+        let owner = Owner {
+            part: Part::Table,
+            tag,
+        };
+        Self {
+            layout,
+            outlines,
+            class: None,
+            block_bytes,
+            owner,
+            scratch: Scratch::default(),
+        }
     }
 
     /// Asks for a tuple's lines ahead of their use.
@@ -59,11 +75,20 @@ impl Tuples {
 
     /// Copies a tuple and its outline fields into `row`.
     #[inline]
-    pub(super) fn read<M: Memory>(&self, arena: &Arena<M>, tuple: u64, row: &mut Row) -> Result<()> {
+    pub(super) fn read<M: Memory>(
+        &self,
+        arena: &Arena<M>,
+        tuple: u64,
+        row: &mut Row,
+    ) -> Result<()> {
         arena.enter(Part::Table);
         let bytes = arena.bytes(tuple, self.layout.tuple_bytes())?;
         row.begin_fill().copy_from_slice(bytes);
-        if self.outlines.is_empty() { Ok(()) } else { self.read_outlines(arena, tuple, row) }
+        if self.outlines.is_empty() {
+            Ok(())
+        } else {
+            self.read_outlines(arena, tuple, row)
+        }
     }
 
     fn read_outlines<M: Memory>(&self, arena: &Arena<M>, tuple: u64, row: &mut Row) -> Result<()> {
@@ -148,7 +173,10 @@ impl Tuples {
             scratch.image.clear();
             scratch.image.extend_from_slice(old);
             changes.overlay(span.start, &mut scratch.image, |column| {
-                let new = scratch.pointers.iter().find(|(changed, _)| *changed == column);
+                let new = scratch
+                    .pointers
+                    .iter()
+                    .find(|(changed, _)| *changed == column);
                 new.map_or(0, |&(_, pointer)| pointer)
             });
             checksum = checksum.wrapping_add(delta(old, &scratch.image, span.start));
@@ -169,7 +197,12 @@ impl Tuples {
         pointers: &mut Vec<(usize, u64)>,
     ) -> Result<()> {
         for patch in changes.patches() {
-            if let Patch::Outline { column, offset, content } = patch {
+            if let Patch::Outline {
+                column,
+                offset,
+                content,
+            } = patch
+            {
                 pointers.push((column, self.write_field(arena, writes, content)?));
                 self.free_field(arena, writes, tuple, &Outline { column, offset })?;
             }

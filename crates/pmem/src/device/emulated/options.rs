@@ -98,9 +98,8 @@ impl EmulationOptions {
     pub fn share(mut self, partitions: u32) -> Self {
         let partitions = u64::from(partitions.max(1));
         let set_bytes = u64::from(self.cache_ways) * self.cache_line_bytes;
-        if set_bytes > 0 {
-            let sets = (self.cache_bytes / set_bytes / partitions).max(1);
-            self.cache_bytes = (1 << sets.ilog2()) * set_bytes;
+        if let Some(sets) = self.cache_bytes.checked_div(set_bytes) {
+            self.cache_bytes = (1 << (sets / partitions).max(1).ilog2()) * set_bytes;
         }
         self.profile.bandwidth = self
             .profile
@@ -115,8 +114,8 @@ impl EmulationOptions {
         let line = self.cache_line_bytes;
         if !line.is_power_of_two() || !(LINE_BYTES..=CACHE_LINE_BYTES_MAX).contains(&line) {
             return Err(PmemError::Unsupported(format!(
-                "a modelled line of {line} bytes is not possible; take a power of two from {LINE_BYTES} to \
-                 {CACHE_LINE_BYTES_MAX}"
+                "a modelled line of {line} bytes is not possible; take a power of two \
+                 from {LINE_BYTES} to {CACHE_LINE_BYTES_MAX}"
             )));
         }
         match self.sync_latency_ns {
@@ -128,7 +127,8 @@ impl EmulationOptions {
                 )))
             }
             Some(_) if self.profile.pacing == Pacing::CountOnly => Err(PmemError::Unsupported(
-                "profile `count` delays nothing, so it takes no sync latency; start from `dram` instead".into(),
+                "profile `count` delays nothing, so it takes no sync latency; start from `dram`"
+                    .into(),
             )),
             _ => Ok(()),
         }

@@ -93,7 +93,8 @@ impl Profile {
     pub fn check(&self) -> Result<()> {
         if self.read_ns < DRAM_READ_NS {
             return Err(PmemError::Unsupported(format!(
-                "read={} ns cannot be imitated: the profile counts from {DRAM_READ_NS} ns (DRAM) and can only add to it",
+                "read={} ns cannot be imitated: the profile counts from {DRAM_READ_NS} ns \
+                 (DRAM) and can only add to it",
                 self.read_ns
             )));
         }
@@ -168,7 +169,8 @@ impl FromStr for Profile {
                 profile = *named;
             } else {
                 return Err(PmemError::Unsupported(format!(
-                    "unknown profile `{piece}` in `{text}`; say dram, low, high or count, then or instead values as \
+                    "unknown profile `{piece}` in `{text}`; say dram, low, high or count, \
+                     then or instead values as \
                      `read=320,write=100,fence=50,bandwidth=9.5`: {KEYS}"
                 )));
             }

@@ -4,7 +4,7 @@
 //! one, which holds the bytes.
 
 use super::*;
-use crate::device::{Counters, Memory, NativeMemory, PageSize, Part, PartCounters};
+use crate::device::{Counters, Memory, NativeMemory, NativeSource, PageSize, Part, PartCounters};
 use crate::site;
 
 const POOL_BYTES: u64 = 1 << 20;
@@ -444,4 +444,13 @@ fn bytes_are_really_stored() {
 #[should_panic(expected = "leave a memory")]
 fn a_load_outside_the_memory_panics() {
     durable(&emulator(Profile::COUNT)).load(POOL_BYTES - 4, 8);
+}
+
+#[test]
+fn handles_may_go_to_other_threads() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<EmulatedSource<NativeSource>>();
+    shared::<Emulator>();
+    sent::<TestMemory>();
 }

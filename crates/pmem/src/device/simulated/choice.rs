@@ -201,6 +201,14 @@ impl Unit {
         (pieces > 1).then_some(choice)
     }
 
+    /// Whether every event is a bulk or streaming store.
+    pub(super) fn is_bulk(&self) -> bool {
+        self.ordered
+            .iter()
+            .chain(&self.streams)
+            .all(|pieces| *pieces > 1)
+    }
+
     fn stream_pieces(&self) -> u32 {
         self.streams.iter().map(|pieces| u32::from(*pieces)).sum()
     }
@@ -217,6 +225,38 @@ impl Unit {
         }
         bits
     }
+}
+
+/// Nothing of the unit survives.
+pub(super) fn nothing(unit: &Unit) -> UnitChoice {
+    unit.nothing()
+}
+
+/// All of the unit survives.
+pub(super) fn everything(unit: &Unit) -> UnitChoice {
+    unit.everything()
+}
+
+/// Anything legal survives.
+pub(super) fn pick(unit: &Unit, random: &mut Random) -> UnitChoice {
+    unit.pick(random)
+}
+
+/// All choices without torn events, except nothing.
+pub(super) fn whole_choices(unit: &Unit) -> Vec<UnitChoice> {
+    let numbers = 1..unit.choices(Tearing::Whole);
+    numbers
+        .map(|number| unit.choice(number, Tearing::Whole))
+        .collect()
+}
+
+/// A few torn forms of each event that can tear.
+pub(super) fn tears(unit: &Unit, random: &mut Random) -> Vec<UnitChoice> {
+    let events = unit.ordered.len() + unit.streams.len();
+    let events = (0..events).flat_map(|event| [event; TORN_FORMS]);
+    events
+        .filter_map(|event| unit.tear(event, random))
+        .collect()
 }
 
 /// Subsets of the pieces that are neither empty nor all.
@@ -308,6 +348,38 @@ impl ImageChoices {
         }
     }
 
+    /// As [`ImageChoices::sampled`], cut to `count` images: nothing, everything, and a seeded mixture of the others. Its cost
+    /// grows with `count` times the undecided units.
+    pub fn bounded(world: &SimulatedWorld, seed: u64, count: usize) -> Self {
+        let units = world.units();
+        let mut random = Random::new(seed);
+        if combinations(&units, Tearing::Whole) <= count as u64
+            && let Ok(choices) = Self::whole(units.clone(), count as u64, seed)
+        {
+            return choices;
+        }
+        let mut picks = vec![Pick::Nothing, Pick::Everything];
+        let number = units.len() as u64;
+        while picks.len() < count {
+            let (one, other) = (random.below(number), random.below(number));
+            picks.push(match random.below(8) {
+                0 | 1 => Pick::Only(one as usize),
+                2 | 3 => Pick::Except(one as usize),
+                4 => Pick::Pair(one as usize, other as usize),
+                _ => Pick::Uniform,
+            });
+        }
+        picks.truncate(count);
+        let picks = picks.into_iter();
+        Self {
+            units,
+            random,
+            digits: None,
+            tearing: Tearing::Whole,
+            picks,
+        }
+    }
+
     fn whole(units: Vec<Unit>, cap: u64, seed: u64) -> Result<Self, TooMany> {
         let mut choices = Self::product(units, cap, Tearing::Whole, seed)?;
         let mut torn = Vec::new();
@@ -375,6 +447,9 @@ impl ImageChoices {
                 all.filter(|(unit, _)| *unit != one)
                     .map(|(_, unit)| unit.everything()),
             ),
+            Pick::Pair(one, other) if one == other => {
+                collect([units[one].everything()].into_iter())
+            }
             Pick::Pair(one, other) => {
                 collect([units[one].everything(), units[other].everything()].into_iter())
             }
@@ -438,12 +513,12 @@ fn pairs(units: usize, random: &mut Random) -> Vec<Pick> {
 
 /// Seeded numbers (`SplitMix64`); small, so that a failure replays on any version of anything else.
 #[derive(Clone, Debug)]
-struct Random {
+pub(super) struct Random {
     state: u64,
 }
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 

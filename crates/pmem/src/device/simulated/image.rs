@@ -8,6 +8,7 @@
 use super::choice::{Unit, UnitChoice};
 use super::lines::{DirtyLine, Event, Kind, MemoryState, Origin, line_hash};
 use super::region::Line;
+use super::watch::{ReadLog, Watch};
 use crate::error::Result;
 use std::sync::Arc;
 
@@ -61,6 +62,7 @@ impl MemoryState {
         }
         self.bytes = origin.bytes;
         self.hash = origin.hash;
+        self.watch = origin.watch.as_ref().map(Watch::image);
         let position = origin.changed_start + origin.changed.len() as u64;
         self.origin = Some(Origin {
             uid: origin.uid,
@@ -89,10 +91,24 @@ impl MemoryState {
             };
             let line = choice.index as usize;
             let content = surviving(dirty, origin.durable.line(line), choice);
+            if let Some(watch) = &mut self.watch {
+                let bytes = surviving_bytes(dirty, choice);
+                watch.stored(choice.index as u32, bytes);
+                watch.settled(choice.index as u32, bytes);
+            }
             self.touch(line);
             self.live.set_line(line, &content);
             self.set_durable(line, &content);
         }
+    }
+
+    /// Starts to note which of the bytes that are undecided in `origin` are read here.
+    pub(super) fn watch(&mut self, origin: &Self, log: &ReadLog) {
+        let lines = origin.dirty.iter().map(|dirty| {
+            let bytes = dirty.events.iter().fold(0, |bytes, event| bytes | event.mask);
+            (dirty.line, bytes)
+        });
+        self.watch = Some(Watch::new(log, lines));
     }
 
     /// The hash that an image by `choices` would have.
@@ -115,6 +131,24 @@ impl MemoryState {
 
 /// A line after a power cut that leaves `choice` of its events on top of its durable `content`.
 fn surviving(dirty: &DirtyLine, mut content: Line, choice: &UnitChoice) -> Line {
+    for_each_surviving(dirty, choice, |event, words| {
+        event.apply(&mut content, words);
+    });
+    content
+}
+
+/// The bytes that the surviving events stored.
+fn surviving_bytes(dirty: &DirtyLine, choice: &UnitChoice) -> u64 {
+    let mut bytes = 0;
+    for_each_surviving(dirty, choice, |event, words| {
+        let chosen = (0..8).filter(|word| words & (1 << word) != 0);
+        bytes |= chosen.fold(0, |mask, word| mask | event.mask & (0xff << (8 * word)));
+    });
+    bytes
+}
+
+/// Visits the events of which `choice` leaves something, with the words that it leaves.
+fn for_each_surviving(dirty: &DirtyLine, choice: &UnitChoice, mut visit: impl FnMut(&Event, u8)) {
     let mut ordered = 0;
     let mut piece = 0;
     for event in &dirty.events {
@@ -133,9 +167,8 @@ fn surviving(dirty: &DirtyLine, mut content: Line, choice: &UnitChoice) -> Line 
                 words
             }
         };
-        event.apply(&mut content, words);
+        visit(event, words);
     }
-    content
 }
 
 /// The words of an event whose pieces are set in `bits`, where its first piece is number `from`.

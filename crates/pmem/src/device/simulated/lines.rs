@@ -15,6 +15,7 @@
 //!    Behind the length nothing is written.
 
 use super::region::{Line, Region, Template};
+use super::watch::Watch;
 use super::world::{Profile, mix};
 use crate::device::LINE_BYTES;
 use crate::error::Result;
@@ -110,6 +111,8 @@ pub(super) struct MemoryState {
     pub(super) changed_start: u64,
     /// Of an image: uid of the memory it was taken from, and how far it followed `changed`.
     pub(super) origin: Option<Origin>,
+    /// Of an image that is watched: what the power cut left undecided.
+    pub(super) watch: Option<Watch>,
 }
 
 /// Where an image's content came from.
@@ -150,6 +153,7 @@ impl MemoryState {
             changed: Vec::new(),
             changed_start: 0,
             origin: None,
+            watch: None,
         })
     }
 
@@ -178,6 +182,9 @@ impl MemoryState {
 
     fn push(&mut self, line: usize, event: Event) {
         let kind = event.kind;
+        if let Some(watch) = &mut self.watch {
+            watch.stored(line as u32, event.mask);
+        }
         let flush_free = self.profile == Profile::FlushFree;
         let dirty = self.dirty_line(line);
         dirty.events.push(event);
@@ -280,7 +287,7 @@ impl MemoryState {
         let flushed = std::mem::take(&mut dirty.flushed) as usize;
         let mut content = self.durable.line(line);
         let mut events = std::mem::take(&mut dirty.events);
-        let mut kept = 0;
+        let (mut kept, mut settled) = (0, 0);
         for index in 0..events.len() {
             let certain = match events[index].kind {
                 Kind::Ordinary => index < flushed,
@@ -289,6 +296,7 @@ impl MemoryState {
             if certain {
                 events[index].apply(&mut content, u8::MAX);
                 let mask = events[index].mask;
+                settled |= mask;
                 for earlier in &mut events[..kept] {
                     earlier.mask &= !mask;
                 }
@@ -298,6 +306,9 @@ impl MemoryState {
             }
         }
         events.truncate(kept);
+        if let Some(watch) = &mut self.watch {
+            watch.settled(line as u32, settled);
+        }
         events.retain(|event| event.mask != 0);
         if events.is_empty() {
             self.spare_events.push(events);

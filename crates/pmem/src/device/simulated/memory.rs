@@ -118,6 +118,8 @@ pub struct SimulatedMemory {
     world: SimulatedWorld,
     backing: Backing,
     access: Access,
+    /// Whether the memory was watched when it was opened.
+    watched: bool,
     part: Cell<Part>,
     counters: Counters,
 }
@@ -143,6 +145,7 @@ impl SimulatedMemory {
             world: world.clone(),
             backing,
             access,
+            watched: false,
             part,
             counters,
         }
@@ -150,12 +153,13 @@ impl SimulatedMemory {
 
     /// A handle to a memory that is marked open.
     fn durable(world: &SimulatedWorld, state: Arc<Mutex<MemoryState>>, access: Access) -> Self {
-        let (base, bytes) = {
+        let (base, bytes, watched) = {
             let state = lock(&state);
-            (state.live.base(), state.bytes)
+            (state.live.base(), state.bytes, state.watch.is_some())
         };
         let mut memory = Self::new(world, base, Backing::Durable(state), access);
         memory.bytes = bytes;
+        memory.watched = watched;
         memory
     }
 
@@ -200,6 +204,19 @@ impl SimulatedMemory {
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
 
+    /// Tells the watch of the memory what is read.
+    #[cold]
+    fn note_load(&self, offset: u64, bytes: usize) {
+        let Backing::Durable(state) = &self.backing else {
+            return;
+        };
+        let mut state = lock(state);
+        let number = state.number;
+        if let Some(watch) = &mut state.watch {
+            watch.loaded(number, lines(offset, bytes), offset..offset + bytes as u64);
+        }
+    }
+
     fn has_flush_free_domain(&self) -> bool {
         self.world.options().profile == Profile::FlushFree
     }
@@ -242,6 +259,9 @@ unsafe impl Memory for SimulatedMemory {
     #[inline]
     fn load(&self, offset: u64, bytes: usize) {
         self.check(offset, bytes);
+        if self.watched {
+            self.note_load(offset, bytes);
+        }
     }
 
     #[inline]

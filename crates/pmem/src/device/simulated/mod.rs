@@ -19,16 +19,20 @@
 //! An image costs time proportional to the lines it touches, never to the size of a memory.
 
 mod attachment;
+mod branch;
 mod choice;
 mod image;
 mod lines;
 mod memory;
 mod region;
 mod sites;
+mod watch;
 mod world;
 
 pub use attachment::Attachment;
+pub use branch::Branches;
 pub use choice::{ImageChoice, ImageChoices, TooMany, Unit, UnitChoice};
 pub use memory::{SimulatedMemory, SimulatedSource};
 pub use sites::{SiteKind, SiteReport};
+pub use watch::{Read, ReadLog};
 pub use world::{Content, CrashPoint, Points, Profile, SimulatedWorld, WorldOptions, mix};

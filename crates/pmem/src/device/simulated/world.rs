@@ -11,6 +11,7 @@ use super::lines::MemoryState;
 use super::memory::SimulatedSource;
 use super::region::{Region, Template};
 use super::sites::{Disabled, SiteKind, SiteReport, SiteTable};
+use super::watch::ReadLog;
 use crate::device::{Domain, LINE_BYTES, Site};
 use crate::error::{PmemError, Result};
 use std::any::Any;
@@ -272,6 +273,36 @@ impl SimulatedWorld {
             state.memories.push(image);
         }
         Ok(())
+    }
+
+    /// Notes in `log` which undecided bytes of this world are read in `image`, which has just been made from it, and
+    /// in images of that.
+    pub fn watch_image(&self, image: &SimulatedWorld, log: &ReadLog) {
+        let images = image.memories();
+        for origin in self.memories() {
+            let origin = lock(&origin);
+            for image in &images {
+                let mut image = lock(image);
+                if image.number == origin.number {
+                    image.watch(&origin, log);
+                }
+            }
+        }
+    }
+
+    /// Ends [`SimulatedWorld::watch_image`]: memories that are opened from now on note nothing.
+    pub fn unwatch(&self) {
+        for memory in self.memories() {
+            lock(&memory).watch = None;
+        }
+    }
+
+    /// The `device` of the units of each memory.
+    pub(super) fn memory_numbers(&self) -> Vec<u32> {
+        self.memories()
+            .iter()
+            .map(|memory| lock(memory).number)
+            .collect()
     }
 
     /// A hash of what is certain to survive; of a fresh image: of the image. Equal worlds have

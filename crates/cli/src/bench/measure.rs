@@ -1,0 +1,218 @@
+//! The measurement: one worker thread a partition runs its list, and each transaction is clocked from its start to its
+//! durable acknowledgement.
+//!
+//! The clock is read once a transaction: the end of one is the start of the next. A transaction whose group is not durable
+//! yet waits in a queue with its start time, and is counted when its ticket is durable. Nothing is allocated
+//! between the first transaction and the last.
+
+use anyhow::{Context, Result};
+use hdrhistogram::Histogram;
+use indelible::{Database, Durability, Pending, Table, Worker};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use workload::ycsb::{Runner, Ycsb};
+
+use crate::report::LatencyUs;
+
+/// Transactions between two looks at the stop flag.
+const BURST: u64 = 64;
+/// Latencies above this count as this.
+const LATENCY_NS_MAX: u64 = 100_000_000_000;
+/// Digits of a latency that are kept: errors below one percent.
+const LATENCY_DIGITS: u8 = 2;
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Time(Duration),
+    /// Transactions of each partition.
+    Transactions(u64),
+}
+
+/// What was measured.
+pub(crate) struct Measured {
+    /// Position in its list that each partition has reached.
+    pub(crate) positions: Vec<u64>,
+    /// Transactions run.
+    pub(crate) txns: u64,
+    pub(crate) seconds: f64,
+    /// Processor time of the whole process.
+    pub(crate) cpu_seconds: f64,
+    latencies_ns: Histogram<u64>,
+}
+
+impl Measured {
+    /// Latencies in microseconds.
+    pub(crate) fn latency_us(&self) -> LatencyUs {
+        let at = |quantile| self.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
+        LatencyUs {
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.latencies_ns.max() as f64 / 1e3,
+        }
+    }
+}
+
+/// A histogram of latencies in nanoseconds.
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS).expect("the bounds are constants")
+}
+
+/// Runs the list from `positions` on, on all partitions at once. `group` is the most transactions that wait for one sync.
+pub(crate) fn measure(
+    database: &Database,
+    workload: &Ycsb,
+    table: &Table,
+    positions: &[u64],
+    limit: Limit,
+    group: usize,
+) -> Result<Measured> {
+    run_threads(positions, limit, |partition, position, clockwork| {
+        let worker = database.worker(&[partition], Durability::Group)?;
+        let runner = workload.runner(table, partition, position);
+        Executor { worker, runner, waiting: VecDeque::with_capacity(group + 1), group, latencies_ns: histogram() }
+            .run(limit, clockwork)
+    })
+}
+
+/// The signals that start and stop the threads of a run together.
+pub(crate) struct Clockwork {
+    start: Barrier,
+    stop: AtomicBool,
+}
+
+impl Clockwork {
+    /// Waits until all threads and the clock are ready.
+    pub(crate) fn wait_for_start(&self) {
+        self.start.wait();
+    }
+
+    /// Whether time is up.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What one thread did.
+pub(crate) struct Done {
+    pub(crate) position: u64,
+    pub(crate) latencies_ns: Histogram<u64>,
+}
+
+/// Runs one thread a partition, and takes the time from their common start to the end of the last.
+pub(crate) fn run_threads(
+    positions: &[u64],
+    limit: Limit,
+    work: impl Fn(u32, u64, &Clockwork) -> Result<Done> + Sync,
+) -> Result<Measured> {
+    let clockwork =
+        Clockwork { start: Barrier::new(positions.len() + 1), stop: AtomicBool::new(false) };
+    let (done, seconds, cpu_seconds) = std::thread::scope(|threads| {
+        let (clockwork, work) = (&clockwork, &work);
+        let workers: Vec<_> = (0_u32..)
+            .zip(positions)
+            .map(|(partition, position)| threads.spawn(move || work(partition, *position, clockwork)))
+            .collect();
+        clockwork.wait_for_start();
+        let (start, cpu_start) = (Instant::now(), cpu_seconds());
+        if let Limit::Time(duration) = limit {
+            std::thread::sleep(duration);
+            clockwork.stop.store(true, Ordering::Relaxed);
+        }
+        let joined: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu_start);
+        let done: Result<Vec<Done>> = joined
+            .into_iter()
+            .map(|outcome| outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        done.map(|done| (done, seconds, cpu))
+    })?;
+    let mut latencies_ns = histogram();
+    for part in &done {
+        latencies_ns.add(&part.latencies_ns).context("histograms have the same bounds")?;
+    }
+    let positions_after: Vec<u64> = done.iter().map(|part| part.position).collect();
+    let txns = positions_after.iter().sum::<u64>() - positions.iter().sum::<u64>();
+    Ok(Measured { positions: positions_after, txns, seconds, cpu_seconds, latencies_ns })
+}
+
+/// Processor time that this process has used.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Runs the transactions of one partition.
+struct Executor<'run> {
+    worker: Worker<'run>,
+    runner: Runner<'run>,
+    /// Transactions that are committed and not yet durable, oldest first.
+    waiting: VecDeque<(Pending, Instant)>,
+    group: usize,
+    latencies_ns: Histogram<u64>,
+}
+
+impl Executor<'_> {
+    fn run(mut self, limit: Limit, clockwork: &Clockwork) -> Result<Done> {
+        let end = match limit {
+            Limit::Time(_) => u64::MAX,
+            Limit::Transactions(count) => self.runner.position().saturating_add(count),
+        };
+        clockwork.wait_for_start();
+        let mut start = Instant::now();
+        while self.runner.position() < end && !clockwork.is_over() {
+            for _ in 0..BURST.min(end - self.runner.position()) {
+                let runner = &mut self.runner;
+                let ((), pending) = self.worker.transaction(|transaction| runner.step(transaction))?;
+                if let Some(pending) = pending {
+                    start = self.enqueue(pending, start)?;
+                } else {
+                    let now = Instant::now();
+                    note(&mut self.latencies_ns, now.duration_since(start));
+                    start = now;
+                }
+            }
+        }
+        self.worker.force()?;
+        self.acknowledge(Instant::now());
+        Ok(Done { position: self.runner.position(), latencies_ns: self.latencies_ns })
+    }
+
+    /// Lets a transaction wait for its group; returns the start of the next.
+    fn enqueue(&mut self, pending: Pending, start: Instant) -> Result<Instant> {
+        self.waiting.push_back((pending, start));
+        if self.waiting.len() >= self.group {
+            self.worker.force()?;
+        }
+        let now = Instant::now();
+        self.acknowledge(now);
+        Ok(now)
+    }
+
+    /// Counts the transactions that are durable by now.
+    fn acknowledge(&mut self, now: Instant) {
+        while let Some((pending, start)) = self.waiting.front() {
+            if !self.worker.is_durable(*pending) {
+                break;
+            }
+            note(&mut self.latencies_ns, now.duration_since(*start));
+            self.waiting.pop_front();
+        }
+    }
+}
+
+/// Counts a latency.
+#[inline]
+pub(crate) fn note(latencies_ns: &mut Histogram<u64>, latency: Duration) {
+    latencies_ns.saturating_record(latency.as_nanos() as u64);
+}
+
+/// For runs that are not on a database.
+pub(crate) fn empty_histogram() -> Histogram<u64> {
+    histogram()
+}

@@ -1,0 +1,35 @@
+//! `create`: a new database, and the options that every command which makes one shares.
+//!
+//! What is chosen here is recorded in the database; opening it later needs no options.
+
+use crate::args::{CreateArgs, NewDatabaseArgs};
+use crate::output::{Cell, Facts, Format};
+use anyhow::Result;
+use indelible::{Database, Options};
+use std::path::Path;
+
+/// Runs the command.
+pub(crate) fn run(args: &CreateArgs, format: Format) -> Result<()> {
+    let database = create(&args.path, &args.database)?;
+    let mut facts = Facts::default();
+    facts.add("database", args.path.display().to_string());
+    facts.add("method", database.method().name());
+    facts.add("partitions", Cell::Whole(database.partitions().into()));
+    facts.add("domain", database.domain().name());
+    facts.add("survives", database.survives());
+    database.close()?;
+    facts.print(format)
+}
+
+/// Creates a database as the options say.
+pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
+    let mut options =
+        Options::new().method(args.method).partitions(args.partitions).layout(args.layout.into());
+    if let Some(domain) = args.domain {
+        options = options.domain(domain.into());
+    }
+    if let Some(bytes) = args.node_bytes {
+        options = options.node_bytes(bytes);
+    }
+    Ok(Database::create(path, &options)?)
+}

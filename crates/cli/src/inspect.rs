@@ -1,0 +1,148 @@
+//! `info`, `verify` and `device`: what a database is, whether it is sound, and what lies under it.
+//!
+//! `verify` is meant for scripts: 0 sound, 1 damage was found, 2 the check could not be made.
+
+use crate::args::{DatabaseArgs, DeviceArgs};
+use crate::failure::{FAILED, Usage};
+use crate::output::{Cell, Facts, Format, Listing, bytes, stdout};
+use crate::tables;
+use anyhow::{Context, Result};
+use indelible::{Database, FenceOrder, LayoutKind};
+use pmem::device::{Costs, DeviceReport, NativeOptions};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Runs `info`.
+pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
+    let database = Database::open(&args.path)?;
+    let statistics = database.statistics()?;
+    let mut facts = Facts::default();
+    facts.add("database", args.path.display().to_string());
+    facts.add("identity", format!("{:032x}", statistics.database_id));
+    facts.add("method", statistics.method.name());
+    facts.add("domain", statistics.domain.name());
+    facts.add("survives", statistics.survives);
+    facts.add("partitions", Cell::Whole(statistics.partitions.into()));
+    facts.add("layout", layout_name(statistics.layout));
+    facts.add("node bytes", Cell::Whole(statistics.node_bytes.into()));
+    facts.add("fences", fences_name(statistics.fences));
+    facts.add("tables", Cell::Whole(statistics.tables as u64));
+    let footprint = statistics.footprint;
+    for (name, count) in [
+        ("table bytes", footprint.table),
+        ("index bytes", footprint.index),
+        ("log bytes", footprint.log),
+        ("checkpoint bytes", footprint.checkpoint),
+        ("other bytes", footprint.other),
+    ] {
+        facts.add(name, size(count, format));
+    }
+    facts.add("opened in ms", Cell::number(statistics.opened_in.as_secs_f64() * 1e3, 3));
+    facts.add("recovery undone", Cell::Whole(statistics.recovery_undone));
+    facts.add("recovery replayed", Cell::Whole(statistics.recovery_replayed));
+    facts.print(format)?;
+    if format == Format::Text && statistics.tables > 0 {
+        writeln!(stdout())?;
+        tables::list_tables(&database, format)?;
+    }
+    Ok(())
+}
+
+/// A size: rounded for people, exact for programs.
+fn size(count: u64, format: Format) -> Cell {
+    if format == Format::Text { bytes(count).into() } else { Cell::Whole(count) }
+}
+
+/// The name of a layout on the command line.
+pub(crate) fn layout_name(layout: LayoutKind) -> &'static str {
+    match layout {
+        LayoutKind::Together => "together",
+        LayoutKind::Separate => "separate",
+    }
+}
+
+fn fences_name(fences: FenceOrder) -> &'static str {
+    match fences {
+        FenceOrder::Shared => "shared",
+        FenceOrder::Paper => "paper",
+    }
+}
+
+/// Runs `verify`. Any error means that the check could not be made.
+pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
+    let cannot = || "the check could not be made";
+    let database = Database::open(&args.path).with_context(cannot)?;
+    let report = database.verify().with_context(cannot)?;
+    if format == Format::Text {
+        let mut out = stdout();
+        for damage in &report.damage {
+            writeln!(out, "damage: {damage}")?;
+        }
+        let verdict = match report.damage.len() {
+            0 => "sound".to_owned(),
+            count => format!("{count} damages"),
+        };
+        writeln!(
+            out,
+            "{verdict}: {} rows, {} index entries and {} blocks checked",
+            report.rows, report.index_entries, report.blocks
+        )?;
+    } else {
+        let mut listing = Listing::new(["sound", "rows", "index_entries", "blocks", "damage"]);
+        listing.push(vec![
+            Cell::Flag(report.damage.is_empty()),
+            Cell::Whole(report.rows),
+            Cell::Whole(report.index_entries),
+            Cell::Whole(report.blocks),
+            report.damage.join("; ").into(),
+        ]);
+        listing.print(format)?;
+    }
+    Ok(if report.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Runs `device`.
+pub(crate) fn device(args: &DeviceArgs, format: Format) -> Result<()> {
+    if !args.path.is_dir() {
+        return Err(Usage::error(format!(
+            "{} is no directory; give a directory on the medium",
+            args.path.display()
+        )));
+    }
+    let options = NativeOptions {
+        primitive: args.primitives.map(Into::into),
+        ..NativeOptions::default()
+    };
+    let report = DeviceReport::measure(&args.path, options)?;
+    let mut facts = Facts::default();
+    facts.add("directory", args.path.display().to_string());
+    facts.add("medium", report.medium.name());
+    facts.add("filesystem", report.filesystem.as_str());
+    facts.add("MAP_SYNC", if report.map_sync { "accepted" } else { "refused" });
+    facts.add("domain", report.domain.name());
+    facts.add("survives", report.survives);
+    for (name, instruction) in ["flush", "fence", "stream"].into_iter().zip(report.instructions) {
+        facts.add(name, instruction);
+    }
+    facts.add("cache-line instructions", report.line_instructions.join(", "));
+    facts.add("64-byte direct store", report.direct_line_store.unwrap_or("none"));
+    add_costs(&mut facts, "", &report.costs);
+    add_costs(&mut facts, "with cache-line instructions: ", &report.line_costs);
+    facts.add("read miss ns", Cell::number(report.read_miss_ns, 0));
+    facts.add("read miss with huge pages ns", Cell::number(report.read_miss_huge_ns, 0));
+    if let Some(hint) = &report.huge_page_hint {
+        facts.add("hint", hint.as_str());
+    }
+    facts.print(format)
+}
+
+fn add_costs(facts: &mut Facts, prefix: &str, costs: &Costs) {
+    for (name, ns) in [
+        ("store, flush a line, fence ns", costs.line_ns),
+        ("16 lines, fence ns", costs.sixteen_lines_ns),
+        ("fence alone ns", costs.fence_ns),
+        ("stream 1 KiB, fence ns", costs.stream_kib_ns),
+    ] {
+        facts.add(format!("{prefix}{name}"), Cell::number(ns, 0));
+    }
+}

@@ -1,0 +1,183 @@
+//! The HTML page of `quickstart`.
+//!
+//! Plots and tables are drawn from the result rows alone, so the page says nothing that the rows do not.
+
+use super::Survival;
+use crate::output::{bytes, duration, thousands};
+use crate::report::{
+    BarChart, BarGroup, LineChart, LineSeries, Page, RunRow, Scale, Section, Tick, short_number,
+};
+use pmem::device::DeviceReport;
+
+/// The mix whose latencies are drawn.
+const LATENCY_MIX: &str = "balanced";
+
+/// The whole page.
+pub(super) fn page(device: &DeviceReport, survival: &Survival, rows: &[RunRow]) -> Page {
+    Page {
+        title: "Indelible quickstart".into(),
+        lead: "A database was killed in full flight and lost nothing; and what each storage method costs on this machine."
+            .into(),
+        sections: vec![medium(device), kill(survival), costs(rows)],
+        facts: facts(rows),
+    }
+}
+
+fn medium(device: &DeviceReport) -> Section {
+    let mut paragraphs = vec![
+        format!(
+            "The databases lay on {} ({}). In its persistence domain, {}, committed data survives {}.",
+            device.medium.name(),
+            device.filesystem,
+            device.domain,
+            device.survives
+        ),
+        format!(
+            "A store, a cache-line flush and a fence take {:.0} ns here, sixteen lines and a fence {:.0} ns, \
+             a read that misses all caches {:.0} ns.",
+            device.line_costs.line_ns, device.line_costs.sixteen_lines_ns, device.read_miss_ns
+        ),
+    ];
+    paragraphs.extend(device.huge_page_hint.clone());
+    Section { heading: "The medium".into(), paragraphs, ..Section::default() }
+}
+
+fn kill(survival: &Survival) -> Section {
+    let paragraphs = vec![
+        format!(
+            "{} airports were imported into a database of method {}. A child process then booked flights between them: \
+             each transaction inserts a booking and raises two counters. It was killed with SIGKILL after {} acknowledged bookings.",
+            thousands(survival.imported),
+            survival.method,
+            thousands(survival.acknowledged)
+        ),
+        format!(
+            "Reopening took {:.1} ms. All {} acknowledged bookings are there whole; {} bookings that were in flight are there \
+             whole as well; none is there half: the counters of all airports add up to exactly the {} bookings found.",
+            survival.recovery_ms,
+            thousands(survival.acknowledged),
+            survival.unacknowledged,
+            thousands(survival.bookings)
+        ),
+    ];
+    Section { heading: "Killed in full flight".into(), paragraphs, ..Section::default() }
+}
+
+fn costs(rows: &[RunRow]) -> Section {
+    let header = ["method", "mix", "txn/s", "p50", "p99", "flushes/txn", "fences/txn", "bytes/txn", "footprint"];
+    let table_rows = rows.iter().map(|row| {
+        vec![
+            row.method.clone(),
+            row.mix.clone(),
+            thousands(row.txn_per_s as u64),
+            duration(row.latency_us.p50),
+            duration(row.latency_us.p99),
+            format!("{:.1}", row.per_txn.lines_flushed),
+            format!("{:.1}", row.per_txn.fences),
+            format!("{:.0}", row.per_txn.bytes_written),
+            bytes(row.footprint_bytes.total()),
+        ]
+    });
+    let first = rows.first();
+    let paragraph = first.map(|row| {
+        format!(
+            "YCSB with {} rows of a kilobyte in {} partitions, a thread each; an update rewrites one column of 100 bytes. \
+             Runs issue the instructions of the domain {}, so that durable steps cost what they cost on persistent memory; \
+             latency runs to the durable acknowledgement.",
+            thousands(row.rows),
+            row.partitions,
+            row.primitives
+        )
+    });
+    Section {
+        heading: "What each method costs".into(),
+        paragraphs: paragraph.into_iter().collect(),
+        table: Some((header.map(str::to_owned).to_vec(), table_rows.collect())),
+        plots: vec![
+            by_mix("Throughput, transactions a second", rows, |row| row.txn_per_s, short_number),
+            by_mix("99th percentile of latency", rows, |row| row.latency_us.p99, duration),
+            latencies(rows),
+            by_mix("Fences a transaction", rows, |row| row.per_txn.fences, |count| format!("{count:.2}")),
+            by_mix("Bytes written a transaction", rows, |row| row.per_txn.bytes_written, short_number),
+            recovery(rows),
+        ],
+    }
+}
+
+/// Names in the order in which they first appear.
+fn distinct<'r>(rows: &'r [RunRow], name: impl Fn(&'r RunRow) -> &'r str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for row in rows {
+        if names.iter().all(|known| known != name(row)) {
+            names.push(name(row).to_owned());
+        }
+    }
+    names
+}
+
+/// A group of bars a mix, a bar a method.
+fn by_mix(
+    caption: &str,
+    rows: &[RunRow],
+    value: impl Fn(&RunRow) -> f64,
+    text: impl Fn(f64) -> String,
+) -> (String, String) {
+    let methods = distinct(rows, |row| &row.method);
+    let groups = distinct(rows, |row| &row.mix).into_iter().map(|mix| {
+        let bar = |method: &String| {
+            let row = rows.iter().find(|row| row.mix == mix && &row.method == method)?;
+            Some((value(row), text(value(row))))
+        };
+        BarGroup { bars: methods.iter().map(bar).collect(), name: mix }
+    });
+    let chart =
+        BarChart { title: caption.into(), groups: groups.collect(), series: methods.clone() };
+    (caption.into(), chart.svg())
+}
+
+/// Latency over the share of transactions that are as fast.
+fn latencies(rows: &[RunRow]) -> (String, String) {
+    let caption = format!("Latency to the durable acknowledgement, {LATENCY_MIX}");
+    let series = rows.iter().filter(|row| row.mix == LATENCY_MIX).map(|row| {
+        let latency = row.latency_us;
+        // The axis counts how many transactions it takes to meet one that is slower.
+        let points =
+            vec![(2.0, latency.p50), (20.0, latency.p95), (100.0, latency.p99), (1000.0, latency.p999)];
+        LineSeries { name: row.method.clone(), points }
+    });
+    let ticks = [(2.0, "50 %"), (20.0, "95 %"), (100.0, "99 %"), (1000.0, "99.9 %")];
+    let chart = LineChart {
+        title: caption.clone(),
+        x_label: "share of transactions that are as fast or faster".into(),
+        y_label: "microseconds".into(),
+        x_scale: Scale::Logarithmic,
+        y_scale: Scale::Logarithmic,
+        x_ticks: ticks.map(|(at, text)| Tick { at, text: text.into() }).to_vec(),
+        series: series.collect(),
+    };
+    let svg = chart.svg();
+    (caption, svg)
+}
+
+fn recovery(rows: &[RunRow]) -> (String, String) {
+    let caption = "Reopening after SIGKILL under load";
+    let methods = distinct(rows, |row| &row.method);
+    let bar = |method: &String| {
+        let ms = rows.iter().find(|row| &row.method == method)?.recovery_ms?;
+        Some((ms, duration(ms * 1e3)))
+    };
+    let group = BarGroup { name: String::new(), bars: methods.iter().map(bar).collect() };
+    let chart = BarChart { title: caption.into(), groups: vec![group], series: methods };
+    (caption.into(), chart.svg())
+}
+
+fn facts(rows: &[RunRow]) -> Vec<(String, String)> {
+    let Some(row) = rows.first() else { return Vec::new() };
+    vec![
+        ("machine".into(), row.machine.summary()),
+        ("commit".into(), row.commit.clone()),
+        ("seed".into(), row.seed.to_string()),
+        ("domain".into(), format!("{}, instructions of {}", row.domain, row.primitives)),
+        ("survives".into(), row.survives.clone()),
+    ]
+}

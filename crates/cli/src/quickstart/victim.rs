@@ -1,0 +1,169 @@
+//! The process that is killed, and the one that kills it.
+//!
+//! The victim is this same program under a hidden command. It tells its parent through a pipe what it has acknowledged, and
+//! only after it is durable; a record is written by one system call, so the kill never tears one. The parent reads the
+//! pipe to its end, because what stands in it was acknowledged before the kill.
+
+use crate::args::{VictimArgs, VictimJob};
+use anyhow::{Context, Result, bail};
+use indelible::{Database, Durability, Pending, Worker};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use workload::ycsb::{Mix, Runner, Ycsb, YcsbOptions};
+
+/// Bytes of a record: partition and number.
+const RECORD_BYTES: usize = 16;
+/// Transactions between two acknowledgements of a YCSB victim, and the most that wait for one sync.
+const BURST: usize = 64;
+/// Transactions that may be done beyond the last acknowledgement: a group and the burst after it.
+pub(super) const UNACKNOWLEDGED_MAX: u64 = 4 * BURST as u64;
+
+/// The victim's end of the pipe.
+pub(super) struct Acknowledgements(File);
+
+impl Acknowledgements {
+    /// The pipe that the parent reads. It bypasses the buffer of standard output.
+    pub(super) fn to_parent() -> Result<Self> {
+        Ok(Self(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+    }
+
+    /// Another handle on the same pipe, for another thread.
+    pub(super) fn another(&self) -> Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
+    /// Acknowledges `number` in `partition`.
+    pub(super) fn send(&mut self, partition: u32, number: u64) -> Result<()> {
+        let mut record = [0; RECORD_BYTES];
+        record[..4].copy_from_slice(&partition.to_le_bytes());
+        record[8..].copy_from_slice(&number.to_le_bytes());
+        Ok(self.0.write_all(&record)?)
+    }
+}
+
+/// Runs the hidden command: works until it is killed.
+pub(crate) fn run(args: &VictimArgs) -> Result<()> {
+    let database = Database::open(&args.path)?;
+    match args.job {
+        VictimJob::Bookings => super::bookings::run(&database, args.seed),
+        VictimJob::Ycsb => {
+            let partitions = database.partitions();
+            run_ycsb(&database, &Ycsb::new(ycsb_options(args.rows, partitions, args.seed))?)
+        }
+    }
+}
+
+/// What a YCSB victim runs.
+pub(super) fn ycsb_options(rows: u32, partitions: u32, seed: u64) -> YcsbOptions {
+    let transactions = 1 << 20;
+    YcsbOptions { rows, partitions, mix: Mix::WriteHeavy, transactions, seed, ..YcsbOptions::default() }
+}
+
+fn run_ycsb(database: &Database, workload: &Ycsb) -> Result<()> {
+    let table = Ycsb::table(database)?;
+    let acknowledgements = Acknowledgements::to_parent()?;
+    std::thread::scope(|threads| {
+        let workers: Vec<_> = (0..database.partitions())
+            .map(|partition| {
+                let acknowledge = acknowledgements.another();
+                let table = &table;
+                threads.spawn(move || {
+                    let worker = database.worker(&[partition], Durability::Group)?;
+                    let runner = workload.runner(table, partition, 0);
+                    run_partition(worker, runner, partition, acknowledge?)
+                })
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("the list does not panic"))
+    })
+}
+
+fn run_partition(
+    mut worker: Worker<'_>,
+    mut runner: Runner<'_>,
+    partition: u32,
+    mut acknowledge: Acknowledgements,
+) -> Result<()> {
+    let mut waiting: VecDeque<Pending> = VecDeque::with_capacity(BURST);
+    loop {
+        for _ in 0..BURST {
+            let ((), pending) = worker.transaction(|transaction| runner.step(transaction))?;
+            waiting.extend(pending);
+        }
+        if waiting.drain(..).any(|pending| !worker.is_durable(pending)) {
+            worker.force()?;
+        }
+        acknowledge.send(partition, runner.position())?;
+    }
+}
+
+/// What a victim had acknowledged when it was killed: pairs of partition and number, in the order of their arrival.
+pub(super) type Acknowledged = Vec<(u32, u64)>;
+
+/// Runs a victim on a database and kills it with SIGKILL `after` its first acknowledgement.
+pub(super) fn run_and_kill(
+    database: &Path,
+    job: VictimJob,
+    rows: u32,
+    seed: u64,
+    after: Duration,
+) -> Result<Acknowledged> {
+    let program = std::env::current_exe().context("cannot find the program's own file")?;
+    let job = match job {
+        VictimJob::Bookings => "bookings",
+        VictimJob::Ycsb => "ycsb",
+    };
+    let mut child = Command::new(program)
+        .arg("victim")
+        .arg(database)
+        .args(["--job", job, "--seed", &seed.to_string(), "--rows", &rows.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start the process that is to be killed")?;
+    let mut pipe = child.stdout.take().context("the pipe was asked for")?;
+    let mut errors = child.stderr.take().context("the pipe was asked for")?;
+    let (first, started) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || -> io::Result<Acknowledged> {
+        let mut acknowledged = Vec::new();
+        let mut record = [0; RECORD_BYTES];
+        loop {
+            match pipe.read_exact(&mut record) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(acknowledged),
+                Err(error) => return Err(error),
+            }
+            if acknowledged.is_empty() {
+                // Nobody waits any more if the victim took too long.
+                let _ = first.send(());
+            }
+            acknowledged.push(parse(&record));
+        }
+    });
+    let has_started = started.recv_timeout(Duration::from_secs(60)).is_ok();
+    if has_started {
+        std::thread::sleep(after);
+    }
+    let was_running = child.try_wait()?.is_none();
+    child.kill()?;
+    child.wait()?;
+    let acknowledged = reader.join().expect("reading a pipe does not panic")?;
+    if !has_started || !was_running {
+        let mut text = String::new();
+        errors.read_to_string(&mut text)?;
+        bail!("the process ended before it could be killed: {}", text.trim());
+    }
+    Ok(acknowledged)
+}
+
+fn parse(record: &[u8; RECORD_BYTES]) -> (u32, u64) {
+    let (partition, rest) = record.split_first_chunk::<4>().expect("a record has 16 bytes");
+    let number = rest.last_chunk::<8>().expect("a record has 16 bytes");
+    (u32::from_le_bytes(*partition), u64::from_le_bytes(*number))
+}

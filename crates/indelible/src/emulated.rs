@@ -1,0 +1,124 @@
+//! A database on an emulated device: real files in a directory, with chosen latencies and full counting.
+//!
+//! Each partition has an emulator of its own, whose modelled cache is its share of the whole one, so that the counts of a seed repeat
+//! whatever other threads do. Files are charged to their partition's emulator as well, because in the hierarchy
+//! that is imitated there is no other device. Used with [`Database::create_on`](crate::Database::create_on) and
+//! [`Database::open_on`](crate::Database::open_on).
+
+use crate::error::Result;
+use crate::options::Options;
+use crate::platform::{NativePlatform, make_directory, native_options};
+use disk::{EmulatedDirectory, EmulatorCharges, FileProfile, NativeDirectory};
+use pmem::Part;
+use pmem::device::NativeSource;
+use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator};
+use std::path::Path;
+use storage::Platform;
+
+/// The devices of a database on an emulated memory, in a directory that is locked as long as this lives.
+pub struct EmulatedPlatform {
+    native: NativePlatform,
+    emulators: Vec<Emulator>,
+    files: FileProfile,
+}
+
+impl EmulatedPlatform {
+    /// The devices of a database in `path`, a directory that is made if it is not there. `options` give the number of partitions
+    /// (1 if it is not set), the domain and the primitives; `memory` is what all partitions share.
+    pub fn new(
+        path: impl AsRef<Path>,
+        options: &Options,
+        memory: &EmulationOptions,
+        files: FileProfile,
+    ) -> Result<Self> {
+        options.check()?;
+        make_directory(path.as_ref())?;
+        let native = NativePlatform::new(path.as_ref(), native_options(options, options.domain))?;
+        let partitions = options.partitions.unwrap_or(1);
+        let emulators = (0..partitions)
+            .map(|_| Emulator::new(memory.clone().share(partitions)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            native,
+            emulators,
+            files,
+        })
+    }
+
+    /// The emulator of each partition; clones keep counting while the database has the platform.
+    pub fn emulators(&self) -> &[Emulator] {
+        &self.emulators
+    }
+
+    fn emulator(&self, partition: u32) -> &Emulator {
+        // A database with more partitions than were announced shares the emulators.
+        &self.emulators[partition as usize % self.emulators.len()]
+    }
+}
+
+impl Platform for EmulatedPlatform {
+    type Memories = EmulatedSource<NativeSource>;
+    type Files = EmulatedDirectory<NativeDirectory>;
+
+    fn memories(&self, partition: u32) -> Self::Memories {
+        EmulatedSource::new(
+            self.native.memories(partition),
+            self.emulator(partition).clone(),
+        )
+    }
+
+    fn files(&self, partition: u32) -> disk::Result<Self::Files> {
+        let emulator = self.emulator(partition).clone();
+        let clock = emulator.clock().clone();
+        let files = EmulatedDirectory::new(self.native.files(partition)?, self.files, clock);
+        Ok(files.charging(EmulatorCharges::new(emulator, part_of)))
+    }
+}
+
+/// The part of the database that a file is.
+fn part_of(name: &str) -> Part {
+    if name.contains(".wal") {
+        Part::Log
+    } else if name.contains(".checkpoint") {
+        Part::Checkpoint
+    } else {
+        Part::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DataType, Database, Method};
+    use pmem::device::emulated::{ClockChoice, Profile};
+
+    #[test]
+    fn the_same_transactions_give_the_same_counts() {
+        let count = || {
+            let path =
+                std::env::temp_dir().join(format!("indelible-emulated-{}", std::process::id()));
+            let options = Options::new().method(Method::NvmInp).partitions(2);
+            let memory = EmulationOptions {
+                clock: ClockChoice::Virtual,
+                ..EmulationOptions::new(Profile::default())
+            };
+            let files = FileProfile::default();
+            let platform = EmulatedPlatform::new(&path, &options, &memory, files).unwrap();
+            let db = Database::create_on(platform, &options).unwrap();
+            let table = db
+                .create_table("t")
+                .column("id", DataType::Int64)
+                .create()
+                .unwrap();
+            db.transaction(|t| (0..100_i64).try_for_each(|id| t.insert(&table, (id,))))
+                .unwrap();
+            let counted = db.statistics().unwrap().memory;
+            drop((table, db));
+            std::fs::remove_dir_all(&path).unwrap();
+            counted
+        };
+        let first = count();
+        assert!(first.total().loads > 0 && first.fences > 0);
+        assert_eq!(first, count());
+    }
+}

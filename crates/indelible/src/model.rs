@@ -1,0 +1,290 @@
+//! A small engine over ordinary maps, for tests: what every engine must agree with.
+//!
+//! Rows lie in one map a table, keyed by the encoded primary key; a transaction keeps a copy of all tables and abort brings it back. Secondary
+//! indexes are sorted when they are asked for. Durability is a number: a group becomes durable when it is forced, so
+//! tests see who waits for whom. Slow on purpose, and obviously right.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use storage::engine::{
+    CommitTicket, Direction, Durability, Engine, EngineStatus, Footprint, GlobalTxnId, ScanRange,
+    VerifyReport,
+};
+use storage::record::{
+    Changes, IndexDef, IndexId, KeyBuf, KeyEncoder, LayoutKind, Row, TableDef, TableId,
+};
+use storage::table::Table;
+use storage::{Result, StorageError};
+
+/// What happens to a model engine, seen from outside.
+#[derive(Default)]
+pub(crate) struct Observed {
+    pub(crate) commits: AtomicU64,
+    pub(crate) forces: AtomicU64,
+    pub(crate) prepares: AtomicU64,
+    /// The next commits that fail without an answer.
+    pub(crate) failing_commits: AtomicU64,
+}
+
+type Rows = BTreeMap<Vec<u64>, Row>;
+
+/// An engine over ordinary maps.
+#[derive(Default)]
+pub(crate) struct Model {
+    tables: BTreeMap<TableId, (Arc<Table>, Rows)>,
+    before: Option<BTreeMap<TableId, (Arc<Table>, Rows)>>,
+    committed: u64,
+    durable: u64,
+    observed: Arc<Observed>,
+}
+
+impl Model {
+    pub(crate) fn new(observed: Arc<Observed>) -> Self {
+        Self {
+            observed,
+            ..Self::default()
+        }
+    }
+
+    fn find(&mut self, id: TableId) -> Result<&mut (Arc<Table>, Rows)> {
+        self.tables
+            .get_mut(&id)
+            .ok_or(StorageError::NoSuchTable(id.0))
+    }
+
+    fn define(&mut self, id: TableId, def: TableDef) -> Result<()> {
+        let rows = self
+            .tables
+            .remove(&id)
+            .map(|(_, rows)| rows)
+            .unwrap_or_default();
+        let table = Table::new(def, LayoutKind::Together)
+            .map_err(|error| StorageError::Unsupported(error.to_string()))?;
+        self.tables.insert(id, (Arc::new(table), rows));
+        Ok(())
+    }
+}
+
+fn key_of(encoder: &KeyEncoder, row: &Row) -> Result<Vec<u64>> {
+    let mut key = KeyBuf::new();
+    encoder.encode_row(row, &mut key)?;
+    Ok(key.to_vec())
+}
+
+/// Fails if a row other than the one at `own` has a unique key of `row`.
+fn check_unique(table: &Table, rows: &Rows, row: &Row, own: &[u64]) -> Result<()> {
+    for (index, encoder) in table.def.indexes.iter().zip(&table.secondary) {
+        let key = key_of(encoder, row)?;
+        for (primary, other) in rows {
+            if primary.as_slice() != own && key_of(encoder, other)? == key {
+                return Err(duplicate(table, &index.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn duplicate(table: &Table, index: &str) -> StorageError {
+    StorageError::DuplicateKey {
+        table: table.def.name.clone(),
+        index: index.to_owned(),
+        key: String::new(),
+    }
+}
+
+impl Engine for Model {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.tables
+            .values()
+            .map(|(table, _)| Arc::clone(table))
+            .collect()
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(def.id, def.clone())
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.tables
+            .remove(&table)
+            .map(drop)
+            .ok_or(StorageError::NoSuchTable(table.0))
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        let mut def = self.find(table)?.0.def.clone();
+        def.indexes.push(index.clone());
+        self.define(table, def)
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        let mut def = self.find(table)?.0.def.clone();
+        def.indexes.retain(|other| other.id != index);
+        self.define(table, def)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        assert!(self.before.is_none(), "one transaction at a time");
+        self.before = Some(self.tables.clone());
+        Ok(())
+    }
+
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        assert!(self.before.is_some(), "reads lie in a transaction");
+        let found = self.find(table)?.1.get(key);
+        if let Some(found) = found {
+            row.clone_from(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let rows = &self.find(table)?.1;
+        for (at, key) in keys.iter().enumerate() {
+            visit(at, rows.get(&**key));
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (table, rows) = self.find(range.table)?;
+        let encoder = match range.index {
+            None => &table.primary,
+            Some(id) => {
+                let at = table.def.indexes.iter().position(|index| index.id == id);
+                let none = || StorageError::NoSuchIndex {
+                    table: table.def.name.clone(),
+                    index: id.0,
+                };
+                &table.secondary[at.ok_or_else(none)?]
+            }
+        };
+        let mut found = Vec::new();
+        for row in rows.values() {
+            let key = key_of(encoder, row)?;
+            if *range.low <= *key && *key <= *range.high {
+                found.push((key, row));
+            }
+        }
+        found.sort_by(|left, right| left.0.cmp(&right.0));
+        if range.direction == Direction::Backward {
+            found.reverse();
+        }
+        let _ = found.into_iter().try_for_each(|(_, row)| visit(row));
+        Ok(())
+    }
+
+    fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
+        let (table, rows) = self.find(table)?;
+        let key = key_of(&table.primary, row)?;
+        if rows.contains_key(&key) {
+            return Err(duplicate(table, "primary"));
+        }
+        check_unique(table, rows, row, &key)?;
+        rows.insert(key, row.clone());
+        Ok(())
+    }
+
+    fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+        let (table, rows) = self.find(table)?;
+        let Some(mut row) = rows.get(key).cloned() else {
+            return Ok(false);
+        };
+        changes.apply(&mut row)?;
+        check_unique(table, rows, &row, key)?;
+        rows.insert(key.to_vec(), row);
+        Ok(true)
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
+        Ok(self.find(table)?.1.remove(key).is_some())
+    }
+
+    fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
+        assert!(self.before.is_some(), "a commit ends a transaction");
+        let failing = &self.observed.failing_commits;
+        let fails =
+            failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        if fails.is_ok() {
+            return Err(StorageError::Poisoned);
+        }
+        self.before = None;
+        self.committed += 1;
+        self.observed.commits.fetch_add(1, Ordering::Relaxed);
+        if durability == Durability::Immediate {
+            self.durable = self.committed;
+        }
+        Ok(CommitTicket(self.committed))
+    }
+
+    fn prepare(&mut self, _: GlobalTxnId) -> Result<()> {
+        self.observed.prepares.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        self.tables = self.before.take().expect("an abort ends a transaction");
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        CommitTicket(self.durable)
+    }
+
+    fn force(&mut self) -> Result<()> {
+        self.observed.forces.fetch_add(1, Ordering::Relaxed);
+        self.durable = self.committed;
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        Ok(Footprint::default())
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus::default()
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        Ok(VerifyReport::default())
+    }
+}
+
+/// A database over model engines, with a group wait of 50 ms, so that a wait is told from none.
+pub(crate) fn database(partitions: u32) -> (crate::Database, Vec<Arc<Observed>>) {
+    let observed: Vec<Arc<Observed>> = (0..partitions).map(|_| Arc::default()).collect();
+    let engines = observed
+        .iter()
+        .map(|observed| Box::new(Model::new(Arc::clone(observed))) as Box<dyn Engine>)
+        .collect();
+    let options = crate::Options::new()
+        .method(storage::engine::Method::Inp)
+        .partitions(partitions)
+        .group_wait_us_max(50_000)
+        .wait_limit(std::time::Duration::from_millis(200));
+    let descriptor = crate::open::new_descriptor(&options);
+    let words = Box::new(crate::commit_table::VolatileWords::new());
+    let commits = crate::commit_table::CommitTable::new(words);
+    let start = std::time::Instant::now();
+    let database =
+        crate::Database::assemble(engines, commits, descriptor, &options, start, Box::new(()));
+    (
+        database.expect("an empty catalogue has no wrong table"),
+        observed,
+    )
+}

@@ -1,0 +1,245 @@
+//! Durability and commits over several partitions, against model engines that tell what was asked of them.
+//!
+//! The method of these databases is `inp` by name, so commits may wait for a group.
+
+use crate::model::{Observed, database};
+use crate::{
+    DataType, Database, Durability, Error, Partitioning, Result, Table, TransactionOptions,
+};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+fn numbers(db: &Database) -> Table {
+    db.create_table("numbers")
+        .column("id", DataType::Int64)
+        .column("value", DataType::Int64)
+        .partitioning(Partitioning::Modulo)
+        .create()
+        .unwrap()
+}
+
+fn with(durability: Durability) -> TransactionOptions {
+    TransactionOptions::new().durability(durability)
+}
+
+fn count(of: &std::sync::atomic::AtomicU64) -> u64 {
+    of.load(Ordering::Relaxed)
+}
+
+fn insert(db: &Database, table: &Table, durability: Durability, id: i64) -> Result<()> {
+    db.transaction_with(&with(durability), |t| t.insert(table, (id, 0_i64)))
+}
+
+#[test]
+fn a_lone_group_commit_forces_its_group_at_once() {
+    let (db, observed) = database(1);
+    let table = numbers(&db);
+    let start = Instant::now();
+    insert(&db, &table, Durability::Group, 1).unwrap();
+    assert!(
+        start.elapsed() < Duration::from_millis(40),
+        "nobody could have joined"
+    );
+    assert_eq!(count(&observed[0].forces), 1);
+}
+
+#[test]
+fn group_commits_share_a_force() {
+    let (db, observed) = database(1);
+    let table = numbers(&db);
+    std::thread::scope(|threads| {
+        for thread in 0..8_i64 {
+            let (db, table) = (&db, &table);
+            threads.spawn(move || {
+                for round in 0..20 {
+                    insert(db, table, Durability::Group, thread * 100 + round).unwrap();
+                }
+            });
+        }
+    });
+    let (commits, forces) = (count(&observed[0].commits), count(&observed[0].forces));
+    assert_eq!(commits, 160);
+    assert!(forces <= commits, "{forces} forces for {commits} commits");
+}
+
+#[test]
+fn a_reader_waits_for_the_group_that_it_has_read() {
+    let (db, observed) = database(1);
+    let table = numbers(&db);
+    let mut worker = db.worker(&[0], Durability::Group).unwrap();
+    let ((), pending) = worker
+        .transaction(|t| t.insert(&table, (1_i64, 0_i64)))
+        .unwrap();
+    let pending = pending.unwrap();
+    assert!(
+        !worker.is_durable(pending),
+        "a worker's group waits for its owner"
+    );
+    // The reader in the same worker depends on it, though it writes nothing.
+    let (found, depends) = worker.transaction(|t| t.get(&table, 1_i64)).unwrap();
+    assert!(found.is_some());
+    assert_eq!(depends, Some(pending));
+    drop(worker);
+    assert_eq!(count(&observed[0].forces), 0);
+    db.read(|r| r.get(&table, 1_i64)).unwrap();
+    assert_eq!(
+        count(&observed[0].forces),
+        1,
+        "the reader has forced what it read"
+    );
+    db.read(|r| r.get(&table, 1_i64)).unwrap();
+    assert_eq!(count(&observed[0].forces), 1);
+}
+
+#[test]
+fn nobody_waits_for_commits_without_a_promise() {
+    let (db, observed) = database(1);
+    let table = numbers(&db);
+    insert(&db, &table, Durability::None, 1).unwrap();
+    db.read(|r| r.get(&table, 1_i64)).unwrap();
+    assert_eq!(count(&observed[0].forces), 0);
+    db.force().unwrap();
+    assert_eq!(count(&observed[0].forces), 1);
+}
+
+#[test]
+fn closing_makes_everything_durable() {
+    let (db, observed) = database(2);
+    let table = numbers(&db);
+    insert(&db, &table, Durability::None, 1).unwrap();
+    let copy = db.clone();
+    drop((db, table));
+    assert_eq!(count(&observed[1].forces), 0, "a handle is left");
+    drop(copy);
+    assert_eq!(count(&observed[1].forces), 1);
+}
+
+#[test]
+fn only_writers_of_several_partitions_prepare() {
+    let (db, observed) = database(3);
+    let table = numbers(&db);
+    insert(&db, &table, Durability::Immediate, 0).unwrap();
+    assert_eq!(prepares(&observed), [0, 0, 0]);
+    db.transaction(|t| {
+        t.get(&table, 2_i64)?;
+        t.insert(&table, (3_i64, 0_i64))?;
+        t.insert(&table, (4_i64, 0_i64))
+    })
+    .unwrap();
+    assert_eq!(prepares(&observed), [1, 1, 0]);
+    assert_eq!(db.core.commits.committed().unwrap().len(), 1);
+}
+
+fn prepares(observed: &[std::sync::Arc<Observed>]) -> Vec<u64> {
+    observed
+        .iter()
+        .map(|observed| count(&observed.prepares))
+        .collect()
+}
+
+#[test]
+fn a_commit_without_an_answer_stops_its_partition() {
+    let (db, observed) = database(2);
+    let table = numbers(&db);
+    observed[0].failing_commits.store(1, Ordering::Relaxed);
+    let lost = insert(&db, &table, Durability::Immediate, 0);
+    assert!(matches!(lost, Err(Error::InDoubt { .. })), "{lost:?}");
+    assert!(matches!(
+        db.read(|r| r.get(&table, 0_i64)),
+        Err(Error::Stopped { partition: 0 })
+    ));
+    insert(&db, &table, Durability::Immediate, 1).unwrap();
+}
+
+#[test]
+fn past_the_commit_point_a_transaction_is_committed() {
+    let (db, observed) = database(2);
+    let table = numbers(&db);
+    observed[0].failing_commits.store(1, Ordering::Relaxed);
+    db.transaction(|t| {
+        t.insert(&table, (0_i64, 0_i64))?;
+        t.insert(&table, (1_i64, 0_i64))
+    })
+    .unwrap();
+    assert_eq!(
+        db.core.commits.committed().unwrap().len(),
+        1,
+        "recovery finds the number"
+    );
+    assert!(matches!(
+        db.read(|r| r.get(&table, 0_i64)),
+        Err(Error::Stopped { .. })
+    ));
+    assert!(db.read(|r| r.get(&table, 1_i64)).unwrap().is_some());
+}
+
+#[test]
+fn a_conflict_is_retried_with_all_partitions_in_order() {
+    let (db, _) = database(2);
+    let table = numbers(&db);
+    insert(&db, &table, Durability::Immediate, 0).unwrap();
+    insert(&db, &table, Durability::Immediate, 1).unwrap();
+    std::thread::scope(|threads| {
+        let mut low = db.begin().unwrap();
+        low.get(&table, 0_i64).unwrap();
+        let running = threads.spawn(|| {
+            let mut attempts = 0;
+            db.transaction(|t| {
+                attempts += 1;
+                t.get(&table, 1_i64)?;
+                t.get(&table, 0_i64)
+            })
+            .unwrap();
+            attempts
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        low.commit().unwrap();
+        assert_eq!(running.join().unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_hidden_conflict_does_not_commit() {
+    let (db, _) = database(2);
+    let table = numbers(&db);
+    std::thread::scope(|threads| {
+        let mut low = db.begin().unwrap();
+        low.get(&table, 0_i64).unwrap();
+        let running = threads.spawn(|| {
+            let mut open = db.begin().unwrap();
+            open.insert(&table, (1_i64, 0_i64)).unwrap();
+            assert!(open.get(&table, 0_i64).is_err());
+            open.commit()
+        });
+        assert!(matches!(
+            running.join().unwrap(),
+            Err(Error::Conflict { .. })
+        ));
+        drop(low);
+    });
+    assert!(db.read(|r| r.get(&table, 1_i64)).unwrap().is_none());
+}
+
+#[test]
+fn waiting_threads_are_served() {
+    let (db, _) = database(1);
+    let table = numbers(&db);
+    insert(&db, &table, Durability::Immediate, 0).unwrap();
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                for _ in 0..500 {
+                    db.transaction(|t| {
+                        let row = t.get(&table, 0_i64)?.expect("it was inserted above");
+                        let mut changes = table.changes();
+                        changes.set(1, row.get(1).as_i64().unwrap_or(0) + 1)?;
+                        t.update(&table, 0_i64, &changes)
+                    })
+                    .unwrap();
+                }
+            });
+        }
+    });
+    let row = db.read(|r| r.get(&table, 0_i64)).unwrap().unwrap();
+    assert_eq!(row.get(1).as_i64(), Some(2000));
+}

@@ -1,0 +1,471 @@
+//! `inp` and `volatile`: in-place updates in volatile memory, with a log and checkpoints in files or without.
+//!
+//! | when | `inp` writes | `volatile` writes |
+//! |---|---|---|
+//! | operation | a redo entry with before and after images in DRAM | nothing |
+//! | commit | the transaction's record; one sync for its group | nothing |
+//! | prepare | the same record, marked, and a sync | nothing |
+//! | abort | nothing; before images in DRAM go back | the same |
+//! | checkpoint | all tables, compressed; then the log in front of it goes | nothing |
+//! | recovery | nothing, but how a prepared transaction ended | – |
+//!
+//! After SIGMOD 2015 (N-Store), section 3.1. Where we differ: a record is written when its transaction commits and not at
+//! each change. That is the same promise, because no uncommitted change ever leaves DRAM, and an abort costs no bytes.
+
+mod journal;
+mod recovery;
+mod store;
+
+use super::{
+    CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
+    ScanRange, VerifyReport,
+};
+use crate::error::{Result, StorageError};
+use crate::log::Keep;
+use crate::log::checkpoint::is_harmless;
+use crate::log::redo::Outcome;
+use crate::platform::Platform;
+use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
+use crate::table::Table;
+use journal::Journal;
+use pmem::{MemorySource, Part};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use store::Store;
+
+type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
+
+/// One partition of `inp` or `volatile`.
+pub struct InPlace<P: Platform> {
+    store: Store<DeviceOf<P>>,
+    /// What makes it durable; `volatile` has none.
+    journal: Option<Journal<P::Files>>,
+    state: State,
+    /// Newest ticket of `volatile`.
+    tickets: u64,
+    /// Whether the open transaction of `volatile` has changed anything.
+    changed: bool,
+    replayed: u64,
+    undone: u64,
+}
+
+/// What the engine may do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Open,
+    /// Only `commit` and `abort` are possible, and both must succeed.
+    Prepared(GlobalTxnId),
+    /// An operation failed half-way: only `abort` is possible.
+    MustAbort,
+    /// Memory and files may differ: nothing is possible.
+    Poisoned,
+}
+
+impl<P: Platform> InPlace<P> {
+    /// A partition of `volatile`: empty, and gone when it is dropped.
+    pub fn volatile(platform: &P, options: &EngineOptions) -> Result<Self> {
+        Ok(Self::new(new_store(platform, options)?, None))
+    }
+
+    /// Makes the files of a partition of `inp`.
+    pub fn create(platform: &P, options: &EngineOptions) -> Result<Self> {
+        let store = new_store(platform, options)?;
+        let files = platform.files(options.partition)?;
+        let journal = Journal::create(files, options, recovery::settings(options))?;
+        Ok(Self::new(store, Some(journal)))
+    }
+
+    /// Opens a partition of `inp`: loads its checkpoint and replays its log.
+    pub fn open(platform: &P, options: &EngineOptions, decide: Decide<'_>) -> Result<Self> {
+        let files = platform.files(options.partition)?;
+        let memory = || new_memory(platform, options);
+        let recovered = recovery::recover(files, memory, options, decide)?;
+        let mut engine = Self::new(recovered.store, Some(recovered.journal));
+        engine.replayed = recovered.replayed;
+        engine.undone = recovered.undone;
+        Ok(engine)
+    }
+
+    fn new(store: Store<DeviceOf<P>>, journal: Option<Journal<P::Files>>) -> Self {
+        let state = State::Idle;
+        Self { store, journal, state, tickets: 0, changed: false, replayed: 0, undone: 0 }
+    }
+
+    /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
+    #[inline]
+    fn operate<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.require(State::Open)?;
+        let mark = self.store.mark();
+        let redo_mark = self.journal.as_ref().map(|journal| journal.record.mark());
+        let error = match operation(self) {
+            Ok(value) => {
+                self.changed = true;
+                return Ok(value);
+            }
+            Err(error) => error,
+        };
+        self.state = State::MustAbort;
+        if error.is_statement_error() && self.store.rollback_to(mark).is_ok() {
+            if let (Some(journal), Some(mark)) = (&mut self.journal, redo_mark) {
+                journal.record.rollback_to(mark);
+            }
+            self.state = State::Open;
+        }
+        Err(error)
+    }
+
+    /// Runs a change of the schema as a transaction of its own.
+    fn define(&mut self, operation: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.begin()?;
+        self.store.forget_rows();
+        let result = operation(self).and_then(|()| {
+            self.changed = true;
+            self.commit(Durability::Immediate).map(|_| ())
+        });
+        if result.is_err() && self.state != State::Poisoned {
+            self.abort()?;
+            self.store.reopen()?;
+        }
+        result
+    }
+
+    fn require(&self, state: State) -> Result<()> {
+        if self.state == state {
+            return Ok(());
+        }
+        let refuse = |text: &str| StorageError::Unsupported(text.to_owned());
+        Err(match self.state {
+            State::Poisoned => StorageError::Poisoned,
+            State::MustAbort => refuse("an operation failed half-way; abort the transaction"),
+            State::Prepared(_) => refuse("the transaction is prepared; commit or abort it"),
+            State::Idle => refuse("no transaction is open"),
+            State::Open => refuse("a transaction is open already"),
+        })
+    }
+
+    /// Remembers that a durable step failed, after which memory and files may differ.
+    fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.state = State::Poisoned;
+        }
+        result
+    }
+
+    /// Puts the transaction into the log. A full disk, or a record that is too long, leaves the transaction to be aborted.
+    fn append(&mut self) -> Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let result = journal.append();
+        if result.is_err() {
+            self.state =
+                if journal.is_poisoned() { State::Poisoned } else { State::MustAbort };
+        }
+        result
+    }
+
+    /// Ends the transaction whose record is in the log.
+    fn join(&mut self, durability: Durability, has_effects: bool) -> Result<CommitTicket> {
+        self.store.commit();
+        self.state = State::Idle;
+        self.changed = false;
+        let Some(journal) = &mut self.journal else {
+            self.tickets += u64::from(has_effects);
+            return Ok(CommitTicket(self.tickets));
+        };
+        let result =
+            if has_effects { journal.join(durability) } else { journal.wait(durability) };
+        self.durable_step(result)
+    }
+
+    fn has_effects(&self) -> bool {
+        match &self.journal {
+            Some(journal) => !journal.record.is_empty(),
+            None => self.changed,
+        }
+    }
+
+    /// Makes a checkpoint where the log has become long. A full disk puts it off: the log still has everything.
+    fn checkpoint_if_due(&mut self) -> Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        if !journal.wants_checkpoint() {
+            return Ok(());
+        }
+        match journal.checkpoint(&mut self.store) {
+            Err(error) if is_harmless(&error) && !journal.is_poisoned() => {
+                journal.postpone_checkpoint();
+                Ok(())
+            }
+            result => self.durable_step(result),
+        }
+    }
+
+    /// Reads the row with this key into a lent row, for its before image.
+    fn before_image(&mut self, table: TableId, key: &[u64]) -> Result<Option<Row>> {
+        let mut row = self.store.take_row(table)?;
+        let Store { arena, writes, space, .. } = &mut self.store;
+        if space.get(arena, writes, table, key, &mut row)? {
+            return Ok(Some(row));
+        }
+        self.store.give_row(table, row);
+        Ok(None)
+    }
+}
+
+impl<P: Platform> Engine for InPlace<P> {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.store.space.tables()
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(|this| {
+            let Store { arena, writes, space, .. } = &mut this.store;
+            space.create_table(arena, writes, def)?;
+            if let Some(journal) = &mut this.journal {
+                journal.record.create_table(def);
+            }
+            Ok(())
+        })
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.define(|this| {
+            let Store { arena, writes, space, .. } = &mut this.store;
+            space.drop_table(arena, writes, table)?;
+            if let Some(journal) = &mut this.journal {
+                journal.record.drop_table(table);
+            }
+            Ok(())
+        })
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(|this| {
+            let Store { arena, writes, space, .. } = &mut this.store;
+            space.create_index(arena, writes, table, index)?;
+            let tables = space.tables();
+            let found = tables.iter().find(|found| found.def.id == table);
+            if let (Some(journal), Some(found)) = (&mut this.journal, found) {
+                journal.record.create_index(&found.def, index.id);
+            }
+            Ok(())
+        })
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(|this| {
+            let Store { arena, writes, space, .. } = &mut this.store;
+            space.drop_index(arena, writes, table, index)?;
+            if let Some(journal) = &mut this.journal {
+                journal.record.drop_index(table, index);
+            }
+            Ok(())
+        })
+    }
+
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        self.require(State::Idle)?;
+        self.checkpoint_if_due()?;
+        self.state = State::Open;
+        Ok(())
+    }
+
+    #[inline]
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.require(State::Open)?;
+        let Store { arena, writes, space, .. } = &mut self.store;
+        space.get(arena, writes, table, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        self.require(State::Open)?;
+        let Store { arena, writes, space, .. } = &mut self.store;
+        space.get_many(arena, writes, table, keys, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.require(State::Open)?;
+        let Store { arena, writes, space, .. } = &mut self.store;
+        space.scan(arena, writes, range, visit)
+    }
+
+    fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
+        self.operate(|this| {
+            let Store { arena, writes, space, .. } = &mut this.store;
+            space.insert(arena, writes, table, row)?;
+            if let Some(journal) = &mut this.journal {
+                journal.record.insert(table, row);
+            }
+            Ok(())
+        })
+    }
+
+    fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+        self.operate(|this| {
+            if this.journal.is_none() {
+                let Store { arena, writes, space, .. } = &mut this.store;
+                return space.update(arena, writes, table, key, changes);
+            }
+            let Some(before) = this.before_image(table, key)? else { return Ok(false) };
+            let Store { arena, writes, space, .. } = &mut this.store;
+            space.update(arena, writes, table, key, changes)?;
+            if let Some(journal) = &mut this.journal {
+                journal.record.update(table, key, &before, changes);
+            }
+            this.store.give_row(table, before);
+            Ok(true)
+        })
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
+        self.operate(|this| {
+            if this.journal.is_none() {
+                let Store { arena, writes, space, .. } = &mut this.store;
+                return space.delete(arena, writes, table, key);
+            }
+            let Some(before) = this.before_image(table, key)? else { return Ok(false) };
+            let Store { arena, writes, space, .. } = &mut this.store;
+            space.delete(arena, writes, table, key)?;
+            if let Some(journal) = &mut this.journal {
+                journal.record.delete(table, key, &before);
+            }
+            this.store.give_row(table, before);
+            Ok(true)
+        })
+    }
+
+    #[inline]
+    fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
+        let has_effects = self.has_effects();
+        match self.state {
+            State::Prepared(global) if has_effects => {
+                if let Some(journal) = &mut self.journal {
+                    let result = journal.resolve(global, Outcome::Committed);
+                    self.durable_step(result)?;
+                }
+            }
+            State::Prepared(_) => {}
+            _ => {
+                self.require(State::Open)?;
+                if has_effects {
+                    self.append()?;
+                }
+            }
+        }
+        self.join(durability, has_effects)
+    }
+
+    fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
+        self.require(State::Open)?;
+        if let Some(journal) = &mut self.journal {
+            let result =
+                if journal.record.is_empty() { journal.force() } else { journal.prepare(global) };
+            if result.is_err() {
+                self.state =
+                    if journal.is_poisoned() { State::Poisoned } else { State::MustAbort };
+            }
+            result?;
+        }
+        self.state = State::Prepared(global);
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        let has_effects = self.has_effects();
+        match self.state {
+            State::MustAbort => {}
+            State::Prepared(global) if has_effects => {
+                if let Some(journal) = &mut self.journal {
+                    let result = journal.resolve(global, Outcome::Aborted);
+                    self.durable_step(result)?;
+                }
+            }
+            State::Prepared(_) => {}
+            _ => self.require(State::Open)?,
+        }
+        let result = self.store.abort();
+        self.durable_step(result)?;
+        if let Some(journal) = &mut self.journal {
+            journal.record.clear();
+        }
+        self.changed = false;
+        self.state = State::Idle;
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.journal.as_ref().map_or(CommitTicket(self.tickets), Journal::durable)
+    }
+
+    fn force(&mut self) -> Result<()> {
+        if self.state == State::Poisoned {
+            return Err(StorageError::Poisoned);
+        }
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let result = journal.force();
+        self.durable_step(result)
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.require(State::Idle)?;
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let result = journal.checkpoint(&mut self.store);
+        if journal.is_poisoned() || result.as_ref().is_err_and(|error| !is_harmless(error)) {
+            self.state = State::Poisoned;
+        }
+        result
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        let heap = self.store.arena.footprint()?;
+        let held = |part: Part| heap.held_bytes[part as usize];
+        let journal = self.journal.as_ref();
+        Ok(Footprint {
+            table: held(Part::Table),
+            index: held(Part::Index),
+            log: journal.map_or(0, Journal::log_bytes),
+            checkpoint: journal.map_or(0, Journal::checkpoint_bytes),
+            other: held(Part::Other) + heap.metadata_bytes,
+        })
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            memory: self.store.arena.counters(),
+            disk: self.journal.as_ref().map(Journal::counters).unwrap_or_default(),
+            recovery_undone: self.undone,
+            recovery_replayed: self.replayed,
+        }
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.require(State::Idle)?;
+        let mut report = self.store.verify();
+        if let Some(journal) = &self.journal {
+            journal.verify(&mut report);
+        }
+        Ok(report)
+    }
+}
+
+fn new_store<P: Platform>(platform: &P, options: &EngineOptions) -> Result<Store<DeviceOf<P>>> {
+    let memory = new_memory(platform, options)?;
+    Store::new(memory, options.layout, options.node_bytes as usize, Keep::BeforeImages)
+}
+
+fn new_memory<P: Platform>(platform: &P, options: &EngineOptions) -> Result<DeviceOf<P>> {
+    let bytes = options.pool_bytes.max(Store::<DeviceOf<P>>::bytes_min());
+    Ok(platform.memories(options.partition).volatile(bytes)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The volatile part of the in-place engine: one arena with all tables and indexes, and the undo of the open transaction.
+//!
+//! It is the whole of the method `volatile`. Nothing in it survives a restart: the arena is anonymous memory, made anew at each
+//! opening and filled by recovery.
+
+use crate::engine::VerifyReport;
+use crate::error::Result;
+use crate::index::Bptree;
+use crate::log::{Keep, VolatileMark, VolatileUndo, WriteSet};
+use crate::record::{LayoutKind, Row, TableId};
+use crate::table::space::TableSpace;
+use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity};
+use pmem::{POOL_BYTES_MIN, PoolKind};
+use std::collections::BTreeSet;
+
+/// Kind of the arenas of this engine.
+const POOL_KIND: PoolKind = PoolKind(0x696e_7020);
+
+/// Tables, indexes and undo of one partition.
+pub(super) struct Store<M: Memory> {
+    pub(super) arena: Arena<M>,
+    pub(super) writes: VolatileUndo,
+    pub(super) space: TableSpace<M, VolatileUndo, Bptree>,
+    directory: u64,
+    layout: LayoutKind,
+    node_bytes: usize,
+    rows: Vec<Option<Row>>,
+}
+
+/// Where a transaction stands.
+#[derive(Clone, Copy)]
+pub(super) struct StoreMark {
+    undo: VolatileMark,
+    heap: HeapMark,
+}
+
+impl<M: Memory> Store<M> {
+    /// An empty store in `memory`.
+    pub(super) fn new(memory: M, layout: LayoutKind, node_bytes: usize, keep: Keep) -> Result<Self> {
+        let identity = PoolIdentity {
+            kind: POOL_KIND,
+            pool_id: PoolId(0),
+            format_version: POOL_FORMAT,
+            created_seconds: 0,
+            user: [0; 4],
+        };
+        let mut arena = Arena::create(memory, &identity)?;
+        let mut writes = VolatileUndo::new(keep);
+        let directory = arena.reserve(8, Owner { part: Part::Other, tag: 0 })?;
+        let change = arena.activate(directory)?;
+        writes.change(&mut arena, change)?;
+        arena.store_word(directory, 0)?;
+        writes.commit();
+        arena.settle(Outcome::Committed);
+        let space = TableSpace::open(&mut arena, directory, layout, node_bytes)?;
+        Ok(Self { arena, writes, space, directory, layout, node_bytes, rows: Vec::new() })
+    }
+
+    /// Smallest first size of the memory.
+    pub(super) fn bytes_min() -> u64 {
+        POOL_BYTES_MIN
+    }
+
+    /// From now on transactions can be aborted or not.
+    pub(super) fn keep(&mut self, keep: Keep) {
+        self.writes = VolatileUndo::new(keep);
+    }
+
+    pub(super) fn mark(&self) -> StoreMark {
+        StoreMark { undo: self.writes.mark(), heap: self.arena.heap_mark() }
+    }
+
+    /// Undoes what was done since `mark`.
+    pub(super) fn rollback_to(&mut self, mark: StoreMark) -> Result<()> {
+        self.writes.rollback_to(&mut self.arena, mark.undo)?;
+        self.arena.heap_rollback(mark.heap);
+        Ok(())
+    }
+
+    pub(super) fn commit(&mut self) {
+        self.writes.commit();
+        self.arena.settle(Outcome::Committed);
+    }
+
+    pub(super) fn abort(&mut self) -> Result<()> {
+        self.writes.abort(&mut self.arena)?;
+        self.arena.settle(Outcome::Aborted);
+        Ok(())
+    }
+
+    /// Reads the definitions again, after a change of them was undone.
+    pub(super) fn reopen(&mut self) -> Result<()> {
+        self.forget_rows();
+        let (directory, layout) = (self.directory, self.layout);
+        self.space = TableSpace::open(&mut self.arena, directory, layout, self.node_bytes)?;
+        Ok(())
+    }
+
+    /// Lends a row of the table's format; [`Store::give_row`] takes it back.
+    pub(super) fn take_row(&mut self, id: TableId) -> Result<Row> {
+        if let Some(row) = self.rows.get_mut(id.0 as usize).and_then(Option::take) {
+            return Ok(row);
+        }
+        let tables = self.space.tables();
+        let table = tables.iter().find(|table| table.def.id == id);
+        let table = table.ok_or(crate::StorageError::NoSuchTable(id.0))?;
+        Ok(Row::new(table.layout.clone()))
+    }
+
+    pub(super) fn give_row(&mut self, id: TableId, row: Row) {
+        let slot = id.0 as usize;
+        if self.rows.len() <= slot {
+            self.rows.resize_with(slot + 1, || None);
+        }
+        self.rows[slot] = Some(row);
+    }
+
+    /// Drops all lent rows. To be called when definitions change.
+    pub(super) fn forget_rows(&mut self) {
+        self.rows.clear();
+    }
+
+    /// Checks tables and indexes, and that the allocated blocks are the reachable ones.
+    pub(super) fn verify(&mut self) -> VerifyReport {
+        let mut report = VerifyReport::default();
+        let mut reachable = BTreeSet::from([self.directory]);
+        let mut shared = Vec::new();
+        let mut block = |offset: u64| {
+            if !reachable.insert(offset) {
+                shared.push(offset);
+            }
+        };
+        self.space.check(&self.arena, &mut block, &mut report);
+        for offset in shared {
+            report.damage.push(format!("the block at offset {offset} is used twice"));
+        }
+        let blocks = match self.arena.allocated() {
+            Ok(blocks) => blocks,
+            Err(error) => {
+                report.damage.push(error.to_string());
+                return report;
+            }
+        };
+        report.blocks = blocks.len() as u64;
+        let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
+        let wrong = allocated.symmetric_difference(&reachable);
+        report.damage.extend(wrong.map(|offset| {
+            format!("the block at offset {offset} is allocated and not reachable, or the reverse")
+        }));
+        report
+    }
+}

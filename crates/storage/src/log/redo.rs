@@ -1,0 +1,331 @@
+//! What a record of the write-ahead log says: one transaction, built while it runs and written when it commits.
+//!
+//! Only committed changes reach a checkpoint, so replay needs no undo; the before images are there because the paper's
+//! log has them, for its figures of bytes written and for tools that read a log backwards.
+//!
+//! | record | bytes | meaning |
+//! |---|---|---|
+//! | kind | 1 | committed, prepared, resolved |
+//! | outcome | 1 | of a resolved record: 1 committed, 0 aborted |
+//! | ticket | 8 | position in the partition's order of commits |
+//! | global | 8 | number of the transaction over several partitions, or 0 |
+//! | operations | rest | one after the other |
+//!
+//! | operation | meaning |
+//! |---|---|
+//! | kind 1, table 4, key words 1, key | which row; definitions and inserts have no key |
+//! | length 4, image | insert, delete: the row; update: { column 4, value before, value after }*; definition: the table's |
+//!
+//! Values stand in the form of [`encode_value`], which every later version can read.
+
+use crate::engine::{CommitTicket, GlobalTxnId};
+use crate::record::{
+    Changes, DecodeError, IndexId, KeyBuf, Reader, RecordError, Row, TableDef, TableId,
+    decode_value, encode_value,
+};
+
+const HEADER_BYTES: usize = 18;
+
+/// Why the image of a row cannot be read, although its checksum is right: it was written by another program or for another table.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The bytes are no values.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The values do not fit into the table.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// What a record does with its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The transaction is committed.
+    Committed,
+    /// The database's commit table decides.
+    Prepared(GlobalTxnId),
+    /// How the commit table has decided. There are no operations.
+    Resolved(GlobalTxnId, Outcome),
+}
+
+/// How a prepared transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All its operations took place.
+    Committed,
+    /// None of them did.
+    Aborted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Insert = 1,
+    Update = 2,
+    Delete = 3,
+    CreateTable = 4,
+    DropTable = 5,
+    CreateIndex = 6,
+    DropIndex = 7,
+}
+
+/// One operation as it stands in a record.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Operation<'r> {
+    /// A row came; read it with [`read_row`].
+    Insert(TableId, &'r [u8]),
+    /// Columns changed; read them with [`read_changes`].
+    Update(TableId, KeyBytes<'r>, &'r [u8]),
+    /// A row went.
+    Delete(TableId, KeyBytes<'r>),
+    /// A table came.
+    CreateTable(TableDef),
+    /// A table went.
+    DropTable(TableId),
+    /// An index of the table came; the definition has it.
+    CreateIndex(TableDef, IndexId),
+    /// An index of the table went.
+    DropIndex(TableId, IndexId),
+}
+
+/// The words of a key, little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyBytes<'r>(&'r [u8]);
+
+impl KeyBytes<'_> {
+    /// Copies the key into `key`.
+    pub fn copy_to(self, key: &mut KeyBuf) {
+        let words = key.resized(self.0.len() / 8);
+        for (word, bytes) in words.iter_mut().zip(self.0.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+    }
+}
+
+/// Where a record stood, for the rollback of one statement.
+#[derive(Clone, Copy, Debug)]
+pub struct RedoMark(usize);
+
+/// The record of the open transaction.
+#[derive(Debug)]
+pub struct RedoRecord {
+    bytes: Vec<u8>,
+}
+
+impl Default for RedoRecord {
+    fn default() -> Self {
+        Self { bytes: vec![0; HEADER_BYTES] }
+    }
+}
+
+impl RedoRecord {
+    /// Whether no operation was added.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == HEADER_BYTES
+    }
+
+    /// Forgets all operations. A buffer that one long transaction made large is given back.
+    pub fn clear(&mut self) {
+        const BYTES_KEPT: usize = 1 << 20;
+        self.bytes.truncate(HEADER_BYTES);
+        self.bytes.shrink_to(BYTES_KEPT);
+    }
+
+    /// Where the record stands.
+    pub fn mark(&self) -> RedoMark {
+        RedoMark(self.bytes.len())
+    }
+
+    /// Forgets what was added since `mark`.
+    pub fn rollback_to(&mut self, mark: RedoMark) {
+        self.bytes.truncate(mark.0);
+    }
+
+    /// Adds an insert.
+    pub fn insert(&mut self, table: TableId, row: &Row) {
+        let image = self.begin(Kind::Insert, table, &[]);
+        write_row(row, &mut self.bytes);
+        self.end(image);
+    }
+
+    /// Adds an update of a row that is `before` so far.
+    pub fn update(&mut self, table: TableId, key: &[u64], before: &Row, changes: &Changes) {
+        let image = self.begin(Kind::Update, table, key);
+        for column in changes.columns() {
+            if let Some(after) = changes.value(column) {
+                self.bytes.extend_from_slice(&(column as u32).to_le_bytes());
+                encode_value(before.get(column), &mut self.bytes);
+                encode_value(after, &mut self.bytes);
+            }
+        }
+        self.end(image);
+    }
+
+    /// Adds a delete.
+    pub fn delete(&mut self, table: TableId, key: &[u64], before: &Row) {
+        let image = self.begin(Kind::Delete, table, key);
+        write_row(before, &mut self.bytes);
+        self.end(image);
+    }
+
+    /// Adds the creation of a table.
+    pub fn create_table(&mut self, def: &TableDef) {
+        let image = self.begin(Kind::CreateTable, def.id, &[]);
+        self.bytes.extend_from_slice(&def.encode());
+        self.end(image);
+    }
+
+    /// Adds the end of a table.
+    pub fn drop_table(&mut self, table: TableId) {
+        let image = self.begin(Kind::DropTable, table, &[]);
+        self.end(image);
+    }
+
+    /// Adds the creation of an index that is in the table's definition.
+    pub fn create_index(&mut self, def: &TableDef, index: IndexId) {
+        let image = self.begin(Kind::CreateIndex, def.id, &[u64::from(index.0)]);
+        self.bytes.extend_from_slice(&def.encode());
+        self.end(image);
+    }
+
+    /// Adds the end of an index.
+    pub fn drop_index(&mut self, table: TableId, index: IndexId) {
+        let image = self.begin(Kind::DropIndex, table, &[u64::from(index.0)]);
+        self.end(image);
+    }
+
+    /// The finished record.
+    pub fn seal(&mut self, fate: Fate, ticket: CommitTicket) -> &[u8] {
+        self.bytes[..HEADER_BYTES].copy_from_slice(&header(fate, ticket));
+        &self.bytes
+    }
+
+    fn begin(&mut self, kind: Kind, table: TableId, key: &[u64]) -> usize {
+        self.bytes.push(kind as u8);
+        self.bytes.extend_from_slice(&table.0.to_le_bytes());
+        self.bytes.push(key.len() as u8);
+        for word in key {
+            self.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.len()
+    }
+
+    fn end(&mut self, image: usize) {
+        let length = (self.bytes.len() - image) as u32;
+        self.bytes[image - 4..image].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// A record without operations.
+pub fn header(fate: Fate, ticket: CommitTicket) -> [u8; HEADER_BYTES] {
+    let (kind, outcome, global) = match fate {
+        Fate::Committed => (1, 0, 0),
+        Fate::Prepared(global) => (2, 0, global.0),
+        Fate::Resolved(global, outcome) => (3, u8::from(outcome == Outcome::Committed), global.0),
+    };
+    let mut header = [0; HEADER_BYTES];
+    header[0] = kind;
+    header[1] = outcome;
+    header[2..10].copy_from_slice(&ticket.0.to_le_bytes());
+    header[10..].copy_from_slice(&global.to_le_bytes());
+    header
+}
+
+/// A record as it was read back.
+#[derive(Debug)]
+pub struct Record<'r> {
+    /// What it does with its transaction.
+    pub fate: Fate,
+    /// The transaction's place in the order of commits.
+    pub ticket: CommitTicket,
+    operations: Reader<'r>,
+}
+
+impl<'r> Record<'r> {
+    /// Takes the head of a record apart.
+    pub fn read(bytes: &'r [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let kind = reader.byte("the kind of a log record")?;
+        let outcome = match reader.flag("the outcome in a log record")? {
+            true => Outcome::Committed,
+            false => Outcome::Aborted,
+        };
+        let ticket = CommitTicket(word(&mut reader, "the ticket of a log record")?);
+        let global = GlobalTxnId(word(&mut reader, "the number of a prepared transaction")?);
+        let fate = match kind {
+            1 => Fate::Committed,
+            2 => Fate::Prepared(global),
+            3 => Fate::Resolved(global, outcome),
+            found => return Err(unknown("the kind of a log record", found)),
+        };
+        Ok(Self { fate, ticket, operations: reader })
+    }
+
+    /// The next operation; none at the end.
+    pub fn next_operation(&mut self) -> Result<Option<Operation<'r>>, DecodeError> {
+        let reader = &mut self.operations;
+        if reader.remaining() == 0 {
+            return Ok(None);
+        }
+        let kind = reader.byte("the kind of an operation")?;
+        let table = TableId(reader.number("the table of an operation")?);
+        let key_words = reader.byte("the key of an operation")?;
+        let key = reader.take("the key of an operation", usize::from(key_words) * 8)?;
+        let image = reader.content("the image of an operation")?;
+        let index = || {
+            Reader::new(key).number("the index of an operation").map(IndexId)
+        };
+        Ok(Some(match kind {
+            1 => Operation::Insert(table, image),
+            2 => Operation::Update(table, KeyBytes(key), image),
+            3 => Operation::Delete(table, KeyBytes(key)),
+            4 => Operation::CreateTable(TableDef::decode(image)?),
+            5 => Operation::DropTable(table),
+            6 => Operation::CreateIndex(TableDef::decode(image)?, index()?),
+            7 => Operation::DropIndex(table, index()?),
+            found => return Err(unknown("the kind of an operation", found)),
+        }))
+    }
+}
+
+/// Appends all values of a row.
+pub fn write_row(row: &Row, bytes: &mut Vec<u8>) {
+    for value in row.values() {
+        encode_value(value, bytes);
+    }
+}
+
+/// Reads what [`write_row`] wrote into a row of the same table.
+pub fn read_row(image: &[u8], row: &mut Row) -> Result<(), ImageError> {
+    let mut reader = Reader::new(image);
+    row.clear();
+    let mut column = 0;
+    while reader.remaining() > 0 {
+        row.set(column, decode_value(&mut reader)?)?;
+        column += 1;
+    }
+    row.check_complete()?;
+    Ok(())
+}
+
+/// Reads the values after an update.
+pub fn read_changes(image: &[u8], changes: &mut Changes) -> Result<(), ImageError> {
+    let mut reader = Reader::new(image);
+    changes.clear();
+    while reader.remaining() > 0 {
+        let column = reader.number("a column of an update")?;
+        decode_value(&mut reader)?;
+        let after = decode_value(&mut reader)?;
+        changes.set(column as usize, after)?;
+    }
+    Ok(())
+}
+
+fn word(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, DecodeError> {
+    reader.array(what).map(u64::from_le_bytes)
+}
+
+#[cold]
+fn unknown(what: &'static str, found: u8) -> DecodeError {
+    DecodeError::Unknown { what, found: u64::from(found) }
+}

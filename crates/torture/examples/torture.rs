@@ -1,0 +1,87 @@
+//! Runs the library from the command line, for measuring it: `torture METHOD search|scenarios|mutate [SEED] [IMAGES] [SECONDS]`.
+//!
+//! The program's own command is `indelible torture`; this one needs nothing but this room, so it builds in seconds. It
+//! prints what the reports hold.
+#![allow(clippy::print_stdout, reason = "an example reports on standard output")]
+
+use std::time::{Duration, Instant};
+use storage::engine::Method;
+use torture::{mutation, scenarios, search};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u64| {
+        arguments
+            .get(at)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default)
+    };
+    let name = arguments.first().map_or("nvm-inp", String::as_str);
+    let method = Method::ALL
+        .into_iter()
+        .find(|method| method.name() == name)
+        .expect("the first argument is a method");
+    let (seed, images, seconds) = (number(2, 1), number(3, 200_000), number(4, 120));
+    match arguments.get(1).map_or("search", String::as_str) {
+        "scenarios" => run_scenarios(method, seed, arguments.get(5)),
+        "mutate" => run_mutation(method, seed, seconds),
+        _ => {
+            let report = search::search(
+                &search::Config {
+                    method,
+                    seed,
+                    images_max: images,
+                    duration_max: Duration::from_secs(seconds),
+                    disabled: arguments.iter().skip(5).cloned().collect(),
+                },
+                &mut |_| {},
+            );
+            println!("{report:#?}");
+        }
+    }
+}
+
+fn run_scenarios(method: Method, seed: u64, only: Option<&String>) {
+    let start = Instant::now();
+    let chosen = scenarios::ALL
+        .iter()
+        .filter(|scenario| only.is_none_or(|name| name == scenario.name));
+    for scenario in chosen {
+        let report = scenarios::run(scenario, method, seed, &[]);
+        println!(
+            "{:28} {:4} points {:7} images {:7} nested {:7.2} s {}",
+            scenario.name,
+            report.crash_points,
+            report.images,
+            report.nested,
+            report.seconds,
+            report
+                .failure
+                .map_or_else(|| "ok".to_owned(), |failure| format!("{failure:#?}")),
+        );
+    }
+    println!("{:.1} s", start.elapsed().as_secs_f64());
+}
+
+fn run_mutation(method: Method, seed: u64, seconds: u64) {
+    let config = mutation::MutationConfig {
+        method,
+        seed,
+        site_duration_max: Duration::from_secs(5),
+        duration_max: Duration::from_secs(seconds),
+    };
+    let start = Instant::now();
+    mutation::mutate(&config, &mut |verdict| {
+        println!(
+            "{:12} {:32} {:8} {:7}/{:7} {:6.2} s {}",
+            verdict.verdict.name(),
+            verdict.site.name,
+            mutation::kind_name(verdict.site.kind),
+            verdict.site.useful,
+            verdict.site.executions,
+            verdict.seconds,
+            verdict.what,
+        );
+    });
+    println!("{:.1} s", start.elapsed().as_secs_f64());
+}

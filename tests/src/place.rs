@@ -1,0 +1,166 @@
+//! Where a test's partition lives: a simulated world or a scratch directory.
+//!
+//! A [`Place`] outlives the engines that run in it, so a test can drop one and open the next. The native scratch
+//! directory lies in shared memory where there is some, because a sync of an ordinary file would make the tests wait for
+//! the disk; it is removed with the place.
+
+use disk::{IoMode, NativeDirectory};
+use pmem::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
+use pmem::device::{NativeOptions, NativeSource};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use storage::engine::{Decide, Engine, EngineOptions, Method, create, open};
+use storage::{Platform, Result};
+use torture::SimulatedPlatform;
+
+/// Bytes that a simulated memory can grow to.
+const CAPACITY_BYTES: u64 = 64 << 20;
+
+/// The devices that tests run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A model of the processor's cache; a power cut loses what was not fenced.
+    Simulated,
+    /// Files of a scratch directory.
+    Native,
+}
+
+impl Device {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Simulated, Self::Native];
+}
+
+/// Holds one partition.
+pub struct Place {
+    devices: Devices,
+}
+
+enum Devices {
+    Simulated(SimulatedWorld),
+    Native(Scratch),
+}
+
+impl Place {
+    /// An empty place.
+    pub fn new(device: Device) -> Self {
+        Self::with_seed(device, 1)
+    }
+
+    /// An empty place; the seed decides which garbage new simulated memory holds.
+    pub fn with_seed(device: Device, seed: u64) -> Self {
+        let devices = match device {
+            Device::Simulated => {
+                let capacity_bytes = CAPACITY_BYTES;
+                let volatile_capacity_bytes = CAPACITY_BYTES;
+                Devices::Simulated(SimulatedWorld::new(WorldOptions {
+                    seed,
+                    capacity_bytes,
+                    volatile_capacity_bytes,
+                    ..WorldOptions::default()
+                }))
+            }
+            Device::Native => Devices::Native(Scratch::new()),
+        };
+        Self { devices }
+    }
+
+    /// Creates the partition.
+    pub fn create(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>> {
+        match &self.devices {
+            Devices::Simulated(world) => create(&SimulatedPlatform::new(world), method, options),
+            Devices::Native(scratch) => create(&scratch.platform(), method, options),
+        }
+    }
+
+    /// Opens the partition, which no engine may have open.
+    pub fn open(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+        decide: Decide<'_>,
+    ) -> Result<Box<dyn Engine>> {
+        match &self.devices {
+            Devices::Simulated(world) => {
+                open(&SimulatedPlatform::new(world), method, options, decide)
+            }
+            Devices::Native(scratch) => open(&scratch.platform(), method, options, decide),
+        }
+    }
+
+    /// Loses everything that is not surely durable; does nothing in a scratch directory, where only a process can die.
+    /// No engine may be open.
+    pub fn cut_power(&mut self) -> Result<()> {
+        if let Devices::Simulated(world) = &mut self.devices {
+            *world = world.image(&ImageChoice::default())?;
+        }
+        Ok(())
+    }
+
+    /// The simulated world, if it is one.
+    pub fn world(&self) -> Option<&SimulatedWorld> {
+        match &self.devices {
+            Devices::Simulated(world) => Some(world),
+            Devices::Native(_) => None,
+        }
+    }
+
+    /// The scratch directory, if it is one.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.devices {
+            Devices::Simulated(_) => None,
+            Devices::Native(scratch) => Some(&scratch.path),
+        }
+    }
+}
+
+/// A directory that is removed when it is dropped.
+struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let shared = Path::new("/dev/shm");
+        let parent = if shared.is_dir() {
+            shared.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("indelible-tests-{}-{number}", std::process::id());
+        let path = parent.join(name);
+        std::fs::create_dir(&path).expect("the directory for temporary files is writable");
+        Self { path }
+    }
+
+    fn platform(&self) -> ScratchPlatform {
+        ScratchPlatform {
+            path: self.path.clone(),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed stays behind; a test must not fail for it.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+struct ScratchPlatform {
+    path: PathBuf,
+}
+
+impl Platform for ScratchPlatform {
+    type Memories = NativeSource;
+    type Files = NativeDirectory;
+
+    fn memories(&self, _partition: u32) -> NativeSource {
+        NativeSource::new(&self.path, NativeOptions::default())
+    }
+
+    fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
+        NativeDirectory::open(&self.path, IoMode::Buffered)
+    }
+}

@@ -1,0 +1,3 @@
+//! The source tree: placeholder.
+//!
+//! x

@@ -1,0 +1,88 @@
+//! Goal: every method does the same, and keeps it over restarts.
+//!
+//! Method: each script of `crates/storage/testscripts/behaviour` runs on every method, with both tuple layouts, on the
+//! simulated and the native device, as it stands and with a power cut after each command outside of a
+//! transaction. The output must be the file's in all of them. `UPDATE_SCRIPTS=1` rewrites the files.
+
+use storage::engine::{EngineOptions, Method};
+use storage::record::LayoutKind;
+use tests::place::{Device, Place};
+use tests::script::{Script, scripts, update_wanted};
+use tests::session::{Restarts, Session};
+
+const LAYOUTS: [LayoutKind; 2] = [LayoutKind::Together, LayoutKind::Separate];
+const RESTARTS: [Restarts; 2] = [Restarts::Scripted, Restarts::Everywhere];
+
+fn run(
+    script: &Script,
+    device: Device,
+    method: Method,
+    layout: LayoutKind,
+    restarts: Restarts,
+) -> Vec<Vec<String>> {
+    let options = EngineOptions { layout, ..EngineOptions::default() };
+    let session = Session::new(Place::new(device), method, options).unwrap();
+    let mut session = session.with_restarts(restarts);
+    let mut outputs = Vec::new();
+    for block in &script.blocks {
+        let mut output = session.run_block(block.statements());
+        if output.is_empty() {
+            output.push("ok".to_owned());
+        }
+        outputs.push(output);
+    }
+    outputs
+}
+
+fn run_everywhere(method: Method) {
+    let scripts = scripts("behaviour").unwrap();
+    assert!(scripts.len() >= 40, "there are only {} scripts", scripts.len());
+    let mut differences = Vec::new();
+    for script in &scripts {
+        for device in Device::ALL {
+            for layout in LAYOUTS {
+                for restarts in RESTARTS {
+                    let outputs = run(script, device, method, layout, restarts);
+                    if let Some(difference) = script.difference(&outputs) {
+                        differences.push(format!(
+                            "{method}, {device:?}, {layout:?}, {restarts:?}: {difference}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}
+
+#[test]
+fn volatile_keeps_every_script() {
+    run_everywhere(Method::Volatile);
+}
+
+#[test]
+fn inp_keeps_every_script() {
+    run_everywhere(Method::Inp);
+}
+
+#[test]
+fn nvm_inp_keeps_every_script() {
+    rewrite_if_wanted();
+    run_everywhere(Method::NvmInp);
+}
+
+#[test]
+fn every_method_has_its_test() {
+    assert_eq!(Method::ALL, [Method::Volatile, Method::Inp, Method::NvmInp]);
+}
+
+fn rewrite_if_wanted() {
+    if !update_wanted() {
+        return;
+    }
+    for script in scripts("behaviour").unwrap() {
+        let (device, layout) = (Device::Simulated, LayoutKind::Together);
+        let outputs = run(&script, device, Method::NvmInp, layout, Restarts::Scripted);
+        std::fs::write(&script.path, script.render(&outputs)).unwrap();
+    }
+}
