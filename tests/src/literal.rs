@@ -163,7 +163,8 @@ pub fn shown(value: ValueRef<'_>) -> String {
         return text;
     }
     let start: String = text.chars().take(9).collect();
-    format!("{start}... ({} bytes, checksum {:08x})", bytes.len(), crc32c::crc32c(bytes))
+    let quote = if text.starts_with('"') { "\"" } else { "" };
+    format!("{start}{quote}... ({} bytes, checksum {:08x})", bytes.len(), crc32c::crc32c(bytes))
 }
 
 /// A row as scripts show it.

@@ -370,6 +370,8 @@ impl Session {
                 let literal = argument.values.first().ok_or("a value is missing")?;
                 row.set(position, &value(column.data_type, literal)?).map_err(text)?;
             }
+            // The room above checks this, because an engine takes rows as they are.
+            row.check_complete().map_err(text)?;
             return self.engine()?.insert(id, &row).map(|()| Vec::new()).map_err(text);
         }
         let key = key_of(&table, rest.first().ok_or("a key is missing")?)?;

@@ -23,6 +23,7 @@ mod quickstart;
 mod report;
 mod scratch;
 mod tables;
+mod torture;
 
 use anyhow::Result;
 use args::{Command, CommandLine};
@@ -50,7 +51,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
     match line.command {
         Command::Quickstart(args) => quickstart::run(&args, format)?,
         Command::Victim(args) => quickstart::run_victim(&args)?,
-        Command::Torture(_) => {}
+        Command::Torture(args) => return torture::run(&args, format),
         Command::Create(args) => create::run(&args, format)?,
         Command::Import(args) => import::run(&args, format)?,
         Command::Export(args) => export::run(&args)?,

@@ -11,7 +11,8 @@
 
 use crate::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::Site;
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags};
+use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -311,6 +312,17 @@ impl File for NativeFile {
 
     fn set_bytes(&mut self, bytes: u64) -> Result<()> {
         self.check()?;
+        let found = self.bytes()?;
+        if bytes > found {
+            // Space for the new bytes is taken now, so that filling them cannot meet a full disk.
+            match allocate(&self.file, found, bytes) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    return Err(write_error("extend", &self.path, bytes - found, error.into()));
+                }
+            }
+        }
         self.file
             .set_len(bytes)
             .map_err(|e| write_error("set the length of", &self.path, bytes, e))
@@ -390,6 +402,16 @@ fn write_error(action: &'static str, path: &Path, bytes: u64, error: io::Error) 
             }
         }
         _ => io_error(action, path, error),
+    }
+}
+
+/// Takes the space of a range behind the end, which reads as zeros then.
+fn allocate(file: &fs::File, from: u64, to: u64) -> Result<(), Errno> {
+    loop {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), from, to - from) {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
     }
 }
 

@@ -123,7 +123,7 @@ impl Database {
             match transaction.session.partitions_to_declare() {
                 None => {
                     let value = outcome?;
-                    transaction.commit()?;
+                    transaction.session.finish(durability)?;
                     return Ok(value);
                 }
                 Some(partitions) if attempt < self.core.retries_max => {
@@ -135,7 +135,7 @@ impl Database {
                 // The closure may have hidden the conflict: it must not commit all the same.
                 Some(_) => {
                     outcome?;
-                    transaction.commit()?;
+                    transaction.session.finish(durability)?;
                 }
             }
         }

@@ -435,7 +435,7 @@ impl<'db> Session<'db> {
 
     /// Commits, gives the partitions back, and waits until the transaction may be acknowledged.
     #[inline]
-    pub(crate) fn finish(mut self, durability: Durability) -> Result<()> {
+    pub(crate) fn finish(&mut self, durability: Durability) -> Result<()> {
         let promises = self.commit(durability)?;
         self.release();
         for (partition, ticket) in promises.iter() {

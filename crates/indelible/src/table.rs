@@ -29,6 +29,8 @@ pub(crate) struct TableEntry {
     pub(crate) shape: Arc<Shape>,
     pub(crate) partitioner: Partitioner,
     pub(crate) replicated: bool,
+    /// There is one partition, so there is nothing to ask the partitioner.
+    is_undivided: bool,
     pub(crate) dropped: AtomicBool,
     /// Whether a unique index must be checked in other partitions than the row's own.
     pub(crate) unique_elsewhere: AtomicBool,
@@ -44,6 +46,7 @@ impl TableEntry {
             id: shape.def.id,
             partitioner,
             replicated: shape.def.partitioning == Partitioning::Replicated && partitions > 1,
+            is_undivided: partitions == 1,
             dropped: AtomicBool::new(false),
             unique_elsewhere: AtomicBool::new(false),
             current: RwLock::new(Arc::clone(&shape)),
@@ -75,6 +78,9 @@ impl TableEntry {
     /// Where rows with this value of the first primary key column lie.
     #[inline]
     pub(crate) fn place(&self, first_key_value: ValueRef<'_>) -> Result<Placement> {
+        if self.is_undivided {
+            return Ok(Placement::One(0));
+        }
         Ok(self.partitioner.place(first_key_value)?)
     }
 

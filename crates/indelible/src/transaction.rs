@@ -156,7 +156,7 @@ impl Transaction<'_> {
     }
 
     /// Commits, and waits until the transaction may be acknowledged.
-    pub fn commit(self) -> Result<()> {
+    pub fn commit(mut self) -> Result<()> {
         let durability = self.durability;
         self.session.finish(durability)
     }

@@ -7,18 +7,24 @@ use crate::drive::{Driver, Oracle};
 use crate::generate::{Random, action};
 use crate::model::{Contents, Fields, State};
 use crate::platform::SimulatedPlatform;
-use pmem::device::simulated::{ImageChoices, SimulatedWorld};
+use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, mix};
+use std::any::Any;
 use std::fmt::Display;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::StorageError;
 use storage::engine::{Direction, Durability, Engine, EngineOptions, Method, ScanRange, open};
 use storage::record::{KeyBuf, Value};
 
 /// Transactions that a recovered engine has to run.
 const LIFE_AFTER: usize = 20;
-/// Images taken at each crash point inside of a recovery.
-const NESTED_IMAGES: usize = 3;
+/// How often a recovery is cut off in a row.
+const DEPTH: u32 = 3;
+/// Images taken at a crash point inside of a recovery, by level of nesting.
+const NESTED_IMAGES: [u64; DEPTH as usize] = [2, 1, 1];
+/// Images among which they are chosen.
+const NESTED_CHOICES: usize = 6;
 
 /// A state that must not be.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -33,16 +39,82 @@ impl Failure {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
+
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self(format!("panic: {}", text.unwrap_or_else(|| "no message".into())))
+    }
 }
 
 /// What images are recovered with.
 #[derive(Clone)]
 pub(crate) struct Recovery {
-    pub(crate) method: Method,
-    pub(crate) options: EngineOptions,
+    method: Method,
+    options: EngineOptions,
+    scratch: Scratch,
 }
 
+/// How thoroughly one image is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thoroughness {
+    /// Recovered once.
+    Plain,
+    /// Cut off in its recovery as well, recovered again, and used.
+    Deep,
+}
+
+/// Worlds that hold images, one a level of nesting: making a world costs much more than making an image in it.
+#[derive(Clone, Default)]
+struct Scratch(Arc<Mutex<Vec<SimulatedWorld>>>);
+
 impl Recovery {
+    pub(crate) fn new(method: Method, options: EngineOptions) -> Self {
+        let scratch = Scratch::default();
+        Self { method, options, scratch }
+    }
+
+    /// A world to make images of `world` in. Levels are taken from the outermost inwards and given back in reverse.
+    fn take_scratch(&self, world: &SimulatedWorld) -> Result<SimulatedWorld, Failure> {
+        let spare = lock(&self.scratch.0).pop();
+        match spare {
+            Some(spare) => Ok(spare),
+            None => world
+                .image(&ImageChoice::default())
+                .map_err(|error| Failure::new("image", error)),
+        }
+    }
+
+    fn return_scratch(&self, world: SimulatedWorld) {
+        lock(&self.scratch.0).push(world);
+    }
+
+    /// Recovers and checks an image of `world`, which `make` makes. Returns the number of images that were taken in recoveries.
+    pub(crate) fn examine(
+        &self,
+        world: &SimulatedWorld,
+        make: &dyn Fn(&mut SimulatedWorld) -> pmem::Result<()>,
+        oracle: &Arc<Oracle>,
+        thoroughness: Thoroughness,
+        seed: u64,
+    ) -> Result<u64, Failure> {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let mut image = self.take_scratch(world)?;
+            make(&mut image).map_err(|error| Failure::new("image", error))?;
+            let mut nested = 0;
+            if thoroughness == Thoroughness::Deep {
+                nested = self.check_nested(&image, oracle, seed, 0)?;
+                image.unwatch();
+                self.check_life_after(&image, oracle, seed)?;
+            } else {
+                self.check(&image, oracle)?;
+            }
+            self.return_scratch(image);
+            Ok(nested)
+        }));
+        result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))
+    }
+
     fn open(
         &self,
         world: &SimulatedWorld,
@@ -55,7 +127,7 @@ impl Recovery {
     }
 
     /// Recovers an image and checks content and structure. None if the partition need not be there yet.
-    pub(crate) fn check(
+    fn check(
         &self,
         world: &SimulatedWorld,
         oracle: &Oracle,
@@ -79,7 +151,7 @@ impl Recovery {
     }
 
     /// After a check: a second recovery stores nothing, and the engine goes on working.
-    pub(crate) fn check_life_after(
+    fn check_life_after(
         &self,
         world: &SimulatedWorld,
         oracle: &Oracle,
@@ -121,20 +193,22 @@ impl Recovery {
         Ok(())
     }
 
-    /// Cuts the recovery of an image off at its own crash points, `depth` times over.
-    pub(crate) fn check_nested(
+    /// Recovers and checks an image, and cuts the recovery off at its own crash points, [`DEPTH`] times over.
+    fn check_nested(
         &self,
         world: &SimulatedWorld,
-        oracle: &Oracle,
+        oracle: &Arc<Oracle>,
         seed: u64,
-        depth: u32,
+        level: u32,
     ) -> Result<u64, Failure> {
         let found: Arc<Mutex<Result<u64, Failure>>> = Arc::new(Mutex::new(Ok(0)));
-        let (shared, recovery, allowed) = (Arc::clone(&found), self.clone(), oracle.clone());
+        let (shared, recovery, allowed) = (Arc::clone(&found), self.clone(), Arc::clone(oracle));
+        let mut points = 0;
         world.observe(move |world, _| {
-            let mut total = shared.lock().expect("only this thread uses the result");
+            points += 1;
+            let mut total = lock(&shared);
             let Ok(count) = &mut *total else { return };
-            match recovery.nested_images(world, &allowed, seed ^ *count, depth) {
+            match recovery.nested_images(world, &allowed, mix(seed ^ points), level) {
                 Ok(more) => *count += more,
                 Err(failure) => *total = Err(failure),
             }
@@ -142,31 +216,41 @@ impl Recovery {
         let result = self.check(world, oracle);
         world.unobserve();
         result?;
-        let found = found.lock().expect("only this thread uses the result");
-        found.clone()
+        lock(&found).clone()
     }
 
     fn nested_images(
         &self,
         world: &SimulatedWorld,
-        oracle: &Oracle,
+        oracle: &Arc<Oracle>,
         seed: u64,
-        depth: u32,
+        level: u32,
     ) -> Result<u64, Failure> {
+        let images = NESTED_IMAGES[level as usize];
+        // Of the many nested points, deeper levels see one in two.
+        if level > 0 && seed.is_multiple_of(2) {
+            return Ok(0);
+        }
+        let mut choices: Vec<_> = ImageChoices::bounded(world, seed, NESTED_CHOICES).collect();
         let mut count = 0;
-        let choices: Vec<_> = ImageChoices::sampled(world, seed, NESTED_IMAGES).collect();
-        let step = choices.len().div_ceil(NESTED_IMAGES).max(1);
-        for choice in choices.iter().skip(seed as usize % step).step_by(step) {
-            let image = world
-                .image(choice)
+        for number in 0..images {
+            if choices.is_empty() {
+                break;
+            }
+            let place = mix(seed.wrapping_add(number)) as usize % choices.len();
+            let choice = choices.swap_remove(place);
+            let mut image = self.take_scratch(world)?;
+            world
+                .image_into(&choice, &mut image)
                 .map_err(|error| Failure::new("image", error))?;
             count += 1;
-            let result = if depth > 1 {
-                self.check_nested(&image, oracle, seed.wrapping_add(1), depth - 1)
+            let result = if level + 1 < DEPTH {
+                self.check_nested(&image, oracle, seed.wrapping_add(1), level + 1)
             } else {
                 self.check(&image, oracle).map(|_| 0)
             };
             count += result.map_err(|failure| Failure::new("cut in recovery", failure))?;
+            self.return_scratch(image);
         }
         Ok(count)
     }
@@ -210,6 +294,11 @@ pub(crate) fn read_state(engine: &mut dyn Engine) -> Result<State, Failure> {
         .abort()
         .map_err(|error| Failure::new("end of reading", error))?;
     Ok(state)
+}
+
+/// Locks, also after a panic elsewhere.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Fails unless the engine refused for a duplicate key.

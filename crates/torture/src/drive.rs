@@ -22,6 +22,8 @@ pub(crate) struct Oracle {
     pub(crate) decided: HashSet<u64>,
     /// Whether creation of the partition has returned; before that it may be missing or unfinished.
     pub(crate) created: bool,
+    /// Grows with each change, so that a check of an image need not be repeated while it stays.
+    pub(crate) version: u64,
 }
 
 pub(crate) type SharedOracle = Arc<Mutex<Oracle>>;
@@ -46,11 +48,10 @@ impl Driver {
         state: State,
         durability: Durability,
     ) -> Self {
-        {
-            let mut oracle = oracle.lock().expect("only this thread uses the oracle");
+        change(&oracle, |oracle| {
             oracle.allowed = VecDeque::from([Arc::new(state.clone())]);
             oracle.created = true;
-        }
+        });
         let waiting = VecDeque::new();
         Self {
             engine,
@@ -191,14 +192,10 @@ impl Driver {
 
     /// The commit table has the transaction from now on.
     fn decide(&mut self, global: u64, next: State) {
-        {
-            let mut oracle = self
-                .oracle
-                .lock()
-                .expect("only this thread uses the oracle");
+        change(&self.oracle, |oracle| {
             oracle.decided.insert(global);
             oracle.allowed = VecDeque::from([Arc::new(next)]);
-        }
+        });
         self.waiting.clear();
         self.world.mark(CrashPoint::Mark("decided"));
     }
@@ -218,11 +215,9 @@ impl Driver {
             .is_some_and(|waiting| *waiting <= durable)
         {
             self.waiting.pop_front();
-            self.oracle
-                .lock()
-                .expect("only this thread uses the oracle")
-                .allowed
-                .pop_front();
+            change(&self.oracle, |oracle| {
+                oracle.allowed.pop_front();
+            });
         }
         self.world.mark(CrashPoint::Acknowledged(self.transactions));
         Ok(())
@@ -243,23 +238,13 @@ impl Driver {
     fn allow(&mut self, next: State) {
         self.state = next;
         let state = Arc::new(self.state.clone());
-        self.oracle
-            .lock()
-            .expect("only this thread uses the oracle")
-            .allowed
-            .push_back(state);
+        change(&self.oracle, |oracle| oracle.allowed.push_back(state));
     }
 
     pub(crate) fn acknowledge_all(&mut self) {
         self.waiting.clear();
-        {
-            let state = Arc::new(self.state.clone());
-            let mut oracle = self
-                .oracle
-                .lock()
-                .expect("only this thread uses the oracle");
-            oracle.allowed = VecDeque::from([state]);
-        }
+        let state = Arc::new(self.state.clone());
+        change(&self.oracle, |oracle| oracle.allowed = VecDeque::from([state]));
         self.world.mark(CrashPoint::Acknowledged(self.transactions));
     }
 
@@ -272,6 +257,13 @@ impl Driver {
             Err(Failure::text("the live engine differs from the model"))
         }
     }
+}
+
+/// Changes what may be found.
+fn change(oracle: &SharedOracle, change: impl FnOnce(&mut Oracle)) {
+    let mut oracle = oracle.lock().expect("only this thread uses the oracle");
+    oracle.version += 1;
+    change(&mut oracle);
 }
 
 /// Performs a step; false if the engine refuses it.

@@ -151,7 +151,7 @@ pub(crate) struct TortureArgs {
     /// How long to search
     #[arg(long, value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
-    /// Only this scenario
+    /// Run this scripted scenario with all its images instead of a random search; or all
     #[arg(long)]
     pub(crate) scenario: Option<String>,
     /// Switch every flush, fence and sync off in turn and say whether that was noticed

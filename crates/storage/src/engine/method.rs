@@ -128,11 +128,8 @@ pub fn create<P: Platform>(
     options: &EngineOptions,
 ) -> Result<Box<dyn Engine>> {
     Ok(match method {
-        Method::Volatile | Method::Inp => {
-            return Err(crate::StorageError::Unsupported(format!(
-                "method `{method}` is not there yet"
-            )));
-        }
+        Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
+        Method::Inp => Box::new(super::in_place::InPlace::<P>::create(platform, options)?),
         Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::create(
             platform, options,
         )?),
@@ -147,11 +144,8 @@ pub fn open<P: Platform>(
     decide: Decide<'_>,
 ) -> Result<Box<dyn Engine>> {
     Ok(match method {
-        Method::Volatile | Method::Inp => {
-            return Err(crate::StorageError::Unsupported(format!(
-                "method `{method}` is not there yet"
-            )));
-        }
+        Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
+        Method::Inp => Box::new(super::in_place::InPlace::<P>::open(platform, options, decide)?),
         Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::open(
             platform, options, decide,
         )?),

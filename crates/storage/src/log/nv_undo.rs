@@ -570,10 +570,13 @@ fn read_record<M: Memory>(
     sequence: u64,
     salt: u32,
 ) -> Result<Option<Record>> {
-    if tail.room < LINE || arena.bytes(tail.offset, tail.room).is_err() {
+    if tail.room < LINE {
         return Ok(None);
     }
-    let header = arena.slice::<u64>(tail.offset, HEADER_BYTES / 8)?;
+    // The header first: what lies behind it is read only if it is this transaction's.
+    let Ok(header) = arena.slice::<u64>(tail.offset, HEADER_BYTES / 8) else {
+        return Ok(None);
+    };
     let (crc, bytes) = (header[0] as u32, (header[0] >> 32) as usize);
     let kind = match header[2] {
         1 => RecordKind::Changes,
@@ -584,7 +587,9 @@ fn read_record<M: Memory>(
     if header[1] != sequence || bytes < LINE || bytes > tail.room || !bytes.is_multiple_of(LINE) {
         return Ok(None);
     }
-    let record = arena.bytes(tail.offset, bytes)?;
+    let Ok(record) = arena.bytes(tail.offset, bytes) else {
+        return Ok(None);
+    };
     if crc32c::crc32c_append(salt, &record[4..]) != crc {
         return Ok(None);
     }

@@ -488,3 +488,7 @@ fn broken_chain(
         }
     }
 }
+
+#[cfg(test)]
+#[path = "wal_tests.rs"]
+mod tests;

@@ -546,3 +546,67 @@ fn volatile_writes_no_file_and_undoes_an_abort() {
     check(&mut engine);
     assert!(disk::Directory::list(&SimulatedDirectory::new(&world)).unwrap().is_empty());
 }
+
+struct NativePlatform(std::path::PathBuf);
+
+impl Platform for NativePlatform {
+    type Memories = pmem::NativeSource;
+    type Files = disk::NativeDirectory;
+
+    fn memories(&self, _partition: u32) -> pmem::NativeSource {
+        pmem::NativeSource::new(&self.0, pmem::NativeOptions::default())
+    }
+
+    fn files(&self, _partition: u32) -> Result<disk::NativeDirectory, disk::DiskError> {
+        disk::NativeDirectory::open(&self.0, disk::IoMode::Buffered)
+    }
+}
+
+/// Run it in release mode: `cargo test --release -p storage replay_rate -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn replay_rate() {
+    const ROWS: i64 = 200_000;
+    const UPDATES: i64 = 1_000_000;
+    let path = std::path::PathBuf::from(format!("/dev/shm/replay-rate-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    let platform = NativePlatform(path.clone());
+    let options = EngineOptions { checkpoint_log_bytes: 1 << 40, ..options() };
+    let options = EngineOptions { node_bytes: 512, group_transactions_max: 64, ..options };
+    let mut columns = vec![Column::new("id", DataType::Int64)];
+    columns.extend((0..10).map(|n| Column::new(format!("c{n}"), DataType::Char { length: 100 })));
+    let def = TableDef::new(TABLE, "usertable", columns, vec![0]);
+    let mut engine = InPlace::create(&platform, &options).unwrap();
+    engine.create_table(&def).unwrap();
+    let layout = engine.tables()[0].layout.clone();
+    let text = "x".repeat(100);
+    let mut row = Row::new(layout.clone());
+    (1..11).for_each(|column| row.set(column, text.as_str()).unwrap());
+    for id in 0..ROWS {
+        row.set(0, id).unwrap();
+        engine.begin().unwrap();
+        engine.insert(TABLE, &row).unwrap();
+        engine.commit(Durability::Group).unwrap();
+    }
+    let start = std::time::Instant::now();
+    engine.checkpoint().unwrap();
+    println!("checkpoint {:?}", start.elapsed());
+    let mut changes = Changes::new(layout);
+    changes.set(5, "y".repeat(100).as_str()).unwrap();
+    let mut key = KeyBuf::default();
+    let start = std::time::Instant::now();
+    for number in 0..UPDATES {
+        let id = number.wrapping_mul(0x1e37_79b9_7f4a_7c15).rem_euclid(ROWS);
+        engine.tables()[0].primary.encode_values(&[Value::from(id)], &mut key).unwrap();
+        engine.begin().unwrap();
+        engine.update(TABLE, &key, &changes).unwrap();
+        engine.commit(Durability::Group).unwrap();
+    }
+    println!("updates {:?}", start.elapsed());
+    drop(engine);
+    let start = std::time::Instant::now();
+    let engine = InPlace::open(&platform, &options, &|_| false).unwrap();
+    println!("open {:?}, {} replayed", start.elapsed(), engine.status().recovery_replayed);
+    drop(engine);
+    std::fs::remove_dir_all(path).unwrap();
+}
