@@ -9,7 +9,11 @@ fn main() {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
     let changed = git(&["status", "--porcelain", "--untracked-files=no"])
         .is_some_and(|status| !status.is_empty());
-    let mark = if changed && commit != "unknown" { "+" } else { "" };
+    let mark = if changed && commit != "unknown" {
+        "+"
+    } else {
+        ""
+    };
     println!("cargo::rustc-env=INDELIBLE_COMMIT={commit}{mark}");
     if let Some(directory) = git(&["rev-parse", "--absolute-git-dir"]) {
         // The log of HEAD grows with every commit and checkout, unlike HEAD itself.

@@ -12,7 +12,7 @@
 //! | `insert t 1 "a"`, `update t 1 b="c"`, `delete t 1`, `get t 1`, `get-many t 1 2 3` | one row; keys of several columns as `1,"a"` |
 //! | `scan t [by=i] [from=1] [to=2] [reverse] [limit=3]` | rows in key order; bounds may be prefixes of a key |
 //! | `fill t 1..50 [step=7] [bytes=3000]`, `change t 1..50 b="x"`, `erase t 1..50`, `count t` | many rows |
-//! | `tables`, `verify`, `mark-space`, `check-space` | what there is |
+//! | `tables`, `verify`, `mark-space`, `check-space [slack=4096]` | what there is |
 //! | `reopen`, `crash` | closes the engine and opens it again; `crash` cuts the power between |
 //! | `measure [fences<=3]` | prints at the end of the block what it has cost |
 //!
@@ -218,7 +218,7 @@ impl Session {
             "checkpoint" => self.engine()?.checkpoint().map(|()| Vec::new()).map_err(text),
             "tables" => self.tables(),
             "verify" => self.verify(),
-            "mark-space" | "check-space" => self.space(command == "mark-space"),
+            "mark-space" | "check-space" => self.space(command == "mark-space", rest),
             "measure" => self.measure(rest),
             other => Err(format!("the script language has no command `{other}`")),
         }
@@ -534,15 +534,16 @@ impl Session {
         Ok(report.damage)
     }
 
-    fn space(&mut self, mark: bool) -> Answer {
+    fn space(&mut self, mark: bool, rest: &[Argument]) -> Answer {
         let footprint = self.engine()?.footprint().map_err(text)?;
         let bytes = footprint.table + footprint.index;
         if mark {
             self.space_mark = bytes;
             return Ok(Vec::new());
         }
-        let within = bytes <= self.space_mark;
-        let mark = self.space_mark;
+        let slack = named(rest, "slack").and_then(|slack| slack.word().parse().ok()).unwrap_or(0);
+        let mark = self.space_mark + slack;
+        let within = bytes <= mark;
         Ok(vec![if within {
             "within the mark".to_owned()
         } else {

@@ -9,7 +9,10 @@ use indelible::{Column, DataType, TableDef, Value};
 
 /// Reads `id:int64,price:decimal(10,2)?`.
 pub(crate) fn parse(text: &str) -> Result<Vec<Column>> {
-    split_outside_parentheses(text).into_iter().map(parse_one).collect()
+    split_outside_parentheses(text)
+        .into_iter()
+        .map(parse_one)
+        .collect()
 }
 
 fn parse_one(text: &str) -> Result<Column> {
@@ -22,8 +25,9 @@ fn parse_one(text: &str) -> Result<Column> {
         Some(rest) => (rest, true),
         None => (type_name.trim(), false),
     };
-    let data_type: DataType =
-        type_name.parse().map_err(|error| Usage::error(format!("column `{name}`: {error}")))?;
+    let data_type: DataType = type_name
+        .parse()
+        .map_err(|error| Usage::error(format!("column `{name}`: {error}")))?;
     let column = Column::new(name.trim(), data_type);
     Ok(if nullable { column.nullable() } else { column })
 }
@@ -56,10 +60,16 @@ pub(crate) fn split_outside_parentheses(text: &str) -> Vec<&str> {
 /// Positions of named columns.
 pub(crate) fn positions(columns: &[Column], names: &[String]) -> Result<Vec<usize>> {
     let position = |name: &String| {
-        columns.iter().position(|column| &column.name == name).ok_or_else(|| {
-            let known: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-            anyhow!("there is no column `{name}`; the columns are {}", known.join(", "))
-        })
+        columns
+            .iter()
+            .position(|column| &column.name == name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+                anyhow!(
+                    "there is no column `{name}`; the columns are {}",
+                    known.join(", ")
+                )
+            })
     };
     names.iter().map(position).collect()
 }
@@ -67,7 +77,10 @@ pub(crate) fn positions(columns: &[Column], names: &[String]) -> Result<Vec<usiz
 /// Reads the values of a key, in the order of its columns. Fewer values than columns are allowed: a prefix.
 pub(crate) fn key(def: &TableDef, columns: &[usize], texts: &[String]) -> Result<Vec<Value>> {
     if texts.len() > columns.len() {
-        let names: Vec<&str> = columns.iter().map(|at| def.columns[*at].name.as_str()).collect();
+        let names: Vec<&str> = columns
+            .iter()
+            .map(|at| def.columns[*at].name.as_str())
+            .collect();
         return Err(Usage::error(format!(
             "the key of table `{}` has {} column(s) here ({}), but {} values were given",
             def.name,
@@ -101,7 +114,12 @@ mod tests {
     #[test]
     fn mistakes_say_what_to_write() {
         assert!(parse("id").unwrap_err().to_string().contains("name:type"));
-        assert!(parse("id:number").unwrap_err().to_string().contains("int64"));
+        assert!(
+            parse("id:number")
+                .unwrap_err()
+                .to_string()
+                .contains("int64")
+        );
         let columns = parse("id:int64").unwrap();
         let error = positions(&columns, &["nr".into()]).unwrap_err().to_string();
         assert!(error.contains("`nr`") && error.contains("id"), "{error}");

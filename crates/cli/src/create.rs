@@ -23,8 +23,10 @@ pub(crate) fn run(args: &CreateArgs, format: Format) -> Result<()> {
 
 /// Creates a database as the options say.
 pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
-    let mut options =
-        Options::new().method(args.method).partitions(args.partitions).layout(args.layout.into());
+    let mut options = Options::new()
+        .method(args.method)
+        .partitions(args.partitions)
+        .layout(args.layout.into());
     if let Some(domain) = args.domain {
         options = options.domain(domain.into());
     }

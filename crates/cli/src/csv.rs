@@ -38,7 +38,11 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) enum CsvError {
     /// This record is malformed; the next one can be read.
-    Malformed { line: u64, column: usize, problem: &'static str },
+    Malformed {
+        line: u64,
+        column: usize,
+        problem: &'static str,
+    },
     /// Where the next record begins is unknown, so reading ends here.
     Lost { line: u64, problem: &'static str },
     /// The file cannot be read.
@@ -48,7 +52,11 @@ pub(crate) enum CsvError {
 impl fmt::Display for CsvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Malformed { line, column, problem } => {
+            Self::Malformed {
+                line,
+                column,
+                problem,
+            } => {
                 write!(f, "line {line}, field {column}: {problem}")
             }
             Self::Lost { line, problem } => write!(f, "line {line}: {problem}"),
@@ -72,7 +80,14 @@ pub(crate) struct CsvReader<R> {
 
 impl<R: BufRead> CsvReader<R> {
     pub(crate) fn new(input: R, separator: u8) -> Self {
-        Self { input, separator, lines: 0, bytes: 0, raw: Vec::new(), quotes: 0 }
+        Self {
+            input,
+            separator,
+            lines: 0,
+            bytes: 0,
+            raw: Vec::new(),
+            quotes: 0,
+        }
     }
 
     /// Bytes read so far.
@@ -114,8 +129,14 @@ impl<R: BufRead> CsvReader<R> {
     /// Adds the next line, with its end, to the raw bytes; false at the end of the file.
     fn read_line(&mut self) -> Result<bool, CsvError> {
         let before = self.raw.len();
-        let count = self.input.read_until(b'\n', &mut self.raw).map_err(CsvError::Io)?;
-        self.quotes += self.raw[before..].iter().filter(|byte| **byte == b'"').count();
+        let count = self
+            .input
+            .read_until(b'\n', &mut self.raw)
+            .map_err(CsvError::Io)?;
+        self.quotes += self.raw[before..]
+            .iter()
+            .filter(|byte| **byte == b'"')
+            .count();
         if self.bytes == 0 && self.raw.starts_with(b"\xEF\xBB\xBF") {
             self.raw.drain(..3);
         }
@@ -132,11 +153,7 @@ impl<R: BufRead> CsvReader<R> {
 }
 
 /// Splits a record into fields; an error is the number of the field, from 1, and what is wrong with it.
-fn split(
-    raw: &[u8],
-    separator: u8,
-    fields: &mut Vec<Field>,
-) -> Result<(), (usize, &'static str)> {
+fn split(raw: &[u8], separator: u8, fields: &mut Vec<Field>) -> Result<(), (usize, &'static str)> {
     let mut count = 0;
     let mut rest = raw;
     loop {
@@ -164,11 +181,16 @@ fn split(
 
 /// Reads a field without quotes and returns its bytes.
 fn unquoted(rest: &[u8], separator: u8, text: &mut String) -> Result<usize, &'static str> {
-    let end = rest.iter().position(|byte| *byte == separator).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|byte| *byte == separator)
+        .unwrap_or(rest.len());
     let raw = &rest[..end];
     if raw.contains(&b'"') {
-        return Err("a quote stands inside a field that does not begin with one; \
-                    put the whole field in quotes and double the quotes inside");
+        return Err(
+            "a quote stands inside a field that does not begin with one; \
+                    put the whole field in quotes and double the quotes inside",
+        );
     }
     text.push_str(utf8(raw)?);
     Ok(end)
@@ -241,7 +263,11 @@ mod tests {
         let mut rows = Vec::new();
         while reader.read(&mut record)? {
             let fields = record.fields.iter();
-            rows.push(fields.map(|f| (!f.is_null()).then(|| f.text.clone())).collect());
+            rows.push(
+                fields
+                    .map(|f| (!f.is_null()).then(|| f.text.clone()))
+                    .collect(),
+            );
         }
         Ok(rows)
     }
@@ -258,8 +284,10 @@ mod tests {
             write_record(&mut bytes, row.iter().copied(), b',').unwrap();
         }
         let read = read_all(&bytes).unwrap();
-        let expected: Vec<Vec<Option<String>>> =
-            rows.iter().map(|row| row.iter().map(|f| f.map(str::to_owned)).collect()).collect();
+        let expected: Vec<Vec<Option<String>>> = rows
+            .iter()
+            .map(|row| row.iter().map(|f| f.map(str::to_owned)).collect())
+            .collect();
         assert_eq!(read, expected);
     }
 
@@ -291,7 +319,10 @@ mod tests {
         let mut reader = CsvReader::new(&b"a\n\"x\"y\nb\n"[..], b',');
         let mut record = Record::default();
         assert!(reader.read(&mut record).unwrap());
-        assert!(matches!(reader.read(&mut record), Err(CsvError::Malformed { line: 2, .. })));
+        assert!(matches!(
+            reader.read(&mut record),
+            Err(CsvError::Malformed { line: 2, .. })
+        ));
         assert!(reader.read(&mut record).unwrap());
         assert_eq!((record.fields[0].text.as_str(), record.line), ("b", 3));
     }

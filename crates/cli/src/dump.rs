@@ -69,7 +69,10 @@ fn record(out: &mut impl Write, fields: &[&str]) -> Result<()> {
 fn write_definition(out: &mut impl Write, table: &Table) -> Result<()> {
     let def = table.definition();
     let names = |positions: &[usize]| -> Vec<String> {
-        positions.iter().map(|at| def.columns[*at].name.clone()).collect()
+        positions
+            .iter()
+            .map(|at| def.columns[*at].name.clone())
+            .collect()
     };
     record(out, &["table", &def.name])?;
     for column in &def.columns {
@@ -81,8 +84,11 @@ fn write_definition(out: &mut impl Write, table: &Table) -> Result<()> {
         record(out, &fields)?;
     }
     let list = |out: &mut _, first: &[&str], rest: &[String]| {
-        let fields: Vec<&str> =
-            first.iter().copied().chain(rest.iter().map(String::as_str)).collect();
+        let fields: Vec<&str> = first
+            .iter()
+            .copied()
+            .chain(rest.iter().map(String::as_str))
+            .collect();
         record(out, &fields)
     };
     list(out, &["primary-key"], &names(&def.primary_key))?;
@@ -91,12 +97,18 @@ fn write_definition(out: &mut impl Write, table: &Table) -> Result<()> {
         Partitioning::Modulo => record(out, &["partitioning", "modulo"])?,
         Partitioning::Replicated => record(out, &["partitioning", "replicated"])?,
         Partitioning::Ranges(starts) => {
-            let pairs = starts.iter().flat_map(|s| [s.from.to_string(), s.partition.to_string()]);
+            let pairs = starts
+                .iter()
+                .flat_map(|s| [s.from.to_string(), s.partition.to_string()]);
             list(out, &["partitioning", "ranges"], &pairs.collect::<Vec<_>>())?;
         }
     }
     for index in &def.indexes {
-        let kind = if index.unique { "unique-index" } else { "index" };
+        let kind = if index.unique {
+            "unique-index"
+        } else {
+            "index"
+        };
         list(out, &[kind, &index.name], &names(&index.columns))?;
     }
     Ok(())
@@ -128,11 +140,17 @@ fn write_rows(out: &mut impl Write, reader: &mut Transaction<'_>, table: &Table)
 pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
     let occupied = fs::read_dir(&args.path).is_ok_and(|mut entries| entries.next().is_some());
     if occupied || args.path.is_file() {
-        bail!("{} exists already and is not empty; load into a new directory", args.path.display());
+        bail!(
+            "{} exists already and is not empty; load into a new directory",
+            args.path.display()
+        );
     }
     let file = File::open(&args.file)
         .with_context(|| format!("cannot read the dump {}", args.file.display()))?;
-    let bar = progress::bytes("loading", file.metadata().map_or(0, |metadata| metadata.len()));
+    let bar = progress::bytes(
+        "loading",
+        file.metadata().map_or(0, |metadata| metadata.len()),
+    );
     let mut name = args.path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".loading-{}", std::process::id()));
     let temporary = args.path.with_file_name(name);
@@ -185,7 +203,10 @@ struct Definition {
 
 impl<R: BufRead> Loader<R> {
     fn new(input: R) -> Self {
-        Self { reader: CsvReader::new(input, b','), record: Record::default() }
+        Self {
+            reader: CsvReader::new(input, b','),
+            record: Record::default(),
+        }
     }
 
     /// Loads everything; returns the numbers of tables and rows.
@@ -195,7 +216,10 @@ impl<R: BufRead> Loader<R> {
             bail!("this is no dump of a database; give a file that `indelible dump` wrote");
         }
         if self.text(1)? != VERSION {
-            bail!("the dump has format {}, this program reads format {VERSION}; use a newer program", self.text(1)?);
+            bail!(
+                "the dump has format {}, this program reads format {VERSION}; use a newer program",
+                self.text(1)?
+            );
         }
         let (mut tables, mut rows) = (0, 0);
         loop {
@@ -226,7 +250,11 @@ impl<R: BufRead> Loader<R> {
                 kind @ ("index" | "unique-index") => {
                     let unique = kind == "unique-index";
                     def.indexes.push(PendingIndex {
-                        uniqueness: if unique { Uniqueness::Unique } else { Uniqueness::Repeating },
+                        uniqueness: if unique {
+                            Uniqueness::Unique
+                        } else {
+                            Uniqueness::Repeating
+                        },
                         name: self.text(1)?.to_owned(),
                         columns: self.texts(2)?,
                     });
@@ -272,7 +300,10 @@ impl<R: BufRead> Loader<R> {
             progress(self.reader.bytes());
         }
         if self.keyword() != "end" {
-            bail!("`{}` is not expected here; the dump is damaged", self.keyword());
+            bail!(
+                "`{}` is not expected here; the dump is damaged",
+                self.keyword()
+            );
         }
         self.expect_count(rows, "rows")?;
         Ok(rows)
@@ -281,7 +312,11 @@ impl<R: BufRead> Loader<R> {
     fn fill(&self, columns: &[Column], row: &mut Row) -> Result<()> {
         let fields = &self.record.fields[1..];
         if fields.len() != columns.len() {
-            bail!("{} values for {} columns; the dump is damaged", fields.len(), columns.len());
+            bail!(
+                "{} values for {} columns; the dump is damaged",
+                fields.len(),
+                columns.len()
+            );
         }
         row.clear();
         for (at, (field, column)) in fields.iter().zip(columns).enumerate() {
@@ -298,7 +333,11 @@ impl<R: BufRead> Loader<R> {
 
     fn column(&self) -> Result<Column> {
         let column = Column::new(self.text(1)?, self.text(2)?.parse::<DataType>()?);
-        let nullable = self.record.fields.get(3).is_some_and(|field| field.text == "null");
+        let nullable = self
+            .record
+            .fields
+            .get(3)
+            .is_some_and(|field| field.text == "null");
         Ok(if nullable { column.nullable() } else { column })
     }
 
@@ -317,13 +356,19 @@ impl<R: BufRead> Loader<R> {
     fn text(&self, at: usize) -> Result<&str> {
         let field = self.record.fields.get(at);
         field.map(|field| field.text.as_str()).with_context(|| {
-            format!("a `{}` record has too few fields; the dump is damaged", self.keyword())
+            format!(
+                "a `{}` record has too few fields; the dump is damaged",
+                self.keyword()
+            )
         })
     }
 
     fn texts(&self, from: usize) -> Result<Vec<String>> {
         self.text(from)?;
-        Ok(self.record.fields[from..].iter().map(|field| field.text.clone()).collect())
+        Ok(self.record.fields[from..]
+            .iter()
+            .map(|field| field.text.clone())
+            .collect())
     }
 
     fn expect_count(&self, found: u64, what: &str) -> Result<()> {
@@ -331,7 +376,10 @@ impl<R: BufRead> Loader<R> {
         if stated.parse() == Ok(found) {
             return Ok(());
         }
-        bail!("the dump says {stated} {what}, but {} are there; it is damaged", thousands(found))
+        bail!(
+            "the dump says {stated} {what}, but {} are there; it is damaged",
+            thousands(found)
+        )
     }
 }
 
@@ -347,18 +395,28 @@ impl Definition {
         }
         let partitioning = self.partitioning(database.partitions())?;
         let key = self.primary_key.iter().map(String::as_str);
-        Ok(builder.primary_key(key).partitioning(partitioning).create()?)
+        Ok(builder
+            .primary_key(key)
+            .partitioning(partitioning)
+            .create()?)
     }
 
     fn partitioning(&self, partitions: u32) -> Result<Partitioning> {
-        let texts: Vec<&str> = self.partitioning.iter().map(|field| field.text.as_str()).collect();
+        let texts: Vec<&str> = self
+            .partitioning
+            .iter()
+            .map(|field| field.text.as_str())
+            .collect();
         match texts.as_slice() {
             ["hash"] => Ok(Partitioning::Hash),
             ["modulo"] => Ok(Partitioning::Modulo),
             ["replicated"] => Ok(Partitioning::Replicated),
             ["ranges", pairs @ ..] if pairs.len() % 2 == 0 => {
                 let first = self.primary_key.first();
-                let key = self.columns.iter().find(|column| Some(&column.name) == first);
+                let key = self
+                    .columns
+                    .iter()
+                    .find(|column| Some(&column.name) == first);
                 let key = key.context("the primary key comes after the partitioning")?;
                 let start = |pair: &[&str]| {
                     let partition: u32 = pair[1].parse()?;
@@ -368,7 +426,11 @@ impl Definition {
                         partition: partition % partitions,
                     })
                 };
-                pairs.chunks(2).map(start).collect::<Result<_>>().map(Partitioning::Ranges)
+                pairs
+                    .chunks(2)
+                    .map(start)
+                    .collect::<Result<_>>()
+                    .map(Partitioning::Ranges)
             }
             other => bail!("`{}` is no way of partitioning", other.join(",")),
         }

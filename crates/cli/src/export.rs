@@ -20,7 +20,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
     let bar = progress::spinner(format!("exporting {}", args.table));
     let mut rows = 0;
     let mut failure = None;
-    let names: Vec<String> = table.definition().columns.into_iter().map(|column| column.name).collect();
+    let names: Vec<String> = table
+        .definition()
+        .columns
+        .into_iter()
+        .map(|column| column.name)
+        .collect();
     csv::write_record(&mut out, names.iter().map(|name| Some(name.as_str())), b',')?;
     for_each_row(&database, &table, |row| {
         rows += 1;

@@ -44,8 +44,7 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// The exit code of an error.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     let unusable = error.chain().any(|cause| {
-        cause.is::<Usage>()
-            || matches!(cause.downcast_ref(), Some(indelible::Error::Option { .. }))
+        cause.is::<Usage>() || matches!(cause.downcast_ref(), Some(indelible::Error::Option { .. }))
     });
     if unusable { UNUSABLE } else { FAILED }
 }

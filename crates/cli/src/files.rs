@@ -12,7 +12,11 @@ use std::path::{Path, PathBuf};
 /// Where a command's output goes.
 pub(crate) enum OutputFile {
     Standard(BufWriter<io::StdoutLock<'static>>),
-    Named { out: BufWriter<File>, temporary: Temporary, path: PathBuf },
+    Named {
+        out: BufWriter<File>,
+        temporary: Temporary,
+        path: PathBuf,
+    },
 }
 
 /// A file that is removed unless it was renamed.
@@ -59,17 +63,26 @@ impl OutputFile {
         let file = File::create(&temporary)
             .with_context(|| format!("cannot create {}", path.display()))?;
         let out = BufWriter::with_capacity(1 << 18, file);
-        Ok(Self::Named { out, temporary: Temporary(Some(temporary)), path: path.to_owned() })
+        Ok(Self::Named {
+            out,
+            temporary: Temporary(Some(temporary)),
+            path: path.to_owned(),
+        })
     }
 
     /// Completes the output: from here on the file has its name.
     pub(crate) fn finish(self) -> Result<()> {
         match self {
             Self::Standard(mut out) => out.flush()?,
-            Self::Named { out, mut temporary, path } => {
+            Self::Named {
+                out,
+                mut temporary,
+                path,
+            } => {
                 let problem = || format!("cannot write {}", path.display());
                 let file = out.into_inner().map_err(io::IntoInnerError::into_error);
-                file.and_then(|file| file.sync_all()).with_context(problem)?;
+                file.and_then(|file| file.sync_all())
+                    .with_context(problem)?;
                 if let Some(name) = &temporary.0 {
                     fs::rename(name, &path).with_context(problem)?;
                 }

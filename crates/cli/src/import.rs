@@ -10,7 +10,7 @@ use crate::columns;
 use crate::csv::{CsvError, CsvReader, Field, Record};
 use crate::failure::Usage;
 use crate::infer::Guess;
-use crate::output::{Facts, Cell, Format, thousands};
+use crate::output::{Cell, Facts, Format, thousands};
 use crate::progress;
 use anyhow::{Context, Result, anyhow, bail};
 use indelible::{Column, DataType, Database, Row, Table, Transaction, Value};
@@ -55,7 +55,10 @@ pub(crate) fn run(args: &ImportArgs, format: Format) -> Result<()> {
 /// Imports a file as the options say.
 pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported> {
     let start = Instant::now();
-    let existing = database.tables().into_iter().find(|table| table.name() == args.table);
+    let existing = database
+        .tables()
+        .into_iter()
+        .find(|table| table.name() == args.table);
     let created = existing.is_none();
     let table = match existing {
         Some(table) => {
@@ -75,7 +78,12 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
         let _ = database.drop_table(&args.table);
     }
     let (rows, skipped) = inserted?;
-    Ok(Imported { rows, skipped, created, seconds: start.elapsed().as_secs_f64() })
+    Ok(Imported {
+        rows,
+        skipped,
+        created,
+        seconds: start.elapsed().as_secs_f64(),
+    })
 }
 
 /// Reads the file once, and makes a table that holds it.
@@ -116,7 +124,11 @@ fn create_table(database: &Database, args: &ImportArgs) -> Result<Table> {
                 .map_or_else(|| guess.data_type(), |column| column.data_type);
             let column = Column::new(name.as_str(), data_type);
             // A file says nothing about what may be missing later, so only the key must be there.
-            if is_key(name) { column } else { column.nullable() }
+            if is_key(name) {
+                column
+            } else {
+                column.nullable()
+            }
         })
         .collect();
     build(database, &args.table, &columns, &args.primary_key)
@@ -137,20 +149,29 @@ pub(crate) fn build(
             builder.column(&column.name, column.data_type)
         };
     }
-    Ok(builder.primary_key(primary_key.iter().map(String::as_str)).create()?)
+    Ok(builder
+        .primary_key(primary_key.iter().map(String::as_str))
+        .create()?)
 }
 
 fn check_primary_key(args: &ImportArgs, header: &[String]) -> Result<()> {
     let problem = if args.primary_key.is_empty() {
-        format!("table `{}` does not exist yet; name the columns of its primary key", args.table)
+        format!(
+            "table `{}` does not exist yet; name the columns of its primary key",
+            args.table
+        )
     } else if let Some(name) = args.primary_key.iter().find(|name| !header.contains(name)) {
-        format!("--primary-key names column `{name}`, which the file does not have; name its columns")
+        format!(
+            "--primary-key names column `{name}`, which the file does not have; name its columns"
+        )
     } else {
         return Ok(());
     };
     let columns = header.join(", ");
     let first = header.first().map_or("", String::as_str);
-    Err(Usage::error(format!("{problem}, for example --primary-key {first} (the file has {columns})")))
+    Err(Usage::error(format!(
+        "{problem}, for example --primary-key {first} (the file has {columns})"
+    )))
 }
 
 /// Looks at every value of the file. Malformed rows are left to the second pass, which reports them.
@@ -276,9 +297,8 @@ struct Filler<'t> {
 impl<'t> Filler<'t> {
     fn new(table: &'t Table, header: &[String]) -> Result<Self> {
         let columns = table.definition().columns;
-        let targets = columns::positions(&columns, header).with_context(|| {
-            format!("the file does not fit table `{}`", table.name())
-        })?;
+        let targets = columns::positions(&columns, header)
+            .with_context(|| format!("the file does not fit table `{}`", table.name()))?;
         let absent = (0..columns.len()).find(|at| !targets.contains(at) && !columns[*at].nullable);
         if let Some(at) = absent {
             bail!(
@@ -287,10 +307,19 @@ impl<'t> Filler<'t> {
                 table.name()
             );
         }
-        Ok(Self { table, targets, columns, row: table.row() })
+        Ok(Self {
+            table,
+            targets,
+            columns,
+            row: table.row(),
+        })
     }
 
-    fn insert(&mut self, transaction: &mut Transaction<'_>, record: &Record) -> Result<(), Problem> {
+    fn insert(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        record: &Record,
+    ) -> Result<(), Problem> {
         let line = record.line;
         if record.fields.len() != self.targets.len() {
             return Err(Problem::Row(format!(
@@ -302,15 +331,18 @@ impl<'t> Filler<'t> {
         self.row.clear();
         for (field, target) in record.fields.iter().zip(&self.targets) {
             let column = &self.columns[*target];
-            set(&mut self.row, *target, column.data_type, field)
-                .map_err(|error| Problem::Row(format!("line {line}, column `{}`: {error}", column.name)))?;
+            set(&mut self.row, *target, column.data_type, field).map_err(|error| {
+                Problem::Row(format!("line {line}, column `{}`: {error}", column.name))
+            })?;
         }
-        transaction.insert(self.table, &self.row).map_err(|error| match error {
-            indelible::Error::DuplicateKey { .. }
-            | indelible::Error::Record(_)
-            | indelible::Error::Key { .. } => Problem::Row(format!("line {line}: {error}")),
-            other => Problem::Fatal(anyhow!(other).context(format!("line {line}"))),
-        })
+        transaction
+            .insert(self.table, &self.row)
+            .map_err(|error| match error {
+                indelible::Error::DuplicateKey { .. }
+                | indelible::Error::Record(_)
+                | indelible::Error::Key { .. } => Problem::Row(format!("line {line}: {error}")),
+                other => Problem::Fatal(anyhow!(other).context(format!("line {line}"))),
+            })
     }
 }
 
@@ -350,8 +382,11 @@ fn read_header<R: BufRead>(reader: &mut CsvReader<R>, file: &Path) -> Result<Vec
         Ok(false) => bail!("{file} is empty; the first line must name the columns"),
         Err(error) => bail!("{file}, {error}"),
     }
-    let names: Vec<String> =
-        record.fields.into_iter().map(|field| field.text.trim().to_owned()).collect();
+    let names: Vec<String> = record
+        .fields
+        .into_iter()
+        .map(|field| field.text.trim().to_owned())
+        .collect();
     if names.iter().any(String::is_empty) {
         bail!("{file}, line 1: a column has no name; the first line must name the columns");
     }

@@ -61,14 +61,19 @@ impl Guess {
     fn judge(&mut self, text: &str) {
         let keep = |kind: &mut bool, fits: bool| *kind &= fits;
         keep(&mut self.kinds[BOOL], matches!(text, "true" | "false"));
-        let integer = text.parse::<i64>().is_ok_and(|number| number.to_string() == text);
+        let integer = text
+            .parse::<i64>()
+            .is_ok_and(|number| number.to_string() == text);
         keep(&mut self.kinds[INTEGER], integer);
         match plain_number(text) {
             Some((whole, fraction)) => {
                 self.whole_digits_max = self.whole_digits_max.max(whole);
                 let agreed = *self.scale.get_or_insert(fraction) == fraction;
                 let digits = self.whole_digits_max + fraction;
-                keep(&mut self.kinds[DECIMAL], agreed && fraction > 0 && digits <= DECIMAL_DIGITS);
+                keep(
+                    &mut self.kinds[DECIMAL],
+                    agreed && fraction > 0 && digits <= DECIMAL_DIGITS,
+                );
             }
             None => self.kinds[DECIMAL] = false,
         }
@@ -103,7 +108,6 @@ impl Guess {
             },
         }
     }
-
 }
 
 /// Digits before and behind the point of `-12.34`; `None` if the text is no number in its plain form.
@@ -114,7 +118,8 @@ fn plain_number(text: &str) -> Option<(usize, usize)> {
     let coded = whole.is_empty() || whole.len() > 1 && whole.starts_with('0');
     let point_alone = digits.contains('.') && fraction.is_empty();
     // A negative zero would lose its sign.
-    let negative_zero = text.starts_with('-') && digits.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let negative_zero =
+        text.starts_with('-') && digits.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     let plain = is_number(whole) && is_number(fraction) && !coded && !point_alone && !negative_zero;
     plain.then_some((whole.len(), fraction.len()))
 }
@@ -123,8 +128,12 @@ fn plain_number(text: &str) -> Option<(usize, usize)> {
 /// without losing digits.
 fn is_float(text: &str) -> bool {
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
-    let Some((whole, fraction)) = plain_number(mantissa) else { return false };
-    let Ok(number) = text.parse::<f64>() else { return false };
+    let Some((whole, fraction)) = plain_number(mantissa) else {
+        return false;
+    };
+    let Ok(number) = text.parse::<f64>() else {
+        return false;
+    };
     number.is_finite() && (whole + fraction <= FLOAT_DIGITS || number.to_string() == text)
 }
 

@@ -37,9 +37,15 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
     ] {
         facts.add(name, size(count, format));
     }
-    facts.add("opened in ms", Cell::number(statistics.opened_in.as_secs_f64() * 1e3, 3));
+    facts.add(
+        "opened in ms",
+        Cell::number(statistics.opened_in.as_secs_f64() * 1e3, 3),
+    );
     facts.add("recovery undone", Cell::Whole(statistics.recovery_undone));
-    facts.add("recovery replayed", Cell::Whole(statistics.recovery_replayed));
+    facts.add(
+        "recovery replayed",
+        Cell::Whole(statistics.recovery_replayed),
+    );
     facts.print(format)?;
     if format == Format::Text && statistics.tables > 0 {
         writeln!(stdout())?;
@@ -50,7 +56,11 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
 
 /// A size: rounded for people, exact for programs.
 fn size(count: u64, format: Format) -> Cell {
-    if format == Format::Text { bytes(count).into() } else { Cell::Whole(count) }
+    if format == Format::Text {
+        bytes(count).into()
+    } else {
+        Cell::Whole(count)
+    }
 }
 
 /// The name of a layout on the command line.
@@ -98,7 +108,11 @@ pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
         ]);
         listing.print(format)?;
     }
-    Ok(if report.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if report.damage.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 /// Runs `device`.
@@ -118,18 +132,41 @@ pub(crate) fn device(args: &DeviceArgs, format: Format) -> Result<()> {
     facts.add("directory", args.path.display().to_string());
     facts.add("medium", report.medium.name());
     facts.add("filesystem", report.filesystem.as_str());
-    facts.add("MAP_SYNC", if report.map_sync { "accepted" } else { "refused" });
+    facts.add(
+        "MAP_SYNC",
+        if report.map_sync {
+            "accepted"
+        } else {
+            "refused"
+        },
+    );
     facts.add("domain", report.domain.name());
     facts.add("survives", report.survives);
-    for (name, instruction) in ["flush", "fence", "stream"].into_iter().zip(report.instructions) {
+    for (name, instruction) in ["flush", "fence", "stream"]
+        .into_iter()
+        .zip(report.instructions)
+    {
         facts.add(name, instruction);
     }
-    facts.add("cache-line instructions", report.line_instructions.join(", "));
-    facts.add("64-byte direct store", report.direct_line_store.unwrap_or("none"));
+    facts.add(
+        "cache-line instructions",
+        report.line_instructions.join(", "),
+    );
+    facts.add(
+        "64-byte direct store",
+        report.direct_line_store.unwrap_or("none"),
+    );
     add_costs(&mut facts, "", &report.costs);
-    add_costs(&mut facts, "with cache-line instructions: ", &report.line_costs);
+    add_costs(
+        &mut facts,
+        "with cache-line instructions: ",
+        &report.line_costs,
+    );
     facts.add("read miss ns", Cell::number(report.read_miss_ns, 0));
-    facts.add("read miss with huge pages ns", Cell::number(report.read_miss_huge_ns, 0));
+    facts.add(
+        "read miss with huge pages ns",
+        Cell::number(report.read_miss_huge_ns, 0),
+    );
     if let Some(hint) = &report.huge_page_hint {
         facts.add("hint", hint.as_str());
     }

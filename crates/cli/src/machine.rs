@@ -61,7 +61,11 @@ fn cpu_model() -> Option<String> {
 
 fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = field(&text, "MemTotal")?.trim_end_matches("kB").trim().parse().ok()?;
+    let kib: u64 = field(&text, "MemTotal")?
+        .trim_end_matches("kB")
+        .trim()
+        .parse()
+        .ok()?;
     Some(kib * 1024)
 }
 
@@ -84,7 +88,11 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 /// Type of the file system under the nearest directory of `path` that exists.
 fn filesystem(path: &Path) -> Option<String> {
     let existing = path.ancestors().find(|ancestor| ancestor.exists())?;
-    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+    let existing = if existing.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        existing
+    };
     let stat = rustix::fs::statfs(existing).ok()?;
     // The kernel's magic numbers; the field is signed on some platforms and its upper half carries nothing.
     let name = match stat.f_type as u32 {

@@ -40,7 +40,11 @@ fn main() -> ExitCode {
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("indelible: {}", failure::sentence(&error));
-            let code = if is_check { failure::UNUSABLE } else { failure::exit_code(&error) };
+            let code = if is_check {
+                failure::UNUSABLE
+            } else {
+                failure::exit_code(&error)
+            };
             ExitCode::from(code)
         }
     }

@@ -73,7 +73,10 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Self {
-        Self { header: header.into_iter().map(Into::into).collect(), rows: Vec::new() }
+        Self {
+            header: header.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+        }
     }
 
     pub(crate) fn push(&mut self, row: Vec<Cell>) {
@@ -83,7 +86,9 @@ impl Listing {
     /// The table for people, in a form that any terminal and any Markdown page can show.
     pub(crate) fn text(&self) -> String {
         let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::presets::ASCII_MARKDOWN).set_header(&self.header);
+        table
+            .load_style(comfy_table::presets::ASCII_MARKDOWN)
+            .set_header(&self.header);
         for row in &self.rows {
             table.add_row(row.iter().map(|cell| {
                 let shown = comfy_table::Cell::new(cell.text().unwrap_or_else(|| "NULL".into()));
@@ -111,7 +116,11 @@ impl Listing {
                 }
             }
             Format::Csv => {
-                csv::write_record(&mut out, self.header.iter().map(|name| Some(name.as_str())), b',')?;
+                csv::write_record(
+                    &mut out,
+                    self.header.iter().map(|name| Some(name.as_str())),
+                    b',',
+                )?;
                 for row in &self.rows {
                     let texts: Vec<Option<String>> = row.iter().map(Cell::text).collect();
                     csv::write_record(&mut out, texts.iter().map(Option::as_deref), b',')?;
@@ -140,7 +149,12 @@ impl Facts {
             return listing.print(format);
         }
         let mut out = stdout();
-        let width = self.0.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let width = self
+            .0
+            .iter()
+            .map(|(name, _)| name.chars().count())
+            .max()
+            .unwrap_or(0);
         for (name, value) in &self.0 {
             let value = value.text().unwrap_or_else(|| "none".into());
             writeln!(out, "{name:<width$}  {value}")?;
@@ -231,8 +245,14 @@ mod tests {
     #[test]
     fn values_keep_their_kind() {
         assert!(matches!(value_cell(ValueRef::Int64(-5)), Cell::Number(_, text) if text == "-5"));
-        assert!(matches!(value_cell(ValueRef::Int64(i64::MIN)), Cell::Text(_)));
-        assert!(matches!(value_cell(ValueRef::Float64(f64::NAN)), Cell::Text(_)));
+        assert!(matches!(
+            value_cell(ValueRef::Int64(i64::MIN)),
+            Cell::Text(_)
+        ));
+        assert!(matches!(
+            value_cell(ValueRef::Float64(f64::NAN)),
+            Cell::Text(_)
+        ));
         assert!(matches!(value_cell(ValueRef::Null), Cell::Null));
     }
 }

@@ -7,12 +7,20 @@ use std::time::Duration;
 
 /// A bar over a known amount of bytes.
 pub(crate) fn bytes(action: &'static str, total: u64) -> ProgressBar {
-    bar(action, total, "{msg} {wide_bar} {bytes}/{total_bytes} {eta}")
+    bar(
+        action,
+        total,
+        "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
+    )
 }
 
 /// A bar over a known number of things.
 pub(crate) fn count(action: &'static str, total: u64) -> ProgressBar {
-    bar(action, total, "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
+    bar(
+        action,
+        total,
+        "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
+    )
 }
 
 /// A sign of life where the amount of work is not known.

@@ -25,7 +25,11 @@ pub(crate) fn get(args: &GetArgs, format: Format) -> Result<()> {
         )));
     }
     let Some(row) = database.read(|reader| reader.get(&table, &key))? else {
-        bail!("table `{}` has no row with key {}", def.name, args.key.join(", "));
+        bail!(
+            "table `{}` has no row with key {}",
+            def.name,
+            args.key.join(", ")
+        );
     };
     let mut listing = listing(&table);
     listing.push(row.values().map(value_cell).collect());
@@ -42,11 +46,17 @@ pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
         Some(name) => {
             // The database's own error names the table and the index.
             table.index(name)?;
-            def.index(name).map(|index| index.columns.clone()).unwrap_or_default()
+            def.index(name)
+                .map(|index| index.columns.clone())
+                .unwrap_or_default()
         }
     };
     let bounds = bounds(args, &def, &key_columns)?;
-    let direction = if args.backward { Direction::Backward } else { Direction::Forward };
+    let direction = if args.backward {
+        Direction::Backward
+    } else {
+        Direction::Forward
+    };
     let mut rows: Vec<Row> = Vec::new();
     let mut more = false;
     database.read(|reader| {
@@ -76,7 +86,13 @@ pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
 }
 
 fn listing(table: &Table) -> Listing {
-    Listing::new(table.definition().columns.into_iter().map(|column| column.name))
+    Listing::new(
+        table
+            .definition()
+            .columns
+            .into_iter()
+            .map(|column| column.name),
+    )
 }
 
 type Bounds = (Bound<Vec<Value>>, Bound<Vec<Value>>);

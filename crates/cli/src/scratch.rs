@@ -34,12 +34,15 @@ impl Scratch {
             let path = parent.join(format!("{PREFIX}{process}-{number}"));
             match fs::create_dir(&path) {
                 Ok(()) => {
-                    OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+                    OPEN.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(path.clone());
                     return Ok(Self(path));
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
-                    let problem = format!("cannot make a scratch directory in {}", parent.display());
+                    let problem =
+                        format!("cannot make a scratch directory in {}", parent.display());
                     return Err(anyhow::Error::new(error).context(problem));
                 }
             }
@@ -50,7 +53,11 @@ impl Scratch {
     /// Where scratch databases lie unless the user says otherwise.
     pub(crate) fn root() -> PathBuf {
         let shared = Path::new(SHARED_MEMORY);
-        if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }
+        if shared.is_dir() {
+            shared.to_owned()
+        } else {
+            std::env::temp_dir()
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -62,7 +69,9 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // Nothing can be done about a failure here, and the next command tries again.
         let _ = fs::remove_dir_all(&self.0);
-        OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| path != &self.0);
+        OPEN.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|path| path != &self.0);
     }
 }
 
@@ -85,11 +94,18 @@ pub(crate) fn remove_on_interrupt() {
 
 /// Removes what processes left behind that were killed.
 fn remove_abandoned(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        let process = rest.split('-').next().and_then(|process| process.parse::<u32>().ok());
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
+            continue;
+        };
+        let process = rest
+            .split('-')
+            .next()
+            .and_then(|process| process.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -39,12 +39,22 @@ pub(crate) fn run_indexes(command: &IndexesCommand, format: Format) -> Result<()
 
 /// Prints every table with its columns, key and indexes.
 pub(crate) fn list_tables(database: &Database, format: Format) -> Result<()> {
-    let mut listing =
-        Listing::new(["table", "rows", "columns", "primary_key", "indexes", "partitioning"]);
+    let mut listing = Listing::new([
+        "table",
+        "rows",
+        "columns",
+        "primary_key",
+        "indexes",
+        "partitioning",
+    ]);
     for table in database.tables() {
         let def = table.definition();
         let columns: Vec<String> = def.columns.iter().map(columns::print).collect();
-        let indexes: Vec<&str> = def.indexes.iter().map(|index| index.name.as_str()).collect();
+        let indexes: Vec<&str> = def
+            .indexes
+            .iter()
+            .map(|index| index.name.as_str())
+            .collect();
         let rows = database.read(|reader| reader.count(&table, ..))?;
         let partitioning = match def.partitioning {
             Partitioning::Hash => "hash",
@@ -65,7 +75,10 @@ pub(crate) fn list_tables(database: &Database, format: Format) -> Result<()> {
 }
 
 fn names(def: &TableDef, positions: &[usize]) -> String {
-    let names: Vec<&str> = positions.iter().map(|at| def.columns[*at].name.as_str()).collect();
+    let names: Vec<&str> = positions
+        .iter()
+        .map(|at| def.columns[*at].name.as_str())
+        .collect();
     names.join(", ")
 }
 
@@ -87,7 +100,10 @@ fn create_table(args: &CreateTableArgs) -> Result<()> {
         PartitioningName::Replicated => Partitioning::Replicated,
     };
     let key = args.primary_key.iter().map(String::as_str);
-    builder.primary_key(key).partitioning(partitioning).create()?;
+    builder
+        .primary_key(key)
+        .partitioning(partitioning)
+        .create()?;
     Ok(database.close()?)
 }
 
@@ -97,7 +113,11 @@ fn list_indexes(args: &TableArgs, format: Format) -> Result<()> {
     let mut listing = Listing::new(["index", "columns", "unique"]);
     for index in &def.indexes {
         let columns = names(&def, &index.columns);
-        listing.push(vec![index.name.as_str().into(), columns.into(), Cell::Flag(index.unique)]);
+        listing.push(vec![
+            index.name.as_str().into(),
+            columns.into(),
+            Cell::Flag(index.unique),
+        ]);
     }
     listing.print(format)
 }
@@ -105,7 +125,11 @@ fn list_indexes(args: &TableArgs, format: Format) -> Result<()> {
 fn create_index(args: &CreateIndexArgs) -> Result<()> {
     let database = Database::open(&args.path)?;
     let table = database.table(&args.table)?;
-    let uniqueness = if args.unique { Uniqueness::Unique } else { Uniqueness::Repeating };
+    let uniqueness = if args.unique {
+        Uniqueness::Unique
+    } else {
+        Uniqueness::Repeating
+    };
     let columns = args.columns.iter().map(String::as_str);
     database.create_index(&table, &args.index, columns, uniqueness)?;
     Ok(database.close()?)

@@ -8,15 +8,15 @@ use crate::args::TortureArgs;
 use crate::failure::{FAILED, Usage};
 use crate::output::{Cell, Format, Listing, stdout, thousands};
 use crate::progress;
+use ::torture::mutation::{MutationConfig, SiteVerdict, kind_name, mutate};
+use ::torture::scenarios::{self, Scenario};
+use ::torture::search::{Config, Report, search};
 use anyhow::Result;
 use indelible::Method;
 use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use ::torture::mutation::{MutationConfig, SiteVerdict, kind_name, mutate};
-use ::torture::scenarios::{self, Scenario};
-use ::torture::search::{Config, Report, search};
 
 /// Images of a search that has neither a number nor a time.
 const IMAGES_DEFAULT: u64 = 20_000;
@@ -58,15 +58,22 @@ struct SiteRow<'r> {
 /// Runs the command.
 pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
     let methods = if args.all {
-        Method::ALL.into_iter().filter(|method| method.is_durable()).collect()
+        Method::ALL
+            .into_iter()
+            .filter(|method| method.is_durable())
+            .collect()
     } else {
         args.method.clone()
     };
     if methods.contains(&Method::Volatile) {
-        return Err(Usage::error("method volatile keeps nothing, so there is nothing to torture; use nvm-inp or inp"));
+        return Err(Usage::error(
+            "method volatile keeps nothing, so there is nothing to torture; use nvm-inp or inp",
+        ));
     }
     if args.mutate && args.scenario.is_some() {
-        return Err(Usage::error("--mutate runs the random search; leave out --scenario"));
+        return Err(Usage::error(
+            "--mutate runs the random search; leave out --scenario",
+        ));
     }
     let mut wrong = 0;
     for method in methods {
@@ -76,14 +83,23 @@ pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
             None => run_search(args, method, format)?,
         };
     }
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if wrong == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 fn scenarios_named(name: &str) -> Result<Vec<&'static Scenario>> {
-    let found: Vec<&Scenario> =
-        scenarios::ALL.iter().filter(|scenario| name == "all" || scenario.name == name).collect();
+    let found: Vec<&Scenario> = scenarios::ALL
+        .iter()
+        .filter(|scenario| name == "all" || scenario.name == name)
+        .collect();
     if found.is_empty() {
-        let names: Vec<&str> = scenarios::ALL.iter().map(|scenario| scenario.name).collect();
+        let names: Vec<&str> = scenarios::ALL
+            .iter()
+            .map(|scenario| scenario.name)
+            .collect();
         return Err(Usage::error(format!(
             "there is no scenario `{name}`; use all, or one of {}",
             names.join(", ")
@@ -102,7 +118,13 @@ fn run_search(args: &TortureArgs, method: Method, format: Format) -> Result<u64>
         Some(_) => progress::spinner(format!("torturing {method}")),
         None => progress::count("torturing", images_max),
     };
-    let config = Config { method, seed: args.seed, images_max, duration_max, disabled: Vec::new() };
+    let config = Config {
+        method,
+        seed: args.seed,
+        images_max,
+        duration_max,
+        disabled: Vec::new(),
+    };
     let report = search(&config, &mut |report| bar.set_position(report.images));
     bar.finish_and_clear();
     print(&row(args, method, None, &report), format)?;
@@ -135,18 +157,34 @@ fn run_mutation(args: &TortureArgs, method: Method, format: Format) -> Result<u6
         site_duration_max: SITE_DURATION.min(duration_max),
         duration_max,
     };
-    let note = progress::spinner(format!("switching the durable steps of {method} off, one by one"));
+    let note = progress::spinner(format!(
+        "switching the durable steps of {method} off, one by one"
+    ));
     let start = std::time::Instant::now();
     let verdicts = mutate(&config, &mut |verdict| {
-        note.set_message(format!("{} is {}", verdict.site.name, verdict.verdict.name()));
+        note.set_message(format!(
+            "{} is {}",
+            verdict.site.name,
+            verdict.verdict.name()
+        ));
     });
     note.finish_and_clear();
     if format == Format::Json {
-        let report = Report { seconds: start.elapsed().as_secs_f64(), ..Report::default() };
+        let report = Report {
+            seconds: start.elapsed().as_secs_f64(),
+            ..Report::default()
+        };
         let sites = Some(verdicts.iter().map(site_row).collect());
-        print(&TortureRow { sites, ..row(args, method, None, &report) }, format)?;
+        print(
+            &TortureRow {
+                sites,
+                ..row(args, method, None, &report)
+            },
+            format,
+        )?;
     } else {
-        let mut listing = Listing::new(["method", "site", "file", "line", "kind", "verdict", "what"]);
+        let mut listing =
+            Listing::new(["method", "site", "file", "line", "kind", "verdict", "what"]);
         for verdict in &verdicts {
             let site = site_row(verdict);
             listing.push(vec![
@@ -191,11 +229,17 @@ fn row<'r>(
         wrong: report.wrong,
         seconds: report.seconds,
         failure: failure.map(|failure| {
-            format!("{} (at {}, event {}; {})", failure.what, failure.point, failure.event, failure.survivors)
+            format!(
+                "{} (at {}, event {}; {})",
+                failure.what, failure.point, failure.event, failure.survivors
+            )
         }),
         replay: failure.map(|failure| match scenario {
             Some(name) => {
-                format!("indelible torture --method {method} --seed {} --scenario {name}", args.seed)
+                format!(
+                    "indelible torture --method {method} --seed {} --scenario {name}",
+                    args.seed
+                )
             }
             None => format!(
                 "indelible torture --method {method} --seed {} --images {}",
@@ -216,8 +260,16 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
         return Ok(());
     }
     if format == Format::Csv {
-        let mut listing =
-            Listing::new(["method", "seed", "scenario", "crash_points", "images", "nested", "wrong", "seconds"]);
+        let mut listing = Listing::new([
+            "method",
+            "seed",
+            "scenario",
+            "crash_points",
+            "images",
+            "nested",
+            "wrong",
+            "seconds",
+        ]);
         listing.push(vec![
             row.method.into(),
             Cell::Whole(row.seed),
@@ -231,7 +283,9 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
         return listing.print(format);
     }
     let mut out = stdout();
-    let name = row.scenario.map_or_else(String::new, |name| format!(" {name}"));
+    let name = row
+        .scenario
+        .map_or_else(String::new, |name| format!(" {name}"));
     writeln!(
         out,
         "{}{name}: {} distinct images at {} crash points, {} of them inside recoveries, {} wrong, {:.1} s (seed {})",

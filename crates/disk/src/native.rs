@@ -319,7 +319,12 @@ impl File for NativeFile {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    return Err(write_error("extend", &self.path, bytes - found, error.into()));
+                    return Err(write_error(
+                        "extend",
+                        &self.path,
+                        bytes - found,
+                        error.into(),
+                    ));
                 }
             }
         }

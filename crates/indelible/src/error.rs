@@ -18,13 +18,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// There is nothing at the path. Create the database, or mend the path.
-    #[error("there is no database at {path}: the directory does not exist; create it first, or mend the path", path = .path.display())]
+    #[error("there is no database at {path}: the directory does not exist; create \
+        it first, or mend the path", path = .path.display())]
     Missing {
         /// The directory asked for.
         path: PathBuf,
     },
     /// The directory has something in it, so no database can be created there. Open it, or choose an empty directory.
-    #[error("{path} is not empty; open the database that is there, or choose a new directory", path = .path.display())]
+    #[error("{path} is not empty; open the database that is there, or choose a new \
+        directory", path = .path.display())]
     Occupied {
         /// The directory asked for.
         path: PathBuf,
@@ -48,7 +50,8 @@ pub enum Error {
     },
     /// The database was written by a newer version. Use that version.
     #[error(
-        "the database has format version {found}, this program reads up to {supported}; use a newer program"
+        "the database has format version {found}, this program reads up to \
+            {supported}; use a newer program"
     )]
     NewerVersion {
         /// Version in the descriptor.
@@ -71,7 +74,8 @@ pub enum Error {
         detail: String,
     },
     /// Another opener, in this process or another, has the database. Retry after it has closed.
-    #[error("the database at {path} is in use; close it in the process that has it open first", path = .path.display())]
+    #[error("the database at {path} is in use; close it in the process that has it \
+        open first", path = .path.display())]
     InUse {
         /// The directory.
         path: PathBuf,
@@ -158,7 +162,8 @@ pub enum Error {
     },
     /// A row with this key is there already. The statement had no effect; the transaction may go on.
     #[error(
-        "duplicate key in index `{index}` of table `{table}`: {key}; update that row, or use another key"
+        "duplicate key in index `{index}` of table `{table}`: {key}; update \
+            that row, or use another key"
     )]
     DuplicateKey {
         /// The table.
@@ -203,7 +208,8 @@ pub enum Error {
     },
     /// An earlier error left the transaction half done. It was undone; retry it from its start.
     #[error(
-        "an earlier error left the transaction half done, so it was undone; mend that error and retry from the start"
+        "an earlier error left the transaction half done, so it was undone; \
+            mend that error and retry from the start"
     )]
     Doomed,
     /// The database or the transaction is open for reading only. Open it for writing.
@@ -211,7 +217,8 @@ pub enum Error {
     ReadOnly,
     /// A worker was asked for a partition that it does not own. Ask its owner.
     #[error(
-        "partition {partition} does not belong to this worker; use a worker that has it, or a transaction"
+        "partition {partition} does not belong to this worker; use a worker \
+            that has it, or a transaction"
     )]
     NotOwned {
         /// The partition that the statement needs.
@@ -219,7 +226,8 @@ pub enum Error {
     },
     /// A change was interrupted by a panic inside the partition's storage. Close and reopen the database.
     #[error(
-        "partition {partition} was stopped in the middle of a change; close and reopen the database to recover it"
+        "partition {partition} was stopped in the middle of a change; close \
+            and reopen the database to recover it"
     )]
     Stopped {
         /// The partition.
@@ -228,7 +236,8 @@ pub enum Error {
     /// The outcome of a commit over several partitions is not known to this process. Close and reopen the database: recovery
     /// finds it whole or not at all.
     #[error(
-        "it is not known whether the transaction committed ({cause}); close and reopen the database, then look"
+        "it is not known whether the transaction committed ({cause}); close \
+            and reopen the database, then look"
     )]
     InDoubt {
         /// What failed.

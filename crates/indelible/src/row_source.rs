@@ -1,4 +1,7 @@
-//! Rows as a caller writes them: a [`Row`], a tuple of values, or a slice of values in the order of the columns.
+//! Rows as a caller writes them: a [`Row`], a tuple of values, or a slice of values.
+//!
+//! Values stand in the order of the columns, one for each; `None` is NULL. A [`Row`] is lent as it is and costs
+//! nothing; the others fill a new row.
 
 use crate::error::{Error, Result};
 use crate::key::IntoColumn;

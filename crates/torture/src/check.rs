@@ -43,7 +43,10 @@ impl Failure {
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Self(format!("panic: {}", text.unwrap_or_else(|| "no message".into())))
+        Self(format!(
+            "panic: {}",
+            text.unwrap_or_else(|| "no message".into())
+        ))
     }
 }
 
@@ -71,7 +74,11 @@ struct Scratch(Arc<Mutex<Vec<SimulatedWorld>>>);
 impl Recovery {
     pub(crate) fn new(method: Method, options: EngineOptions) -> Self {
         let scratch = Scratch::default();
-        Self { method, options, scratch }
+        Self {
+            method,
+            options,
+            scratch,
+        }
     }
 
     /// A world to make images of `world` in. Levels are taken from the outermost inwards and given back in reverse.
@@ -141,13 +148,8 @@ impl Recovery {
         if !oracle.allowed.iter().any(|state| **state == found) {
             return Err(Failure(difference(&found, oracle)));
         }
-        let report = engine
-            .verify()
-            .map_err(|error| Failure::new("verify", error))?;
-        match report.damage.first() {
-            Some(damage) => Err(Failure::new("verify", damage)),
-            None => Ok(Some(engine)),
-        }
+        verify(&mut *engine)?;
+        Ok(Some(engine))
     }
 
     /// After a check: a second recovery stores nothing, and the engine goes on working.
@@ -180,6 +182,10 @@ impl Recovery {
             driver
                 .run(&next)
                 .map_err(|failure| Failure::new("life after recovery", failure))?;
+            if std::env::var("DBG").is_ok() {
+                eprintln!("{next:?}");
+                verify(&mut *driver.engine).map_err(|e| Failure::new(&format!("{next:?}"), e))?;
+            }
         }
         driver.compare()?;
         let oracle = driver
@@ -253,6 +259,17 @@ impl Recovery {
             self.return_scratch(image);
         }
         Ok(count)
+    }
+}
+
+/// Fails if the deep check finds damage.
+pub(crate) fn verify(engine: &mut dyn Engine) -> Result<(), Failure> {
+    let report = engine
+        .verify()
+        .map_err(|error| Failure::new("verify", error))?;
+    match report.damage.first() {
+        Some(damage) => Err(Failure::new("verify", damage)),
+        None => Ok(()),
     }
 }
 

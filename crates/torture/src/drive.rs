@@ -3,7 +3,7 @@
 //! The oracle's `allowed` states are ordered: the first holds every acknowledged transaction, each later one adds a
 //! transaction whose commit has been called. A crash may leave any of them.
 
-use crate::check::{Failure, read_state, refused};
+use crate::check::{Failure, read_state, refused, verify};
 use crate::model::{Action, CODE_INDEX, GROUP_INDEX, State, Step, index, main_table, side_table};
 use crate::model::{Contents, MAIN, SIDE};
 use pmem::device::simulated::{CrashPoint, SimulatedWorld};
@@ -244,18 +244,19 @@ impl Driver {
     pub(crate) fn acknowledge_all(&mut self) {
         self.waiting.clear();
         let state = Arc::new(self.state.clone());
-        change(&self.oracle, |oracle| oracle.allowed = VecDeque::from([state]));
+        change(&self.oracle, |oracle| {
+            oracle.allowed = VecDeque::from([state])
+        });
         self.world.mark(CrashPoint::Acknowledged(self.transactions));
     }
 
-    /// Whether the live engine has what the model has.
+    /// Whether the live engine has what the model has, undamaged.
     pub(crate) fn compare(&mut self) -> Result<(), Failure> {
         let found = read_state(&mut *self.engine)?;
-        if found == self.state {
-            Ok(())
-        } else {
-            Err(Failure::text("the live engine differs from the model"))
+        if found != self.state {
+            return Err(Failure::text("the live engine differs from the model"));
         }
+        verify(&mut *self.engine)
     }
 }
 

@@ -11,10 +11,11 @@
 //! | [`search`] | random transactions, sampled images |
 //! | [`scenarios`] | short scripts, all images |
 //! | [`mutation`] | proves of each flush, fence and sync that its removal is noticed |
-//! | `model`, `generate`, `drive`, `check` | the oracle, the transactions, and how both meet the engine |
+//! | `model`, `generate`, `drive`, `check`, `exhaustive` | the oracle, the transactions, how both meet the engine, and all images of a moment |
 
 mod check;
 mod drive;
+mod exhaustive;
 mod generate;
 mod model;
 pub mod mutation;

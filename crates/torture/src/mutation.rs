@@ -3,12 +3,17 @@
 //! A site whose removal no search detects is either a needless cost (it never had anything to do) or a hole in the checker;
 //! the report says which.
 
-use crate::search::{Config, Searcher, round, search};
+use crate::search::{Config, Plan, Searcher, round, run};
 use pmem::device::simulated::{SiteKind, SiteReport};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::engine::Method;
+
+/// Rounds that are run without images to see which sites they use.
+const LIVE_ROUNDS: u64 = 24;
+/// Rounds that are run with a few images, for the sites of recoveries.
+const RECOVERY_ROUNDS: u64 = 3;
 
 /// What became of one site.
 #[derive(Clone, Debug)]
@@ -62,55 +67,79 @@ pub struct MutationConfig {
 pub fn mutate(config: &MutationConfig, progress: &mut dyn FnMut(&SiteVerdict)) -> Vec<SiteVerdict> {
     let start = Instant::now();
     let mut verdicts = Vec::new();
-    for site in sites(config) {
+    for found in sites(config) {
         if start.elapsed() > config.duration_max {
             break;
         }
-        let verdict = try_site(config, site);
+        let verdict = try_site(config, &found);
         progress(&verdict);
         verdicts.push(verdict);
     }
     verdicts
 }
 
-/// All sites that a few unwatched rounds run through, recoveries included.
-fn sites(config: &MutationConfig) -> Vec<SiteReport> {
-    let mut sites: BTreeMap<&'static str, SiteReport> = BTreeMap::new();
-    for seed in 0..8 {
-        let config = Config {
-            method: config.method,
-            seed: config.seed.wrapping_add(seed),
-            images_max: 400,
-            duration_max: config.site_duration_max,
-            disabled: Vec::new(),
+/// A site, and where it does something.
+struct Found {
+    site: SiteReport,
+    /// Rounds in which it had something to do without any recovery.
+    seeds: Vec<u64>,
+}
+
+/// All sites that a few rounds run through, and their recoveries.
+fn sites(config: &MutationConfig) -> Vec<Found> {
+    let mut sites: BTreeMap<(&'static str, SiteKind), Found> = BTreeMap::new();
+    for number in 0..LIVE_ROUNDS + RECOVERY_ROUNDS {
+        let seed = config.seed.wrapping_add(number);
+        let is_live = number < LIVE_ROUNDS;
+        let plan = Plan {
+            point_images: if is_live { 0 } else { 2 },
+            deep_one_in: 2,
+            ..plan(config, &[])
         };
-        let deadline = Instant::now() + config.duration_max;
-        let shared = Arc::new(Mutex::new(Searcher::new(&config, deadline)));
-        let Ok(world) = round(&config, config.seed, &shared) else {
+        let Ok(world) = round(seed, &Arc::new(Mutex::new(Searcher::new(plan)))) else {
             continue;
         };
         for site in world.sites() {
-            sites
-                .entry(site.name)
-                .and_modify(|known| known.useful += site.useful)
-                .or_insert(site);
+            let useful = site.useful;
+            let seen = sites.entry((site.name, site.kind));
+            let is_new = matches!(seen, std::collections::btree_map::Entry::Vacant(_));
+            let found = seen.or_insert(Found {
+                site,
+                seeds: Vec::new(),
+            });
+            if !is_new {
+                found.site.useful += useful;
+            }
+            if is_live && useful > 0 {
+                found.seeds.push(seed);
+            }
         }
     }
     sites.into_values().collect()
 }
 
-fn try_site(config: &MutationConfig, site: SiteReport) -> SiteVerdict {
+fn plan(config: &MutationConfig, disabled: &[String]) -> Plan {
+    Plan::new(&Config {
+        method: config.method,
+        seed: config.seed,
+        images_max: u64::MAX,
+        duration_max: config.site_duration_max,
+        disabled: disabled.to_vec(),
+    })
+}
+
+fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
     let start = Instant::now();
-    let report = search(
-        &Config {
-            method: config.method,
-            seed: config.seed,
-            images_max: u64::MAX,
-            duration_max: config.site_duration_max,
-            disabled: vec![site.name.to_owned()],
-        },
-        &mut |_| {},
-    );
+    let site = found.site.clone();
+    let mut plan = plan(config, &[site.name.to_owned()]);
+    if found.seeds.is_empty() {
+        // It runs in recoveries only, so those have to be cut off.
+        plan.deep_one_in = 1;
+    } else {
+        plan.seeds.clone_from(&found.seeds);
+        plan.wait_for = Some(site.name);
+    }
+    let report = run(plan, &mut |_| {});
     let (verdict, what) = match report.failure {
         Some(failure) => (Verdict::Caught, failure.what),
         None if site.useful == 0 => (Verdict::Needless, String::new()),

@@ -1,34 +1,24 @@
 //! The exhaustive catalogue: short scripts, and every image at each of their crash points.
 //!
-//! A scenario first fills a table without being watched, then runs a few transactions. At each crash point all combinations of what
-//! may survive are recovered and checked, torn forms of bulk stores sampled on top. A point with more combinations than
-//! [`IMAGES_MAX`] fails the scenario: nothing is sampled silently.
+//! A scenario first fills a table without being watched, then runs a few transactions, and `exhaustive` checks every image that
+//! recovery can tell apart.
 
-use crate::check::{Failure, Recovery};
-use crate::drive::{Driver, SharedOracle};
-use crate::generate::{Random, first_rows, large, row, text};
-use crate::model::{
-    Action, CODE, CODE_INDEX, GROUP, GROUP_INDEX, MAIN, NAME, NOTE, SIDE, State, Step,
-};
-use crate::platform::SimulatedPlatform;
-use crate::search::{FailureReport, Report, check_image, lock, new_world, options};
-use pmem::device::simulated::{ImageChoices, SimulatedWorld, mix};
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
-use storage::engine::{Durability, Method, create};
+use crate::exhaustive;
+use crate::generate::{Random, large, row, text};
+use crate::model::{Action, CODE, CODE_INDEX, GROUP, GROUP_INDEX, MAIN, NAME, NOTE, SIDE, Step};
+use crate::search::Report;
+use storage::engine::Method;
 use storage::record::Value;
 
-/// Most combinations at one crash point.
-pub const IMAGES_MAX: u64 = 65_536;
+pub use crate::exhaustive::IMAGES_MAX;
 
 /// One script.
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
     /// Rows in the table before it begins.
-    rows: i64,
-    script: fn(&mut Random) -> Vec<Action>,
+    pub(crate) rows: i64,
+    pub(crate) script: fn(&mut Random) -> Vec<Action>,
 }
 
 /// All scripts.
@@ -412,122 +402,7 @@ fn side(random: &mut Random) -> Step {
     Step::Insert(SIDE, vec![Value::Int64(1), Value::Text(text(random, 60))])
 }
 
-/// Runs one scenario with every image.
+/// Runs one scenario with every image. Sites named in `disabled` do nothing.
 pub fn run(scenario: &Scenario, method: Method, seed: u64, disabled: &[String]) -> Report {
-    let start = Instant::now();
-    let shared = Arc::new(Mutex::new(Exhaustive::default()));
-    let result = drive(scenario, method, seed, disabled, &shared);
-    let mut report = std::mem::take(&mut lock(&shared).report);
-    if let Err(failure) = result
-        && report.failure.is_none()
-    {
-        let point = "the live engine".to_owned();
-        report.failure = Some(FailureReport {
-            what: failure.0,
-            point,
-            event: 0,
-            survivors: String::new(),
-            seed,
-        });
-    }
-    report.wrong = u64::from(report.failure.is_some());
-    report.rounds = 1;
-    report.seconds = start.elapsed().as_secs_f64();
-    report
-}
-
-#[derive(Default)]
-struct Exhaustive {
-    report: Report,
-    seen: HashSet<(u64, u64)>,
-    distinct: HashSet<u64>,
-    states: u64,
-    scratch: Option<SimulatedWorld>,
-}
-
-fn drive(
-    scenario: &Scenario,
-    method: Method,
-    seed: u64,
-    disabled: &[String],
-    shared: &Arc<Mutex<Exhaustive>>,
-) -> Result<(), Failure> {
-    let world = new_world(seed);
-    let options = options(seed);
-    let oracle: SharedOracle = Arc::default();
-    let platform = SimulatedPlatform::new(&world);
-    let engine =
-        create(&platform, method, &options).map_err(|error| Failure::new("creation", error))?;
-    let mut driver = Driver::new(
-        engine,
-        &world,
-        Arc::clone(&oracle),
-        State::default(),
-        Durability::Immediate,
-    );
-    let mut random = Random::new(seed);
-    driver.populate(first_rows(&mut random, scenario.rows))?;
-    for site in disabled {
-        world.disable(site);
-    }
-    let recovery = Recovery { method, options };
-    let watched = Arc::clone(shared);
-    world.observe(move |world, point| {
-        let oracle = lock(&oracle).clone();
-        let mut exhaustive = lock(&watched);
-        if exhaustive.report.failure.is_none()
-            && let Err((failure, survivors)) = exhaustive.point(world, &oracle, &recovery)
-        {
-            let (point, event) = (format!("{point:?}"), world.events());
-            let what = failure.0;
-            exhaustive.report.failure = Some(FailureReport {
-                what,
-                point,
-                event,
-                survivors,
-                seed,
-            });
-        }
-    });
-    for action in (scenario.script)(&mut random) {
-        driver.run(&action)?;
-        lock(shared).states += 1;
-    }
-    world.unobserve();
-    driver.compare()
-}
-
-impl Exhaustive {
-    fn point(
-        &mut self,
-        world: &SimulatedWorld,
-        oracle: &crate::drive::Oracle,
-        recovery: &Recovery,
-    ) -> Result<(), (Failure, String)> {
-        self.report.crash_points += 1;
-        let choices = ImageChoices::exhaustive(world, IMAGES_MAX)
-            .map_err(|error| (Failure::new("too many images", error), String::new()))?;
-        let moment =
-            self.states * 4 + oracle.allowed.len() as u64 * 2 + u64::from(oracle.decided.len() > 1);
-        for choice in choices {
-            let hash = world.image_hash(&choice);
-            if !self.seen.insert((hash, moment)) {
-                continue;
-            }
-            if self.distinct.insert(hash) {
-                self.report.images += 1;
-            }
-            let nested = check_image(
-                world,
-                &choice,
-                oracle,
-                recovery,
-                &mut self.scratch,
-                mix(hash),
-            )
-            .map_err(|failure| (failure, world.describe(&choice)))?;
-            self.report.nested += nested;
-        }
-        Ok(())
-    }
+    exhaustive::run(scenario, method, seed, disabled)
 }

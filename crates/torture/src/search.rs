@@ -3,8 +3,8 @@
 //! A run is a sequence of rounds, each a fresh database that is determined by the round's seed alone. The first round has the
 //! seed that was asked for, so the line that a failure prints replays it at once.
 
-use crate::check::{Failure, Recovery};
-use crate::drive::{Driver, Oracle, SharedOracle};
+use crate::check::{Failure, Recovery, Thoroughness, lock};
+use crate::drive::{Driver, SharedOracle};
 use crate::generate::{Random, action, first_rows};
 use crate::model::State;
 use crate::platform::SimulatedPlatform;
@@ -23,11 +23,9 @@ const FIRST_ROWS: i64 = 55;
 /// Transactions of a round.
 const ROUND_TRANSACTIONS: usize = 60;
 /// Images at one crash point.
-const POINT_IMAGES: usize = 160;
+const POINT_IMAGES: usize = 40;
 /// One image in so many is also cut off in its recovery, and lives on.
 const DEEP_ONE_IN: u64 = 10;
-/// How often a recovery is cut off in a row.
-const DEPTH: u32 = 3;
 
 /// What to search, and for how long.
 #[derive(Clone, Debug)]
@@ -78,42 +76,81 @@ pub struct FailureReport {
     pub seed: u64,
 }
 
+impl FailureReport {
+    /// The command that finds it again.
+    pub fn replay(&self, method: Method) -> String {
+        format!(
+            "indelible torture --method {} --seed {}",
+            method.name(),
+            self.seed
+        )
+    }
+}
+
+/// How a search goes about it.
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    /// Images at one crash point.
+    pub(crate) point_images: usize,
+    /// One image in so many is cut off in its recovery and lives on.
+    pub(crate) deep_one_in: u64,
+    /// Seeds of the first rounds.
+    pub(crate) seeds: Vec<u64>,
+    /// A site before whose first use there is nothing to find.
+    pub(crate) wait_for: Option<&'static str>,
+}
+
+impl Plan {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            config: config.clone(),
+            point_images: POINT_IMAGES,
+            deep_one_in: DEEP_ONE_IN,
+            seeds: vec![config.seed],
+            wait_for: None,
+        }
+    }
+}
+
 /// Searches until images or time are used up, or an image is wrong. `progress` is called now and then.
 pub fn search(config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
+    run(Plan::new(config), progress)
+}
+
+pub(crate) fn run(plan: Plan, progress: &mut dyn FnMut(&Report)) -> Report {
     let start = Instant::now();
-    let shared = Arc::new(Mutex::new(Searcher::new(
-        config,
-        start + config.duration_max,
-    )));
-    let mut seed = config.seed;
+    let mut seeds = plan.seeds.clone().into_iter();
+    let mut seed = seeds.next().unwrap_or(plan.config.seed);
+    let shared = Arc::new(Mutex::new(Searcher::new(plan)));
     loop {
-        let result = catch_unwind(AssertUnwindSafe(|| round(config, seed, &shared)));
-        let mut searcher = shared
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let result = catch_unwind(AssertUnwindSafe(|| round(seed, &shared)));
+        let result = result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)));
+        let mut searcher = lock(&shared);
         searcher.report.rounds += 1;
         searcher.report.seconds = start.elapsed().as_secs_f64();
-        let failure = match result {
-            Ok(Ok(_)) => None,
-            Ok(Err(failure)) => Some(failure.0),
-            Err(panic) => Some(format!("panic: {}", panic_text(&*panic))),
-        };
-        if let Some(what) = failure.filter(|_| searcher.report.failure.is_none()) {
+        if let Err(failure) = result
+            && searcher.report.failure.is_none()
+        {
             searcher.report.wrong += 1;
-            let point = "the live engine".to_owned();
-            searcher.report.failure = Some(FailureReport {
-                what,
-                point,
-                event: 0,
-                survivors: String::new(),
-                seed,
-            });
+            searcher.report.failure = Some(live_failure(failure, seed));
         }
         progress(&searcher.report);
         if searcher.is_over() {
             return searcher.report.clone();
         }
-        seed = mix(seed.wrapping_add(1));
+        searcher.seen.clear();
+        seed = seeds.next().unwrap_or_else(|| mix(seed.wrapping_add(1)));
+    }
+}
+
+/// A failure that needed no power cut.
+pub(crate) fn live_failure(failure: Failure, seed: u64) -> FailureReport {
+    FailureReport {
+        what: failure.0,
+        point: "the live engine".to_owned(),
+        event: 0,
+        survivors: String::new(),
+        seed,
     }
 }
 
@@ -156,30 +193,34 @@ pub(crate) fn new_world(seed: u64) -> SimulatedWorld {
 }
 
 /// Runs one round and returns its world.
-pub(crate) fn round(
-    config: &Config,
-    seed: u64,
-    shared: &Arc<Mutex<Searcher>>,
-) -> Result<SimulatedWorld, Failure> {
+pub(crate) fn round(seed: u64, shared: &Arc<Mutex<Searcher>>) -> Result<SimulatedWorld, Failure> {
     let world = new_world(seed);
-    for site in &config.disabled {
-        world.disable(site);
-    }
+    let (method, images) = {
+        let searcher = lock(shared);
+        for site in &searcher.plan.config.disabled {
+            world.disable(site);
+        }
+        (searcher.plan.config.method, searcher.plan.point_images)
+    };
     let options = options(seed);
     let oracle: SharedOracle = Arc::default();
     lock(&oracle).allowed.push_back(Arc::new(State::default()));
-    let recovery = Recovery {
-        method: config.method,
-        options: options.clone(),
-    };
-    observe(&world, shared, &oracle, recovery, seed);
-    let result = drive_round(config, seed, &world, &options, &oracle, shared);
+    if images > 0 {
+        observe(
+            &world,
+            shared,
+            &oracle,
+            Recovery::new(method, options.clone()),
+            seed,
+        );
+    }
+    let result = drive_round(method, seed, &world, &options, &oracle, shared);
     world.unobserve();
     result.map(|()| world)
 }
 
 fn drive_round(
-    config: &Config,
+    method: Method,
     seed: u64,
     world: &SimulatedWorld,
     options: &EngineOptions,
@@ -188,8 +229,8 @@ fn drive_round(
 ) -> Result<(), Failure> {
     let mut random = Random::new(seed);
     let platform = SimulatedPlatform::new(world);
-    let engine = create(&platform, config.method, options)
-        .map_err(|error| Failure::new("creation", error))?;
+    let engine =
+        create(&platform, method, options).map_err(|error| Failure::new("creation", error))?;
     let durability = if seed % 3 == 1 {
         Durability::Group
     } else {
@@ -227,26 +268,30 @@ fn observe(
     seed: u64,
 ) {
     let (shared, oracle) = (Arc::clone(shared), Arc::clone(oracle));
-    let mut scratch: Option<SimulatedWorld> = None;
     world.observe(move |world, point| {
-        let oracle = lock(&oracle).clone();
+        let oracle = Arc::new(lock(&oracle).clone());
         let mut searcher = lock(&shared);
-        if searcher.is_over() {
+        if searcher.is_over() || searcher.is_waiting(world) {
             return;
         }
         searcher.report.crash_points += 1;
         let step = mix(seed ^ world.events());
-        for choice in pick(world, step) {
-            let key = (
-                world.image_hash(&choice),
-                Arc::as_ptr(&oracle.allowed[oracle.allowed.len() - 1]) as usize,
-            );
-            if !searcher.seen.insert(mix(key.0 ^ mix(key.1 as u64))) {
+        let (images, deep_one_in) = (searcher.plan.point_images, searcher.plan.deep_one_in);
+        for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, images)) {
+            let hash = world.image_hash(&choice);
+            if !searcher.seen.insert((hash, oracle.version)) {
                 continue;
             }
-            searcher.count_image(key.0);
-            let result = check_image(world, &choice, &oracle, &recovery, &mut scratch, step);
-            match result {
+            searcher.count_image(hash);
+            // Not from the hash: a pool holds the time at which it was made.
+            let step = mix(step.wrapping_add(number));
+            let thoroughness = if step.is_multiple_of(deep_one_in) {
+                Thoroughness::Deep
+            } else {
+                Thoroughness::Plain
+            };
+            let make = |image: &mut SimulatedWorld| world.image_into(&choice, image);
+            match recovery.examine(world, &make, &oracle, thoroughness, step) {
                 Ok(nested) => searcher.report.nested += nested,
                 Err(failure) => return searcher.fail(world, point, &choice, failure, seed),
             }
@@ -257,87 +302,46 @@ fn observe(
     });
 }
 
-/// The images to take here: all kinds of them, thinned out evenly.
-fn pick(world: &SimulatedWorld, step: u64) -> Vec<ImageChoice> {
-    let all: Vec<_> = ImageChoices::sampled(world, step, POINT_IMAGES / 2).collect();
-    if all.len() <= POINT_IMAGES {
-        return all;
-    }
-    let chances = all.len() as u64;
-    let kept = |(number, _): &(usize, ImageChoice)| {
-        *number < 2 || mix(step ^ *number as u64) % chances < POINT_IMAGES as u64
-    };
-    all.into_iter()
-        .enumerate()
-        .filter(kept)
-        .map(|(_, choice)| choice)
-        .collect()
-}
-
-pub(crate) fn check_image(
-    world: &SimulatedWorld,
-    choice: &ImageChoice,
-    oracle: &Oracle,
-    recovery: &Recovery,
-    scratch: &mut Option<SimulatedWorld>,
-    step: u64,
-) -> Result<u64, Failure> {
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        let mut image = match scratch.take() {
-            Some(mut image) => {
-                world
-                    .image_into(choice, &mut image)
-                    .map_err(|error| Failure::new("image", error))?;
-                image
-            }
-            None => world
-                .image(choice)
-                .map_err(|error| Failure::new("image", error))?,
-        };
-        let deep = mix(world.image_hash(choice) ^ step).is_multiple_of(DEEP_ONE_IN);
-        let mut nested = 0;
-        if deep {
-            nested = recovery.check_nested(&image, oracle, step, DEPTH)?;
-            world
-                .image_into(choice, &mut image)
-                .map_err(|error| Failure::new("image", error))?;
-        }
-        recovery.check(&image, oracle)?;
-        if deep {
-            recovery.check_life_after(&image, oracle, step)?;
-        }
-        *scratch = Some(image);
-        Ok(nested)
-    }));
-    result.unwrap_or_else(|panic| Err(Failure(format!("panic: {}", panic_text(&*panic)))))
-}
-
 /// The counters of a search, shared with the observer inside of the device.
 pub(crate) struct Searcher {
     pub(crate) report: Report,
-    images_max: u64,
+    plan: Plan,
     deadline: Instant,
-    /// Pairs of image and allowed states that were checked.
-    seen: HashSet<u64>,
+    /// Images of this round with the oracle's version for which they were checked.
+    seen: HashSet<(u64, u64)>,
     /// Images by content.
     distinct: HashSet<u64>,
+    waited: bool,
 }
 
 impl Searcher {
-    pub(crate) fn new(config: &Config, deadline: Instant) -> Self {
+    pub(crate) fn new(plan: Plan) -> Self {
         Self {
             report: Report::default(),
-            images_max: config.images_max,
-            deadline,
+            deadline: Instant::now() + plan.config.duration_max,
             seen: HashSet::new(),
             distinct: HashSet::new(),
+            waited: false,
+            plan,
         }
     }
 
     pub(crate) fn is_over(&self) -> bool {
         self.report.failure.is_some()
-            || self.report.images >= self.images_max
+            || self.report.images >= self.plan.config.images_max
             || Instant::now() >= self.deadline
+    }
+
+    /// Whether the site that the search is about has had nothing to do yet.
+    fn is_waiting(&mut self, world: &SimulatedWorld) -> bool {
+        let Some(name) = self.plan.wait_for.filter(|_| !self.waited) else {
+            return false;
+        };
+        let sites = world.sites();
+        self.waited = sites
+            .iter()
+            .any(|site| site.name == name && site.useful > 0);
+        !self.waited
     }
 
     fn count_image(&mut self, hash: u64) {
@@ -363,16 +367,4 @@ impl Searcher {
             seed,
         });
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".into())
 }

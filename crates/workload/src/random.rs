@@ -53,6 +53,9 @@ mod tests {
         for _ in 0..10_000 {
             seen[random.below(10) as usize] += 1;
         }
-        assert!(seen.iter().all(|count| (800..1200).contains(count)), "{seen:?}");
+        assert!(
+            seen.iter().all(|count| (800..1200).contains(count)),
+            "{seen:?}"
+        );
     }
 }

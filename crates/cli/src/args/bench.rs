@@ -14,11 +14,13 @@ use workload::ycsb::{Mix, Skew};
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     /// One table of 1 KB rows; reads of all columns, updates of one
-    #[command(after_help = "Examples:\n  indelible bench ycsb --method nvm-inp --mix balanced --rows 2000000 \
+    #[command(
+        after_help = "Examples:\n  indelible bench ycsb --method nvm-inp --mix balanced --rows 2000000 \
                             --partitions 2 --seconds 5 --primitives flush\n  \
                             indelible bench ycsb --method volatile,nvm-inp,inp,std-map --mix all --format json\n  \
                             indelible bench ycsb --method nvm-inp --mix all --device emulated --profile high\n\n\
-                            The method std-map is the standard library's BTreeMap of boxed rows, for scale.")]
+                            The method std-map is the standard library's BTreeMap of boxed rows, for scale."
+    )]
     Ycsb(Box<YcsbArgs>),
 }
 

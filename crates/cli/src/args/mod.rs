@@ -39,15 +39,19 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  indelible quickstart --report quickstart.html")]
     Quickstart(QuickstartArgs),
     /// Create a database
-    #[command(after_help = "Examples:\n  indelible create /dev/shm/shop --partitions 2\n  \
-                            indelible create ./shop --method inp")]
+    #[command(
+        after_help = "Examples:\n  indelible create /dev/shm/shop --partitions 2\n  \
+                            indelible create ./shop --method inp"
+    )]
     Create(CreateArgs),
     /// Import a CSV file into a table; all rows or none
-    #[command(after_help = "Examples:\n  indelible import ./shop airports airports.csv --primary-key iata\n  \
+    #[command(
+        after_help = "Examples:\n  indelible import ./shop airports airports.csv --primary-key iata\n  \
                             indelible import ./shop prices prices.csv --primary-key id \
                             --types 'price:decimal(10,2),day:date'\n\n\
                             An empty field is NULL, \"\" is the empty text. Types are inferred from the whole file \
-                            unless they are given or the table exists.")]
+                            unless they are given or the table exists."
+    )]
     Import(ImportArgs),
     /// Export a table as CSV that imports to the same rows
     #[command(after_help = "Example:\n  indelible export ./shop airports airports.csv")]
@@ -68,8 +72,10 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  indelible get ./shop airports BOS")]
     Get(GetArgs),
     /// Print rows in the order of the primary key or of an index
-    #[command(after_help = "Examples:\n  indelible scan ./shop airports --from B --to C --limit 20\n  \
-                            indelible scan ./shop airports --index by_state --prefix TX --backward")]
+    #[command(
+        after_help = "Examples:\n  indelible scan ./shop airports --from B --to C --limit 20\n  \
+                            indelible scan ./shop airports --index by_state --prefix TX --backward"
+    )]
     Scan(ScanArgs),
     /// Say what a database holds and how it is kept
     #[command(after_help = "Example:\n  indelible info ./shop")]
@@ -84,8 +90,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Search for states that a power cut leaves and recovery does not mend
-    #[command(after_help = "Examples:\n  indelible torture --method nvm-inp --images 200000\n  \
-                            indelible torture --method inp --seconds 60 --mutate")]
+    #[command(
+        after_help = "Examples:\n  indelible torture --method nvm-inp --images 200000\n  \
+                            indelible torture --method inp --seconds 60 --mutate"
+    )]
     Torture(TortureArgs),
     /// The process that `quickstart` kills
     #[command(hide = true)]
@@ -241,7 +249,9 @@ pub(crate) enum IndexesCommand {
     #[command(after_help = "Example:\n  indelible indexes list ./shop orders")]
     List(TableArgs),
     /// Create a secondary index over the rows that are there
-    #[command(after_help = "Example:\n  indelible indexes create ./shop orders by_customer --columns customer")]
+    #[command(
+        after_help = "Example:\n  indelible indexes create ./shop orders by_customer --columns customer"
+    )]
     Create(CreateIndexArgs),
     /// Drop a secondary index
     #[command(after_help = "Example:\n  indelible indexes drop ./shop orders by_customer")]
@@ -284,7 +294,7 @@ pub(crate) struct GetArgs {
     /// The table
     pub(crate) table: String,
     /// Values of the primary key columns, in their order
-    #[arg(required = true, allow_hyphen_values = true)]
+    #[arg(required = true, allow_negative_numbers = true)]
     pub(crate) key: Vec<String>,
 }
 
@@ -299,13 +309,13 @@ pub(crate) struct ScanArgs {
     #[arg(long)]
     pub(crate) index: Option<String>,
     /// First key, included; values of its columns separated by commas
-    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) from: Vec<String>,
     /// Last key, included
-    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) to: Vec<String>,
     /// Only keys that begin with these values
-    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_delimiter = ',', allow_negative_numbers = true, conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Vec<String>,
     /// Greatest key first
     #[arg(long)]
@@ -490,7 +500,10 @@ mod tests {
                 if sub.has_subcommands() {
                     check(sub);
                 } else if name != "help" {
-                    let after = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+                    let after = sub
+                        .get_after_help()
+                        .map(ToString::to_string)
+                        .unwrap_or_default();
                     assert!(after.contains("Example"), "{name} has no example");
                 }
             }

@@ -6,8 +6,8 @@
 use anyhow::Result;
 use disk::{EmulatedDirectory, EmulatorCharges, FileProfile, IoMode, NativeDirectory};
 use indelible::Platform;
-use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator, Profile};
 use pmem::Part;
+use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator, Profile};
 use pmem::device::{NativeOptions, NativeSource};
 use std::path::PathBuf;
 
@@ -27,14 +27,22 @@ impl EmulatedPlatform {
         partitions: u32,
     ) -> Result<Self> {
         let options = EmulationOptions::new(profile).share(partitions);
-        let emulators: Result<Vec<Emulator>, _> =
-            (0..partitions).map(|_| Emulator::new(options.clone())).collect();
-        Ok(Self { path, native, emulators: emulators? })
+        let emulators: Result<Vec<Emulator>, _> = (0..partitions)
+            .map(|_| Emulator::new(options.clone()))
+            .collect();
+        Ok(Self {
+            path,
+            native,
+            emulators: emulators?,
+        })
     }
 
     fn emulator(&self, partition: u32) -> Emulator {
         // Files and memories that belong to no partition are charged to the first.
-        let own = self.emulators.get(partition as usize).or(self.emulators.first());
+        let own = self
+            .emulators
+            .get(partition as usize)
+            .or(self.emulators.first());
         own.expect("there is at least one partition").clone()
     }
 }
@@ -44,7 +52,10 @@ impl Platform for EmulatedPlatform {
     type Files = EmulatedDirectory<NativeDirectory>;
 
     fn memories(&self, partition: u32) -> Self::Memories {
-        EmulatedSource::new(NativeSource::new(&self.path, self.native), self.emulator(partition))
+        EmulatedSource::new(
+            NativeSource::new(&self.path, self.native),
+            self.emulator(partition),
+        )
     }
 
     fn files(&self, partition: u32) -> disk::Result<Self::Files> {

@@ -75,8 +75,14 @@ pub(crate) fn measure(
     run_threads(positions, limit, |partition, position, clockwork| {
         let worker = database.worker(&[partition], Durability::Group)?;
         let runner = workload.runner(table, partition, position);
-        Executor { worker, runner, waiting: VecDeque::with_capacity(group + 1), group, latencies_ns: histogram() }
-            .run(limit, clockwork)
+        Executor {
+            worker,
+            runner,
+            waiting: VecDeque::with_capacity(group + 1),
+            group,
+            latencies_ns: histogram(),
+        }
+        .run(limit, clockwork)
     })
 }
 
@@ -110,13 +116,17 @@ pub(crate) fn run_threads(
     limit: Limit,
     work: impl Fn(u32, u64, &Clockwork) -> Result<Done> + Sync,
 ) -> Result<Measured> {
-    let clockwork =
-        Clockwork { start: Barrier::new(positions.len() + 1), stop: AtomicBool::new(false) };
+    let clockwork = Clockwork {
+        start: Barrier::new(positions.len() + 1),
+        stop: AtomicBool::new(false),
+    };
     let (done, seconds, cpu_seconds) = std::thread::scope(|threads| {
         let (clockwork, work) = (&clockwork, &work);
         let workers: Vec<_> = (0_u32..)
             .zip(positions)
-            .map(|(partition, position)| threads.spawn(move || work(partition, *position, clockwork)))
+            .map(|(partition, position)| {
+                threads.spawn(move || work(partition, *position, clockwork))
+            })
             .collect();
         clockwork.wait_for_start();
         let (start, cpu_start) = (Instant::now(), cpu_seconds());
@@ -124,7 +134,10 @@ pub(crate) fn run_threads(
             std::thread::sleep(duration);
             clockwork.stop.store(true, Ordering::Relaxed);
         }
-        let joined: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let joined: Vec<_> = workers
+            .into_iter()
+            .map(std::thread::ScopedJoinHandle::join)
+            .collect();
         let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu_start);
         let done: Result<Vec<Done>> = joined
             .into_iter()
@@ -134,11 +147,19 @@ pub(crate) fn run_threads(
     })?;
     let mut latencies_ns = histogram();
     for part in &done {
-        latencies_ns.add(&part.latencies_ns).context("histograms have the same bounds")?;
+        latencies_ns
+            .add(&part.latencies_ns)
+            .context("histograms have the same bounds")?;
     }
     let positions_after: Vec<u64> = done.iter().map(|part| part.position).collect();
     let txns = positions_after.iter().sum::<u64>() - positions.iter().sum::<u64>();
-    Ok(Measured { positions: positions_after, txns, seconds, cpu_seconds, latencies_ns })
+    Ok(Measured {
+        positions: positions_after,
+        txns,
+        seconds,
+        cpu_seconds,
+        latencies_ns,
+    })
 }
 
 /// Processor time that this process has used.
@@ -168,7 +189,9 @@ impl Executor<'_> {
         while self.runner.position() < end && !clockwork.is_over() {
             for _ in 0..BURST.min(end - self.runner.position()) {
                 let runner = &mut self.runner;
-                let ((), pending) = self.worker.transaction(|transaction| runner.step(transaction))?;
+                let ((), pending) = self
+                    .worker
+                    .transaction(|transaction| runner.step(transaction))?;
                 if let Some(pending) = pending {
                     start = self.enqueue(pending, start)?;
                 } else {
@@ -180,7 +203,10 @@ impl Executor<'_> {
         }
         self.worker.force()?;
         self.acknowledge(Instant::now());
-        Ok(Done { position: self.runner.position(), latencies_ns: self.latencies_ns })
+        Ok(Done {
+            position: self.runner.position(),
+            latencies_ns: self.latencies_ns,
+        })
     }
 
     /// Lets a transaction wait for its group; returns the start of the next.

@@ -17,11 +17,14 @@ type Map = BTreeMap<u64, Box<[u8; ROW_BYTES]>>;
 /// Loads the maps and runs the list on them.
 pub(super) fn measure(workload: &Ycsb, limit: Limit) -> Result<Measured> {
     let partitions = workload.options().partitions;
-    let maps: Vec<Mutex<Map>> =
-        (0..partitions).map(|partition| Mutex::new(load(workload, partition))).collect();
+    let maps: Vec<Mutex<Map>> = (0..partitions)
+        .map(|partition| Mutex::new(load(workload, partition)))
+        .collect();
     let positions = vec![0; maps.len()];
     run_threads(&positions, limit, |partition, _, clockwork| {
-        let mut map = maps[partition as usize].lock().expect("one thread a map, and it does not panic");
+        let mut map = maps[partition as usize]
+            .lock()
+            .expect("one thread a map, and it does not panic");
         run(workload, partition, &mut map, limit, clockwork)
     })
 }
@@ -87,5 +90,8 @@ fn run(
             start = now;
         }
     }
-    Ok(Done { position, latencies_ns })
+    Ok(Done {
+        position,
+        latencies_ns,
+    })
 }

@@ -115,21 +115,35 @@ fn check(args: &YcsbArgs) -> Result<()> {
         return wrong("--rows must be at least --partitions; use more rows or fewer partitions");
     }
     let ours = |wanted: Method| args.method.contains(&YcsbMethod::Ours(wanted));
-    if args.fences == FencesName::Paper && args.method.iter().any(|m| *m != YcsbMethod::Ours(Method::NvmInp)) {
-        return wrong("--fences paper is an order of nvm-inp's fences; run it with --method nvm-inp alone");
+    if args.fences == FencesName::Paper
+        && args
+            .method
+            .iter()
+            .any(|m| *m != YcsbMethod::Ours(Method::NvmInp))
+    {
+        return wrong(
+            "--fences paper is an order of nvm-inp's fences; run it with --method nvm-inp alone",
+        );
     }
-    if args.domain.is_some() && (ours(Method::Volatile) || args.method.contains(&YcsbMethod::StdMap)) {
-        return wrong("--domain asks for durability, which volatile and std-map do not have; leave it out for them");
+    if args.domain.is_some()
+        && (ours(Method::Volatile) || args.method.contains(&YcsbMethod::StdMap))
+    {
+        return wrong(
+            "--domain asks for durability, which volatile and std-map do not have; leave it out for them",
+        );
     }
     if args.device == DeviceKind::Emulated && args.method.contains(&YcsbMethod::StdMap) {
-        return wrong("std-map does not run on the emulated device; leave it out, or use --device native");
+        return wrong(
+            "std-map does not run on the emulated device; leave it out, or use --device native",
+        );
     }
     profile(args).map(drop)
 }
 
 fn profile(args: &YcsbArgs) -> Result<Profile> {
     let name = args.profile.as_deref().unwrap_or("dram");
-    name.parse().map_err(|error| Usage::error(format!("--profile: {error}")))
+    name.parse()
+        .map_err(|error| Usage::error(format!("--profile: {error}")))
 }
 
 fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
@@ -148,14 +162,18 @@ fn limit(args: &YcsbArgs) -> Limit {
     match args.seconds {
         Some(seconds) => Limit::Time(Duration::from_secs_f64(seconds)),
         None => Limit::Transactions(
-            args.txns.unwrap_or(TXNS_DEFAULT).div_ceil(u64::from(args.partitions)),
+            args.txns
+                .unwrap_or(TXNS_DEFAULT)
+                .div_ceil(u64::from(args.partitions)),
         ),
     }
 }
 
 /// Loads, measures, checks, removes.
 fn run_one(args: &YcsbArgs, workload: &Ycsb, method: YcsbMethod) -> Result<RunRow> {
-    let YcsbMethod::Ours(method) = method else { return run_std_map(args, workload) };
+    let YcsbMethod::Ours(method) = method else {
+        return run_std_map(args, workload);
+    };
     let scratch = match &args.path {
         Some(path) => Scratch::in_directory(path)?,
         None => Scratch::new()?,
@@ -171,13 +189,19 @@ fn run_one(args: &YcsbArgs, workload: &Ycsb, method: YcsbMethod) -> Result<RunRo
     note.finish_and_clear();
     if !args.skip_check {
         let note = progress::spinner("checking every row");
-        let done: Vec<_> = measured.positions.iter().map(|count| *count..=*count).collect();
+        let done: Vec<_> = measured
+            .positions
+            .iter()
+            .map(|count| *count..=*count)
+            .collect();
         workload.check(&database, &table, &done)?;
         note.finish_and_clear();
     }
     let setting = Setting {
         method: method.name(),
-        primitives: args.primitives.map_or(before.domain.name(), PrimitiveName::name),
+        primitives: args
+            .primitives
+            .map_or(before.domain.name(), PrimitiveName::name),
         device: match args.device {
             DeviceKind::Native => "native",
             DeviceKind::Emulated => "emulated",
@@ -188,7 +212,13 @@ fn run_one(args: &YcsbArgs, workload: &Ycsb, method: YcsbMethod) -> Result<RunRo
         },
         directory: scratch.path(),
     };
-    Ok(row(&setting, workload.options(), &measured, &before, &after))
+    Ok(row(
+        &setting,
+        workload.options(),
+        &measured,
+        &before,
+        &after,
+    ))
 }
 
 /// Creates the database of a run.
@@ -219,7 +249,8 @@ fn open(args: &YcsbArgs, method: Method, directory: &Path) -> Result<Database> {
                 ..NativeOptions::default()
             };
             let directory = directory.to_owned();
-            let platform = EmulatedPlatform::new(directory, native, profile(args)?, args.partitions)?;
+            let platform =
+                EmulatedPlatform::new(directory, native, profile(args)?, args.partitions)?;
             Database::create_on(platform, &options)?
         }
     })
@@ -329,8 +360,17 @@ fn bare_row(setting: &Setting<'_>, options: &YcsbOptions, measured: &Measured) -
 /// The rows as a table for people.
 fn mix_listing(rows: &[RunRow]) -> Listing {
     let mut listing = Listing::new([
-        "method", "mix", "txn/s", "p50", "p99", "cpu/txn", "flushes/txn", "fences/txn",
-        "bytes/txn", "syncs/txn", "footprint",
+        "method",
+        "mix",
+        "txn/s",
+        "p50",
+        "p99",
+        "cpu/txn",
+        "flushes/txn",
+        "fences/txn",
+        "bytes/txn",
+        "syncs/txn",
+        "footprint",
     ]);
     for row in rows {
         let latency = row.latency_us;
@@ -345,7 +385,10 @@ fn mix_listing(rows: &[RunRow]) -> Listing {
             Cell::number(row.per_txn.fences, 2),
             Cell::number(row.per_txn.bytes_written, 0),
             Cell::number(row.per_txn.syncs, 3),
-            Cell::Number(row.footprint_bytes.total() as f64, bytes(row.footprint_bytes.total())),
+            Cell::Number(
+                row.footprint_bytes.total() as f64,
+                bytes(row.footprint_bytes.total()),
+            ),
         ]);
     }
     listing
@@ -371,7 +414,11 @@ fn flatten(prefix: &str, value: &serde_json::Value, flat: &mut Vec<(String, Cell
     let cell = match value {
         serde_json::Value::Object(fields) => {
             for (name, value) in fields {
-                let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                let name = if prefix.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{prefix}.{name}")
+                };
                 flatten(&name, value, flat);
             }
             return;

@@ -71,7 +71,9 @@ pub(super) fn run(database: &Database, seed: u64) -> Result<()> {
                 })
             })
             .collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("booking does not panic"))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("booking does not panic"))
     })
 }
 
@@ -83,7 +85,9 @@ fn count(
     column: usize,
 ) -> Result<(), Error> {
     let Some(row) = transaction.get(traffic, airport)? else {
-        return Err(Error::rejected(format!("airport {airport} has no traffic row")));
+        return Err(Error::rejected(format!(
+            "airport {airport} has no traffic row"
+        )));
     };
     let mut changes = traffic.changes();
     changes.set(column, row.get(column).as_i64().unwrap_or(0) + 1)?;
@@ -140,7 +144,10 @@ pub(super) fn check(database: &Database, seed: u64, acknowledged: &[u64]) -> Res
         );
         Ok(())
     })?;
-    Ok(Verdict { bookings: found.len() as u64, unacknowledged })
+    Ok(Verdict {
+        bookings: found.len() as u64,
+        unacknowledged,
+    })
 }
 
 /// Numbers of the bookings that are there, ascending; each must be as it was made.
@@ -181,7 +188,11 @@ fn for_each(
     let mut transaction = database.begin()?;
     transaction.scan(table, .., Direction::Forward, |row| {
         outcome = visit(row);
-        if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if outcome.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
     transaction.commit()?;
     outcome

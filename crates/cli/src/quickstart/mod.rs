@@ -66,8 +66,10 @@ pub(crate) fn run(args: &QuickstartArgs, format: Format) -> Result<()> {
         device.line_costs.line_ns, device.read_miss_ns
     ))?;
     let survival = survive_a_kill(args, &scratch, &tell)?;
-    tell.say("Measuring YCSB (1 KB rows) on each method, with the cache-line instructions that \
-              persistent memory needs:")?;
+    tell.say(
+        "Measuring YCSB (1 KB rows) on each method, with the cache-line instructions that \
+              persistent memory needs:",
+    )?;
     let rows = measure(args, &parent)?;
     if format == Format::Json {
         let mut out = stdout();
@@ -116,7 +118,8 @@ fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Resu
     let imported = import::import(&database, &import_args(path.clone(), file))?;
     let airports = database.table(AIRPORTS)?;
     database.create_index(&airports, "by_state", ["state"], Uniqueness::Repeating)?;
-    let in_texas = database.read(|reader| Ok(reader.find(&airports.index("by_state")?, "TX")?.len()))?;
+    let in_texas =
+        database.read(|reader| Ok(reader.find(&airports.index("by_state")?, "TX")?.len()))?;
     tell.say(&format!(
         "Created a database (method {method}, 2 partitions) and imported {} airports in {}; \
          the index on states finds {in_texas} of them in Texas.",
@@ -180,7 +183,8 @@ fn kill_after(seed: u64) -> Duration {
 
 /// Measures every mix on every method, and the recovery of each after a kill under load.
 fn measure(args: &QuickstartArgs, parent: &std::path::Path) -> Result<Vec<RunRow>> {
-    let partitions = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2) as u32);
+    let partitions =
+        std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2) as u32);
     let runs = YcsbRuns {
         rows: args.rows,
         partitions,
@@ -224,8 +228,10 @@ fn kill_under_load(
     for (partition, count) in acknowledged {
         done[partition as usize] = count;
     }
-    let ranges: Vec<_> =
-        done.into_iter().map(|count| count..=count + victim::UNACKNOWLEDGED_MAX).collect();
+    let ranges: Vec<_> = done
+        .into_iter()
+        .map(|count| count..=count + victim::UNACKNOWLEDGED_MAX)
+        .collect();
     workload.check(&database, &Ycsb::table(&database)?, &ranges)?;
     note.finish_and_clear();
     Ok(recovery_ms)
@@ -234,7 +240,15 @@ fn kill_under_load(
 /// The table at the end.
 fn listing(rows: &[RunRow]) -> Listing {
     let mut listing = Listing::new([
-        "method", "mix", "txn/s", "p99", "flushes/txn", "fences/txn", "bytes/txn", "footprint", "recovery",
+        "method",
+        "mix",
+        "txn/s",
+        "p99",
+        "flushes/txn",
+        "fences/txn",
+        "bytes/txn",
+        "footprint",
+        "recovery",
     ]);
     for row in rows {
         listing.push(vec![
@@ -245,7 +259,10 @@ fn listing(rows: &[RunRow]) -> Listing {
             Cell::number(row.per_txn.lines_flushed, 1),
             Cell::number(row.per_txn.fences, 1),
             Cell::number(row.per_txn.bytes_written, 0),
-            Cell::Number(row.footprint_bytes.total() as f64, bytes(row.footprint_bytes.total())),
+            Cell::Number(
+                row.footprint_bytes.total() as f64,
+                bytes(row.footprint_bytes.total()),
+            ),
             recovery(row),
         ]);
     }

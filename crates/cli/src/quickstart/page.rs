@@ -39,7 +39,11 @@ fn medium(device: &DeviceReport) -> Section {
         ),
     ];
     paragraphs.extend(device.huge_page_hint.clone());
-    Section { heading: "The medium".into(), paragraphs, ..Section::default() }
+    Section {
+        heading: "The medium".into(),
+        paragraphs,
+        ..Section::default()
+    }
 }
 
 fn kill(survival: &Survival) -> Section {
@@ -60,11 +64,25 @@ fn kill(survival: &Survival) -> Section {
             thousands(survival.bookings)
         ),
     ];
-    Section { heading: "Killed in full flight".into(), paragraphs, ..Section::default() }
+    Section {
+        heading: "Killed in full flight".into(),
+        paragraphs,
+        ..Section::default()
+    }
 }
 
 fn costs(rows: &[RunRow]) -> Section {
-    let header = ["method", "mix", "txn/s", "p50", "p99", "flushes/txn", "fences/txn", "bytes/txn", "footprint"];
+    let header = [
+        "method",
+        "mix",
+        "txn/s",
+        "p50",
+        "p99",
+        "flushes/txn",
+        "fences/txn",
+        "bytes/txn",
+        "footprint",
+    ];
     let table_rows = rows.iter().map(|row| {
         vec![
             row.method.clone(),
@@ -94,11 +112,31 @@ fn costs(rows: &[RunRow]) -> Section {
         paragraphs: paragraph.into_iter().collect(),
         table: Some((header.map(str::to_owned).to_vec(), table_rows.collect())),
         plots: vec![
-            by_mix("Throughput, transactions a second", rows, |row| row.txn_per_s, short_number),
-            by_mix("99th percentile of latency", rows, |row| row.latency_us.p99, duration),
+            by_mix(
+                "Throughput, transactions a second",
+                rows,
+                |row| row.txn_per_s,
+                short_number,
+            ),
+            by_mix(
+                "99th percentile of latency",
+                rows,
+                |row| row.latency_us.p99,
+                duration,
+            ),
             latencies(rows),
-            by_mix("Fences a transaction", rows, |row| row.per_txn.fences, |count| format!("{count:.2}")),
-            by_mix("Bytes written a transaction", rows, |row| row.per_txn.bytes_written, short_number),
+            by_mix(
+                "Fences a transaction",
+                rows,
+                |row| row.per_txn.fences,
+                |count| format!("{count:.2}"),
+            ),
+            by_mix(
+                "Bytes written a transaction",
+                rows,
+                |row| row.per_txn.bytes_written,
+                short_number,
+            ),
             recovery(rows),
         ],
     }
@@ -125,13 +163,21 @@ fn by_mix(
     let methods = distinct(rows, |row| &row.method);
     let groups = distinct(rows, |row| &row.mix).into_iter().map(|mix| {
         let bar = |method: &String| {
-            let row = rows.iter().find(|row| row.mix == mix && &row.method == method)?;
+            let row = rows
+                .iter()
+                .find(|row| row.mix == mix && &row.method == method)?;
             Some((value(row), text(value(row))))
         };
-        BarGroup { bars: methods.iter().map(bar).collect(), name: mix }
+        BarGroup {
+            bars: methods.iter().map(bar).collect(),
+            name: mix,
+        }
     });
-    let chart =
-        BarChart { title: caption.into(), groups: groups.collect(), series: methods.clone() };
+    let chart = BarChart {
+        title: caption.into(),
+        groups: groups.collect(),
+        series: methods.clone(),
+    };
     (caption.into(), chart.svg())
 }
 
@@ -141,18 +187,35 @@ fn latencies(rows: &[RunRow]) -> (String, String) {
     let series = rows.iter().filter(|row| row.mix == LATENCY_MIX).map(|row| {
         let latency = row.latency_us;
         // The axis counts how many transactions it takes to meet one that is slower.
-        let points =
-            vec![(2.0, latency.p50), (20.0, latency.p95), (100.0, latency.p99), (1000.0, latency.p999)];
-        LineSeries { name: row.method.clone(), points }
+        let points = vec![
+            (2.0, latency.p50),
+            (20.0, latency.p95),
+            (100.0, latency.p99),
+            (1000.0, latency.p999),
+        ];
+        LineSeries {
+            name: row.method.clone(),
+            points,
+        }
     });
-    let ticks = [(2.0, "50 %"), (20.0, "95 %"), (100.0, "99 %"), (1000.0, "99.9 %")];
+    let ticks = [
+        (2.0, "50 %"),
+        (20.0, "95 %"),
+        (100.0, "99 %"),
+        (1000.0, "99.9 %"),
+    ];
     let chart = LineChart {
         title: caption.clone(),
         x_label: "share of transactions that are as fast or faster".into(),
         y_label: "microseconds".into(),
         x_scale: Scale::Logarithmic,
         y_scale: Scale::Logarithmic,
-        x_ticks: ticks.map(|(at, text)| Tick { at, text: text.into() }).to_vec(),
+        x_ticks: ticks
+            .map(|(at, text)| Tick {
+                at,
+                text: text.into(),
+            })
+            .to_vec(),
         series: series.collect(),
     };
     let svg = chart.svg();
@@ -166,18 +229,30 @@ fn recovery(rows: &[RunRow]) -> (String, String) {
         let ms = rows.iter().find(|row| &row.method == method)?.recovery_ms?;
         Some((ms, duration(ms * 1e3)))
     };
-    let group = BarGroup { name: String::new(), bars: methods.iter().map(bar).collect() };
-    let chart = BarChart { title: caption.into(), groups: vec![group], series: methods };
+    let group = BarGroup {
+        name: String::new(),
+        bars: methods.iter().map(bar).collect(),
+    };
+    let chart = BarChart {
+        title: caption.into(),
+        groups: vec![group],
+        series: methods,
+    };
     (caption.into(), chart.svg())
 }
 
 fn facts(rows: &[RunRow]) -> Vec<(String, String)> {
-    let Some(row) = rows.first() else { return Vec::new() };
+    let Some(row) = rows.first() else {
+        return Vec::new();
+    };
     vec![
         ("machine".into(), row.machine.summary()),
         ("commit".into(), row.commit.clone()),
         ("seed".into(), row.seed.to_string()),
-        ("domain".into(), format!("{}, instructions of {}", row.domain, row.primitives)),
+        (
+            "domain".into(),
+            format!("{}, instructions of {}", row.domain, row.primitives),
+        ),
         ("survives".into(), row.survives.clone()),
     ]
 }

@@ -53,7 +53,10 @@ pub(crate) fn run(args: &VictimArgs) -> Result<()> {
         VictimJob::Bookings => super::bookings::run(&database, args.seed),
         VictimJob::Ycsb => {
             let partitions = database.partitions();
-            run_ycsb(&database, &Ycsb::new(ycsb_options(args.rows, partitions, args.seed))?)
+            run_ycsb(
+                &database,
+                &Ycsb::new(ycsb_options(args.rows, partitions, args.seed))?,
+            )
         }
     }
 }
@@ -61,7 +64,14 @@ pub(crate) fn run(args: &VictimArgs) -> Result<()> {
 /// What a YCSB victim runs.
 pub(super) fn ycsb_options(rows: u32, partitions: u32, seed: u64) -> YcsbOptions {
     let transactions = 1 << 20;
-    YcsbOptions { rows, partitions, mix: Mix::WriteHeavy, transactions, seed, ..YcsbOptions::default() }
+    YcsbOptions {
+        rows,
+        partitions,
+        mix: Mix::WriteHeavy,
+        transactions,
+        seed,
+        ..YcsbOptions::default()
+    }
 }
 
 fn run_ycsb(database: &Database, workload: &Ycsb) -> Result<()> {
@@ -79,7 +89,9 @@ fn run_ycsb(database: &Database, workload: &Ycsb) -> Result<()> {
                 })
             })
             .collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("the list does not panic"))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("the list does not panic"))
     })
 }
 
@@ -121,7 +133,14 @@ pub(super) fn run_and_kill(
     let mut child = Command::new(program)
         .arg("victim")
         .arg(database)
-        .args(["--job", job, "--seed", &seed.to_string(), "--rows", &rows.to_string()])
+        .args([
+            "--job",
+            job,
+            "--seed",
+            &seed.to_string(),
+            "--rows",
+            &rows.to_string(),
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -136,7 +155,9 @@ pub(super) fn run_and_kill(
         loop {
             match pipe.read_exact(&mut record) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(acknowledged),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Ok(acknowledged);
+                }
                 Err(error) => return Err(error),
             }
             if acknowledged.is_empty() {
@@ -157,13 +178,18 @@ pub(super) fn run_and_kill(
     if !has_started || !was_running {
         let mut text = String::new();
         errors.read_to_string(&mut text)?;
-        bail!("the process ended before it could be killed: {}", text.trim());
+        bail!(
+            "the process ended before it could be killed: {}",
+            text.trim()
+        );
     }
     Ok(acknowledged)
 }
 
 fn parse(record: &[u8; RECORD_BYTES]) -> (u32, u64) {
-    let (partition, rest) = record.split_first_chunk::<4>().expect("a record has 16 bytes");
+    let (partition, rest) = record
+        .split_first_chunk::<4>()
+        .expect("a record has 16 bytes");
     let number = rest.last_chunk::<8>().expect("a record has 16 bytes");
     (u32::from_le_bytes(*partition), u64::from_le_bytes(*number))
 }

@@ -47,7 +47,12 @@ impl Page {
         }
         page.push_str("<footer><dl>");
         for (name, value) in &self.facts {
-            let _ = write!(page, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value));
+            let _ = write!(
+                page,
+                "<div><dt>{}</dt><dd>{}</dd></div>",
+                escape(name),
+                escape(value)
+            );
         }
         page.push_str("</dl></footer>\n</main>\n</body>\n</html>\n");
         page

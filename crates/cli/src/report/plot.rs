@@ -87,9 +87,21 @@ impl BarChart {
             }
             for (index, bar) in group.bars.iter().enumerate() {
                 let series = self.series.get(index).map_or("", String::as_str);
-                text(&mut body, (names_width - 8.0, y + 12.0), "end", "name", series);
+                text(
+                    &mut body,
+                    (names_width - 8.0, y + 12.0),
+                    "end",
+                    "name",
+                    series,
+                );
                 let Some((value, label)) = bar else {
-                    text(&mut body, (names_width, y + 12.0), "start", "none", "not measured");
+                    text(
+                        &mut body,
+                        (names_width, y + 12.0),
+                        "start",
+                        "none",
+                        "not measured",
+                    );
                     y += BAR_PITCH;
                     continue;
                 };
@@ -100,9 +112,19 @@ impl BarChart {
                     "<path class=\"f{colour}\" d=\"{path}\"><title>{tip}</title></path>",
                     colour = index % COLOURS,
                     path = bar_path(names_width, y, width, BAR),
-                    tip = escape(&[&group.name, series, label].map(|part| part.to_owned()).join(" ")),
+                    tip = escape(
+                        &[&group.name, series, label]
+                            .map(|part| part.to_owned())
+                            .join(" ")
+                    ),
                 );
-                text(&mut body, (names_width + width + 6.0, y + 12.0), "start", "value", label);
+                text(
+                    &mut body,
+                    (names_width + width + 6.0, y + 12.0),
+                    "start",
+                    "value",
+                    label,
+                );
                 y += BAR_PITCH;
             }
             y += 8.0;
@@ -117,13 +139,18 @@ impl LineChart {
         const TOP: f64 = 22.0;
         const PLOT: f64 = 180.0;
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let usable = |value: f64, scale| value.is_finite() && (scale == Scale::Linear || value > 0.0);
+        let usable =
+            |value: f64, scale| value.is_finite() && (scale == Scale::Linear || value > 0.0);
         let y_axis = Axis::over(
-            points().map(|point| point.1).filter(|y| usable(*y, self.y_scale)),
+            points()
+                .map(|point| point.1)
+                .filter(|y| usable(*y, self.y_scale)),
             self.y_scale,
         );
         let x_axis = Axis::over(
-            points().map(|point| point.0).filter(|x| usable(*x, self.x_scale)),
+            points()
+                .map(|point| point.0)
+                .filter(|x| usable(*x, self.x_scale)),
             self.x_scale,
         );
         let y_ticks = y_axis.ticks();
@@ -138,22 +165,39 @@ impl LineChart {
             line(&mut body, (left, y), (right, y));
             text(&mut body, (left - 6.0, y + 4.0), "end", "tick", &tick.text);
         }
-        let x_ticks = if self.x_ticks.is_empty() { x_axis.ticks() } else { self.x_ticks.clone() };
+        let x_ticks = if self.x_ticks.is_empty() {
+            x_axis.ticks()
+        } else {
+            self.x_ticks.clone()
+        };
         for tick in &x_ticks {
             // The outermost names lean inwards so that they stay inside the box.
             let x = place_x(tick.at);
             let half = tick.text.chars().count() as f64 * CHARACTER / 2.0;
             let x = x.clamp(half, WIDTH - half);
-            text(&mut body, (x, TOP + PLOT + 16.0), "middle", "tick", &tick.text);
+            text(
+                &mut body,
+                (x, TOP + PLOT + 16.0),
+                "middle",
+                "tick",
+                &tick.text,
+            );
         }
-        text(&mut body, ((left + right) / 2.0, TOP + PLOT + 33.0), "middle", "axis", &self.x_label);
+        text(
+            &mut body,
+            ((left + right) / 2.0, TOP + PLOT + 33.0),
+            "middle",
+            "axis",
+            &self.x_label,
+        );
         for (index, series) in self.series.iter().enumerate() {
             let inside = series
                 .points
                 .iter()
                 .filter(|(x, y)| usable(*x, self.x_scale) && usable(*y, self.y_scale));
-            let places: Vec<(f64, f64, f64)> =
-                inside.map(|(x, y)| (place_x(*x), place_y(*y), *y)).collect();
+            let places: Vec<(f64, f64, f64)> = inside
+                .map(|(x, y)| (place_x(*x), place_y(*y), *y))
+                .collect();
             polyline(&mut body, index % COLOURS, &series.name, &places);
         }
         let height = self.legend(&mut body, TOP + PLOT + 52.0);
@@ -175,7 +219,13 @@ impl LineChart {
                 place.0 + 5.0,
                 place.1 - 4.0
             );
-            text(body, (place.0 + 15.0, place.1), "start", "name", &series.name);
+            text(
+                body,
+                (place.0 + 15.0, place.1),
+                "start",
+                "name",
+                &series.name,
+            );
             place.0 += width;
         }
         place.1 + 8.0
@@ -201,11 +251,19 @@ impl Axis {
         }
         match scale {
             // Bars and lines over a linear axis start at zero, so that lengths may be compared.
-            Scale::Linear => Self { low: low.min(0.0), high: round_up(high.max(low + 1e-9)), scale },
+            Scale::Linear => Self {
+                low: low.min(0.0),
+                high: round_up(high.max(low + 1e-9)),
+                scale,
+            },
             Scale::Logarithmic => {
                 let low = 10_f64.powf(low.log10().floor());
                 let high = 10_f64.powf(high.log10().ceil());
-                Self { low, high: if high > low { high } else { low * 10.0 }, scale }
+                Self {
+                    low,
+                    high: if high > low { high } else { low * 10.0 },
+                    scale,
+                }
             }
         }
     }
@@ -222,15 +280,24 @@ impl Axis {
 
     fn ticks(&self) -> Vec<Tick> {
         let values: Vec<f64> = match self.scale {
-            Scale::Linear => {
-                (0..=4).map(|i| self.low + (self.high - self.low) * f64::from(i) / 4.0).collect()
-            }
+            Scale::Linear => (0..=4)
+                .map(|i| self.low + (self.high - self.low) * f64::from(i) / 4.0)
+                .collect(),
             Scale::Logarithmic => {
-                let (first, last) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
+                let (first, last) = (
+                    self.low.log10().round() as i32,
+                    self.high.log10().round() as i32,
+                );
                 (first..=last).map(|power| 10_f64.powi(power)).collect()
             }
         };
-        values.into_iter().map(|at| Tick { at, text: short_number(at) }).collect()
+        values
+            .into_iter()
+            .map(|at| Tick {
+                at,
+                text: short_number(at),
+            })
+            .collect()
     }
 }
 
@@ -241,7 +308,9 @@ fn round_up(value: f64) -> f64 {
     }
     let unit = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 4.0, 5.0, 8.0, 10.0];
-    let step = steps.into_iter().find(|step| step * unit >= value * (1.0 - 1e-9));
+    let step = steps
+        .into_iter()
+        .find(|step| step * unit >= value * (1.0 - 1e-9));
     step.unwrap_or(10.0) * unit
 }
 
@@ -282,8 +351,15 @@ fn bar_path(x: f64, y: f64, width: f64, height: f64) -> String {
 }
 
 fn polyline(body: &mut String, colour: usize, name: &str, places: &[(f64, f64, f64)]) {
-    let path: Vec<String> = places.iter().map(|(x, y, _)| format!("{x:.1},{y:.1}")).collect();
-    let _ = write!(body, "<polyline class=\"l{colour}\" points=\"{}\"/>", path.join(" "));
+    let path: Vec<String> = places
+        .iter()
+        .map(|(x, y, _)| format!("{x:.1},{y:.1}"))
+        .collect();
+    let _ = write!(
+        body,
+        "<polyline class=\"l{colour}\" points=\"{}\"/>",
+        path.join(" ")
+    );
     for (x, y, value) in places {
         let _ = write!(
             body,
@@ -375,7 +451,10 @@ mod tests {
         let chart = BarChart {
             title: "<script>".into(),
             series: vec!["a\"b&c".into()],
-            groups: vec![BarGroup { name: String::new(), bars: vec![Some((1.0, "1".into()))] }],
+            groups: vec![BarGroup {
+                name: String::new(),
+                bars: vec![Some((1.0, "1".into()))],
+            }],
         };
         let svg = chart.svg();
         assert!(!svg.contains("<script>") && svg.contains("a&quot;b&amp;c"));

@@ -1,4 +1,5 @@
-//! `inp` and `volatile`: in-place updates in volatile memory, with a log and checkpoints in files or without.
+//! `inp` and `volatile`: in-place updates in volatile memory, with a log and checkpoints in files
+//! or without.
 //!
 //! | when | `inp` writes | `volatile` writes |
 //! |---|---|---|
@@ -9,8 +10,9 @@
 //! | checkpoint | all tables, compressed; then the log in front of it goes | nothing |
 //! | recovery | nothing, but how a prepared transaction ended | – |
 //!
-//! After SIGMOD 2015 (N-Store), section 3.1. Where we differ: a record is written when its transaction commits and not at
-//! each change. That is the same promise, because no uncommitted change ever leaves DRAM, and an abort costs no bytes.
+//! After SIGMOD 2015 (N-Store), section 3.1. Where we differ: a record is written when its
+//! transaction commits and not at each change. That is the same promise, because no uncommitted
+//! change ever leaves DRAM, and an abort costs no bytes.
 
 mod journal;
 mod recovery;
@@ -89,10 +91,19 @@ impl<P: Platform> InPlace<P> {
 
     fn new(store: Store<DeviceOf<P>>, journal: Option<Journal<P::Files>>) -> Self {
         let state = State::Idle;
-        Self { store, journal, state, tickets: 0, changed: false, replayed: 0, undone: 0 }
+        Self {
+            store,
+            journal,
+            state,
+            tickets: 0,
+            changed: false,
+            replayed: 0,
+            undone: 0,
+        }
     }
 
-    /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
+    /// Runs one operation. If it fails without damage its traces are taken back and the transaction
+    /// goes on.
     #[inline]
     fn operate<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.require(State::Open)?;
@@ -152,13 +163,19 @@ impl<P: Platform> InPlace<P> {
         result
     }
 
-    /// Puts the transaction into the log. A full disk, or a record that is too long, leaves the transaction to be aborted.
+    /// Puts the transaction into the log. A full disk, or a record that is too long, leaves the
+    /// transaction to be aborted.
     fn append(&mut self) -> Result<()> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
         let result = journal.append();
         if result.is_err() {
-            self.state =
-                if journal.is_poisoned() { State::Poisoned } else { State::MustAbort };
+            self.state = if journal.is_poisoned() {
+                State::Poisoned
+            } else {
+                State::MustAbort
+            };
         }
         result
     }
@@ -172,8 +189,11 @@ impl<P: Platform> InPlace<P> {
             self.tickets += u64::from(has_effects);
             return Ok(CommitTicket(self.tickets));
         };
-        let result =
-            if has_effects { journal.join(durability) } else { journal.wait(durability) };
+        let result = if has_effects {
+            journal.join(durability)
+        } else {
+            journal.wait(durability)
+        };
         self.durable_step(result)
     }
 
@@ -184,9 +204,12 @@ impl<P: Platform> InPlace<P> {
         }
     }
 
-    /// Makes a checkpoint where the log has become long. A full disk puts it off: the log still has everything.
+    /// Makes a checkpoint where the log has become long. A full disk puts it off: the log still has
+    /// everything.
     fn checkpoint_if_due(&mut self) -> Result<()> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
         if !journal.wants_checkpoint() {
             return Ok(());
         }
@@ -202,7 +225,12 @@ impl<P: Platform> InPlace<P> {
     /// Reads the row with this key into a lent row, for its before image.
     fn before_image(&mut self, table: TableId, key: &[u64]) -> Result<Option<Row>> {
         let mut row = self.store.take_row(table)?;
-        let Store { arena, writes, space, .. } = &mut self.store;
+        let Store {
+            arena,
+            writes,
+            space,
+            ..
+        } = &mut self.store;
         if space.get(arena, writes, table, key, &mut row)? {
             return Ok(Some(row));
         }
@@ -218,7 +246,12 @@ impl<P: Platform> Engine for InPlace<P> {
 
     fn create_table(&mut self, def: &TableDef) -> Result<()> {
         self.define(|this| {
-            let Store { arena, writes, space, .. } = &mut this.store;
+            let Store {
+                arena,
+                writes,
+                space,
+                ..
+            } = &mut this.store;
             space.create_table(arena, writes, def)?;
             if let Some(journal) = &mut this.journal {
                 journal.record.create_table(def);
@@ -229,7 +262,12 @@ impl<P: Platform> Engine for InPlace<P> {
 
     fn drop_table(&mut self, table: TableId) -> Result<()> {
         self.define(|this| {
-            let Store { arena, writes, space, .. } = &mut this.store;
+            let Store {
+                arena,
+                writes,
+                space,
+                ..
+            } = &mut this.store;
             space.drop_table(arena, writes, table)?;
             if let Some(journal) = &mut this.journal {
                 journal.record.drop_table(table);
@@ -240,7 +278,12 @@ impl<P: Platform> Engine for InPlace<P> {
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
         self.define(|this| {
-            let Store { arena, writes, space, .. } = &mut this.store;
+            let Store {
+                arena,
+                writes,
+                space,
+                ..
+            } = &mut this.store;
             space.create_index(arena, writes, table, index)?;
             let tables = space.tables();
             let found = tables.iter().find(|found| found.def.id == table);
@@ -253,7 +296,12 @@ impl<P: Platform> Engine for InPlace<P> {
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
         self.define(|this| {
-            let Store { arena, writes, space, .. } = &mut this.store;
+            let Store {
+                arena,
+                writes,
+                space,
+                ..
+            } = &mut this.store;
             space.drop_index(arena, writes, table, index)?;
             if let Some(journal) = &mut this.journal {
                 journal.record.drop_index(table, index);
@@ -273,7 +321,12 @@ impl<P: Platform> Engine for InPlace<P> {
     #[inline]
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.require(State::Open)?;
-        let Store { arena, writes, space, .. } = &mut self.store;
+        let Store {
+            arena,
+            writes,
+            space,
+            ..
+        } = &mut self.store;
         space.get(arena, writes, table, key, row)
     }
 
@@ -284,7 +337,12 @@ impl<P: Platform> Engine for InPlace<P> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         self.require(State::Open)?;
-        let Store { arena, writes, space, .. } = &mut self.store;
+        let Store {
+            arena,
+            writes,
+            space,
+            ..
+        } = &mut self.store;
         space.get_many(arena, writes, table, keys, visit)
     }
 
@@ -294,13 +352,23 @@ impl<P: Platform> Engine for InPlace<P> {
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
         self.require(State::Open)?;
-        let Store { arena, writes, space, .. } = &mut self.store;
+        let Store {
+            arena,
+            writes,
+            space,
+            ..
+        } = &mut self.store;
         space.scan(arena, writes, range, visit)
     }
 
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         self.operate(|this| {
-            let Store { arena, writes, space, .. } = &mut this.store;
+            let Store {
+                arena,
+                writes,
+                space,
+                ..
+            } = &mut this.store;
             space.insert(arena, writes, table, row)?;
             if let Some(journal) = &mut this.journal {
                 journal.record.insert(table, row);
@@ -312,11 +380,23 @@ impl<P: Platform> Engine for InPlace<P> {
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
         self.operate(|this| {
             if this.journal.is_none() {
-                let Store { arena, writes, space, .. } = &mut this.store;
+                let Store {
+                    arena,
+                    writes,
+                    space,
+                    ..
+                } = &mut this.store;
                 return space.update(arena, writes, table, key, changes);
             }
-            let Some(before) = this.before_image(table, key)? else { return Ok(false) };
-            let Store { arena, writes, space, .. } = &mut this.store;
+            let Some(before) = this.before_image(table, key)? else {
+                return Ok(false);
+            };
+            let Store {
+                arena,
+                writes,
+                space,
+                ..
+            } = &mut this.store;
             space.update(arena, writes, table, key, changes)?;
             if let Some(journal) = &mut this.journal {
                 journal.record.update(table, key, &before, changes);
@@ -329,11 +409,23 @@ impl<P: Platform> Engine for InPlace<P> {
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
         self.operate(|this| {
             if this.journal.is_none() {
-                let Store { arena, writes, space, .. } = &mut this.store;
+                let Store {
+                    arena,
+                    writes,
+                    space,
+                    ..
+                } = &mut this.store;
                 return space.delete(arena, writes, table, key);
             }
-            let Some(before) = this.before_image(table, key)? else { return Ok(false) };
-            let Store { arena, writes, space, .. } = &mut this.store;
+            let Some(before) = this.before_image(table, key)? else {
+                return Ok(false);
+            };
+            let Store {
+                arena,
+                writes,
+                space,
+                ..
+            } = &mut this.store;
             space.delete(arena, writes, table, key)?;
             if let Some(journal) = &mut this.journal {
                 journal.record.delete(table, key, &before);
@@ -367,11 +459,17 @@ impl<P: Platform> Engine for InPlace<P> {
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
         self.require(State::Open)?;
         if let Some(journal) = &mut self.journal {
-            let result =
-                if journal.record.is_empty() { journal.force() } else { journal.prepare(global) };
+            let result = if journal.record.is_empty() {
+                journal.force()
+            } else {
+                journal.prepare(global)
+            };
             if result.is_err() {
-                self.state =
-                    if journal.is_poisoned() { State::Poisoned } else { State::MustAbort };
+                self.state = if journal.is_poisoned() {
+                    State::Poisoned
+                } else {
+                    State::MustAbort
+                };
             }
             result?;
         }
@@ -382,14 +480,13 @@ impl<P: Platform> Engine for InPlace<P> {
     fn abort(&mut self) -> Result<()> {
         let has_effects = self.has_effects();
         match self.state {
-            State::MustAbort => {}
             State::Prepared(global) if has_effects => {
                 if let Some(journal) = &mut self.journal {
                     let result = journal.resolve(global, Outcome::Aborted);
                     self.durable_step(result)?;
                 }
             }
-            State::Prepared(_) => {}
+            State::MustAbort | State::Prepared(_) => {}
             _ => self.require(State::Open)?,
         }
         let result = self.store.abort();
@@ -403,21 +500,27 @@ impl<P: Platform> Engine for InPlace<P> {
     }
 
     fn durable(&self) -> CommitTicket {
-        self.journal.as_ref().map_or(CommitTicket(self.tickets), Journal::durable)
+        self.journal
+            .as_ref()
+            .map_or(CommitTicket(self.tickets), Journal::durable)
     }
 
     fn force(&mut self) -> Result<()> {
         if self.state == State::Poisoned {
             return Err(StorageError::Poisoned);
         }
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
         let result = journal.force();
         self.durable_step(result)
     }
 
     fn checkpoint(&mut self) -> Result<()> {
         self.require(State::Idle)?;
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
         let result = journal.checkpoint(&mut self.store);
         if journal.is_poisoned() || result.as_ref().is_err_and(|error| !is_harmless(error)) {
             self.state = State::Poisoned;
@@ -441,7 +544,11 @@ impl<P: Platform> Engine for InPlace<P> {
     fn status(&self) -> EngineStatus {
         EngineStatus {
             memory: self.store.arena.counters(),
-            disk: self.journal.as_ref().map(Journal::counters).unwrap_or_default(),
+            disk: self
+                .journal
+                .as_ref()
+                .map(Journal::counters)
+                .unwrap_or_default(),
             recovery_undone: self.undone,
             recovery_replayed: self.replayed,
         }
@@ -459,7 +566,12 @@ impl<P: Platform> Engine for InPlace<P> {
 
 fn new_store<P: Platform>(platform: &P, options: &EngineOptions) -> Result<Store<DeviceOf<P>>> {
     let memory = new_memory(platform, options)?;
-    Store::new(memory, options.layout, options.node_bytes as usize, Keep::BeforeImages)
+    Store::new(
+        memory,
+        options.layout,
+        options.node_bytes as usize,
+        Keep::BeforeImages,
+    )
 }
 
 fn new_memory<P: Platform>(platform: &P, options: &EngineOptions) -> Result<DeviceOf<P>> {

@@ -1,7 +1,8 @@
 //! The volatile B+tree: sorted nodes in a volatile arena, changed in place.
 //!
-//! Everything that an abort must bring back, the root pointer included, lies in the arena and changes through the
-//! write set, so the write set's before images undo an index as they undo a tuple.
+//! Everything that an abort must bring back, the root pointer included, lies in the arena and
+//! changes through the write set, so the write set's before images undo an index as they undo a
+//! tuple.
 //!
 //! ```text
 //! node   word 0: magic u16 | 0 u8 | level u8 (0 = leaf) | count u32
@@ -10,31 +11,30 @@
 //!        and keys[i] the smallest key that may lie below slots[i + 1]
 //! ```
 //!
-//! Invariants: keys ascend strictly; all leaves have level 0; the children of a node have its level less one; the root has at
-//! least two children or is a leaf; no other node is empty.
+//! Invariants: keys ascend strictly; all leaves have level 0; the children of a node have its level
+//! less one; the root has at least two children or is a leaf; no other node is empty.
 //!
-//! A lookup asks for a whole node as soon as its pointer is known, so a level costs one miss and not one a probe. A node that
-//! is three quarters empty is merged with a neighbour where both fit into three quarters; so a tree that alternates
-//! between insert and delete does not split and merge each time. A split at the right end of the tree leaves the old node full,
-//! which makes ascending inserts (loads, replay) a bulk build.
+//! A lookup asks for a whole node as soon as its pointer is known, so a level costs one miss and
+//! not one a probe. A node that is three quarters empty is merged with a neighbour where both fit
+//! into three quarters; so a tree that alternates between insert and delete does not split and
+//! merge each time. A split at the right end of the tree leaves the old node full, which makes
+//! ascending inserts (loads, replay) a bulk build.
 
+use super::bptree_node::{Geometry, MAGIC, Node, Path, WORD, bytes, corrupted, meta, push_words};
 use super::{IndexShape, OrderedIndex};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::VolatileUndo;
 use crate::log::WriteSet;
-use pmem::{Arena, Memory, Owner, Part, PmemError};
-use std::cmp::Ordering;
+use pmem::{Arena, Memory, Owner, Part};
 use std::ops::ControlFlow;
 
-const MAGIC: u64 = 0x7662;
-const LINE: usize = 64;
-const WORD: usize = 8;
-const FANOUT_MIN: usize = 4;
-/// Deeper trees do not occur: two children a node and 2^48 bytes of arena, of which nobody fills the half.
-const LEVELS_MAX: usize = 40;
-/// Lookups that [`OrderedIndex::get_many`] takes down the tree side by side: as many misses as a core keeps in flight.
+/// Lookups that [`OrderedIndex::get_many`] takes down the tree side by side: as many misses as a
+/// core keeps in flight.
 const TOGETHER: usize = 16;
+
+/// Called with each entry of a scan.
+type Visit<'v> = &'v mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>;
 
 /// A volatile B+tree.
 #[derive(Debug)]
@@ -44,152 +44,6 @@ pub struct Bptree {
     tag: u16,
     /// Bytes of a shifted or new node, on their way to the arena.
     image: Vec<u8>,
-}
-
-/// Sizes of one tree's nodes.
-#[derive(Clone, Copy, Debug)]
-struct Geometry {
-    node_bytes: usize,
-    key_words: usize,
-    fanout: usize,
-}
-
-impl Geometry {
-    fn new(shape: IndexShape) -> Self {
-        let entry_words = shape.key_words + 1;
-        let bytes_min = WORD * (2 + FANOUT_MIN * entry_words);
-        let node_bytes = shape.node_bytes.max(bytes_min).next_multiple_of(LINE);
-        let fanout = (node_bytes / WORD - 2) / entry_words;
-        Self {
-            node_bytes,
-            key_words: shape.key_words,
-            fanout,
-        }
-    }
-
-    /// Bytes of a key.
-    fn key_bytes(self) -> usize {
-        self.key_words * WORD
-    }
-
-    /// Where the key number `index` of the node at `node` lies.
-    fn key_at(self, node: u64, index: usize) -> u64 {
-        node + (WORD + index * self.key_bytes()) as u64
-    }
-
-    /// Where the slot number `index` of the node at `node` lies.
-    fn slot_at(self, node: u64, index: usize) -> u64 {
-        self.key_at(node, self.fanout) + (index * WORD) as u64
-    }
-}
-
-/// A node as it is read: its slots apart, because most lookups need one of them.
-#[derive(Clone, Copy)]
-struct Node<'a> {
-    level: u8,
-    count: usize,
-    key_words: usize,
-    keys: &'a [u64],
-}
-
-impl<'a> Node<'a> {
-    fn key(&self, index: usize) -> &'a [u64] {
-        &self.keys[index * self.key_words..(index + 1) * self.key_words]
-    }
-
-    /// Number of keys that are smaller than `key`.
-    #[inline]
-    fn lower_bound(&self, key: &[u64]) -> usize {
-        match key {
-            &[key] if self.key_words == 1 => partition_words(self.keys, |word| word < key),
-            _ => partition_keys(self, |found| found.cmp(key) == Ordering::Less),
-        }
-    }
-
-    /// Number of the child below which `key` lies.
-    #[inline]
-    fn child_of(&self, key: &[u64]) -> usize {
-        match key {
-            &[key] if self.key_words == 1 => partition_words(self.keys, |word| word <= key),
-            _ => partition_keys(self, |found| found.cmp(key) != Ordering::Greater),
-        }
-    }
-
-    /// Where `key` is, or where it belongs.
-    fn find(&self, key: &[u64]) -> Result<usize, usize> {
-        let index = self.lower_bound(key);
-        if index < self.count && self.key(index) == key {
-            Ok(index)
-        } else {
-            Err(index)
-        }
-    }
-
-    /// Slots in use.
-    fn slots(&self) -> usize {
-        self.count + usize::from(self.level > 0)
-    }
-}
-
-/// Length of the prefix for which `before` holds. Without branches on keys: they are not predictable.
-#[inline]
-fn partition_words(keys: &[u64], before: impl Fn(u64) -> bool) -> usize {
-    let Some(mut left) = keys.len().checked_sub(1) else {
-        return 0;
-    };
-    let mut base = 0;
-    while left > 0 {
-        let half = left.div_ceil(2);
-        base += if before(keys[base + half - 1]) {
-            half
-        } else {
-            0
-        };
-        left -= half;
-    }
-    base + usize::from(before(keys[base]))
-}
-
-fn partition_keys(node: &Node<'_>, before: impl Fn(&[u64]) -> bool) -> usize {
-    let (mut low, mut high) = (0, node.count);
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        if before(node.key(middle)) {
-            low = middle + 1
-        } else {
-            high = middle
-        }
-    }
-    low
-}
-
-/// The way from the root to a node: the inner nodes, and which child was taken.
-#[derive(Clone, Copy)]
-struct Path {
-    steps: [(u64, usize); LEVELS_MAX],
-    depth: usize,
-}
-
-impl Path {
-    const EMPTY: Self = Self {
-        steps: [(0, 0); LEVELS_MAX],
-        depth: 0,
-    };
-
-    fn push(&mut self, node: u64, child: usize) -> Result<()> {
-        let step = self
-            .steps
-            .get_mut(self.depth)
-            .ok_or_else(|| corrupted(node, "too deep"))?;
-        *step = (node, child);
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn pop(&mut self) -> Option<(u64, usize)> {
-        self.depth = self.depth.checked_sub(1)?;
-        Some(self.steps[self.depth])
-    }
 }
 
 impl Bptree {
@@ -309,7 +163,8 @@ impl Bptree {
         Ok(None)
     }
 
-    /// Puts a key in front of key `index` and a slot in front of slot `slot_index` of a node that has room.
+    /// Puts a key in front of key `index` and a slot in front of slot `slot_index` of a node that
+    /// has room.
     fn insert_at<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -422,8 +277,9 @@ impl Bptree {
         writes.change(arena, change)
     }
 
-    /// Moves the upper part of a full node to a new one on its right, in which keys from `at` on lie. Returns the key that
-    /// separates them and the new node. An inner node gives the key at `at` to its parent.
+    /// Moves the upper part of a full node to a new one on its right, in which keys from `at` on
+    /// lie. Returns the key that separates them and the new node. An inner node gives the key at
+    /// `at` to its parent.
     fn split<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -512,8 +368,8 @@ impl Bptree {
         writes.write(arena, self.root_word, &root.to_le_bytes())
     }
 
-    /// Repairs the node at `offset`, to which `path` leads, after it lost an entry: frees it if it is empty, merges
-    /// it if it is nearly so, and goes on with its parent.
+    /// Repairs the node at `offset`, to which `path` leads, after it lost an entry: frees it if it
+    /// is empty, merges it if it is nearly so, and goes on with its parent.
     fn shrink<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -528,7 +384,8 @@ impl Bptree {
             };
             if is_empty {
                 Self::free_node(arena, writes, offset)?;
-                // A parent without keys had only this child. It is not the root, which has two or more.
+                // A parent without keys had only this child. It is not the root, which has two or
+                // more.
                 is_empty = self.node(arena, parent)?.count == 0;
                 if !is_empty {
                     self.remove_child(arena, writes, parent, index)?;
@@ -542,8 +399,8 @@ impl Bptree {
         }
     }
 
-    /// Takes child number `index` out of an inner node of several, with the key on its left, or on its right if it is
-    /// the first.
+    /// Takes child number `index` out of an inner node of several, with the key on its left, or on
+    /// its right if it is the first.
     fn remove_child<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -554,7 +411,8 @@ impl Bptree {
         self.remove_at(arena, writes, offset, index.saturating_sub(1), index)
     }
 
-    /// Merges child number `index` of `parent` with a neighbour, if they fit together. The right one of the two is freed.
+    /// Merges child number `index` of `parent` with a neighbour, if they fit together. The right
+    /// one of the two is freed.
     fn merge<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -622,7 +480,7 @@ impl Bptree {
         leaf: u64,
         (low, high): (&[u64], &[u64]),
         direction: Direction,
-        visit: &mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>,
+        visit: Visit<'_>,
     ) -> Result<ControlFlow<()>> {
         let node = self.node(arena, leaf)?;
         let slots = arena.slice::<u64>(self.geometry.slot_at(leaf, 0), node.count)?;
@@ -862,27 +720,6 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
         }
         Ok(())
     }
-}
-
-fn meta(level: u8, count: usize) -> u64 {
-    MAGIC << 48 | u64::from(level) << 32 | count as u64
-}
-
-fn push_words(bytes: &mut Vec<u8>, words: &[u64]) {
-    for word in words {
-        bytes.extend_from_slice(&word.to_le_bytes());
-    }
-}
-
-fn bytes(words: &[u64]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(words.len() * WORD);
-    push_words(&mut bytes, words);
-    bytes
-}
-
-#[cold]
-fn corrupted(offset: u64, detail: &str) -> crate::error::StorageError {
-    PmemError::corrupted("index node", offset, detail).into()
 }
 
 #[cfg(test)]

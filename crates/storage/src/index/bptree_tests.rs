@@ -1,7 +1,8 @@
 //! The volatile B+tree against a map.
 //!
-//! Random operations with narrow and wide keys and with nodes so small that trees of a few hundred entries have several
-//! levels; after each transaction, committed or aborted, the content and the structure are compared.
+//! Random operations with narrow and wide keys and with nodes so small that trees of a few hundred
+//! entries have several levels; after each transaction, committed or aborted, the content and the
+//! structure are compared.
 
 use super::*;
 use crate::log::Keep;
@@ -257,7 +258,7 @@ fn reads_beside_a_std_map_of_boxed_rows() {
         if key % 1000 == 0 {
             bench.commit();
         }
-        map.insert(key as i64, Box::new([key as u8; 1024]));
+        map.insert(key.cast_signed(), Box::new([key as u8; 1024]));
     }
     bench.commit();
     let random = |round: u64| round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
@@ -276,7 +277,7 @@ fn reads_beside_a_std_map_of_boxed_rows() {
         let start = std::time::Instant::now();
         for round in 0..2_000_000 {
             let key = random(round) % ROWS;
-            out.copy_from_slice(map[&(key as i64)].as_slice());
+            out.copy_from_slice(map[&(key.cast_signed())].as_slice());
             sum += u64::from(std::hint::black_box(&out)[5]);
         }
         let std_map = start.elapsed();

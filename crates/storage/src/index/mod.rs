@@ -4,6 +4,7 @@
 //! written once. Keys are unique; a non-unique index has the primary key appended by its encoder.
 
 pub mod bptree;
+mod bptree_node;
 pub mod nv_bptree;
 mod nv_node;
 

@@ -1,8 +1,9 @@
-//! Checkpoints: all tables of a partition in one compressed file, which takes the place of the log in front of it.
+//! Checkpoints: all tables of a partition in one compressed file, which takes the place of the log
+//! in front of it.
 //!
-//! The file is written under another name, synced, renamed, and the directory is synced; only then are the old checkpoint
-//! and the log in front of the new one removed. So at every moment the newest file that is named a checkpoint is whole, and the
-//! log that goes on from it is there.
+//! The file is written under another name, synced, renamed, and the directory is synced; only then
+//! are the old checkpoint and the log in front of the new one removed. So at every moment the
+//! newest file that is named a checkpoint is whole, and the log that goes on from it is there.
 //!
 //! | header field | bytes | meaning |
 //! |---|---|---|
@@ -16,9 +17,10 @@
 //! | settings | 16 | two words of the engine |
 //! | checksum | 4 | crc32c of all fields before |
 //!
-//! Blocks follow one after the other: checksum 4, stored bytes 4, plain bytes 4, data (LZ4). A block's checksum is seeded
-//! with the header's and the block's number. Plain blocks hold whole entries: tag 1 and a definition, tag 2 and a row of the table
-//! before it, tag 3 and the number of rows at the end, each with its length in four bytes.
+//! Blocks follow one after the other: checksum 4, stored bytes 4, plain bytes 4, data (LZ4). A
+//! block's checksum is seeded with the header's and the block's number. Plain blocks hold whole
+//! entries: tag 1 and a definition, tag 2 and a row of the table before it, tag 3 and the number of
+//! rows at the end, each with its length in four bytes.
 
 use super::redo::write_row;
 use super::wal::{LogIdentity, LogStart, Lsn};
@@ -35,7 +37,8 @@ const KIND: &str = "checkpoint";
 const FIELDS_BYTES: usize = 80;
 const HEADER_BYTES: usize = FIELDS_BYTES + 4;
 const BLOCK_HEADER_BYTES: usize = 12;
-/// Plain bytes after which a block is closed: large enough for LZ4's window, small enough to stay in a cache.
+/// Plain bytes after which a block is closed: large enough for LZ4's window, small enough to stay
+/// in a cache.
 const BLOCK_BYTES: usize = 256 << 10;
 /// Bytes that are handed to the file, or read from it, in one call.
 const IO_BYTES: usize = 1 << 20;
@@ -134,7 +137,9 @@ impl<F: File> CheckpointWriter<F> {
     /// Writes the rest and syncs the file. Only [`CheckpointWriter::publish`] may follow.
     pub fn finish(&mut self) -> Result<()> {
         let rows = self.rows;
-        self.entry(Tag::End, |bytes| bytes.extend_from_slice(&rows.to_le_bytes()))?;
+        self.entry(Tag::End, |bytes| {
+            bytes.extend_from_slice(&rows.to_le_bytes());
+        })?;
         self.close_block()?;
         self.write()?;
         self.file.sync(site!("checkpoint.content"))?;
@@ -148,7 +153,11 @@ impl<F: File> CheckpointWriter<F> {
         content(&mut self.plain);
         let length = (self.plain.len() - start) as u32;
         self.plain[start - 4..start].copy_from_slice(&length.to_le_bytes());
-        if self.plain.len() >= BLOCK_BYTES { self.close_block() } else { Ok(()) }
+        if self.plain.len() >= BLOCK_BYTES {
+            self.close_block()
+        } else {
+            Ok(())
+        }
     }
 
     fn close_block(&mut self) -> Result<()> {
@@ -158,14 +167,20 @@ impl<F: File> CheckpointWriter<F> {
         let data = lz4_flex::block::compress(&self.plain);
         let start = self.stored.len();
         self.stored.extend_from_slice(&[0; 4]);
-        self.stored.extend_from_slice(&(data.len() as u32).to_le_bytes());
-        self.stored.extend_from_slice(&(self.plain.len() as u32).to_le_bytes());
+        self.stored
+            .extend_from_slice(&(data.len() as u32).to_le_bytes());
+        self.stored
+            .extend_from_slice(&(self.plain.len() as u32).to_le_bytes());
         self.stored.extend_from_slice(&data);
         let checksum = block_checksum(self.seed, self.blocks, &self.stored[start + 4..]);
         self.stored[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         self.plain.clear();
         self.blocks += 1;
-        if self.stored.len() >= IO_BYTES { self.write() } else { Ok(()) }
+        if self.stored.len() >= IO_BYTES {
+            self.write()
+        } else {
+            Ok(())
+        }
     }
 
     fn write(&mut self) -> Result<()> {
@@ -203,7 +218,13 @@ impl<F: File> CheckpointReader<F> {
         file.read_at(0, &mut header)?;
         let head = decode_head(&name, identity, number, &header)?;
         let seed = crc32c::crc32c(&header[..FIELDS_BYTES]);
-        Ok(Self { name, head, file, file_bytes, seed })
+        Ok(Self {
+            name,
+            head,
+            file,
+            file_bytes,
+            seed,
+        })
     }
 
     /// What the checkpoint says about itself.
@@ -217,10 +238,7 @@ impl<F: File> CheckpointReader<F> {
     }
 
     /// Hands everything in it to `visit`, in order, and checks that all of it is there.
-    pub fn read(
-        &mut self,
-        visit: &mut dyn FnMut(CheckpointEntry<'_>) -> Result<()>,
-    ) -> Result<()> {
+    pub fn read(&mut self, visit: &mut dyn FnMut(CheckpointEntry<'_>) -> Result<()>) -> Result<()> {
         let mut offset = HEADER_BYTES as u64;
         let (mut block, mut rows) = (0, 0_u64);
         let mut stored = Vec::new();
@@ -229,8 +247,12 @@ impl<F: File> CheckpointReader<F> {
             let at_block = |detail: String| damage(&self.name, offset, detail);
             let mut reader = Reader::new(&plain);
             while reader.remaining() > 0 {
-                let tag = reader.byte("an entry").map_err(|e| at_block(e.to_string()))?;
-                let content = reader.content("an entry").map_err(|e| at_block(e.to_string()))?;
+                let tag = reader
+                    .byte("an entry")
+                    .map_err(|e| at_block(e.to_string()))?;
+                let content = reader
+                    .content("an entry")
+                    .map_err(|e| at_block(e.to_string()))?;
                 if tag == Tag::Table as u8 {
                     let def = TableDef::decode(content).map_err(|e| at_block(e.to_string()))?;
                     visit(CheckpointEntry::Table(def))?;
@@ -240,7 +262,9 @@ impl<F: File> CheckpointReader<F> {
                 } else if tag == Tag::End as u8 && read_u64(content, 0) == Some(rows) {
                     return Ok(());
                 } else {
-                    return Err(at_block(format!("an entry has tag {tag} after {rows} rows")));
+                    return Err(at_block(format!(
+                        "an entry has tag {tag} after {rows} rows"
+                    )));
                 }
             }
             offset += (BLOCK_HEADER_BYTES + stored.len()) as u64;
@@ -248,25 +272,33 @@ impl<F: File> CheckpointReader<F> {
         }
     }
 
-    /// Reads one block: `stored` gets its data as it stands in the file, the plain bytes are returned.
+    /// Reads one block: `stored` gets its data as it stands in the file, the plain bytes are
+    /// returned.
     fn read_block(&mut self, offset: u64, block: u32, stored: &mut Vec<u8>) -> Result<Vec<u8>> {
         let damaged = |detail: String| damage(&self.name, offset, detail);
         let left = self.file_bytes - offset.min(self.file_bytes);
         let mut header = [0; BLOCK_HEADER_BYTES];
         if left < BLOCK_HEADER_BYTES as u64 {
-            return Err(damaged("the file ends before the checkpoint does".to_owned()));
+            return Err(damaged(
+                "the file ends before the checkpoint does".to_owned(),
+            ));
         }
         self.file.read_at(offset, &mut header)?;
         let field = |at| read_u32(&header, at).unwrap_or(0);
         let (checksum, stored_bytes, plain_bytes) = (field(0), field(4), field(8) as usize);
         if u64::from(stored_bytes) > left - BLOCK_HEADER_BYTES as u64 {
-            return Err(damaged(format!("a block of {stored_bytes} bytes leaves the file")));
+            return Err(damaged(format!(
+                "a block of {stored_bytes} bytes leaves the file"
+            )));
         }
         if plain_bytes > PLAIN_BYTES_MAX {
-            return Err(damaged(format!("a block says that it holds {plain_bytes} bytes")));
+            return Err(damaged(format!(
+                "a block says that it holds {plain_bytes} bytes"
+            )));
         }
         stored.resize(stored_bytes as usize, 0);
-        self.file.read_at(offset + BLOCK_HEADER_BYTES as u64, stored)?;
+        self.file
+            .read_at(offset + BLOCK_HEADER_BYTES as u64, stored)?;
         let seed = block_checksum(self.seed, block, &header[4..]);
         if crc32c::crc32c_append(seed, stored) != checksum {
             return Err(damaged("the checksum of a block is wrong".to_owned()));
@@ -277,12 +309,12 @@ impl<F: File> CheckpointReader<F> {
 }
 
 /// Removes the checkpoints before `number` and what an unfinished one left.
-pub fn remove_older<D: Directory>(
-    directory: &D,
-    identity: LogIdentity,
-    number: u64,
-) -> Result<()> {
-    for old in identity.numbers(directory, KIND)?.into_iter().filter(|&old| old < number) {
+pub fn remove_older<D: Directory>(directory: &D, identity: LogIdentity, number: u64) -> Result<()> {
+    for old in identity
+        .numbers(directory, KIND)?
+        .into_iter()
+        .filter(|&old| old < number)
+    {
         directory.remove(&identity.file_name(KIND, old))?;
     }
     remove_unpublished(directory, identity)
@@ -316,11 +348,20 @@ fn encode_head(identity: LogIdentity, head: &CheckpointHead) -> Vec<u8> {
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&identity.partition.to_le_bytes());
     bytes.extend_from_slice(&identity.database.to_le_bytes());
-    let words = [head.number, head.start.segment, head.start.lsn.0, head.ticket.0];
+    let words = [
+        head.number,
+        head.start.segment,
+        head.start.lsn.0,
+        head.ticket.0,
+    ];
     for word in words.into_iter().chain(head.settings) {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
-    debug_assert_eq!(bytes.len(), FIELDS_BYTES, "the header's fields end at its checksum");
+    debug_assert_eq!(
+        bytes.len(),
+        FIELDS_BYTES,
+        "the header's fields end at its checksum"
+    );
     bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
     bytes
 }
@@ -347,7 +388,10 @@ fn decode_head(
     let word = |index: usize| read_u64(header, 32 + index * 8).unwrap_or(0);
     let head = CheckpointHead {
         number: word(0),
-        start: LogStart { segment: word(1), lsn: Lsn(word(2)) },
+        start: LogStart {
+            segment: word(1),
+            lsn: Lsn(word(2)),
+        },
         ticket: CommitTicket(word(3)),
         settings: [word(4), word(5)],
     };

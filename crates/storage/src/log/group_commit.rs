@@ -1,8 +1,9 @@
 //! Who waits for whom: commits gather into groups that share one sync.
 //!
-//! A partition is one line of transactions, so a group is a run of tickets: everything up to [`GroupCommit::durable`] is
-//! durable, everything behind it waits. A group is due when enough transactions wait in it, or when the oldest of them
-//! has waited long enough. Nobody here keeps a timer: the owner asks at each commit, and whoever has no further transaction forces.
+//! A partition is one line of transactions, so a group is a run of tickets: everything up to
+//! [`GroupCommit::durable`] is durable, everything behind it waits. A group is due when enough
+//! transactions wait in it, or when the oldest of them has waited long enough. Nobody here keeps a
+//! timer: the owner asks at each commit, and whoever has no further transaction forces.
 
 use crate::engine::{CommitTicket, Durability};
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 pub struct GroupCommitOptions {
     /// Most transactions in a group.
     pub transactions_max: u32,
-    /// Longest wait of the oldest transaction, in microseconds. `u64::MAX` means no limit, and no look at the clock.
+    /// Longest wait of the oldest transaction, in microseconds. `u64::MAX` means no limit, and no
+    /// look at the clock.
     pub wait_us_max: u64,
 }
 
@@ -71,7 +73,8 @@ impl GroupCommit {
         self.durable
     }
 
-    /// Gives [`GroupCommit::next`] to a transaction whose record is in the log, and says whether to sync.
+    /// Gives [`GroupCommit::next`] to a transaction whose record is in the log, and says whether to
+    /// sync.
     pub fn join(&mut self, durability: Durability) -> Due {
         self.newest = self.next();
         self.wait(durability)

@@ -1,7 +1,9 @@
-//! What a record of the write-ahead log says: one transaction, built while it runs and written when it commits.
+//! What a record of the write-ahead log says: one transaction, built while it runs and written when
+//! it commits.
 //!
-//! Only committed changes reach a checkpoint, so replay needs no undo; the before images are there because the paper's
-//! log has them, for its figures of bytes written and for tools that read a log backwards.
+//! Only committed changes reach a checkpoint, so replay needs no undo; the before images are there
+//! because the paper's log has them, for its figures of bytes written and for tools that read a log
+//! backwards.
 //!
 //! | record | bytes | meaning |
 //! |---|---|---|
@@ -26,7 +28,8 @@ use crate::record::{
 
 const HEADER_BYTES: usize = 18;
 
-/// Why the image of a row cannot be read, although its checksum is right: it was written by another program or for another table.
+/// Why the image of a row cannot be read, although its checksum is right: it was written by another
+/// program or for another table.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// The bytes are no values.
@@ -113,7 +116,9 @@ pub struct RedoRecord {
 
 impl Default for RedoRecord {
     fn default() -> Self {
-        Self { bytes: vec![0; HEADER_BYTES] }
+        Self {
+            bytes: vec![0; HEADER_BYTES],
+        }
     }
 }
 
@@ -246,9 +251,10 @@ impl<'r> Record<'r> {
     pub fn read(bytes: &'r [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let kind = reader.byte("the kind of a log record")?;
-        let outcome = match reader.flag("the outcome in a log record")? {
-            true => Outcome::Committed,
-            false => Outcome::Aborted,
+        let outcome = if reader.flag("the outcome in a log record")? {
+            Outcome::Committed
+        } else {
+            Outcome::Aborted
         };
         let ticket = CommitTicket(word(&mut reader, "the ticket of a log record")?);
         let global = GlobalTxnId(word(&mut reader, "the number of a prepared transaction")?);
@@ -258,7 +264,11 @@ impl<'r> Record<'r> {
             3 => Fate::Resolved(global, outcome),
             found => return Err(unknown("the kind of a log record", found)),
         };
-        Ok(Self { fate, ticket, operations: reader })
+        Ok(Self {
+            fate,
+            ticket,
+            operations: reader,
+        })
     }
 
     /// The next operation; none at the end.
@@ -273,7 +283,9 @@ impl<'r> Record<'r> {
         let key = reader.take("the key of an operation", usize::from(key_words) * 8)?;
         let image = reader.content("the image of an operation")?;
         let index = || {
-            Reader::new(key).number("the index of an operation").map(IndexId)
+            Reader::new(key)
+                .number("the index of an operation")
+                .map(IndexId)
         };
         Ok(Some(match kind {
             1 => Operation::Insert(table, image),
@@ -327,5 +339,8 @@ fn word(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, DecodeError>
 
 #[cold]
 fn unknown(what: &'static str, found: u8) -> DecodeError {
-    DecodeError::Unknown { what, found: u64::from(found) }
+    DecodeError::Unknown {
+        what,
+        found: u64::from(found),
+    }
 }

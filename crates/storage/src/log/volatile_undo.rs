@@ -1,12 +1,15 @@
-//! The write set of the engines whose tables are in volatile memory: it changes at once and keeps before images in DRAM.
+//! The write set of the engines whose tables are in volatile memory: it changes at once and keeps
+//! before images in DRAM.
 //!
-//! Nothing here survives a restart, so nothing is flushed and nothing is deferred: a write is visible when it returns. An
-//! abort, or the rollback of one statement, copies the before images back, newest first. That covers tables,
-//! indexes and heap bitmaps alike, because all of them change through the write set.
+//! Nothing here survives a restart, so nothing is flushed and nothing is deferred: a write is
+//! visible when it returns. An abort, or the rollback of one statement, copies the before images
+//! back, newest first. That covers tables, indexes and heap bitmaps alike, because all of them
+//! change through the write set.
 //!
-//! Invariants: every published byte that the open transaction changed has its oldest value in `before`, unless nothing is
-//! kept ([`Keep::Nothing`], for replay, where a failure throws the whole arena away). Unpublished bytes have none,
-//! so slots that the transaction retired must not be staged over before it ends.
+//! Invariants: every published byte that the open transaction changed has its oldest value in
+//! `before`, unless nothing is kept ([`Keep::Nothing`], for replay, where a failure throws the
+//! whole arena away). Unpublished bytes have none, so slots that the transaction retired must not
+//! be staged over before it ends.
 
 use super::WriteSet;
 use crate::error::Result;

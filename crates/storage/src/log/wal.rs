@@ -1,18 +1,23 @@
-//! The write-ahead log: a sequence of records in files, appended in memory and made durable in groups.
+//! The write-ahead log: a sequence of records in files, appended in memory and made durable in
+//! groups.
 //!
 //! The log is one line of bytes, addressed by [`Lsn`]; segments are pieces of it, one file each
 //! (`p0.wal.000001`). A segment gets its whole length when it is made, so a full disk is met by
-//! [`Wal::append`], where the transaction can still be aborted, and not by [`Wal::flush`], where others may wait.
+//! [`Wal::append`], where the transaction can still be aborted, and not by [`Wal::flush`], where
+//! others may wait.
 //!
 //! Invariants, proven by the crash tests:
 //! 1. A file that has a segment's name has a durable header and its whole length.
-//! 2. A segment gets its name only after everything in front of its first record is durable. So all segments but the
-//!    last must be valid up to the first record of the next one; anything else is damage.
-//! 3. Recovery never appends behind what it found: it goes on in a new segment. Otherwise a record that was lost, and is
-//!    written again with the same bytes, would bring back its old successors.
-//! 4. After a failed write or sync nothing more is appended ([`StorageError::Poisoned`]): what was lost is unknown.
+//! 2. A segment gets its name only after everything in front of its first record is durable. So all
+//!    segments but the last must be valid up to the first record of the next one; anything else is
+//!    damage.
+//! 3. Recovery never appends behind what it found: it goes on in a new segment. Otherwise a record
+//!    that was lost, and is written again with the same bytes, would bring back its old successors.
+//! 4. After a failed write or sync nothing more is appended ([`StorageError::Poisoned`]): what was
+//!    lost is unknown.
 //!
-//! States of a segment file: `….tmp` → (`publish`) current → (`roll`) full → (`remove_before`) gone.
+//! States of a segment file: `p0.wal.tmp` → (`roll`) current → (the next `roll`) full →
+//! (`remove_before`) gone.
 
 use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SegmentHeader, damage, frame_bytes, push_frame, read_frame,
@@ -46,7 +51,8 @@ impl LogIdentity {
         format!("p{}.{kind}.{number:06}", self.partition)
     }
 
-    /// The numbers in the names of this partition's files of one kind, ascending. Other files are passed over.
+    /// The numbers in the names of this partition's files of one kind, ascending. Other files are
+    /// passed over.
     pub(super) fn numbers<D: Directory>(&self, directory: &D, kind: &str) -> Result<Vec<u64>> {
         let mut numbers: Vec<u64> = directory
             .list()?
@@ -96,8 +102,13 @@ impl Default for WalOptions {
 }
 
 const KIND: &str = "wal";
-/// Longest payload. A length on the medium has 32 bits; half of that keeps every sum of sizes in range.
+/// Longest payload. A length on the medium has 32 bits; half of that keeps every sum of sizes in
+/// range.
 const PAYLOAD_BYTES_MAX: usize = 1 << 31;
+
+/// Why there is a current segment: nothing is appended without one, and it goes only when
+/// everything is synced.
+const HAS_CURRENT: &str = "records that are not synced belong to the current segment";
 
 /// The segment that is being written.
 struct Current<F> {
@@ -126,8 +137,8 @@ pub struct Wal<D: Directory> {
 }
 
 impl<D: Directory> Wal<D> {
-    /// Reads the log from `start` on, hands each record to `replay`, and makes the end ready for appending. Writes nothing but
-    /// the removal of files that are not needed.
+    /// Reads the log from `start` on, hands each record to `replay`, and makes the end ready for
+    /// appending. Writes nothing but the removal of files that are not needed.
     pub fn open(
         directory: &D,
         identity: LogIdentity,
@@ -162,9 +173,11 @@ impl<D: Directory> Wal<D> {
         Ok(wal)
     }
 
-    /// Adds a record. It is durable once [`Wal::synced`] has reached the position that this returns.
+    /// Adds a record. It is durable once [`Wal::synced`] has reached the position that this
+    /// returns.
     ///
-    /// If the disk is full (`DiskError::OutOfSpace`) the log is as it was, and later records may still fit.
+    /// If the disk is full (`DiskError::OutOfSpace`) the log is as it was, and later records may
+    /// still fit.
     pub fn append(&mut self, directory: &D, payload: &[u8]) -> Result<Lsn> {
         if self.poisoned {
             return Err(StorageError::Poisoned);
@@ -180,17 +193,8 @@ impl<D: Directory> Wal<D> {
         if self.room() < bytes {
             self.roll(directory, bytes)?;
         }
-        let current = self
-            .current
-            .as_ref()
-            .expect("a segment with room was made above");
-        push_frame(
-            &mut self.buffer,
-            current.seed,
-            self.end,
-            self.synced,
-            payload,
-        );
+        let seed = self.current().seed;
+        push_frame(&mut self.buffer, seed, self.end, self.synced, payload);
         self.end = Lsn(self.end.0 + bytes);
         if self.buffer.len() >= self.options.buffer_bytes_max {
             self.write_buffer()?;
@@ -207,11 +211,7 @@ impl<D: Directory> Wal<D> {
             return Ok(());
         }
         self.write_buffer()?;
-        let current = self
-            .current
-            .as_mut()
-            .expect("unsynced records are in the current segment");
-        if let Err(error) = current.file.sync(site!("wal.flush")) {
+        if let Err(error) = self.current().file.sync(site!("wal.flush")) {
             return Err(self.poison(error));
         }
         // commit point: replay takes every record in front of this position
@@ -219,7 +219,8 @@ impl<D: Directory> Wal<D> {
         Ok(())
     }
 
-    /// Makes all records durable and marks the end, so that damage to the last record is told from a torn tail.
+    /// Makes all records durable and marks the end, so that damage to the last record is told from
+    /// a torn tail.
     pub fn close(&mut self, directory: &D) -> Result<()> {
         self.flush()?;
         if self.marked != self.end && self.room() >= FRAME_BYTES as u64 {
@@ -240,9 +241,16 @@ impl<D: Directory> Wal<D> {
                 return Err(broken_chain(&name, &header, lsn, None));
             }
             let end = replay_segment(&data, &header, &mut lsn, &mut |_, _| Ok(()))?;
-            let is_last = self.segments.last().is_some_and(|&(last, _)| last == number);
+            let is_last = self
+                .segments
+                .last()
+                .is_some_and(|&(last, _)| last == number);
             if is_last && lsn < self.synced {
-                return Err(damage(&name, end as u64, "the record here is not valid any more"));
+                return Err(damage(
+                    &name,
+                    end as u64,
+                    "the record here is not valid any more",
+                ));
             }
         }
         Ok(())
@@ -273,12 +281,14 @@ impl<D: Directory> Wal<D> {
         self.poisoned
     }
 
-    /// Refuses everything from now on. For failures after which the log on disk and the state in memory may differ.
+    /// Refuses everything from now on. For failures after which the log on disk and the state in
+    /// memory may differ.
     pub fn refuse(&mut self) {
         self.poisoned = true;
     }
 
-    /// Where replay will start if everything appended so far is in a checkpoint. All records are durable afterwards.
+    /// Where replay will start if everything appended so far is in a checkpoint. All records are
+    /// durable afterwards.
     pub fn next_start(&mut self) -> Result<LogStart> {
         self.flush()?;
         Ok(LogStart {
@@ -287,7 +297,13 @@ impl<D: Directory> Wal<D> {
         })
     }
 
-    /// Forgets what a durable checkpoint made needless. `start` comes from [`Wal::next_start`], with no record appended since.
+    /// Forgets what a durable checkpoint made needless. `start` comes from [`Wal::next_start`].
+    ///
+    /// # Panics
+    /// If a record was appended since then: it would be lost.
+    ///
+    /// # Panics
+    /// If a record was appended since, which would be lost.
     pub fn remove_before(&mut self, directory: &D, start: LogStart) -> Result<()> {
         assert_eq!(
             start.lsn, self.end,
@@ -296,12 +312,18 @@ impl<D: Directory> Wal<D> {
         self.start = start;
         self.current = None;
         self.marked = self.end;
-        // A crash may keep any of these files; the checkpoint says that their numbers are out of date.
+        // A crash may keep any of these files; the checkpoint says that their numbers are out of
+        // date.
         while let Some(&(number, _)) = self.segments.first() {
             directory.remove(&self.identity.file_name(KIND, number))?;
             self.segments.remove(0);
         }
         Ok(())
+    }
+
+    /// The segment that has, or will get, what is in the buffer or unsynced.
+    fn current(&mut self) -> &mut Current<D::File> {
+        self.current.as_mut().expect(HAS_CURRENT)
     }
 
     fn room(&self) -> u64 {
@@ -325,7 +347,8 @@ impl<D: Directory> Wal<D> {
         let file = match self.prepare_segment(directory, &header) {
             Ok(file) => file,
             Err(error @ DiskError::OutOfSpace { .. }) => {
-                // The space that was taken in part goes back; if that fails too, the next attempt does it.
+                // The space that was taken in part goes back; if that fails too, the next attempt
+                // does it.
                 let _ = directory.remove(&self.unpublished_name());
                 return Err(error.into());
             }
@@ -372,10 +395,7 @@ impl<D: Directory> Wal<D> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let current = self
-            .current
-            .as_mut()
-            .expect("buffered records belong to a segment");
+        let current = self.current.as_mut().expect(HAS_CURRENT);
         if let Err(error) = current.file.write_at(current.written, &self.buffer) {
             return Err(self.poison(error));
         }
@@ -384,7 +404,8 @@ impl<D: Directory> Wal<D> {
         Ok(())
     }
 
-    /// Notes that the state on disk is unknown. A full disk is no statement error here: others wait for the same sync.
+    /// Notes that the state on disk is unknown. A full disk is no statement error here: others wait
+    /// for the same sync.
     fn poison(&mut self, error: DiskError) -> StorageError {
         self.poisoned = true;
         match error {
@@ -415,7 +436,8 @@ impl<D: Directory> Wal<D> {
         replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut data = Vec::new();
-        // A torn tail may only be in the last segment: the end of each earlier one is checked when the next is read.
+        // A torn tail may only be in the last segment: the end of each earlier one is checked when
+        // the next is read.
         let mut end_of_earlier: Option<(String, u64)> = None;
         for (index, &number) in numbers.iter().enumerate() {
             let (name, header, mut file) = self.read_segment(directory, number, &mut data)?;
@@ -429,8 +451,9 @@ impl<D: Directory> Wal<D> {
                 return Err(damage(&name, end as u64, detail));
             }
             if is_last && end > HEADER_BYTES {
-                // Only a power cut makes sure that what is readable is durable; after the death of the process alone it may
-                // still be in a cache, and what is replayed now may be read and acknowledged before the next flush.
+                // Only a power cut makes sure that what is readable is durable; after the death of
+                // the process alone it may still be in a cache, and what is replayed now may be
+                // read and acknowledged before the next flush.
                 file.sync(site!("wal.replayed"))?;
             }
             end_of_earlier = Some((name, end as u64));
@@ -443,7 +466,8 @@ impl<D: Directory> Wal<D> {
     }
 }
 
-/// Hands the valid records of a segment to `replay`, moves `lsn` behind them, and returns the offset where they end.
+/// Hands the valid records of a segment to `replay`, moves `lsn` behind them, and returns the
+/// offset where they end.
 fn replay_segment(
     data: &[u8],
     header: &SegmentHeader,

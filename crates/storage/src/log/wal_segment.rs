@@ -1,8 +1,8 @@
 //! The bytes of a log segment: its header, and the frames of its records.
 //!
-//! A segment is one file of a length fixed at its creation. Its header is durable before the file gets its name, so a
-//! file that is called a segment and has no valid header is damaged, never half made. Records follow one after the
-//! other; the log ends at the first frame that is not valid.
+//! A segment is one file of a length fixed at its creation. Its header is durable before the file
+//! gets its name, so a file that is called a segment and has no valid header is damaged, never half
+//! made. Records follow one after the other; the log ends at the first frame that is not valid.
 //!
 //! | header field | bytes | meaning |
 //! |---|---|---|
@@ -23,9 +23,9 @@
 //! | synced | 8 | position up to which the log was durable when the frame was made |
 //! | payload | length | padded with zeros to a multiple of 8 |
 //!
-//! The seed and the position keep old bytes, which a device may show behind the tail, from being taken for records.
-//! `synced` tells damage from a torn tail: a frame that is not valid, followed by a frame that says
-//! that the log was durable beyond the first, was valid once.
+//! The seed and the position keep old bytes, which a device may show behind the tail, from being
+//! taken for records. `synced` tells damage from a torn tail: a frame that is not valid, followed
+//! by a frame that says that the log was durable beyond the first, was valid once.
 
 use super::wal::{LogIdentity, Lsn};
 use crate::error::{Result, StorageError};

@@ -1,14 +1,20 @@
 //! The log alone: what is replayed after which ending.
 //!
-//! On the simulated disk, so that tails can be torn and the disk can be full. Crash tests of the log together with its
-//! checkpoints stand with the engine.
+//! On the simulated disk, so that tails can be torn and the disk can be full. Crash tests of the
+//! log together with its checkpoints stand with the engine.
 
 use super::*;
 use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, WorldOptions};
 
-const IDENTITY: LogIdentity = LogIdentity { database: 5, partition: 2 };
-const OPTIONS: WalOptions = WalOptions { segment_bytes: 1024, buffer_bytes_max: 256 };
+const IDENTITY: LogIdentity = LogIdentity {
+    database: 5,
+    partition: 2,
+};
+const OPTIONS: WalOptions = WalOptions {
+    segment_bytes: 1024,
+    buffer_bytes_max: 256,
+};
 
 fn world() -> SimulatedWorld {
     SimulatedWorld::new(WorldOptions::default())
@@ -103,7 +109,12 @@ fn damage_in_front_of_the_durable_end_is_told_from_a_torn_tail() {
     }
     wal.close(&directory).unwrap();
     let name = IDENTITY.file_name(KIND, 1);
-    for offset in [HEADER_BYTES, HEADER_BYTES + 30, HEADER_BYTES + 100, HEADER_BYTES + 220] {
+    for offset in [
+        HEADER_BYTES,
+        HEADER_BYTES + 30,
+        HEADER_BYTES + 100,
+        HEADER_BYTES + 220,
+    ] {
         let image = world.image(&ImageChoice::default()).unwrap();
         let mut file = SimulatedDirectory::new(&image).open(&name).unwrap();
         file.write_at(offset as u64, &[0xff]).unwrap();
@@ -126,7 +137,10 @@ fn a_full_disk_refuses_a_record_and_takes_later_ones() {
         match wal.append(&directory, &record(number)) {
             Ok(_) => taken.push(record(number)),
             Err(error) => {
-                assert!(matches!(error, StorageError::Disk(DiskError::OutOfSpace { .. })));
+                assert!(matches!(
+                    error,
+                    StorageError::Disk(DiskError::OutOfSpace { .. })
+                ));
                 refused += 1;
             }
         }

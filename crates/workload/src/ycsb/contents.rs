@@ -25,7 +25,9 @@ impl Contents {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0xC0_17E7);
         let length = WINDOWS as usize + COLUMN_BYTES;
-        let letters = (0..length).map(|_| char::from(b'a' + random.below(26) as u8)).collect();
+        let letters = (0..length)
+            .map(|_| char::from(b'a' + random.below(26) as u8))
+            .collect();
         Self { letters, seed }
     }
 
@@ -58,7 +60,9 @@ impl Contents {
 
     /// Every text that is ever written, with its window.
     pub(super) fn by_text(&self) -> HashMap<&str, Window> {
-        (0..WINDOWS as Window).map(|window| (self.window(window), window)).collect()
+        (0..WINDOWS as Window)
+            .map(|window| (self.window(window), window))
+            .collect()
     }
 
     #[inline]
@@ -78,6 +82,11 @@ mod tests {
         assert_ne!(contents.initial(0, 0), contents.initial(0, 1));
         assert_ne!(contents.update(0, 5, 2), contents.update(1, 5, 2));
         assert_eq!(contents.update(0, 5, 2), Contents::new(1).update(0, 5, 2));
-        assert_eq!(contents.window(Window::try_from(WINDOWS - 1).unwrap()).len(), COLUMN_BYTES);
+        assert_eq!(
+            contents
+                .window(Window::try_from(WINDOWS - 1).unwrap())
+                .len(),
+            COLUMN_BYTES
+        );
     }
 }

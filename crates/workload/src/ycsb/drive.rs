@@ -59,7 +59,12 @@ pub struct Ycsb {
 impl Ycsb {
     /// Makes the list of transactions: 8 bytes each.
     pub fn new(options: YcsbOptions) -> Result<Self, YcsbError> {
-        let wrong = |option, problem: &str| Err(YcsbError::Option { option, problem: problem.into() });
+        let wrong = |option, problem: &str| {
+            Err(YcsbError::Option {
+                option,
+                problem: problem.into(),
+            })
+        };
         if options.rows == 0 || options.rows < options.partitions {
             return wrong("rows", "use at least one row a partition");
         }
@@ -70,15 +75,25 @@ impl Ycsb {
             return wrong("update_columns", "use 1 to 10");
         }
         let contents = Contents::new(options.seed);
-        let count = options.transactions.div_ceil(u64::from(options.partitions)).max(1);
+        let count = options
+            .transactions
+            .div_ceil(u64::from(options.partitions))
+            .max(1);
         let lists = std::thread::scope(|threads| {
             let options = &options;
             let makers: Vec<_> = (0..options.partitions)
                 .map(|partition| threads.spawn(move || generate(options, partition, count)))
                 .collect();
-            makers.into_iter().map(|maker| maker.join().expect("making a list cannot fail")).collect()
+            makers
+                .into_iter()
+                .map(|maker| maker.join().expect("making a list cannot fail"))
+                .collect()
         });
-        Ok(Self { options, contents, lists })
+        Ok(Self {
+            options,
+            contents,
+            lists,
+        })
     }
 
     /// What is run.
@@ -102,10 +117,16 @@ impl Ycsb {
     }
 
     /// Creates the table and loads all rows, one thread a partition. `loaded` is called now and then with a number of new rows.
-    pub fn load(&self, database: &Database, loaded: impl Fn(u64) + Sync) -> Result<Table, YcsbError> {
+    pub fn load(
+        &self,
+        database: &Database,
+        loaded: impl Fn(u64) + Sync,
+    ) -> Result<Table, YcsbError> {
         let mut builder = database.create_table(TABLE).column("key", DataType::Int64);
         for column in 0..COLUMNS {
-            let data_type = DataType::Char { length: COLUMN_BYTES as u32 };
+            let data_type = DataType::Char {
+                length: COLUMN_BYTES as u32,
+            };
             builder = builder.column(&format!("field{column}"), data_type);
         }
         let table = builder.partitioning(Partitioning::Modulo).create()?;
@@ -116,7 +137,9 @@ impl Ycsb {
                     threads.spawn(move || self.load_partition(database, table, partition, loaded))
                 })
                 .collect();
-            loaders.into_iter().try_for_each(|loader| loader.join().expect("loading does not panic"))
+            loaders
+                .into_iter()
+                .try_for_each(|loader| loader.join().expect("loading does not panic"))
         })?;
         Ok(table)
     }
@@ -194,7 +217,9 @@ impl Ycsb {
                 })
                 .collect();
             let joined = checkers.into_iter().map(|checker| checker.join());
-            joined.map(|outcome| outcome.expect("checking does not panic")).collect()
+            joined
+                .map(|outcome| outcome.expect("checking does not panic"))
+                .collect()
         })
     }
 
@@ -216,7 +241,11 @@ impl Ycsb {
                 return Err(YcsbError::Missing { key });
             }
             for column in 0..COLUMNS {
-                found.push(row.get(column + 1).as_str().and_then(|text| known.get(text).copied()));
+                found.push(
+                    row.get(column + 1)
+                        .as_str()
+                        .and_then(|text| known.get(text).copied()),
+                );
             }
         }
         Ok(found)
@@ -240,8 +269,11 @@ impl Ycsb {
         for position in least.saturating_sub(length)..least {
             self.written(partition, position, |at, window| expected[at] = window);
         }
-        let mut differences =
-            expected.iter().zip(found).filter(|(expected, found)| Some(**expected) != **found).count();
+        let mut differences = expected
+            .iter()
+            .zip(found)
+            .filter(|(expected, found)| Some(**expected) != **found)
+            .count();
         let mut count = least;
         while differences > 0 && count < most {
             self.written(partition, count, |at, window| {
@@ -259,20 +291,31 @@ impl Ycsb {
             let key = (at / COLUMNS) as u32 * self.options.partitions + partition;
             let expected = self.contents.window(expected[at]);
             let found = found[at].map_or("foreign text", |window| self.contents.window(window));
-            format!("key {key} field{} is {found:.12} and must be {expected:.12}", at % COLUMNS)
+            format!(
+                "key {key} field{} is {found:.12} and must be {expected:.12}",
+                at % COLUMNS
+            )
         });
-        Err(YcsbError::Wrong { count: differences as u64, first: first.collect() })
+        Err(YcsbError::Wrong {
+            count: differences as u64,
+            first: first.collect(),
+        })
     }
 
     /// Calls `write` for each column that a transaction writes, with its place among all columns of the partition.
     fn written(&self, partition: u32, position: u64, mut write: impl FnMut(usize, Window)) {
         let list = self.list(partition);
         let access = list[(position % list.len() as u64) as usize];
-        let Action::Update(first) = access.action() else { return };
+        let Action::Update(first) = access.action() else {
+            return;
+        };
         let row = (access.key / self.options.partitions) as usize;
         for step in 0..self.options.update_columns as usize {
             let column = (first + step) % COLUMNS;
-            write(row * COLUMNS + column, self.contents.update_window(partition, position, column));
+            write(
+                row * COLUMNS + column,
+                self.contents.update_window(partition, position, column),
+            );
         }
     }
 }
@@ -318,7 +361,11 @@ impl Runner<'_> {
         if self.at == self.list.len() {
             self.at = 0;
         }
-        if found { Ok(()) } else { Err(Error::rejected(YcsbError::Missing { key: access.key })) }
+        if found {
+            Ok(())
+        } else {
+            Err(Error::rejected(YcsbError::Missing { key: access.key }))
+        }
     }
 }
 
@@ -345,7 +392,9 @@ mod tests {
     fn database(name: &str, partitions: u32) -> (Database, std::path::PathBuf) {
         let path = std::env::temp_dir().join(format!("workload-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        let options = Options::new().method(Method::Volatile).partitions(partitions);
+        let options = Options::new()
+            .method(Method::Volatile)
+            .partitions(partitions);
         (Database::create(&path, &options).unwrap(), path)
     }
 
@@ -358,16 +407,22 @@ mod tests {
         // One partition runs beyond the end of its list.
         let done = [123_u64, 1300];
         for (partition, count) in (0_u32..).zip(done) {
-            let mut worker = database.worker(&[partition], Durability::Immediate).unwrap();
+            let mut worker = database
+                .worker(&[partition], Durability::Immediate)
+                .unwrap();
             let mut runner = workload.runner(&table, partition, 0);
             for _ in 0..count {
-                worker.transaction(|transaction| runner.step(transaction)).unwrap();
+                worker
+                    .transaction(|transaction| runner.step(transaction))
+                    .unwrap();
             }
             assert_eq!(runner.position(), count);
         }
         let exact = done.map(|count| count..=count);
         workload.check(&database, &table, &exact).unwrap();
-        let shown = workload.check(&database, &table, &[100..=140, 1290..=1310]).unwrap();
+        let shown = workload
+            .check(&database, &table, &[100..=140, 1290..=1310])
+            .unwrap();
         // Reads leave no trace, so the shortest prefix that fits may be shorter than what was run.
         assert!(shown[0] <= 123 && shown[1] <= 1300);
         let wrong = workload.check(&database, &table, &[0..=20, 1300..=1300]);
@@ -378,9 +433,25 @@ mod tests {
 
     #[test]
     fn impossible_options_are_named() {
-        let options = YcsbOptions { rows: 0, ..YcsbOptions::default() };
-        assert!(Ycsb::new(options).unwrap_err().to_string().contains("`rows`"));
-        let options = YcsbOptions { update_columns: 11, ..YcsbOptions::default() };
-        assert!(Ycsb::new(options).unwrap_err().to_string().contains("`update_columns`"));
+        let options = YcsbOptions {
+            rows: 0,
+            ..YcsbOptions::default()
+        };
+        assert!(
+            Ycsb::new(options)
+                .unwrap_err()
+                .to_string()
+                .contains("`rows`")
+        );
+        let options = YcsbOptions {
+            update_columns: 11,
+            ..YcsbOptions::default()
+        };
+        assert!(
+            Ycsb::new(options)
+                .unwrap_err()
+                .to_string()
+                .contains("`update_columns`")
+        );
     }
 }

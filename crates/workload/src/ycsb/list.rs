@@ -31,7 +31,11 @@ impl Access {
     /// What to do.
     #[inline]
     pub fn action(self) -> Action {
-        if self.column == READ { Action::Read } else { Action::Update(usize::from(self.column)) }
+        if self.column == READ {
+            Action::Read
+        } else {
+            Action::Update(usize::from(self.column))
+        }
     }
 }
 
@@ -48,13 +52,20 @@ struct Rows {
 impl Rows {
     fn new(options: &YcsbOptions, partition: u32) -> Self {
         let (partitions, rows) = (options.partitions, u64::from(options.rows));
-        let count = rows.saturating_sub(u64::from(partition)).div_ceil(u64::from(partitions));
+        let count = rows
+            .saturating_sub(u64::from(partition))
+            .div_ceil(u64::from(partitions));
         // About the golden section: neighbouring ranks lie far apart.
         let mut stride = (count as f64 * 0.618_033_988) as u64 | 1;
         while gcd(stride, count.max(1)) != 1 {
             stride += 2;
         }
-        Self { partition, partitions, count, stride }
+        Self {
+            partition,
+            partitions,
+            count,
+            stride,
+        }
     }
 
     /// The key of the row with a rank: low ranks are the hot ones.
@@ -96,7 +107,10 @@ pub(super) fn generate(options: &YcsbOptions, partition: u32, count: u64) -> Vec
         } else {
             READ
         };
-        Access { key: rows.key(rank), column }
+        Access {
+            key: rows.key(rank),
+            column,
+        }
     };
     (0..count).map(draw).collect()
 }
@@ -119,7 +133,12 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     fn options() -> YcsbOptions {
-        YcsbOptions { rows: 1001, partitions: 3, mix: Mix::Balanced, ..YcsbOptions::default() }
+        YcsbOptions {
+            rows: 1001,
+            partitions: 3,
+            mix: Mix::Balanced,
+            ..YcsbOptions::default()
+        }
     }
 
     #[test]
@@ -148,10 +167,18 @@ mod tests {
             }
             let rows = Rows::new(&options, 1);
             let hot = rows.count * hot_rows_percent / 100;
-            let on_hot: u64 = (0..hot).map(|rank| counts.get(&rows.key(rank)).unwrap_or(&0)).sum();
+            let on_hot: u64 = (0..hot)
+                .map(|rank| counts.get(&rows.key(rank)).unwrap_or(&0))
+                .sum();
             let percent = on_hot as f64 / 500.0;
-            assert!((percent - f64::from(hot_percent)).abs() < 1.0, "{skew:?}: {percent}");
-            let updates = accesses.iter().filter(|a| a.action() != Action::Read).count();
+            assert!(
+                (percent - f64::from(hot_percent)).abs() < 1.0,
+                "{skew:?}: {percent}"
+            );
+            let updates = accesses
+                .iter()
+                .filter(|a| a.action() != Action::Read)
+                .count();
             assert!((24_000..26_000).contains(&updates), "{updates}");
         }
     }
@@ -159,7 +186,10 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_list() {
         assert_eq!(generate(&options(), 0, 100), generate(&options(), 0, 100));
-        let other = YcsbOptions { seed: 2, ..options() };
+        let other = YcsbOptions {
+            seed: 2,
+            ..options()
+        };
         assert_ne!(generate(&options(), 0, 100), generate(&other, 0, 100));
     }
 }

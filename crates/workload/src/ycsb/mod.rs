@@ -82,7 +82,12 @@ pub enum Skew {
 
 impl Mix {
     /// All mixes, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::ReadOnly, Self::ReadHeavy, Self::Balanced, Self::WriteHeavy];
+    pub const ALL: [Self; 4] = [
+        Self::ReadOnly,
+        Self::ReadHeavy,
+        Self::Balanced,
+        Self::WriteHeavy,
+    ];
 
     /// The name by which a user selects it.
     pub fn name(self) -> &'static str {
@@ -124,9 +129,12 @@ impl FromStr for Mix {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|mix| mix.name() == name).ok_or_else(|| {
-            format!("unknown mix `{name}`; use read-only, read-heavy, balanced or write-heavy")
-        })
+        Self::ALL
+            .into_iter()
+            .find(|mix| mix.name() == name)
+            .ok_or_else(|| {
+                format!("unknown mix `{name}`; use read-only, read-heavy, balanced or write-heavy")
+            })
     }
 }
 

@@ -1,8 +1,9 @@
 //! What makes the in-place engine durable: the log, its groups, and its checkpoints.
 //!
-//! One record a transaction, appended when it commits, with all its operations. Nothing that is not committed is
-//! ever written to a checkpoint, so the order is simple: the record is in the log before the commit is acknowledged, and the
-//! checkpoint is durable before the log in front of it goes.
+//! One record a transaction, appended when it commits, with all its operations. Nothing that is not
+//! committed is ever written to a checkpoint, so the order is simple: the record is in the log
+//! before the commit is acknowledged, and the checkpoint is durable before the log in front of it
+//! goes.
 
 use super::store::Store;
 use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId, ScanRange};
@@ -35,7 +36,11 @@ pub(super) struct Journal<D: Directory> {
 
 impl<D: Directory> Journal<D> {
     /// Makes the files of a new partition: an empty checkpoint.
-    pub(super) fn create(directory: D, options: &EngineOptions, settings: [u64; 2]) -> Result<Self> {
+    pub(super) fn create(
+        directory: D,
+        options: &EngineOptions,
+        settings: [u64; 2],
+    ) -> Result<Self> {
         let identity = identity(options);
         if checkpoint::exists(&directory, identity)? {
             let file = identity.file_name("checkpoint", 1);
@@ -51,8 +56,21 @@ impl<D: Directory> Journal<D> {
         let mut writer = CheckpointWriter::create(&directory, identity, head)?;
         writer.finish()?;
         let checkpoint_bytes = writer.publish(&directory)?;
-        let wal = Wal::open(&directory, identity, wal_options(options), head.start, &mut |_, _| Ok(()))?;
-        Ok(Self::new(directory, options, wal, head, checkpoint_bytes, head.ticket))
+        let wal = Wal::open(
+            &directory,
+            identity,
+            wal_options(options),
+            head.start,
+            &mut |_, _| Ok(()),
+        )?;
+        Ok(Self::new(
+            directory,
+            options,
+            wal,
+            head,
+            checkpoint_bytes,
+            head.ticket,
+        ))
     }
 
     pub(super) fn new(
@@ -114,8 +132,8 @@ impl<D: Directory> Journal<D> {
         self.wal.flush()
     }
 
-    /// Notes how the commit table decided about the prepared transaction. Where the disk is full the note is left out: then
-    /// recovery asks the commit table.
+    /// Notes how the commit table decided about the prepared transaction. Where the disk is full
+    /// the note is left out: then recovery asks the commit table.
     pub(super) fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
         let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
         match self.wal.append(&self.directory, &record) {
@@ -151,8 +169,8 @@ impl<D: Directory> Journal<D> {
         self.checkpoint_at = self.wal.live_bytes() + self.log_bytes_max / 4 + 1;
     }
 
-    /// Writes a checkpoint of `store`, and removes the log and the checkpoint before it. If the disk is full everything is
-    /// as it was.
+    /// Writes a checkpoint of `store`, and removes the log and the checkpoint before it. If the
+    /// disk is full everything is as it was.
     pub(super) fn checkpoint<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
         let start = self.wal.next_start()?;
         self.group.synced();
@@ -220,7 +238,8 @@ impl<D: Directory> Journal<D> {
 }
 
 impl<D: Directory> Drop for Journal<D> {
-    /// Closes the log in order. What could not be written is not acknowledged either, so a failure here loses nothing.
+    /// Closes the log in order. What could not be written is not acknowledged either, so a failure
+    /// here loses nothing.
     fn drop(&mut self) {
         if !std::thread::panicking() && !self.wal.is_poisoned() {
             let _ = self.wal.close(&self.directory);
@@ -229,7 +248,10 @@ impl<D: Directory> Drop for Journal<D> {
 }
 
 pub(super) fn identity(options: &EngineOptions) -> LogIdentity {
-    LogIdentity { database: options.database_id, partition: options.partition }
+    LogIdentity {
+        database: options.database_id,
+        partition: options.partition,
+    }
 }
 
 /// Segments are a fraction of the log's limit, so that a small limit has small files.
@@ -238,7 +260,10 @@ pub(super) fn wal_options(options: &EngineOptions) -> WalOptions {
     let usual = WalOptions::default();
     let share = (options.checkpoint_log_bytes / 4).next_multiple_of(4096);
     let segment_bytes = share.clamp(SEGMENT_BYTES_MIN, usual.segment_bytes);
-    WalOptions { segment_bytes, ..usual }
+    WalOptions {
+        segment_bytes,
+        ..usual
+    }
 }
 
 /// Writes all tables and their rows in key order, and syncs.
@@ -250,10 +275,16 @@ fn write_tables<M: Memory, F: disk::File>(
         writer.table(&table.def)?;
         let mut result = Ok(());
         let range = whole_table(&table);
-        store.space.scan(&mut store.arena, &mut store.writes, &range, &mut |row| {
-            result = writer.row(row);
-            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
+        store
+            .space
+            .scan(&mut store.arena, &mut store.writes, &range, &mut |row| {
+                result = writer.row(row);
+                if result.is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })?;
         result?;
     }
     writer.finish()

@@ -1,7 +1,9 @@
-//! Recovery of the in-place engine: load the newest checkpoint, replay what was committed after it, drop the rest.
+//! Recovery of the in-place engine: load the newest checkpoint, replay what was committed after it,
+//! drop the rest.
 //!
-//! Replay keeps no undo: where it fails, the opening fails and the store is thrown away. Rows come in key order from the
-//! checkpoint, so the primary indexes are filled from left to right with full nodes.
+//! Replay keeps no undo: where it fails, the opening fails and the store is thrown away. Rows come
+//! in key order from the checkpoint, so the primary indexes are filled from left to right with full
+//! nodes.
 
 use super::journal::{Journal, identity, wal_options};
 use super::store::Store;
@@ -47,19 +49,40 @@ pub(super) fn recover<M: Memory, D: Directory>(
     };
     load(&mut reader, &mut replay.store)?;
     let log_name = format!("p{}.wal", options.partition);
-    let wal = Wal::open(&directory, identity, wal_options(options), head.start, &mut |lsn, bytes| {
-        replay.record(bytes).map_err(|failure| failure.at(&log_name, lsn))
-    })?;
-    let resolved = replay.resolve_last().map_err(|failure| failure.at(&log_name, wal.end()))?;
+    let wal = Wal::open(
+        &directory,
+        identity,
+        wal_options(options),
+        head.start,
+        &mut |lsn, bytes| {
+            replay
+                .record(bytes)
+                .map_err(|failure| failure.at(&log_name, lsn))
+        },
+    )?;
+    let resolved = replay
+        .resolve_last()
+        .map_err(|failure| failure.at(&log_name, wal.end()))?;
     checkpoint::remove_older(&directory, identity, head.number)?;
-    let Replay { mut store, ticket, replayed, undone, .. } = replay;
+    let Replay {
+        mut store,
+        ticket,
+        replayed,
+        undone,
+        ..
+    } = replay;
     store.keep(Keep::BeforeImages);
     let mut journal = Journal::new(directory, options, wal, head, reader.file_bytes(), ticket);
     if let Some((global, outcome)) = resolved {
         journal.resolve(global, outcome)?;
         journal.force()?;
     }
-    Ok(Recovered { store, journal, replayed, undone })
+    Ok(Recovered {
+        store,
+        journal,
+        replayed,
+        undone,
+    })
 }
 
 /// The layout and the node size as words of a checkpoint.
@@ -76,7 +99,9 @@ fn read_settings([layout, node_bytes]: [u64; 2]) -> Result<(LayoutKind, usize)> 
         0 => LayoutKind::Together,
         1 => LayoutKind::Separate,
         other => {
-            return Err(StorageError::Unsupported(format!("the tuple layout {other} is unknown")));
+            return Err(StorageError::Unsupported(format!(
+                "the tuple layout {other} is unknown"
+            )));
         }
     };
     Ok((layout, node_bytes as usize))
@@ -90,7 +115,9 @@ fn load<M: Memory, F: disk::File>(
     reader.read(&mut |entry| {
         match entry {
             CheckpointEntry::Table(def) => {
-                store.space.create_table(&mut store.arena, &mut store.writes, &def)?;
+                store
+                    .space
+                    .create_table(&mut store.arena, &mut store.writes, &def)?;
                 current = Some((def.id, store.take_row(def.id)?));
             }
             CheckpointEntry::Row(image) => {
@@ -100,7 +127,9 @@ fn load<M: Memory, F: disk::File>(
                 };
                 redo::read_row(image, row)
                     .map_err(|error| StorageError::Unsupported(error.to_string()))?;
-                store.space.insert(&mut store.arena, &mut store.writes, *table, row)?;
+                store
+                    .space
+                    .insert(&mut store.arena, &mut store.writes, *table, row)?;
             }
         }
         store.commit();
@@ -185,12 +214,15 @@ impl<M: Memory> Replay<'_, M> {
         self.end_doubt(None)
     }
 
-    /// Applies or drops the transaction in doubt: as its resolution says, or else as the commit table does.
+    /// Applies or drops the transaction in doubt: as its resolution says, or else as the commit
+    /// table does.
     fn end_doubt(
         &mut self,
         resolution: Option<(GlobalTxnId, Outcome)>,
     ) -> Result<Option<(GlobalTxnId, Outcome)>, Failure> {
-        let Some((global, bytes)) = self.in_doubt.take() else { return Ok(None) };
+        let Some((global, bytes)) = self.in_doubt.take() else {
+            return Ok(None);
+        };
         let outcome = match resolution {
             Some((resolved, outcome)) if resolved == global => outcome,
             _ if (self.decide)(global) => Outcome::Committed,
@@ -218,7 +250,12 @@ impl<M: Memory> Replay<'_, M> {
             Operation::Insert(table, image) => {
                 let mut row = self.store.take_row(table)?;
                 redo::read_row(image, &mut row)?;
-                let Store { arena, writes, space, .. } = &mut self.store;
+                let Store {
+                    arena,
+                    writes,
+                    space,
+                    ..
+                } = &mut self.store;
                 space.insert(arena, writes, table, &row)?;
                 self.store.give_row(table, row);
             }
@@ -226,17 +263,31 @@ impl<M: Memory> Replay<'_, M> {
                 let mut changes = self.take_changes(table)?;
                 redo::read_changes(image, &mut changes)?;
                 key.copy_to(&mut self.key);
-                let Store { arena, writes, space, .. } = &mut self.store;
+                let Store {
+                    arena,
+                    writes,
+                    space,
+                    ..
+                } = &mut self.store;
                 if !space.update(arena, writes, table, &self.key, &changes)? {
-                    return Err(Failure::Record("it updates a row that is not there".to_owned()));
+                    return Err(Failure::Record(
+                        "it updates a row that is not there".to_owned(),
+                    ));
                 }
                 self.changes[table.0 as usize] = Some(changes);
             }
             Operation::Delete(table, key) => {
                 key.copy_to(&mut self.key);
-                let Store { arena, writes, space, .. } = &mut self.store;
+                let Store {
+                    arena,
+                    writes,
+                    space,
+                    ..
+                } = &mut self.store;
                 if !space.delete(arena, writes, table, &self.key)? {
-                    return Err(Failure::Record("it deletes a row that is not there".to_owned()));
+                    return Err(Failure::Record(
+                        "it deletes a row that is not there".to_owned(),
+                    ));
                 }
             }
             definition => self.definition(definition)?,
@@ -247,7 +298,12 @@ impl<M: Memory> Replay<'_, M> {
     fn definition(&mut self, operation: Operation<'_>) -> Result<(), Failure> {
         self.store.forget_rows();
         self.changes.clear();
-        let Store { arena, writes, space, .. } = &mut self.store;
+        let Store {
+            arena,
+            writes,
+            space,
+            ..
+        } = &mut self.store;
         match operation {
             Operation::CreateTable(def) => space.create_table(arena, writes, &def)?,
             Operation::DropTable(table) => space.drop_table(arena, writes, table)?,

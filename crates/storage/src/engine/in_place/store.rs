@@ -1,7 +1,8 @@
-//! The volatile part of the in-place engine: one arena with all tables and indexes, and the undo of the open transaction.
+//! The volatile part of the in-place engine: one arena with all tables and indexes, and the undo of
+//! the open transaction.
 //!
-//! It is the whole of the method `volatile`. Nothing in it survives a restart: the arena is anonymous memory, made anew at each
-//! opening and filled by recovery.
+//! It is the whole of the method `volatile`. Nothing in it survives a restart: the arena is
+//! anonymous memory, made anew at each opening and filled by recovery.
 
 use crate::engine::VerifyReport;
 use crate::error::Result;
@@ -36,7 +37,12 @@ pub(super) struct StoreMark {
 
 impl<M: Memory> Store<M> {
     /// An empty store in `memory`.
-    pub(super) fn new(memory: M, layout: LayoutKind, node_bytes: usize, keep: Keep) -> Result<Self> {
+    pub(super) fn new(
+        memory: M,
+        layout: LayoutKind,
+        node_bytes: usize,
+        keep: Keep,
+    ) -> Result<Self> {
         let identity = PoolIdentity {
             kind: POOL_KIND,
             pool_id: PoolId(0),
@@ -46,14 +52,28 @@ impl<M: Memory> Store<M> {
         };
         let mut arena = Arena::create(memory, &identity)?;
         let mut writes = VolatileUndo::new(keep);
-        let directory = arena.reserve(8, Owner { part: Part::Other, tag: 0 })?;
+        let directory = arena.reserve(
+            8,
+            Owner {
+                part: Part::Other,
+                tag: 0,
+            },
+        )?;
         let change = arena.activate(directory)?;
         writes.change(&mut arena, change)?;
         arena.store_word(directory, 0)?;
         writes.commit();
         arena.settle(Outcome::Committed);
         let space = TableSpace::open(&mut arena, directory, layout, node_bytes)?;
-        Ok(Self { arena, writes, space, directory, layout, node_bytes, rows: Vec::new() })
+        Ok(Self {
+            arena,
+            writes,
+            space,
+            directory,
+            layout,
+            node_bytes,
+            rows: Vec::new(),
+        })
     }
 
     /// Smallest first size of the memory.
@@ -67,7 +87,10 @@ impl<M: Memory> Store<M> {
     }
 
     pub(super) fn mark(&self) -> StoreMark {
-        StoreMark { undo: self.writes.mark(), heap: self.arena.heap_mark() }
+        StoreMark {
+            undo: self.writes.mark(),
+            heap: self.arena.heap_mark(),
+        }
     }
 
     /// Undoes what was done since `mark`.
@@ -132,7 +155,9 @@ impl<M: Memory> Store<M> {
         };
         self.space.check(&self.arena, &mut block, &mut report);
         for offset in shared {
-            report.damage.push(format!("the block at offset {offset} is used twice"));
+            report
+                .damage
+                .push(format!("the block at offset {offset} is used twice"));
         }
         let blocks = match self.arena.allocated() {
             Ok(blocks) => blocks,

@@ -1,15 +1,16 @@
 //! `inp` and `volatile` on the simulated devices.
 //!
-//! Random transactions run against a map; at each sync the world is cut off in several ways, each image is opened, and its
-//! content must be that of a commit between the last acknowledged and the last begun. Then each sync is switched off in
-//! turn, and the same run must fail: a sync that nothing misses would be a needless cost or a hole in the test.
+//! Random transactions run against a map; at each sync the world is cut off in several ways, each
+//! image is opened, and its content must be that of a commit between the last acknowledged and the
+//! last begun. Then each sync is switched off in turn, and the same run must fail: a sync that
+//! nothing misses would be a needless cost or a hole in the test.
 
 use super::*;
 use crate::engine::Direction;
 use crate::record::{Column, DataType, Value};
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
-use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld};
 use pmem::device::simulated::{CrashPoint, WorldOptions};
+use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Mutex;
@@ -57,7 +58,12 @@ fn table() -> TableDef {
 }
 
 fn index() -> IndexDef {
-    IndexDef { id: INDEX, name: "by_value".into(), columns: vec![1], unique: false }
+    IndexDef {
+        id: INDEX,
+        name: "by_value".into(),
+        columns: vec![1],
+        unique: false,
+    }
 }
 
 fn create(world: &SimulatedWorld) -> TestEngine {
@@ -72,7 +78,10 @@ fn open(world: &SimulatedWorld) -> Result<TestEngine> {
 }
 
 fn new_world(seed: u64) -> SimulatedWorld {
-    SimulatedWorld::new(WorldOptions { seed, ..WorldOptions::default() })
+    SimulatedWorld::new(WorldOptions {
+        seed,
+        ..WorldOptions::default()
+    })
 }
 
 /// What surely survives a power cut now.
@@ -82,7 +91,10 @@ fn cut(world: &SimulatedWorld) -> SimulatedWorld {
 
 fn key_of(engine: &TestEngine, id: i64) -> KeyBuf {
     let mut key = KeyBuf::default();
-    engine.tables()[0].primary.encode_values(&[Value::from(id)], &mut key).unwrap();
+    engine.tables()[0]
+        .primary
+        .encode_values(&[Value::from(id)], &mut key)
+        .unwrap();
     key
 }
 
@@ -91,7 +103,11 @@ fn insert(engine: &mut TestEngine, id: i64, value: i64) -> Result<()> {
     row.set(0, id).unwrap();
     row.set(1, value).unwrap();
     if value % 3 == 0 {
-        row.set(2, "a note of some length that is not in the tuple itself, now and then").unwrap();
+        row.set(
+            2,
+            "a note of some length that is not in the tuple itself, now and then",
+        )
+        .unwrap();
     }
     engine.insert(TABLE, &row)
 }
@@ -109,7 +125,9 @@ fn delete(engine: &mut TestEngine, id: i64) -> Result<bool> {
 }
 
 fn int(row: &Row, column: usize) -> i64 {
-    let crate::record::ValueRef::Int64(value) = row.get(column) else { panic!("not an integer") };
+    let crate::record::ValueRef::Int64(value) = row.get(column) else {
+        panic!("not an integer")
+    };
     value
 }
 
@@ -160,7 +178,9 @@ impl Oracle {
         }
         let found = content(&mut engine);
         if !self.states[self.acknowledged..].contains(&found) {
-            self.wrong.push(format!("{what}: not a state between acknowledged and begun"));
+            self.wrong.push(format!(
+                "{what}: not a state between acknowledged and begun"
+            ));
             return;
         }
         let damage = engine.verify().unwrap().damage;
@@ -177,7 +197,10 @@ impl Oracle {
 fn torture(seed: u64, disabled: Option<&str>, transactions: usize) -> Oracle {
     let world = new_world(seed);
     let mut engine = create(&world);
-    let oracle = Arc::new(Mutex::new(Oracle { states: vec![Content::new()], ..Oracle::default() }));
+    let oracle = Arc::new(Mutex::new(Oracle {
+        states: vec![Content::new()],
+        ..Oracle::default()
+    }));
     if let Some(site) = disabled {
         world.disable(site);
     }
@@ -225,8 +248,8 @@ fn torture(seed: u64, disabled: Option<&str>, transactions: usize) -> Oracle {
 }
 
 fn step(engine: &mut TestEngine, model: &mut Content, random: &mut Random) {
-    let id = random.below(KEYS) as i64;
-    let value = random.below(1000) as i64;
+    let id = random.below(KEYS).cast_signed();
+    let value = random.below(1000).cast_signed();
     match random.below(4) {
         0 => {
             let gone = model.remove(&id).is_some();
@@ -242,7 +265,10 @@ fn step(engine: &mut TestEngine, model: &mut Content, random: &mut Random) {
         _ => match insert(engine, id, value) {
             Ok(()) => assert_eq!(model.insert(id, value), None),
             Err(error) => {
-                assert!(matches!(error, StorageError::DuplicateKey { .. }), "{error}");
+                assert!(
+                    matches!(error, StorageError::DuplicateKey { .. }),
+                    "{error}"
+                );
                 assert!(model.contains_key(&id));
             }
         },
@@ -253,7 +279,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
@@ -350,7 +379,7 @@ fn a_prepared_transaction_commits_or_aborts() {
     for (id, commits) in [(1, true), (2, false), (3, true)] {
         engine.begin().unwrap();
         insert(&mut engine, id, id).unwrap();
-        engine.prepare(GlobalTxnId(id as u64)).unwrap();
+        engine.prepare(GlobalTxnId(id.cast_unsigned())).unwrap();
         assert!(insert(&mut engine, 9, 9).is_err());
         if commits {
             engine.commit(Durability::Immediate).unwrap();
@@ -372,9 +401,17 @@ fn definitions_survive_and_their_failures_leave_nothing() {
         insert(&mut engine, id, 5).unwrap();
         engine.commit(Durability::Group).unwrap();
     }
-    let unique = IndexDef { id: IndexId(2), name: "u".into(), columns: vec![1], unique: true };
+    let unique = IndexDef {
+        id: IndexId(2),
+        name: "u".into(),
+        columns: vec![1],
+        unique: true,
+    };
     let error = engine.create_index(TABLE, &unique).unwrap_err();
-    assert!(matches!(error, StorageError::DuplicateKey { .. }), "{error}");
+    assert!(
+        matches!(error, StorageError::DuplicateKey { .. }),
+        "{error}"
+    );
     check(&mut engine);
     engine.drop_index(TABLE, INDEX).unwrap();
     let mut second = table();
@@ -428,7 +465,12 @@ fn after_any_failed_call_nothing_wrong_is_acknowledged() {
         let mut engine = create(&world);
         let files = SimulatedDirectory::new(&world);
         let (call, effect) = (Call::Any, Effect::Error(ErrorKind::Other));
-        files.inject(Fault { call, nth, repeat: Repeat::Once, effect });
+        files.inject(Fault {
+            call,
+            nth,
+            repeat: Repeat::Once,
+            effect,
+        });
         let (mut acknowledged, mut possible) = (Content::new(), vec![Content::new()]);
         for id in 0..150 {
             if engine.begin().is_err() {
@@ -448,7 +490,10 @@ fn after_any_failed_call_nothing_wrong_is_acknowledged() {
         for choice in ImageChoices::sampled(&world, nth, 4).take(8) {
             let mut engine = open(&world.image(&choice).unwrap()).unwrap();
             let found = content(&mut engine);
-            assert!(found.len() >= acknowledged.len() && possible.contains(&found), "call {nth}");
+            assert!(
+                found.len() >= acknowledged.len() && possible.contains(&found),
+                "call {nth}"
+            );
         }
     }
 }
@@ -491,7 +536,10 @@ fn every_flipped_byte_of_the_files_is_noticed() {
                 }
             }
         }
-        assert!(unnoticed < 24, "{unnoticed} flipped bytes of {name} were not noticed");
+        assert!(
+            unnoticed < 24,
+            "{unnoticed} flipped bytes of {name} were not noticed"
+        );
     }
 }
 
@@ -544,7 +592,11 @@ fn volatile_writes_no_file_and_undoes_an_abort() {
         assert_eq!(content(&mut engine), model);
     }
     check(&mut engine);
-    assert!(disk::Directory::list(&SimulatedDirectory::new(&world)).unwrap().is_empty());
+    assert!(
+        disk::Directory::list(&SimulatedDirectory::new(&world))
+            .unwrap()
+            .is_empty()
+    );
 }
 
 struct NativePlatform(std::path::PathBuf);
@@ -571,8 +623,15 @@ fn replay_rate() {
     let path = std::path::PathBuf::from(format!("/dev/shm/replay-rate-{}", std::process::id()));
     std::fs::create_dir_all(&path).unwrap();
     let platform = NativePlatform(path.clone());
-    let options = EngineOptions { checkpoint_log_bytes: 1 << 40, ..options() };
-    let options = EngineOptions { node_bytes: 512, group_transactions_max: 64, ..options };
+    let options = EngineOptions {
+        checkpoint_log_bytes: 1 << 40,
+        ..options()
+    };
+    let options = EngineOptions {
+        node_bytes: 512,
+        group_transactions_max: 64,
+        ..options
+    };
     let mut columns = vec![Column::new("id", DataType::Int64)];
     columns.extend((0..10).map(|n| Column::new(format!("c{n}"), DataType::Char { length: 100 })));
     let def = TableDef::new(TABLE, "usertable", columns, vec![0]);
@@ -597,7 +656,10 @@ fn replay_rate() {
     let start = std::time::Instant::now();
     for number in 0..UPDATES {
         let id = number.wrapping_mul(0x1e37_79b9_7f4a_7c15).rem_euclid(ROWS);
-        engine.tables()[0].primary.encode_values(&[Value::from(id)], &mut key).unwrap();
+        engine.tables()[0]
+            .primary
+            .encode_values(&[Value::from(id)], &mut key)
+            .unwrap();
         engine.begin().unwrap();
         engine.update(TABLE, &key, &changes).unwrap();
         engine.commit(Durability::Group).unwrap();
@@ -606,7 +668,11 @@ fn replay_rate() {
     drop(engine);
     let start = std::time::Instant::now();
     let engine = InPlace::open(&platform, &options, &|_| false).unwrap();
-    println!("open {:?}, {} replayed", start.elapsed(), engine.status().recovery_replayed);
+    println!(
+        "open {:?}, {} replayed",
+        start.elapsed(),
+        engine.status().recovery_replayed
+    );
     drop(engine);
     std::fs::remove_dir_all(path).unwrap();
 }

@@ -1,0 +1,157 @@
+//! Goal: the measuring commands run from end to end at small settings and say what they promise to say.
+//!
+//! Method: a small benchmark of each method with its content check, emulated and native, and a crash search of a few images.
+//! The numbers themselves are not judged here.
+
+use crate::common::{Place, succeed};
+use serde_json::Value;
+
+/// Fields that every row must have.
+const FIELDS: [&str; 24] = [
+    "method",
+    "mix",
+    "skew",
+    "rows",
+    "partitions",
+    "threads",
+    "layout",
+    "update_columns",
+    "domain",
+    "primitives",
+    "survives",
+    "device",
+    "profile",
+    "txns",
+    "seconds",
+    "txn_per_s",
+    "latency_us",
+    "cpu_us_per_txn",
+    "per_txn",
+    "footprint_bytes",
+    "commit",
+    "seed",
+    "machine",
+    "workload",
+];
+
+fn rows(arguments: &[&str]) -> Vec<Value> {
+    let printed = succeed(&[&["bench", "ycsb", "--format", "json"], arguments].concat());
+    printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_method_runs_every_mix_and_ends_with_the_right_content() {
+    let place = Place::new();
+    let rows = rows(&[
+        "--method",
+        "volatile,inp,nvm-inp,std-map",
+        "--mix",
+        "all",
+        "--rows",
+        "2000",
+        "--txns",
+        "6000",
+        "--partitions",
+        "2",
+        "--path",
+        &place.at("here"),
+    ]);
+    assert_eq!(rows.len(), 16);
+    for row in &rows {
+        for field in FIELDS {
+            assert!(!row[field].is_null(), "{field} is missing in {row}");
+        }
+        assert_eq!(row["txns"], 6000);
+        assert!(row["latency_us"]["p99"].as_f64().unwrap() > 0.0);
+    }
+    let left = std::fs::read_dir(place.at("here")).unwrap().count();
+    assert_eq!(left, 0, "the databases are removed");
+}
+
+#[test]
+fn the_emulated_device_counts_the_same_every_time() {
+    let place = Place::new();
+    let run = || {
+        let rows = rows(&[
+            "--method",
+            "nvm-inp",
+            "--mix",
+            "balanced",
+            "--rows",
+            "500",
+            "--txns",
+            "2000",
+            "--device",
+            "emulated",
+            "--profile",
+            "count",
+            "--path",
+            &place.at("here"),
+        ]);
+        rows[0]["per_txn"].clone()
+    };
+    let first = run();
+    assert!(first["fences"].as_f64().unwrap() > 0.0, "{first}");
+    assert!(first["loads"].as_f64().unwrap() > 0.0, "{first}");
+    assert_eq!(first, run());
+}
+
+#[test]
+fn layouts_and_columns_are_options() {
+    let rows = rows(&[
+        "--method",
+        "nvm-inp",
+        "--layout",
+        "separate",
+        "--update-columns",
+        "10",
+        "--rows",
+        "500",
+        "--txns",
+        "1000",
+        "--skew",
+        "high",
+        "--fences",
+        "paper",
+        "--primitives",
+        "flush",
+    ]);
+    assert_eq!(rows[0]["layout"], "separate");
+    assert_eq!(rows[0]["update_columns"], 10);
+    assert_eq!(rows[0]["primitives"], "flush");
+}
+
+#[test]
+fn a_short_crash_search_finds_nothing_wrong() {
+    for method in ["nvm-inp", "inp"] {
+        let printed = succeed(&[
+            "torture", "--method", method, "--images", "300", "--format", "json",
+        ]);
+        let row: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(row["wrong"], 0, "{row}");
+        assert!(row["images"].as_u64().unwrap() >= 300, "{row}");
+    }
+}
+
+#[test]
+fn quickstart_survives_its_own_kill() {
+    let place = Place::new();
+    let printed = succeed(&[
+        "quickstart",
+        "--rows",
+        "2000",
+        "--seconds",
+        "0.05",
+        "--report",
+        &place.at("page.html"),
+        "--path",
+        &place.at("here"),
+    ]);
+    assert!(printed.contains("none is there half"), "{printed}");
+    let page = place.read("page.html");
+    assert!(page.contains("</html>") && page.contains("<svg"));
+    assert_eq!(std::fs::read_dir(place.at("here")).unwrap().count(), 0);
+}

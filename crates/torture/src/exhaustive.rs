@@ -1,0 +1,140 @@
+//! Every image at each crash point of a short script.
+//!
+//! Undecided lines are branched on when recovery or a check reads them, which is exact and keeps their number small
+//! (see [`Branches`]). A crash point with more images than [`IMAGES_MAX`] fails the scenario: nothing is sampled
+//! silently. Each image is also cut off in its recovery, recovered a second time without a store, and used.
+
+use crate::check::{Failure, Recovery, Thoroughness, lock};
+use crate::drive::{Driver, Oracle, SharedOracle};
+use crate::generate::{Random, first_rows};
+use crate::model::State;
+use crate::platform::SimulatedPlatform;
+use crate::scenarios::Scenario;
+use crate::search::{FailureReport, Report, live_failure, new_world, options};
+use pmem::device::simulated::{Branches, SimulatedWorld, mix};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use storage::engine::{Durability, Method, create};
+
+/// Most images at one crash point.
+pub const IMAGES_MAX: u64 = 65_536;
+
+/// Runs one scenario with every image.
+pub(crate) fn run(scenario: &Scenario, method: Method, seed: u64, disabled: &[String]) -> Report {
+    let start = Instant::now();
+    let shared = Arc::new(Mutex::new(Exhaustive::default()));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        drive(scenario, method, seed, disabled, &shared)
+    }));
+    let result = result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)));
+    let mut report = std::mem::take(&mut lock(&shared).report);
+    if let Err(failure) = result
+        && report.failure.is_none()
+    {
+        report.failure = Some(live_failure(failure, seed));
+    }
+    report.wrong = u64::from(report.failure.is_some());
+    report.rounds = 1;
+    report.seconds = start.elapsed().as_secs_f64();
+    report
+}
+
+/// The counters of a scenario, shared with the observer inside of the device.
+#[derive(Default)]
+struct Exhaustive {
+    report: Report,
+    /// Images by content and version of the oracle.
+    seen: HashSet<(u64, u64)>,
+    distinct: HashSet<u64>,
+}
+
+fn drive(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    disabled: &[String],
+    shared: &Arc<Mutex<Exhaustive>>,
+) -> Result<(), Failure> {
+    let world = new_world(seed);
+    let options = options(seed);
+    let oracle: SharedOracle = Arc::default();
+    let platform = SimulatedPlatform::new(&world);
+    let engine =
+        create(&platform, method, &options).map_err(|error| Failure::new("creation", error))?;
+    let durability = Durability::Immediate;
+    let mut driver = Driver::new(
+        engine,
+        &world,
+        Arc::clone(&oracle),
+        State::default(),
+        durability,
+    );
+    let mut random = Random::new(seed);
+    driver.populate(first_rows(&mut random, scenario.rows))?;
+    for site in disabled {
+        world.disable(site);
+    }
+    let recovery = Recovery::new(method, options);
+    let watched = Arc::clone(shared);
+    world.observe(move |world, point| {
+        let oracle = Arc::new(lock(&oracle).clone());
+        let mut exhaustive = lock(&watched);
+        if exhaustive.report.failure.is_none()
+            && let Err((failure, survivors)) = exhaustive.point(world, &oracle, &recovery)
+        {
+            let (point, event) = (format!("{point:?}"), world.events());
+            let what = failure.0;
+            exhaustive.report.failure = Some(FailureReport {
+                what,
+                point,
+                event,
+                survivors,
+                seed,
+            });
+        }
+    });
+    for action in (scenario.script)(&mut random) {
+        driver.run(&action)?;
+    }
+    world.unobserve();
+    driver.compare()
+}
+
+impl Exhaustive {
+    fn point(
+        &mut self,
+        world: &SimulatedWorld,
+        oracle: &Arc<Oracle>,
+        recovery: &Recovery,
+    ) -> Result<(), (Failure, String)> {
+        self.report.crash_points += 1;
+        let seed = mix(world.events());
+        let mut branches = Branches::new(world, seed, IMAGES_MAX);
+        loop {
+            let next = branches.take();
+            let next =
+                next.map_err(|error| (Failure::new("too many images", error), String::new()))?;
+            let Some(choice) = next else {
+                return Ok(());
+            };
+            let hash = world.image_hash(&choice);
+            if self.distinct.insert(hash) {
+                self.report.images += 1;
+            }
+            // An image that was checked for the same oracle must still be recovered, to learn what is read of it.
+            let thoroughness = if self.seen.insert((hash, oracle.version)) {
+                Thoroughness::Deep
+            } else {
+                Thoroughness::Plain
+            };
+            let make = |image: &mut SimulatedWorld| branches.image(world, image);
+            let nested = recovery
+                .examine(world, &make, oracle, thoroughness, seed)
+                .map_err(|failure| (failure, world.describe(&choice)))?;
+            self.report.nested += nested;
+            branches.checked(world);
+        }
+    }
+}
