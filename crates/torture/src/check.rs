@@ -182,10 +182,6 @@ impl Recovery {
             driver
                 .run(&next)
                 .map_err(|failure| Failure::new("life after recovery", failure))?;
-            if std::env::var("DBG").is_ok() {
-                eprintln!("{next:?}");
-                verify(&mut *driver.engine).map_err(|e| Failure::new(&format!("{next:?}"), e))?;
-            }
         }
         driver.compare()?;
         let oracle = driver

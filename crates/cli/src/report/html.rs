@@ -22,10 +22,10 @@ pub(crate) struct Section {
     pub(crate) heading: String,
     /// Paragraphs of plain text.
     pub(crate) paragraphs: Vec<String>,
-    /// Header cells, then rows; the first column is text, the others are numbers.
-    pub(crate) table: Option<(Vec<String>, Vec<Vec<String>>)>,
     /// Captions and SVG elements.
     pub(crate) plots: Vec<(String, String)>,
+    /// Header cells, then rows; the first column is text, the others are numbers.
+    pub(crate) table: Option<(Vec<String>, Vec<Vec<String>>)>,
 }
 
 impl Page {
@@ -65,6 +65,17 @@ impl Section {
         for paragraph in &self.paragraphs {
             let _ = writeln!(page, "<p>{}</p>", escape(paragraph));
         }
+        if !self.plots.is_empty() {
+            page.push_str("<div class=\"plots\">\n");
+            for (caption, svg) in &self.plots {
+                let _ = writeln!(
+                    page,
+                    "<figure><figcaption>{}</figcaption>{svg}</figure>",
+                    escape(caption)
+                );
+            }
+            page.push_str("</div>\n");
+        }
         if let Some((header, rows)) = &self.table {
             page.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
             for cell in header {
@@ -86,17 +97,6 @@ impl Section {
                 page.push_str("</tr>");
             }
             page.push_str("</tbody></table></div>\n");
-        }
-        if !self.plots.is_empty() {
-            page.push_str("<div class=\"plots\">\n");
-            for (caption, svg) in &self.plots {
-                let _ = writeln!(
-                    page,
-                    "<figure><figcaption>{}</figcaption>{svg}</figure>",
-                    escape(caption)
-                );
-            }
-            page.push_str("</div>\n");
         }
         page.push_str("</section>\n");
     }
@@ -129,7 +129,7 @@ th, td { padding: 8px 14px; text-align: right; white-space: nowrap; border-top: 
 thead th { color: var(--soft); font-weight: 600; border-top: 0; }
 th:first-child { text-align: left; font-weight: 600; position: sticky; left: 0; background: var(--card); }
 .plots {
-  display: grid; gap: 16px; margin-top: 16px;
+  display: grid; gap: 16px; margin: 16px 0;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 350px), 1fr));
 }
 figure { margin: 0; padding: 16px; background: var(--card); border: 1px solid var(--rule); border-radius: 10px; min-width: 0; }

@@ -23,6 +23,8 @@ pub(crate) struct BarChart {
     /// Names of the bars of every group.
     pub(crate) series: Vec<String>,
     pub(crate) groups: Vec<BarGroup>,
+    /// How lengths show values. On a logarithmic scale lengths show orders of magnitude; the caption must say so.
+    pub(crate) scale: Scale,
 }
 
 /// The bars of one setting.
@@ -105,7 +107,7 @@ impl BarChart {
                     y += BAR_PITCH;
                     continue;
                 };
-                let part = if largest > 0.0 { value / largest } else { 0.0 };
+                let part = length.part(*value);
                 let width = (part * room).max(1.0);
                 let _ = write!(
                     body,

@@ -454,7 +454,10 @@ impl<M: Memory> WriteSet<M> for UndoLog {
         if self.pending_bytes.len() > DRAIN_BYTES
             || self.changes.len() - self.applied > DRAIN_CHANGES
         {
+            // In the middle of an operation: what it has touched gets more writes, so it stays touched.
+            let touched = std::mem::take(&mut self.touched);
             self.drain(arena)?;
+            self.touched = touched;
         }
         Ok(())
     }

@@ -132,13 +132,18 @@ impl<D: Directory> Journal<D> {
         self.wal.flush()
     }
 
-    /// Notes how the commit table decided about the prepared transaction. Where the disk is full
-    /// the note is left out: then recovery asks the commit table.
+    /// Notes how the commit table decided about the prepared transaction. A note of an abort may be left out where the disk
+    /// is full: recovery does not find the transaction in the commit table. Without the note of a commit the
+    /// table's slot must never be used again, so the partition stops and recovery asks the table.
     pub(super) fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
         let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
         match self.wal.append(&self.directory, &record) {
-            Err(error) if checkpoint::is_harmless(&error) => Ok(()),
-            result => result.map(|_| ()),
+            Err(error) if checkpoint::is_harmless(&error) && outcome == Outcome::Aborted => Ok(()),
+            Err(error) => {
+                self.wal.refuse();
+                Err(error)
+            }
+            Ok(_) => Ok(()),
         }
     }
 

@@ -1,0 +1,376 @@
+//! Goal: the rules of the repository hold without anybody remembering them.
+//!
+//! Method: each test walks the source tree and lists every place that breaks one rule, as `file:line: what, and what to do
+//! instead`. The rules look at words and lines (`tests::source`); what needs types is left to rustc and clippy, whose
+//! lints stand in the root manifest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tests::source::{
+    Line, Source, has_word, is_target, module_files, module_name, quoted, rust_files, text_files,
+    words,
+};
+
+const CODE_LINES_MAX: usize = 800;
+const HEADER_LINES_MIN: usize = 3;
+const HEADER_LINES_MAX: usize = 60;
+
+/// Which rooms each room may use.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("pmem", &[]),
+    ("disk", &["pmem"]),
+    ("storage", &["pmem", "disk"]),
+    ("indelible", &["storage", "pmem", "disk"]),
+    ("workload", &["indelible"]),
+    ("torture", &["storage", "indelible", "pmem", "disk"]),
+    ("cli", &["pmem", "disk", "storage", "indelible", "workload", "torture"]),
+    ("tests", &["pmem", "disk", "storage", "indelible", "workload", "torture", "cli"]),
+];
+
+/// Which folders of `storage` each folder may use.
+const FOLDERS: &[(&str, &[&str])] = &[
+    ("record", &[]),
+    ("index", &["record", "log"]),
+    ("log", &["record"]),
+    ("table", &["record", "index", "log"]),
+];
+
+/// The words in which an engine is spoken to. They stand beside the trait that they belong to, and all folders may use them.
+const VOCABULARY: &[&str] = &[
+    "CommitTicket", "Direction", "Durability", "FenceOrder", "GlobalTxnId", "ScanRange",
+    "VerifyReport",
+];
+
+/// Rooms with `unsafe`.
+const UNSAFE_ROOMS: &[&str] = &["crates/pmem/"];
+
+/// Protocols that make something durable, with the file that has their commit point.
+const PROTOCOLS: &[(&str, &str)] = &[
+    ("pool header", "crates/pmem/src/pool.rs"),
+    ("growth of a pool", "crates/pmem/src/heap/grow.rs"),
+    ("undo log", "crates/storage/src/log/nv_undo.rs"),
+    ("write-ahead log", "crates/storage/src/log/wal.rs"),
+    ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
+    ("creation of a database", "crates/indelible/src/descriptor.rs"),
+    ("transaction over several partitions", "crates/indelible/src/commit_table.rs"),
+    ("changes of the schema", "crates/indelible/src/definitions.rs"),
+];
+
+fn finding(file: &Source, line: usize, what: impl std::fmt::Display) -> String {
+    format!("{}:{line}: {what}", file.path)
+}
+
+fn assert_none(findings: &[String]) {
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// The findings of a rule that looks at one line of Rust at a time.
+fn by_line(mut rule: impl FnMut(&Source, &Line) -> Option<String>) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in &rust_files() {
+        for line in &file.lines {
+            if let Some(what) = rule(file, line) {
+                findings.push(finding(file, line.number, what));
+            }
+        }
+    }
+    findings
+}
+
+/// The room that a file belongs to.
+fn room(path: &str) -> &str {
+    let inside = path.strip_prefix("crates/").unwrap_or(path);
+    inside.split('/').next().unwrap_or(inside)
+}
+
+#[test]
+fn arrows_between_rooms() {
+    let rooms: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    let mut findings = Vec::new();
+    let manifests = text_files().into_iter().filter(|file| {
+        file.path.ends_with("/Cargo.toml")
+            && (file.path.starts_with("crates/") || file.path == "tests/Cargo.toml")
+    });
+    for file in manifests {
+        let Some(allowed) = rooms.get(room(&file.path)) else {
+            findings.push(finding(&file, 1, "an unknown room; add it to ARROWS with its reason"));
+            continue;
+        };
+        let mut in_dependencies = false;
+        for line in &file.lines {
+            let text = line.text.trim();
+            if text.starts_with('[') {
+                in_dependencies = text.ends_with("dependencies]");
+            }
+            let name = text.split(['.', '=', ' ']).next().unwrap_or("");
+            if in_dependencies && rooms.contains_key(name) && !allowed.contains(&name) {
+                let what = format!("may not use `{name}`; move the shared part down to a room below both");
+                findings.push(finding(&file, line.number, what));
+            }
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn arrows_between_folders() {
+    let findings = by_line(|file, line| {
+        let inside = file.path.strip_prefix("crates/storage/src/")?;
+        let folder = inside.split('/').next()?;
+        let allowed = FOLDERS.iter().find(|(name, _)| *name == folder)?.1;
+        let (_, used) = line.code.split_once("crate::")?;
+        let other = words(used).next()?;
+        let is_folder = other == "engine" || FOLDERS.iter().any(|(name, _)| *name == other);
+        if line.in_test || !is_folder || other == folder || allowed.contains(&other) {
+            return None;
+        }
+        let names = words(used).skip(1);
+        let foreign = names.filter(|name| *name != "super").find(|name| !VOCABULARY.contains(name));
+        let foreign = foreign.filter(|_| other == "engine" || !used.is_empty())?;
+        Some(format!("`{folder}` may not use `{other}::{foreign}`; pass it in, or move it down"))
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn engines_do_not_use_each_other() {
+    let folder = "crates/storage/src/engine/";
+    let engines: Vec<String> = rust_files()
+        .iter()
+        .filter_map(|file| file.path.strip_prefix(folder)?.strip_suffix(".rs").map(str::to_owned))
+        .filter(|name| !matches!(name.as_str(), "mod" | "method"))
+        .filter(|name| !name.contains('/') && !name.ends_with("tests"))
+        .collect();
+    let findings = by_line(|file, line| {
+        let own = file.path.strip_prefix(folder)?.trim_end_matches(".rs");
+        if !engines.iter().any(|name| name == own) {
+            return None;
+        }
+        let other = engines.iter().find(|name| *name != own && has_word(&line.code, name))?;
+        Some(format!("engine `{own}` uses engine `{other}`; lower what both need into `table` or `log`"))
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn files_are_short() {
+    let mut findings = Vec::new();
+    for file in &rust_files() {
+        let code = file.lines.iter().filter(|line| !line.code.trim().is_empty()).count();
+        if code > CODE_LINES_MAX {
+            let what = format!("{code} lines of code; split off a noun of its own (at most {CODE_LINES_MAX})");
+            findings.push(finding(file, 1, what));
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn files_have_headers() {
+    let mut findings = Vec::new();
+    for file in &rust_files() {
+        let header = file.lines.iter().take_while(|line| line.text.starts_with("//!")).count();
+        if header < HEADER_LINES_MIN {
+            let what = "the header has fewer than 3 lines; say the job, the idea, and what is always true";
+            findings.push(finding(file, 1, what));
+        }
+        if header > HEADER_LINES_MAX {
+            findings.push(finding(file, 1, "a header of more than 60 lines; move the story to docs/"));
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn every_file_is_in_the_module_tree() {
+    let files = rust_files();
+    let mut reached: BTreeSet<String> = BTreeSet::new();
+    for file in &files {
+        if is_target(&file.path) {
+            reached.insert(file.path.clone());
+        }
+        for (position, line) in file.lines.iter().enumerate() {
+            let Some(name) = module_name(&line.code) else { continue };
+            let before = position.checked_sub(1).map(|at| &file.lines[at]);
+            if let Some(before) = before.filter(|before| before.code.contains("#[path")) {
+                let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                reached.insert(format!("{folder}/{}", quoted(&before.text)));
+            }
+            reached.extend(module_files(&file.path, name));
+        }
+    }
+    let dead = files.iter().filter(|file| !reached.contains(&file.path));
+    let findings: Vec<String> = dead
+        .map(|file| finding(file, 1, "no `mod` leads here; name it in its parent or delete it"))
+        .collect();
+    assert_none(&findings);
+}
+
+#[test]
+fn nothing_is_left_to_do_in_comments() {
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX"), concat!("HA", "CK")];
+    let mut findings = Vec::new();
+    for file in &text_files() {
+        for line in &file.lines {
+            if let Some(mark) = marks.iter().find(|mark| has_word(&line.text, mark)) {
+                let what = format!("{mark}; open an issue and, if a reader must know, state the limit");
+                findings.push(finding(file, line.number, what));
+            }
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn no_test_is_switched_off() {
+    let findings = by_line(|_, line| {
+        let ignored = line.code.contains("#[ignore");
+        ignored.then(|| "an ignored test; give it a small size, or delete it".to_owned())
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn no_code_in_comments() {
+    let starts = ["let ", "use ", "fn ", "pub ", "if ", "for ", "while ", "match ", "return ", "#["];
+    let findings = by_line(|_, line| {
+        let comment = line.comment.trim();
+        let is_doc = line.comment.starts_with(['/', '!']);
+        let ends = comment.ends_with(';') || comment.ends_with('{');
+        let looks_like_code = starts.iter().any(|start| comment.starts_with(start))
+            || comment.ends_with(");")
+            || comment.contains(" = ");
+        let found = !is_doc && ends && looks_like_code || comment == "}";
+        found.then(|| "code in a comment; delete it, the history keeps it".to_owned())
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn unsafe_stays_in_its_room() {
+    let findings = by_line(|file, line| {
+        let inside = UNSAFE_ROOMS.iter().any(|room| file.path.starts_with(room));
+        let found = !inside && has_word(&line.code, "unsafe");
+        found.then(|| "`unsafe` outside of pmem; use the safe verbs of `Arena` and `Memory`".to_owned())
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn no_unwrap_outside_of_tests() {
+    let findings = by_line(|_, line| {
+        let found = !line.in_test && line.code.contains(".unwrap()");
+        found.then(|| "`unwrap`; return the error, or `expect` the invariant".to_owned())
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn sites_have_unique_names() {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    let findings = by_line(|file, line| {
+        if line.in_test || !line.code.contains("site!(\"") {
+            return None;
+        }
+        let (_, behind) = line.text.split_once("site!(")?;
+        let name = quoted(behind).to_owned();
+        let place = format!("{}:{}", file.path, line.number);
+        let first = seen.insert(name.clone(), place)?;
+        Some(format!("site `{name}` is also at {first}; crash tests switch sites off by name"))
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn protocols_name_their_commit_point() {
+    let files = rust_files();
+    let mut findings = Vec::new();
+    for (protocol, path) in PROTOCOLS {
+        let Some(file) = files.iter().find(|file| file.path == *path) else {
+            findings.push(format!("{path}:1: the file of the {protocol} is gone; name the new one in PROTOCOLS"));
+            continue;
+        };
+        let named = file.lines.iter().any(|line| {
+            line.comment.trim_start().strip_prefix("commit point:").is_some_and(|why| why.len() > 10)
+        });
+        if !named {
+            let what = format!("the {protocol} has no `// commit point: <why>` where it becomes durable");
+            findings.push(finding(file, 1, what));
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn durable_steps_belong_to_a_protocol() {
+    // Devices carry the steps out; these files write durably for a protocol whose commit point is elsewhere.
+    let carriers = [
+        "crates/pmem/src/device/", "crates/pmem/src/cell.rs", "crates/disk/src/",
+        "crates/indelible/src/commit_pool.rs",
+    ];
+    let findings = by_line(|file, line| {
+        let durable = line.code.contains(".fence(") || line.code.contains(".sync(");
+        let known = carriers.iter().any(|start| file.path.starts_with(start))
+            || PROTOCOLS.iter().any(|(_, path)| file.path == *path);
+        let found = durable && !known && !line.in_test && line.code.contains("site!(");
+        found.then(|| "a durable step of an unknown protocol; name its file in PROTOCOLS".to_owned())
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn no_paths_of_one_machine() {
+    let starts = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/")];
+    let mut findings = Vec::new();
+    for file in &text_files() {
+        for line in &file.lines {
+            let found = starts.iter().any(|start| {
+                line.text.match_indices(start).any(|(at, _)| {
+                    !line.text[..at].ends_with(|letter: char| letter.is_alphanumeric() || ".-_/".contains(letter))
+                })
+            });
+            if found {
+                findings.push(finding(file, line.number, "a path of one machine; make it relative or an option"));
+            }
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn names_say_what_things_do() {
+    let ends = ["_inner", "_helper", "_impl"];
+    let findings = by_line(|_, line| {
+        let word = words(&line.code).find(|word| {
+            let stem = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
+            *word != "into_inner" && ends.iter().any(|end| stem.ends_with(end))
+        })?;
+        Some(format!("`{word}`; name what it does, not where it stands"))
+    });
+    assert_none(&findings);
+}
+
+#[test]
+fn dependencies_say_what_they_save() {
+    let mut findings = Vec::new();
+    let files = text_files();
+    let root = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
+    let mut inside = false;
+    for pair in root.lines.windows(2) {
+        let text = pair[1].text.trim();
+        inside = if text.starts_with('[') { text == "[workspace.dependencies]" } else { inside };
+        let is_foreign = text.contains('=') && !text.contains("path =") && !text.starts_with('#');
+        if inside && is_foreign && !pair[0].text.starts_with('#') {
+            findings.push(finding(root, pair[1].number, "a dependency without a sentence above it that says what it saves"));
+        }
+    }
+    for file in files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
+        let has_lints = file.lines.windows(2).any(|pair| {
+            pair[0].text == "[lints]" && pair[1].text == "workspace = true"
+        });
+        let is_member = file.path.starts_with("crates/") || file.path.starts_with("tests/");
+        if is_member && !has_lints {
+            findings.push(finding(file, 1, "no `[lints] workspace = true`"));
+        }
+    }
+    assert_none(&findings);
+}
