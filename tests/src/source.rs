@@ -255,7 +255,12 @@ pub fn is_target(path: &str) -> bool {
     };
     let is_entry = folder.ends_with("/src") && matches!(file, "lib.rs" | "main.rs");
     let is_flat = ["/tests", "/benches", "/examples", "/src/bin"];
-    is_entry || file == "build.rs" || is_flat.iter().any(|end| folder.ends_with(end))
+    let is_folder = file == "main.rs"
+        && folder.rsplit_once('/').is_some_and(|(parent, _)| parent.ends_with("/tests"));
+    is_entry
+        || is_folder
+        || file == "build.rs"
+        || is_flat.iter().any(|end| folder.ends_with(end))
 }
 
 /// What stands between the first two quotes.

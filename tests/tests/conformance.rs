@@ -13,6 +13,8 @@ use tests::session::{Restarts, Session};
 const LAYOUTS: [LayoutKind; 2] = [LayoutKind::Together, LayoutKind::Separate];
 /// Small, so that scripts make pools grow and use space again.
 const POOL_BYTES: u64 = 256 << 10;
+/// Small, so that scripts come to new log segments and checkpoints.
+const LOG_BYTES: u64 = 256 << 10;
 const RESTARTS: [Restarts; 2] = [Restarts::Scripted, Restarts::Everywhere];
 
 fn run(
@@ -22,7 +24,12 @@ fn run(
     layout: LayoutKind,
     restarts: Restarts,
 ) -> Vec<Vec<String>> {
-    let options = EngineOptions { layout, pool_bytes: POOL_BYTES, ..EngineOptions::default() };
+    let options = EngineOptions {
+        layout,
+        pool_bytes: POOL_BYTES,
+        checkpoint_log_bytes: LOG_BYTES,
+        ..EngineOptions::default()
+    };
     let session = Session::new(Place::new(device), method, options).unwrap();
     let mut session = session.with_restarts(restarts);
     let mut outputs = Vec::new();

@@ -173,7 +173,8 @@ fn files_have_headers() {
             let what = "the header has fewer than 3 lines; say the job, the idea, and what is always true";
             findings.push(finding(file, 1, what));
         }
-        if header > HEADER_LINES_MAX {
+        // The library's page is its manual, with a running example.
+        if header > HEADER_LINES_MAX && !file.path.ends_with("/lib.rs") {
             findings.push(finding(file, 1, "a header of more than 60 lines; move the story to docs/"));
         }
     }
@@ -224,7 +225,9 @@ fn nothing_is_left_to_do_in_comments() {
 fn no_test_is_switched_off() {
     let findings = by_line(|_, line| {
         let ignored = line.code.contains("#[ignore");
-        ignored.then(|| "an ignored test; give it a small size, or delete it".to_owned())
+        let is_measurement = quoted(&line.text).starts_with("a measurement");
+        (ignored && !is_measurement)
+            .then(|| "an ignored test; give it a small size, or delete it".to_owned())
     });
     assert_none(&findings);
 }
@@ -339,8 +342,10 @@ fn no_paths_of_one_machine() {
 #[test]
 fn names_say_what_things_do() {
     let ends = ["_inner", "_helper", "_impl"];
-    let findings = by_line(|_, line| {
-        let word = words(&line.code).find(|word| {
+    let findings = by_line(|file, line| {
+        // In a tree, an inner node is a thing.
+        let is_tree = file.path.starts_with("crates/storage/src/index/");
+        let word = words(&line.code).filter(|word| !(is_tree && word.ends_with("_inner"))).find(|word| {
             let stem = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
             *word != "into_inner" && ends.iter().any(|end| stem.ends_with(end))
         })?;
@@ -359,7 +364,9 @@ fn dependencies_say_what_they_save() {
         let text = pair[1].text.trim();
         inside = if text.starts_with('[') { text == "[workspace.dependencies]" } else { inside };
         let is_foreign = text.contains('=') && !text.contains("path =") && !text.starts_with('#');
-        if inside && is_foreign && !pair[0].text.starts_with('#') {
+        let name = pair[0].text.split([' ', '.']).next().unwrap_or("");
+        let is_companion = !name.is_empty() && text.starts_with(&format!("{name}_"));
+        if inside && is_foreign && !pair[0].text.starts_with('#') && !is_companion {
             findings.push(finding(root, pair[1].number, "a dependency without a sentence above it that says what it saves"));
         }
     }

@@ -133,10 +133,8 @@ impl<R: BufRead> CsvReader<R> {
             .input
             .read_until(b'\n', &mut self.raw)
             .map_err(CsvError::Io)?;
-        self.quotes += self.raw[before..]
-            .iter()
-            .filter(|byte| **byte == b'"')
-            .count();
+        let quotes = self.raw[before..].split(|byte| *byte == b'"').count() - 1;
+        self.quotes += quotes;
         if self.bytes == 0 && self.raw.starts_with(b"\xEF\xBB\xBF") {
             self.raw.drain(..3);
         }

@@ -156,16 +156,16 @@ pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
     let temporary = args.path.with_file_name(name);
     let loaded: Result<(u64, u64)> = (|| {
         let database = create::create(&temporary, &args.database)?;
-        let mut loader = Loader::new(BufReader::with_capacity(1 << 18, file));
-        let loaded = loader
+        let mut input = Loader::new(BufReader::with_capacity(1 << 18, file));
+        let counts = input
             .load(&database, |bytes| bar.set_position(bytes))
-            .with_context(|| format!("{}, line {}", args.file.display(), loader.record.line))?;
+            .with_context(|| format!("{}, line {}", args.file.display(), input.record.line))?;
         database.close()?;
         // An empty directory may stand there already.
         let _ = fs::remove_dir(&args.path);
         fs::rename(&temporary, &args.path)
             .with_context(|| format!("cannot create {}", args.path.display()))?;
-        Ok(loaded)
+        Ok(counts)
     })();
     bar.finish_and_clear();
     if loaded.is_err() {

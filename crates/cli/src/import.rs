@@ -185,15 +185,14 @@ fn guess<R: BufRead>(
     let mut rows = 0_u64;
     loop {
         match reader.read(&mut record) {
-            Ok(false) => return Ok(guesses),
+            Ok(false) | Err(CsvError::Lost { .. }) => return Ok(guesses),
             Ok(true) if record.fields.len() == columns => {
                 for (guess, field) in guesses.iter_mut().zip(&record.fields) {
                     guess.see((!field.is_null()).then_some(&field.text));
                 }
             }
+            // The second pass reports these.
             Ok(true) | Err(CsvError::Malformed { .. }) => {}
-            // Reported by the second pass.
-            Err(CsvError::Lost { .. }) => return Ok(guesses),
             Err(CsvError::Io(error)) => return Err(error.into()),
         }
         rows += 1;

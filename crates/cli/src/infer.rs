@@ -143,7 +143,9 @@ mod tests {
 
     fn guess(texts: &[&str]) -> String {
         let mut guess = Guess::new();
-        texts.iter().for_each(|text| guess.see(Some(text)));
+        for text in texts {
+            guess.see(Some(text));
+        }
         guess.data_type().to_string()
     }
 

@@ -95,7 +95,7 @@ fn filesystem(path: &Path) -> Option<String> {
     };
     let stat = rustix::fs::statfs(existing).ok()?;
     // The kernel's magic numbers; the field is signed on some platforms and its upper half carries nothing.
-    let name = match stat.f_type as u32 {
+    let name = match stat.f_type.cast_unsigned() & 0xFFFF_FFFF {
         0x0102_1994 => "tmpfs",
         0x9584_58F6 => "hugetlbfs",
         0x0000_EF53 => "ext4",

@@ -188,9 +188,17 @@ pub(crate) fn value_cell(value: ValueRef<'_>) -> Cell {
     }
 }
 
+/// `12,345,678` for a number that is not negative; decimals are rounded away.
+pub(crate) fn whole(number: f64) -> String {
+    group_digits(&format!("{number:.0}"))
+}
+
 /// `12,345,678`.
 pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
+    group_digits(&number.to_string())
+}
+
+fn group_digits(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -235,6 +243,7 @@ mod tests {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(whole(1_234_566.5), "1,234,566");
         assert_eq!(bytes(1023), "1023 bytes");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(3 << 30), "3.0 GiB");

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Images of a search that has neither a number nor a time.
 const IMAGES_DEFAULT: u64 = 20_000;
 /// Longest search that is bounded by images only.
-const DURATION_MAX: Duration = Duration::from_secs(86_400);
+const DURATION_MAX: Duration = Duration::from_hours(24);
 /// Most time that a mutation run spends on one site, unless the whole run has less.
 const SITE_DURATION: Duration = Duration::from_secs(10);
 

@@ -1,7 +1,7 @@
 //! Seeded random numbers that are the same for ever.
 //!
 //! Result rows name their seed, and the seed must give the same transactions in every later version, on every machine:
-//! so the generator is written out here (SplitMix64) and not taken from a library that may improve it. It
+//! so the generator is written out here (`SplitMix64`) and not taken from a library that may improve it. It
 //! is neither secret nor perfect; it is fast, even, and has no bad seeds.
 
 /// A stream of random numbers.
@@ -22,7 +22,7 @@ impl Random {
 
     /// An even choice from `0..bound`; `bound` must not be 0. The bias of the multiplication is below 2^-32 for bounds of 32 bits.
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next_u64()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 }
 

@@ -9,7 +9,7 @@ use super::std_map;
 use crate::args::{DeviceKind, FencesName, LayoutName, PrimitiveName, YcsbArgs, YcsbMethod};
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
-use crate::output::{Cell, Format, Listing, bytes, duration, stdout, thousands};
+use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
 use crate::progress;
 use crate::report::{FootprintBytes, PerTxn, RunRow};
 use crate::scratch::Scratch;
@@ -377,7 +377,7 @@ fn mix_listing(rows: &[RunRow]) -> Listing {
         listing.push(vec![
             row.method.as_str().into(),
             row.mix.as_str().into(),
-            Cell::Number(row.txn_per_s, thousands(row.txn_per_s as u64)),
+            Cell::Number(row.txn_per_s, whole(row.txn_per_s)),
             Cell::Number(latency.p50, duration(latency.p50)),
             Cell::Number(latency.p99, duration(latency.p99)),
             Cell::Number(row.cpu_us_per_txn, duration(row.cpu_us_per_txn)),

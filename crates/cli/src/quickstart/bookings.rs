@@ -62,7 +62,8 @@ pub(super) fn run(database: &Database, seed: u64) -> Result<()> {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         let (origin, destination) = route(airports, seed, number);
                         database.transaction(|transaction| {
-                            transaction.insert(bookings, (number as i64, origin, destination))?;
+                            transaction
+                                .insert(bookings, (number.cast_signed(), origin, destination))?;
                             count(transaction, traffic, origin, DEPARTURES)?;
                             count(transaction, traffic, destination, ARRIVALS)
                         })?;

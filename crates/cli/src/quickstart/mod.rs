@@ -18,7 +18,7 @@ use crate::args::{ImportArgs, QuickstartArgs, VictimJob};
 use crate::bench::{self, YcsbRuns};
 use crate::files::{Existing, OutputFile};
 use crate::import;
-use crate::output::{Cell, Format, Listing, bytes, duration, stdout, thousands};
+use crate::output::{Cell, Format, Listing, bytes, duration, stdout, thousands, whole};
 use crate::progress;
 use crate::report::RunRow;
 use crate::scratch::Scratch;
@@ -247,6 +247,7 @@ fn listing(rows: &[RunRow]) -> Listing {
         "flushes/txn",
         "fences/txn",
         "bytes/txn",
+        "syncs/txn",
         "footprint",
         "recovery",
     ]);
@@ -254,11 +255,12 @@ fn listing(rows: &[RunRow]) -> Listing {
         listing.push(vec![
             row.method.as_str().into(),
             row.mix.as_str().into(),
-            Cell::Number(row.txn_per_s, thousands(row.txn_per_s as u64)),
+            Cell::Number(row.txn_per_s, whole(row.txn_per_s)),
             Cell::Number(row.latency_us.p99, duration(row.latency_us.p99)),
             Cell::number(row.per_txn.lines_flushed, 1),
             Cell::number(row.per_txn.fences, 1),
             Cell::number(row.per_txn.bytes_written, 0),
+            Cell::number(row.per_txn.syncs, 3),
             Cell::Number(
                 row.footprint_bytes.total() as f64,
                 bytes(row.footprint_bytes.total()),

@@ -3,7 +3,7 @@
 //! Plots and tables are drawn from the result rows alone, so the page says nothing that the rows do not.
 
 use super::Survival;
-use crate::output::{bytes, duration, thousands};
+use crate::output::{bytes, duration, thousands, whole};
 use crate::report::{
     BarChart, BarGroup, LineChart, LineSeries, Page, RunRow, Scale, Section, Tick, short_number,
 };
@@ -38,7 +38,9 @@ fn medium(device: &DeviceReport) -> Section {
             device.line_costs.line_ns, device.line_costs.sixteen_lines_ns, device.read_miss_ns
         ),
     ];
-    paragraphs.extend(device.huge_page_hint.clone());
+    if let Some(hint) = &device.huge_page_hint {
+        paragraphs.push(format!("Worth knowing: {hint}."));
+    }
     Section {
         heading: "The medium".into(),
         paragraphs,
@@ -81,19 +83,24 @@ fn costs(rows: &[RunRow]) -> Section {
         "flushes/txn",
         "fences/txn",
         "bytes/txn",
+        "syncs/txn",
         "footprint",
+        "recovery",
     ];
     let table_rows = rows.iter().map(|row| {
         vec![
             row.method.clone(),
             row.mix.clone(),
-            thousands(row.txn_per_s as u64),
+            whole(row.txn_per_s),
             duration(row.latency_us.p50),
             duration(row.latency_us.p99),
             format!("{:.1}", row.per_txn.lines_flushed),
             format!("{:.1}", row.per_txn.fences),
             format!("{:.0}", row.per_txn.bytes_written),
+            format!("{:.3}", row.per_txn.syncs),
             bytes(row.footprint_bytes.total()),
+            row.recovery_ms
+                .map_or_else(|| "keeps nothing".into(), |ms| duration(ms * 1e3)),
         ]
     });
     let first = rows.first();
@@ -113,30 +120,27 @@ fn costs(rows: &[RunRow]) -> Section {
         table: Some((header.map(str::to_owned).to_vec(), table_rows.collect())),
         plots: vec![
             by_mix(
-                "Throughput, transactions a second",
                 rows,
-                |row| row.txn_per_s,
-                short_number,
+                "Throughput, transactions a second",
+                Scale::Linear,
+                |row| (row.txn_per_s, short_number(row.txn_per_s)),
             ),
             by_mix(
-                "99th percentile of latency",
                 rows,
-                |row| row.latency_us.p99,
-                duration,
+                "99th percentile of latency, logarithmic",
+                Scale::Logarithmic,
+                |row| (row.latency_us.p99, duration(row.latency_us.p99)),
             ),
             latencies(rows),
-            by_mix(
-                "Fences a transaction",
-                rows,
-                |row| row.per_txn.fences,
-                |count| format!("{count:.2}"),
-            ),
-            by_mix(
-                "Bytes written a transaction",
-                rows,
-                |row| row.per_txn.bytes_written,
-                short_number,
-            ),
+            by_mix(rows, "Fences a transaction", Scale::Linear, |row| {
+                (row.per_txn.fences, format!("{:.2}", row.per_txn.fences))
+            }),
+            by_mix(rows, "Bytes written a transaction", Scale::Linear, |row| {
+                (
+                    row.per_txn.bytes_written,
+                    short_number(row.per_txn.bytes_written),
+                )
+            }),
             recovery(rows),
         ],
     }
@@ -153,30 +157,31 @@ fn distinct<'r>(rows: &'r [RunRow], name: impl Fn(&'r RunRow) -> &'r str) -> Vec
     names
 }
 
-/// A group of bars a mix, a bar a method.
+/// A group of bars a mix, a bar a method; `bar` gives its value and the text beside it.
 fn by_mix(
-    caption: &str,
     rows: &[RunRow],
-    value: impl Fn(&RunRow) -> f64,
-    text: impl Fn(f64) -> String,
+    caption: &str,
+    scale: Scale,
+    bar: impl Fn(&RunRow) -> (f64, String),
 ) -> (String, String) {
     let methods = distinct(rows, |row| &row.method);
     let groups = distinct(rows, |row| &row.mix).into_iter().map(|mix| {
-        let bar = |method: &String| {
-            let row = rows
-                .iter()
-                .find(|row| row.mix == mix && &row.method == method)?;
-            Some((value(row), text(value(row))))
+        let row = |method: &String| {
+            rows.iter()
+                .find(|row| row.mix == mix && &row.method == method)
+                .map(&bar)
         };
         BarGroup {
-            bars: methods.iter().map(bar).collect(),
+            bars: methods.iter().map(row).collect(),
             name: mix,
         }
     });
+    let groups = groups.collect();
     let chart = BarChart {
         title: caption.into(),
-        groups: groups.collect(),
-        series: methods.clone(),
+        groups,
+        series: methods,
+        scale,
     };
     (caption.into(), chart.svg())
 }
@@ -223,7 +228,7 @@ fn latencies(rows: &[RunRow]) -> (String, String) {
 }
 
 fn recovery(rows: &[RunRow]) -> (String, String) {
-    let caption = "Reopening after SIGKILL under load";
+    let caption = "Reopening after SIGKILL under load, logarithmic";
     let methods = distinct(rows, |row| &row.method);
     let bar = |method: &String| {
         let ms = rows.iter().find(|row| &row.method == method)?.recovery_ms?;
@@ -233,10 +238,12 @@ fn recovery(rows: &[RunRow]) -> (String, String) {
         name: String::new(),
         bars: methods.iter().map(bar).collect(),
     };
+    let scale = Scale::Logarithmic;
     let chart = BarChart {
         title: caption.into(),
         groups: vec![group],
         series: methods,
+        scale,
     };
     (caption.into(), chart.svg())
 }

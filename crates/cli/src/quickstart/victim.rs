@@ -167,7 +167,7 @@ pub(super) fn run_and_kill(
             acknowledged.push(parse(&record));
         }
     });
-    let has_started = started.recv_timeout(Duration::from_secs(60)).is_ok();
+    let has_started = started.recv_timeout(Duration::from_mins(1)).is_ok();
     if has_started {
         std::thread::sleep(after);
     }

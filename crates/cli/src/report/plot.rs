@@ -71,15 +71,16 @@ pub(crate) struct Tick {
 impl BarChart {
     /// The chart as an SVG element.
     pub(crate) fn svg(&self) -> String {
-        const BAR: f64 = 15.0;
-        const BAR_PITCH: f64 = 19.0;
         const HEADING: f64 = 22.0;
-        let names_width = text_width(self.series.iter()) + 10.0;
-        let labels = self.groups.iter().flat_map(|group| &group.bars).flatten();
-        let values_width = text_width(labels.map(|(_, text)| text)) + 10.0;
-        let room = (WIDTH - names_width - values_width).max(40.0);
-        let all = self.groups.iter().flat_map(|group| &group.bars).flatten();
-        let largest = all.map(|(value, _)| *value).fold(0.0, f64::max);
+        const GAP: f64 = 8.0;
+        let bars = || self.groups.iter().flat_map(|group| &group.bars).flatten();
+        let left = text_width(self.series.iter()) + 10.0;
+        let right = WIDTH - text_width(bars().map(|(_, text)| text)) - 10.0;
+        let place = Place {
+            left,
+            room: (right - left).max(40.0),
+            axis: Axis::over(bars().map(|(value, _)| *value), self.scale),
+        };
         let mut body = String::new();
         let mut y = 0.0;
         for group in &self.groups {
@@ -89,49 +90,40 @@ impl BarChart {
             }
             for (index, bar) in group.bars.iter().enumerate() {
                 let series = self.series.get(index).map_or("", String::as_str);
-                text(
-                    &mut body,
-                    (names_width - 8.0, y + 12.0),
-                    "end",
-                    "name",
-                    series,
-                );
-                let Some((value, label)) = bar else {
-                    text(
-                        &mut body,
-                        (names_width, y + 12.0),
-                        "start",
-                        "none",
-                        "not measured",
-                    );
-                    y += BAR_PITCH;
-                    continue;
-                };
-                let part = length.part(*value);
-                let width = (part * room).max(1.0);
-                let _ = write!(
-                    body,
-                    "<path class=\"f{colour}\" d=\"{path}\"><title>{tip}</title></path>",
-                    colour = index % COLOURS,
-                    path = bar_path(names_width, y, width, BAR),
-                    tip = escape(
-                        &[&group.name, series, label]
-                            .map(|part| part.to_owned())
-                            .join(" ")
-                    ),
-                );
-                text(
-                    &mut body,
-                    (names_width + width + 6.0, y + 12.0),
-                    "start",
-                    "value",
-                    label,
-                );
+                let at = (left - 8.0, y + 12.0);
+                text(&mut body, at, "end", "name", series);
+                place.draw(&mut body, y, index % COLOURS, bar.as_ref());
                 y += BAR_PITCH;
             }
-            y += 8.0;
+            y += GAP;
         }
         frame(&self.title, y.max(20.0), &body)
+    }
+}
+
+/// Units from one bar to the next, and of a bar.
+const BAR_PITCH: f64 = 19.0;
+const BAR: f64 = 15.0;
+
+/// Where the bars of a chart begin, how long they may be, and what a length means.
+struct Place {
+    left: f64,
+    room: f64,
+    axis: Axis,
+}
+
+impl Place {
+    /// Draws a bar and its value, or says that there is none.
+    fn draw(&self, body: &mut String, y: f64, colour: usize, bar: Option<&(f64, String)>) {
+        let Some((value, label)) = bar else {
+            text(body, (self.left, y + 12.0), "start", "none", "not measured");
+            return;
+        };
+        let width = (self.axis.part(*value) * self.room).max(1.0);
+        let path = bar_path(self.left, y, width, BAR);
+        let _ = write!(body, "<path class=\"f{colour}\" d=\"{path}\"/>");
+        let at = (self.left + width + 6.0, y + 12.0);
+        text(body, at, "start", "value", label);
     }
 }
 
@@ -187,7 +179,7 @@ impl LineChart {
         }
         text(
             &mut body,
-            ((left + right) / 2.0, TOP + PLOT + 33.0),
+            (left.midpoint(right), TOP + PLOT + 33.0),
             "middle",
             "axis",
             &self.x_label,
@@ -259,7 +251,7 @@ impl Axis {
                 scale,
             },
             Scale::Logarithmic => {
-                let low = 10_f64.powf(low.log10().floor());
+                let low = 10_f64.powf(low.max(f64::MIN_POSITIVE).log10().floor());
                 let high = 10_f64.powf(high.log10().ceil());
                 Self {
                     low,
@@ -273,6 +265,7 @@ impl Axis {
     fn part(&self, value: f64) -> f64 {
         let part = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Logarithmic if value <= 0.0 => 0.0,
             Scale::Logarithmic => {
                 (value.log10() - self.low.log10()) / (self.high.log10() - self.low.log10())
             }
@@ -452,6 +445,7 @@ mod tests {
     fn names_cannot_break_the_page() {
         let chart = BarChart {
             title: "<script>".into(),
+            scale: Scale::Linear,
             series: vec!["a\"b&c".into()],
             groups: vec![BarGroup {
                 name: String::new(),

@@ -6,10 +6,7 @@
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
 //! | `measure` | the measuring commands run end to end |
 
-#![allow(
-    missing_docs,
-    reason = "tests have names, and their modules have headers"
-)]
+#![expect(clippy::unwrap_used, reason = "a test ends at what it cannot do")]
 
 mod bad_input;
 mod common;

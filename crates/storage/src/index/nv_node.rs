@@ -147,7 +147,7 @@ pub(super) struct Node<'a, M: Memory> {
 
 impl<'a, M: Memory> Node<'a, M> {
     /// Looks at the node at `offset`. Its kind and size must be those of this tree.
-    #[inline]
+    #[inline(always)]
     pub(super) fn open(arena: &'a Arena<M>, shape: &'a NodeShape, offset: u64) -> Result<Self> {
         let meta = arena.word(offset)?;
         let level = (meta >> 16) as u8;
@@ -163,7 +163,7 @@ impl<'a, M: Memory> Node<'a, M> {
     }
 
     /// Looks at a child, which must be one level lower: a damaged pointer cannot make a cycle.
-    #[inline]
+    #[inline(always)]
     pub(super) fn child(&self, offset: u64) -> Result<Self> {
         let child = Self::open(self.arena, self.shape, offset)?;
         if child.level + 1 == self.level {
@@ -176,11 +176,12 @@ impl<'a, M: Memory> Node<'a, M> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn at(&self, word: usize) -> u64 {
         self.offset + word as u64 * 8
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn word(&self, word: usize) -> Result<u64> {
         Ok(self.arena.word(self.at(word))?)
     }
@@ -189,12 +190,12 @@ impl<'a, M: Memory> Node<'a, M> {
         self.word(1)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn bitmap(&self, index: usize) -> Result<u64> {
         self.word(HEADER_WORDS + index)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn entry(&self, slot: usize) -> Result<&'a [u64]> {
         Ok(self
             .arena
@@ -202,7 +203,7 @@ impl<'a, M: Memory> Node<'a, M> {
     }
 
     /// The slot that holds `key`. Reads the header, the fingerprints, and the entries whose fingerprint matches.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<Option<(usize, u64)>> {
         let pattern = u64::from(fingerprint(key)) * LOW_BITS;
         for index in 0..self.shape.bitmap_words {
@@ -263,7 +264,7 @@ impl<'a, M: Memory> Node<'a, M> {
         Ok(entries)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn key_count(&self) -> Result<usize> {
         let count = self.word(HEADER_WORDS)?;
         if count > self.shape.inner_keys as u64 {
@@ -275,7 +276,7 @@ impl<'a, M: Memory> Node<'a, M> {
         Ok(count as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn keys(&self, count: usize) -> Result<&'a [u64]> {
         Ok(self
             .arena
@@ -289,7 +290,7 @@ impl<'a, M: Memory> Node<'a, M> {
     }
 
     /// Which child `key` belongs to: the number of separators that are not greater.
-    #[inline]
+    #[inline(always)]
     pub(super) fn child_index(&self, key: &[u64]) -> Result<usize> {
         let count = self.key_count()?;
         let keys = self.keys(count)?;
@@ -304,7 +305,7 @@ impl<'a, M: Memory> Node<'a, M> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn child_offset(&self, index: usize) -> Result<u64> {
         self.word(self.shape.children_at() + index)
     }

@@ -10,6 +10,8 @@ use indelible::{
     Changes, DataType, Database, Durability, Error, Partitioning, Row, Table, Transaction,
 };
 use std::ops::RangeInclusive;
+use std::panic::resume_unwind;
+use std::thread::ScopedJoinHandle;
 
 /// The table's name.
 const TABLE: &str = "usertable";
@@ -84,10 +86,7 @@ impl Ycsb {
             let makers: Vec<_> = (0..options.partitions)
                 .map(|partition| threads.spawn(move || generate(options, partition, count)))
                 .collect();
-            makers
-                .into_iter()
-                .map(|maker| maker.join().expect("making a list cannot fail"))
-                .collect()
+            makers.into_iter().map(joined).collect()
         });
         Ok(Self {
             options,
@@ -137,9 +136,7 @@ impl Ycsb {
                     threads.spawn(move || self.load_partition(database, table, partition, loaded))
                 })
                 .collect();
-            loaders
-                .into_iter()
-                .try_for_each(|loader| loader.join().expect("loading does not panic"))
+            loaders.into_iter().try_for_each(joined)
         })?;
         // What loading left in a log is not charged to the transactions that are measured.
         database.checkpoint()?;
@@ -218,10 +215,7 @@ impl Ycsb {
                     })
                 })
                 .collect();
-            let joined = checkers.into_iter().map(|checker| checker.join());
-            joined
-                .map(|outcome| outcome.expect("checking does not panic"))
-                .collect()
+            checkers.into_iter().map(joined).collect()
         })
     }
 
@@ -320,6 +314,11 @@ impl Ycsb {
             );
         }
     }
+}
+
+/// What a thread returned; its panic goes on here.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Runs the transactions of one partition, one after the other.

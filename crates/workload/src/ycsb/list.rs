@@ -56,7 +56,7 @@ impl Rows {
             .saturating_sub(u64::from(partition))
             .div_ceil(u64::from(partitions));
         // About the golden section: neighbouring ranks lie far apart.
-        let mut stride = (count as f64 * 0.618_033_988) as u64 | 1;
+        let mut stride = (count * 618_034 / 1_000_000) | 1;
         while gcd(stride, count.max(1)) != 1 {
             stride += 2;
         }

@@ -1,0 +1,114 @@
+//! Goal: what each operation costs in flushes, fences, bytes and syncs is known, and does not change unnoticed.
+//!
+//! Method: the scripts of `crates/storage/testscripts/cost/<method>` run on the simulated device, which counts exactly. A block
+//! with `measure` prints what its commands have cost, a line for each tuple layout and, where fences matter, each
+//! order of fences. `measure fences<=3` is a promise for the shared order. `UPDATE_SCRIPTS=1` rewrites the files.
+
+use std::collections::BTreeSet;
+use storage::engine::{EngineOptions, FenceOrder, Method};
+use storage::record::LayoutKind;
+use tests::place::{Device, Place};
+use tests::script::{Script, scripts, update_wanted};
+use tests::session::Session;
+
+/// One way of running a cost script.
+struct Variant {
+    name: &'static str,
+    layout: LayoutKind,
+    fences: FenceOrder,
+}
+
+const fn variant(name: &'static str, layout: LayoutKind, fences: FenceOrder) -> Variant {
+    Variant { name, layout, fences }
+}
+
+const IN_DURABLE_MEMORY: &[Variant] = &[
+    variant("together, shared", LayoutKind::Together, FenceOrder::Shared),
+    variant("together, paper", LayoutKind::Together, FenceOrder::Paper),
+    variant("separate, shared", LayoutKind::Separate, FenceOrder::Shared),
+    variant("separate, paper", LayoutKind::Separate, FenceOrder::Paper),
+];
+
+/// Nothing is fenced in volatile memory, so there is one order only.
+const IN_VOLATILE_MEMORY: &[Variant] = &[
+    variant("together", LayoutKind::Together, FenceOrder::Shared),
+    variant("separate", LayoutKind::Separate, FenceOrder::Shared),
+];
+
+fn variants(method: Method) -> &'static [Variant] {
+    match method {
+        Method::NvmInp => IN_DURABLE_MEMORY,
+        Method::Inp | Method::Volatile => IN_VOLATILE_MEMORY,
+    }
+}
+
+/// The output of each block in each variant; broken promises are added to `broken`.
+fn run(script: &Script, method: Method, broken: &mut Vec<String>) -> Vec<Vec<String>> {
+    let mut outputs = vec![Vec::new(); script.blocks.len()];
+    for variant in variants(method) {
+        let options = EngineOptions {
+            layout: variant.layout,
+            fences: variant.fences,
+            checkpoint_log_bytes: 16 << 20,
+            ..EngineOptions::default()
+        };
+        let mut session = Session::new(Place::new(Device::Simulated), method, options).unwrap();
+        for (block, output) in script.blocks.iter().zip(&mut outputs) {
+            let mut lines = session.run_block(block.statements());
+            if let Some(cost) = session.take_cost() {
+                lines.push(cost.to_string());
+                let limit = cost.fences_max.filter(|_| variant.fences == FenceOrder::Shared);
+                if limit.is_some_and(|limit| cost.fences > limit) {
+                    broken.push(format!("{}, {}: {cost}", script.path.display(), variant.name));
+                }
+            }
+            output.extend(lines.iter().map(|line| format!("{}: {line}", variant.name)));
+        }
+    }
+    for output in outputs.iter_mut().filter(|output| output.is_empty()) {
+        output.push("ok".to_owned());
+    }
+    outputs
+}
+
+fn check(method: Method) {
+    let scripts = scripts(&format!("cost/{method}")).unwrap();
+    let mut broken = Vec::new();
+    for script in &scripts {
+        let outputs = run(script, method, &mut broken);
+        if update_wanted() {
+            std::fs::write(&script.path, script.render(&outputs)).unwrap();
+        } else {
+            broken.extend(script.difference(&outputs));
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n\n"));
+}
+
+#[test]
+fn volatile_costs_what_the_scripts_say() {
+    check(Method::Volatile);
+}
+
+#[test]
+fn inp_costs_what_the_scripts_say() {
+    check(Method::Inp);
+}
+
+#[test]
+fn nvm_inp_costs_what_the_scripts_say() {
+    check(Method::NvmInp);
+}
+
+#[test]
+fn every_method_is_measured_with_the_same_scripts() {
+    let names = |method: Method| -> BTreeSet<_> {
+        let scripts = scripts(&format!("cost/{method}")).unwrap();
+        scripts.iter().map(|script| script.path.file_name().unwrap().to_owned()).collect()
+    };
+    let expected = names(Method::NvmInp);
+    assert!(!expected.is_empty());
+    for method in Method::ALL {
+        assert_eq!(names(method), expected, "scripts of {method}");
+    }
+}
