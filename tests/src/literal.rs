@@ -30,7 +30,11 @@ pub struct Literal {
 impl Argument {
     /// The whole argument as one word.
     pub fn word(&self) -> String {
-        let words: Vec<&str> = self.values.iter().map(|value| value.text.as_str()).collect();
+        let words: Vec<&str> = self
+            .values
+            .iter()
+            .map(|value| value.text.as_str())
+            .collect();
         words.join(",")
     }
 }
@@ -89,7 +93,9 @@ fn quoted(
         while let Some(digit) = letters.next_if(char::is_ascii_digit) {
             digits.push(digit);
         }
-        times = digits.parse().map_err(|_| format!("`{digits}` is no number"))?;
+        times = digits
+            .parse()
+            .map_err(|_| format!("`{digits}` is no number"))?;
     }
     literal.text.push_str(&text.repeat(times));
     literal.is_quoted = true;
@@ -139,13 +145,13 @@ pub fn generated(
             let mut text = format!("row-{number:05}");
             let bytes = text_bytes.unwrap_or(text.len());
             while text.len() < bytes {
-                text.push_str(&format!("-{number}"));
+                text.extend(["-", &number.to_string()]);
             }
             text.truncate(bytes.min(data_type.bytes_max() as usize));
             Value::Text(text)
         }
         DataType::Bytes { .. } => {
-            let mut bytes = vec![number as u8; text_bytes.unwrap_or(5)];
+            let mut bytes = vec![number.cast_unsigned() as u8; text_bytes.unwrap_or(5)];
             bytes.truncate(data_type.bytes_max() as usize);
             Value::Bytes(bytes)
         }
@@ -164,7 +170,11 @@ pub fn shown(value: ValueRef<'_>) -> String {
     }
     let start: String = text.chars().take(9).collect();
     let quote = if text.starts_with('"') { "\"" } else { "" };
-    format!("{start}{quote}... ({} bytes, checksum {:08x})", bytes.len(), crc32c::crc32c(bytes))
+    format!(
+        "{start}{quote}... ({} bytes, checksum {:08x})",
+        bytes.len(),
+        crc32c::crc32c(bytes)
+    )
 }
 
 /// A row as scripts show it.

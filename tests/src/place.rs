@@ -4,14 +4,19 @@
 //! directory lies in shared memory where there is some, because a sync of an ordinary file would make the tests wait for
 //! the disk; it is removed with the place.
 
+use disk::simulated::SimulatedDirectory;
 use disk::{IoMode, NativeDirectory};
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
 use pmem::device::{NativeOptions, NativeSource};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::engine::{Decide, Engine, EngineOptions, Method, create, open};
 use storage::{Platform, Result};
 use torture::SimulatedPlatform;
+
+/// Contents of files by name.
+pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// Bytes that a simulated memory can grow to.
 const CAPACITY_BYTES: u64 = 64 << 20;
@@ -48,20 +53,34 @@ impl Place {
 
     /// An empty place; the seed decides which garbage new simulated memory holds.
     pub fn with_seed(device: Device, seed: u64) -> Self {
-        let devices = match device {
-            Device::Simulated => {
-                let capacity_bytes = CAPACITY_BYTES;
-                let volatile_capacity_bytes = CAPACITY_BYTES;
-                Devices::Simulated(SimulatedWorld::new(WorldOptions {
-                    seed,
-                    capacity_bytes,
-                    volatile_capacity_bytes,
-                    ..WorldOptions::default()
-                }))
-            }
-            Device::Native => Devices::Native(Scratch::new()),
-        };
-        Self { devices }
+        match device {
+            Device::Simulated => Self::simulated(seed, CAPACITY_BYTES),
+            Device::Native => Self {
+                devices: Devices::Native(Scratch::new()),
+            },
+        }
+    }
+
+    /// A simulated world whose volatile memories hold so many bytes each.
+    pub fn simulated(seed: u64, volatile_capacity_bytes: u64) -> Self {
+        let world = SimulatedWorld::new(WorldOptions {
+            seed,
+            capacity_bytes: CAPACITY_BYTES,
+            volatile_capacity_bytes,
+            ..WorldOptions::default()
+        });
+        Self {
+            devices: Devices::Simulated(world),
+        }
+    }
+
+    /// Lets durable memories and files take so many bytes each from now on, or as many as they want. Less than they
+    /// have keeps them from growing. Does nothing in a scratch directory.
+    pub fn limit_space(&self, bytes: Option<u64>) {
+        if let Devices::Simulated(world) = &self.devices {
+            world.limit_space(bytes);
+            SimulatedDirectory::new(world).limit_space(bytes);
+        }
     }
 
     /// Creates the partition.
@@ -96,20 +115,28 @@ impl Place {
         Ok(())
     }
 
-    /// The simulated world, if it is one.
-    pub fn world(&self) -> Option<&SimulatedWorld> {
-        match &self.devices {
-            Devices::Simulated(world) => Some(world),
-            Devices::Native(_) => None,
+    /// The files of a scratch directory, by name; of a simulated world, none.
+    pub fn files(&self) -> std::io::Result<Files> {
+        let mut files = Files::new();
+        if let Devices::Native(scratch) = &self.devices {
+            for entry in std::fs::read_dir(&scratch.path)? {
+                let path = entry?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                files.insert(name.into_owned(), std::fs::read(&path)?);
+            }
         }
+        Ok(files)
     }
 
-    /// The scratch directory, if it is one.
-    pub fn directory(&self) -> Option<&Path> {
-        match &self.devices {
-            Devices::Simulated(_) => None,
-            Devices::Native(scratch) => Some(&scratch.path),
+    /// A scratch directory with these files.
+    pub fn with_files(files: &Files) -> std::io::Result<Self> {
+        let scratch = Scratch::new();
+        for (name, content) in files {
+            std::fs::write(scratch.path.join(name), content)?;
         }
+        Ok(Self {
+            devices: Devices::Native(scratch),
+        })
     }
 }
 

@@ -17,15 +17,15 @@ impl Random {
         Self { state: mix(seed) }
     }
 
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
+    /// The next number, any of 64 bits.
+    pub fn word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
     /// The next number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.word() % end
     }
 
     /// True in `percent` of 100 cases.

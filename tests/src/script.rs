@@ -75,7 +75,9 @@ impl Script {
     /// The first difference to the expected output, as text for a failed test.
     pub fn difference(&self, outputs: &[Vec<String>]) -> Option<String> {
         let pairs = self.blocks.iter().zip(outputs);
-        let (block, found) = pairs.into_iter().find(|(block, found)| block.output != **found)?;
+        let (block, found) = pairs
+            .into_iter()
+            .find(|(block, found)| block.output != **found)?;
         Some(format!(
             "{}\n{}\nexpected:\n  {}\nfound:\n  {}",
             self.path.display(),
@@ -98,8 +100,8 @@ impl Block {
 pub fn scripts(folder: &str) -> Result<Vec<Script>, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/storage/testscripts");
     let path = root.join(folder);
-    let entries = fs::read_dir(&path)
-        .map_err(|error| format!("cannot list {}: {error}", path.display()))?;
+    let entries =
+        fs::read_dir(&path).map_err(|error| format!("cannot list {}: {error}", path.display()))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "txt"));
     files.sort();

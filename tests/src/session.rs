@@ -107,7 +107,30 @@ impl Session {
     /// Creates a partition in `place`.
     pub fn new(place: Place, method: Method, options: EngineOptions) -> Result<Self, String> {
         let engine = place.create(method, &options).map_err(text)?;
-        Ok(Self {
+        Ok(Self::with_engine(place, method, options, engine))
+    }
+
+    /// Opens the partition in `place`; the commit table has the transactions in `decided`.
+    pub fn open(
+        place: Place,
+        method: Method,
+        options: EngineOptions,
+        decided: &[u64],
+    ) -> Result<Self, String> {
+        let decide = |global: GlobalTxnId| decided.contains(&global.0);
+        let engine = place.open(method, &options, &decide).map_err(text)?;
+        let mut session = Self::with_engine(place, method, options, engine);
+        session.decided.extend(decided);
+        Ok(session)
+    }
+
+    fn with_engine(
+        place: Place,
+        method: Method,
+        options: EngineOptions,
+        engine: Box<dyn Engine>,
+    ) -> Self {
+        Self {
             place,
             method,
             options,
@@ -120,7 +143,12 @@ impl Session {
             space_mark: 0,
             measured: None,
             restarts: Restarts::Scripted,
-        })
+        }
+    }
+
+    /// Where the engine runs.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The same session with this habit.
@@ -128,11 +156,6 @@ impl Session {
     pub fn with_restarts(mut self, restarts: Restarts) -> Self {
         self.restarts = restarts;
         self
-    }
-
-    /// Closes the engine and gives the place back.
-    pub fn close(self) -> Place {
-        self.place
     }
 
     /// Runs the commands of a block and collects what they print.
@@ -215,7 +238,11 @@ impl Session {
             "fill" | "change" | "erase" => self.many_rows(command, rest),
             "reopen" | "crash" => self.restart(command == "crash"),
             "force" => self.engine()?.force().map(|()| Vec::new()).map_err(text),
-            "checkpoint" => self.engine()?.checkpoint().map(|()| Vec::new()).map_err(text),
+            "checkpoint" => self
+                .engine()?
+                .checkpoint()
+                .map(|()| Vec::new())
+                .map_err(text),
             "tables" => self.tables(),
             "verify" => self.verify(),
             "mark-space" | "check-space" => self.space(command == "mark-space", rest),
@@ -225,7 +252,9 @@ impl Session {
     }
 
     fn engine(&mut self) -> Result<&mut (dyn Engine + 'static), String> {
-        self.engine.as_deref_mut().ok_or_else(|| "the partition could not be opened".to_owned())
+        self.engine
+            .as_deref_mut()
+            .ok_or_else(|| "the partition could not be opened".to_owned())
     }
 
     fn table(&mut self, rest: &[Argument]) -> Result<Arc<Table>, String> {
@@ -249,13 +278,16 @@ impl Session {
             let name = argument.name.clone().unwrap_or_default();
             let columns = |def: &TableDef| -> Result<Vec<usize>, String> {
                 let names = word.split(',');
-                names.map(|name| def.column(name).ok_or_else(|| unknown(name))).collect()
+                names
+                    .map(|name| def.column(name).ok_or_else(|| unknown(name)))
+                    .collect()
             };
             match name.split_once(':') {
                 _ if name == "key" => def.primary_key = columns(&def)?,
                 None => {
-                    let (data_type, nullable) =
-                        word.strip_suffix('?').map_or((word.as_str(), false), |word| (word, true));
+                    let (data_type, nullable) = word
+                        .strip_suffix('?')
+                        .map_or((word.as_str(), false), |word| (word, true));
                     let mut column = Column::new(name, data_type.parse().map_err(text)?);
                     column.nullable = nullable;
                     def.columns.push(column);
@@ -265,7 +297,12 @@ impl Session {
                     let id = IndexId(self.indexes_made);
                     let (name, columns) = (index.to_owned(), columns(&def)?);
                     let unique = kind == "unique";
-                    def.indexes.push(IndexDef { id, name, columns, unique });
+                    def.indexes.push(IndexDef {
+                        id,
+                        name,
+                        columns,
+                        unique,
+                    });
                 }
             }
         }
@@ -305,7 +342,10 @@ impl Session {
     }
 
     fn transact(&mut self, command: &str, rest: &[Argument]) -> Answer {
-        let number = rest.first().and_then(|argument| argument.word().parse().ok()).unwrap_or(0);
+        let number = rest
+            .first()
+            .and_then(|argument| argument.word().parse().ok())
+            .unwrap_or(0);
         match command {
             "begin" => self.engine()?.begin().map_err(text)?,
             "prepare" => {
@@ -342,13 +382,19 @@ impl Session {
             }
             let decided = &self.decided;
             let decide = |global: GlobalTxnId| decided.contains(&global.0);
-            let engine = self.place.open(self.method, &self.options, &decide).map_err(text)?;
+            let engine = self
+                .place
+                .open(self.method, &self.options, &decide)
+                .map_err(text)?;
             self.engine = Some(engine);
         } else if self.is_open {
             let is_decided = prepared.is_some_and(|number| self.decided.contains(&number));
             let engine = self.engine()?;
             if is_decided {
-                engine.commit(Durability::Immediate).map(|_| ()).map_err(text)?;
+                engine
+                    .commit(Durability::Immediate)
+                    .map(|_| ())
+                    .map_err(text)?;
             } else {
                 engine.abort().map_err(text)?;
             }
@@ -366,13 +412,22 @@ impl Session {
         if command == "insert" {
             let mut row = Row::new(Arc::clone(&table.layout));
             for (position, argument) in rest.iter().enumerate() {
-                let column = table.def.columns.get(position).ok_or("more values than columns")?;
+                let column = table
+                    .def
+                    .columns
+                    .get(position)
+                    .ok_or("more values than columns")?;
                 let literal = argument.values.first().ok_or("a value is missing")?;
-                row.set(position, &value(column.data_type, literal)?).map_err(text)?;
+                row.set(position, &value(column.data_type, literal)?)
+                    .map_err(text)?;
             }
             // The room above checks this, because an engine takes rows as they are.
             row.check_complete().map_err(text)?;
-            return self.engine()?.insert(id, &row).map(|()| Vec::new()).map_err(text);
+            return self
+                .engine()?
+                .insert(id, &row)
+                .map(|()| Vec::new())
+                .map_err(text);
         }
         let key = key_of(&table, rest.first().ok_or("a key is missing")?)?;
         let found = match command {
@@ -389,7 +444,11 @@ impl Session {
                 false
             }
         };
-        Ok(if found { Vec::new() } else { vec!["no row".to_owned()] })
+        Ok(if found {
+            Vec::new()
+        } else {
+            vec!["no row".to_owned()]
+        })
     }
 
     /// What the engine says to the number of a table that it does not have.
@@ -417,8 +476,10 @@ impl Session {
 
     fn get_many(&mut self, rest: &[Argument]) -> Answer {
         let table = self.table(rest)?;
-        let keys: Result<Vec<KeyBuf>, String> =
-            rest[1..].iter().map(|argument| key_of(&table, argument)).collect();
+        let keys: Result<Vec<KeyBuf>, String> = rest[1..]
+            .iter()
+            .map(|argument| key_of(&table, argument))
+            .collect();
         let mut lines = Vec::new();
         self.engine()?
             .get_many(table.def.id, &keys?, &mut |position, row| {
@@ -432,15 +493,17 @@ impl Session {
     fn scan(&mut self, command: &str, rest: &[Argument]) -> Answer {
         let table = self.table(rest)?;
         let index = named(rest, "by").map(Argument::word);
-        let number = index.as_ref().and_then(|name| {
-            table.def.indexes.iter().position(|def| def.name == *name)
-        });
+        let number = index
+            .as_ref()
+            .and_then(|name| table.def.indexes.iter().position(|def| def.name == *name));
         let encoder = table.encoder(number);
         let prefix = |name| -> Result<Vec<Value>, String> {
             let given = named(rest, name).map_or(&[][..], |argument| &argument.values[..]);
             let columns = encoder.columns().iter();
             let pairs = columns.zip(given);
-            pairs.map(|(at, literal)| value(table.def.columns[*at].data_type, literal)).collect()
+            pairs
+                .map(|(at, literal)| value(table.def.columns[*at].data_type, literal))
+                .collect()
         };
         let mut range = ScanRange {
             table: table.def.id,
@@ -453,8 +516,12 @@ impl Session {
         if has_word(rest, "reverse") {
             range.direction = Direction::Backward;
         }
-        encoder.lower_bound(&prefix("from")?, &mut range.low).map_err(text)?;
-        encoder.upper_bound(&prefix("to")?, &mut range.high).map_err(text)?;
+        encoder
+            .lower_bound(&prefix("from")?, &mut range.low)
+            .map_err(text)?;
+        encoder
+            .upper_bound(&prefix("to")?, &mut range.high)
+            .map_err(text)?;
         let limit = named(rest, "limit").and_then(|limit| limit.word().parse().ok());
         let mut lines = Vec::new();
         self.engine()?
@@ -483,7 +550,10 @@ impl Session {
         let changes: Vec<Argument> = rest
             .iter()
             .filter(|argument| {
-                argument.name.as_deref().is_some_and(|name| table.def.column(name).is_some())
+                argument
+                    .name
+                    .as_deref()
+                    .is_some_and(|name| table.def.column(name).is_some())
             })
             .cloned()
             .collect();
@@ -517,12 +587,20 @@ impl Session {
     fn tables(&mut self) -> Answer {
         let tables = self.engine()?.tables();
         let lines = tables.iter().map(|table| {
-            let indexes: Vec<_> =
-                table.def.indexes.iter().map(|index| index.name.as_str()).collect();
+            let indexes: Vec<_> = table
+                .def
+                .indexes
+                .iter()
+                .map(|index| index.name.as_str())
+                .collect();
             format!("{} [{}]", table.def.name, indexes.join(", "))
         });
         let lines: Vec<String> = lines.collect();
-        Ok(if lines.is_empty() { vec!["no tables".to_owned()] } else { lines })
+        Ok(if lines.is_empty() {
+            vec!["no tables".to_owned()]
+        } else {
+            lines
+        })
     }
 
     fn verify(&mut self) -> Answer {
@@ -541,7 +619,9 @@ impl Session {
             self.space_mark = bytes;
             return Ok(Vec::new());
         }
-        let slack = named(rest, "slack").and_then(|slack| slack.word().parse().ok()).unwrap_or(0);
+        let slack = named(rest, "slack")
+            .and_then(|slack| slack.word().parse().ok())
+            .unwrap_or(0);
         let mark = self.space_mark + slack;
         let within = bytes <= mark;
         Ok(vec![if within {
@@ -554,23 +634,38 @@ impl Session {
     fn measure(&mut self, rest: &[Argument]) -> Answer {
         let limit = named(rest, "fences<").and_then(|limit| limit.word().parse().ok());
         let start = self.engine()?.status();
-        self.measured = Some(Measure { start, fences_max: limit });
+        self.measured = Some(Measure {
+            start,
+            fences_max: limit,
+        });
         Ok(Vec::new())
     }
 }
 
 /// Commands that are not statements of a transaction, besides those that begin, end or change schemas.
 const NO_TRANSACTION: &[&str] = &[
-    "abort", "prepare", "decide", "reopen", "crash", "force", "checkpoint", "tables", "verify",
-    "mark-space", "check-space", "measure",
+    "abort",
+    "prepare",
+    "decide",
+    "reopen",
+    "crash",
+    "force",
+    "checkpoint",
+    "tables",
+    "verify",
+    "mark-space",
+    "check-space",
+    "measure",
 ];
 
 fn named<'a>(rest: &'a [Argument], name: &str) -> Option<&'a Argument> {
-    rest.iter().find(|argument| argument.name.as_deref() == Some(name))
+    rest.iter()
+        .find(|argument| argument.name.as_deref() == Some(name))
 }
 
 fn has_word(rest: &[Argument], word: &str) -> bool {
-    rest.iter().any(|argument| argument.name.is_none() && argument.word() == word)
+    rest.iter()
+        .any(|argument| argument.name.is_none() && argument.word() == word)
 }
 
 fn key_of(table: &Table, argument: &Argument) -> Result<KeyBuf, String> {
@@ -580,14 +675,20 @@ fn key_of(table: &Table, argument: &Argument) -> Result<KeyBuf, String> {
         .map(|(at, literal)| value(table.def.columns[*at].data_type, literal))
         .collect();
     let mut key = KeyBuf::new();
-    table.primary.encode_values(&values?, &mut key).map_err(text)?;
+    table
+        .primary
+        .encode_values(&values?, &mut key)
+        .map_err(text)?;
     Ok(key)
 }
 
 fn changes_of(table: &Table, arguments: &[Argument]) -> Result<Changes, String> {
     let mut changes = Changes::new(Arc::clone(&table.layout));
     for argument in arguments {
-        let name = argument.name.as_deref().ok_or("a change is `column=value`")?;
+        let name = argument
+            .name
+            .as_deref()
+            .ok_or("a change is `column=value`")?;
         let at = table.def.column(name).ok_or_else(|| unknown(name))?;
         let literal = argument.values.first().ok_or("a value is missing")?;
         let value = value(table.def.columns[at].data_type, literal)?;
@@ -599,14 +700,16 @@ fn changes_of(table: &Table, arguments: &[Argument]) -> Result<Changes, String> 
 /// The numbers of `1..50`, both ends included, in steps around the range if `step=` is given.
 fn numbers_of(rest: &[Argument]) -> Result<Vec<i64>, String> {
     let range = rest.get(1).ok_or("a range is missing")?.word();
-    let parsed = range.split_once("..").and_then(|(first, last)| {
-        Some((first.parse::<i64>().ok()?, last.parse::<i64>().ok()?))
-    });
+    let parsed = range
+        .split_once("..")
+        .and_then(|(first, last)| Some((first.parse::<i64>().ok()?, last.parse::<i64>().ok()?)));
     let (first, last) = parsed.ok_or_else(|| format!("`{range}` is no range"))?;
     if first > last {
         return Ok((last..=first).rev().collect());
     }
-    let step = named(rest, "step").and_then(|step| step.word().parse().ok()).unwrap_or(1);
+    let step = named(rest, "step")
+        .and_then(|step| step.word().parse().ok())
+        .unwrap_or(1);
     let count = last - first + 1;
     Ok((0..count).map(|at| first + at * step % count).collect())
 }

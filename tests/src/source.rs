@@ -62,12 +62,18 @@ fn collect(folder: &Path, extensions: &[&str], paths: &mut Vec<PathBuf>) {
         .unwrap_or_default();
     entries.sort();
     for path in entries {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         if path.is_dir() {
             if name != "target" && !name.starts_with('.') {
                 collect(&path, extensions, paths);
             }
-        } else if path.extension().is_some_and(|found| extensions.iter().any(|one| found == *one)) {
+        } else if path
+            .extension()
+            .is_some_and(|found| extensions.iter().any(|one| found == *one))
+        {
             paths.push(path);
         }
     }
@@ -78,7 +84,10 @@ fn read(root: &Path, path: &Path) -> Source {
     let text = fs::read_to_string(path).unwrap_or_default();
     let relative = path.strip_prefix(root).unwrap_or(path);
     let path = relative.to_string_lossy().replace('\\', "/");
-    let mut lines = if path.ends_with(".rs") { lex(&text) } else { plain(&text) };
+    let is_rust = Path::new(&path)
+        .extension()
+        .is_some_and(|found| found == "rs");
+    let mut lines = if is_rust { lex(&text) } else { plain(&text) };
     let folders = ["/tests/", "/benches/", "/examples/"];
     let is_test = folders.iter().any(|folder| path.contains(folder)) || path.starts_with("tests/");
     mark_tests(&mut lines, is_test);
@@ -117,7 +126,11 @@ fn lex(text: &str) -> Vec<Line> {
             match inside {
                 Inside::Comment(depth) => {
                     if rest.starts_with("*/") {
-                        inside = if depth == 1 { Inside::Code } else { Inside::Comment(depth - 1) };
+                        inside = if depth == 1 {
+                            Inside::Code
+                        } else {
+                            Inside::Comment(depth - 1)
+                        };
                         step = 2;
                     } else if rest.starts_with("/*") {
                         inside = Inside::Comment(depth + 1);
@@ -149,7 +162,13 @@ fn lex(text: &str) -> Vec<Line> {
             rest = rest.get(step..).unwrap_or("");
         }
         let (text, number) = (text.to_owned(), index + 1);
-        lines.push(Line { number, text, code, comment, in_test: false });
+        lines.push(Line {
+            number,
+            text,
+            code,
+            comment,
+            in_test: false,
+        });
     }
     lines
 }
@@ -165,7 +184,10 @@ fn lex_code(rest: &str, letter: char, code: &mut String) -> (Inside, usize) {
     }
     let is_word = |last: char| last.is_alphanumeric() || last == '_';
     if letter == 'r' && !code.ends_with(is_word) {
-        let hashes = rest[1..].chars().take_while(|letter| *letter == '#').count();
+        let hashes = rest[1..]
+            .chars()
+            .take_while(|letter| *letter == '#')
+            .count();
         if rest[1 + hashes..].starts_with('"') {
             code.push('"');
             return (Inside::RawText(hashes), hashes + 2);
@@ -178,7 +200,10 @@ fn lex_code(rest: &str, letter: char, code: &mut String) -> (Inside, usize) {
         let end = if escaped {
             rest[3.min(rest.len())..].find('\'').map(|at| at + 3)
         } else {
-            letters.next().filter(|(_, letter)| *letter == '\'').map(|(at, _)| at)
+            letters
+                .next()
+                .filter(|(_, letter)| *letter == '\'')
+                .map(|(at, _)| at)
         };
         if let Some(end) = end {
             code.push_str("' '");
@@ -201,7 +226,7 @@ fn mark_tests(lines: &mut [Line], all: bool) {
         }
         pending &= !line.code.trim_end().ends_with(';');
         line.in_test = all || test_depth.is_some();
-        let count = |letter| line.code.matches(letter).count() as i64;
+        let count = |letter| line.code.matches(letter).count().cast_signed() as i64;
         depth += count('{') - count('}');
         if test_depth == Some(depth) {
             test_depth = None;
@@ -218,7 +243,11 @@ fn mark_test_modules(files: &mut [Source]) {
             if let Some(name) = name.filter(|_| pair[0].code.contains("#[cfg(test)]")) {
                 names.extend(module_files(&file.path, name));
             }
-            if let Some(path) = pair[0].code.contains("#[path").then(|| quoted(&pair[0].text)) {
+            if let Some(path) = pair[0]
+                .code
+                .contains("#[path")
+                .then(|| quoted(&pair[0].text))
+            {
                 let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 if path.contains("test") {
                     names.push(format!("{folder}/{path}"));
@@ -244,8 +273,15 @@ pub fn module_files(path: &str, module: &str) -> [String; 2] {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.trim_end_matches(".rs");
     let is_root = matches!(stem, "lib" | "main" | "mod") || is_target(path);
-    let base = if is_root { folder.to_owned() } else { format!("{folder}/{stem}") };
-    [format!("{base}/{module}.rs"), format!("{base}/{module}/mod.rs")]
+    let base = if is_root {
+        folder.to_owned()
+    } else {
+        format!("{folder}/{stem}")
+    };
+    [
+        format!("{base}/{module}.rs"),
+        format!("{base}/{module}/mod.rs"),
+    ]
 }
 
 /// Whether cargo builds this file by itself: a library, a program, a test, a benchmark, an example.
@@ -256,11 +292,10 @@ pub fn is_target(path: &str) -> bool {
     let is_entry = folder.ends_with("/src") && matches!(file, "lib.rs" | "main.rs");
     let is_flat = ["/tests", "/benches", "/examples", "/src/bin"];
     let is_folder = file == "main.rs"
-        && folder.rsplit_once('/').is_some_and(|(parent, _)| parent.ends_with("/tests"));
-    is_entry
-        || is_folder
-        || file == "build.rs"
-        || is_flat.iter().any(|end| folder.ends_with(end))
+        && folder
+            .rsplit_once('/')
+            .is_some_and(|(parent, _)| parent.ends_with("/tests"));
+    is_entry || is_folder || file == "build.rs" || is_flat.iter().any(|end| folder.ends_with(end))
 }
 
 /// What stands between the first two quotes.

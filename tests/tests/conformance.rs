@@ -4,6 +4,11 @@
 //! simulated and the native device, as it stands and with a power cut after each command outside of a
 //! transaction. The output must be the file's in all of them. `UPDATE_SCRIPTS=1` rewrites the files.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
 use storage::engine::{EngineOptions, Method};
 use storage::record::LayoutKind;
 use tests::place::{Device, Place};
@@ -45,7 +50,11 @@ fn run(
 
 fn run_everywhere(method: Method) {
     let scripts = scripts("behaviour").unwrap();
-    assert!(scripts.len() >= 40, "there are only {} scripts", scripts.len());
+    assert!(
+        scripts.len() >= 40,
+        "there are only {} scripts",
+        scripts.len()
+    );
     let mut differences = Vec::new();
     for script in &scripts {
         for device in Device::ALL {

@@ -4,6 +4,11 @@
 //! with `measure` prints what its commands have cost, a line for each tuple layout and, where fences matter, each
 //! order of fences; what it reads is not shown. `measure fences<=3` is a promise for the shared order. `UPDATE_SCRIPTS=1` rewrites the files.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
 use std::collections::BTreeSet;
 use storage::engine::{EngineOptions, FenceOrder, Method};
 use storage::record::LayoutKind;
@@ -19,7 +24,11 @@ struct Variant {
 }
 
 const fn variant(name: &'static str, layout: LayoutKind, fences: FenceOrder) -> Variant {
-    Variant { name, layout, fences }
+    Variant {
+        name,
+        layout,
+        fences,
+    }
 }
 
 const IN_DURABLE_MEMORY: &[Variant] = &[
@@ -58,9 +67,15 @@ fn run(script: &Script, method: Method, broken: &mut Vec<String>) -> Vec<Vec<Str
             lines.retain(|line| line.starts_with("error"));
             if let Some(cost) = session.take_cost() {
                 lines.push(cost.to_string());
-                let limit = cost.fences_max.filter(|_| variant.fences == FenceOrder::Shared);
+                let limit = cost
+                    .fences_max
+                    .filter(|_| variant.fences == FenceOrder::Shared);
                 if limit.is_some_and(|limit| cost.fences > limit) {
-                    broken.push(format!("{}, {}: {cost}", script.path.display(), variant.name));
+                    broken.push(format!(
+                        "{}, {}: {cost}",
+                        script.path.display(),
+                        variant.name
+                    ));
                 }
             }
             output.extend(lines.iter().map(|line| format!("{}: {line}", variant.name)));
@@ -105,7 +120,10 @@ fn nvm_inp_costs_what_the_scripts_say() {
 fn every_method_is_measured_with_the_same_scripts() {
     let names = |method: Method| -> BTreeSet<_> {
         let scripts = scripts(&format!("cost/{method}")).unwrap();
-        scripts.iter().map(|script| script.path.file_name().unwrap().to_owned()).collect()
+        scripts
+            .iter()
+            .map(|script| script.path.file_name().unwrap().to_owned())
+            .collect()
     };
     let expected = names(Method::NvmInp);
     assert!(!expected.is_empty());

@@ -6,6 +6,11 @@
 //!
 //! A failure prints its run; `MODEL_RUN=<run>` repeats that one alone, `MODEL_TRANSACTIONS=<n>` makes runs longer.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -91,13 +96,21 @@ impl Run {
         let mut def = TableDef::new(TABLE, "model", columns, (0..key.len()).collect());
         for (id, name, unique) in [(BY_GROUP, "by_group", false), (BY_CODE, "by_code", true)] {
             let columns = vec![key.len() + usize::from(unique)];
-            def.indexes.push(IndexDef { id, name: name.into(), columns, unique });
+            def.indexes.push(IndexDef {
+                id,
+                name: name.into(),
+                columns,
+                unique,
+            });
         }
         def
     }
 
     fn key_values(&self, number: i64) -> Vec<Value> {
-        self.key_types().iter().map(|one| generated(*one, false, number, None)).collect()
+        self.key_types()
+            .iter()
+            .map(|one| generated(*one, false, number, None))
+            .collect()
     }
 }
 
@@ -117,7 +130,13 @@ impl Subject {
         let mut engine = place.create(method, &options).unwrap();
         engine.create_table(&run.table()).unwrap();
         let table = Arc::clone(&engine.tables()[0]);
-        Self { method, place, options, engine: Some(engine), table }
+        Self {
+            method,
+            place,
+            options,
+            engine: Some(engine),
+            table,
+        }
     }
 
     fn engine(&mut self) -> &mut (dyn Engine + 'static) {
@@ -129,7 +148,10 @@ impl Subject {
         if self.method.is_durable() {
             self.engine = None;
             self.place.cut_power().unwrap();
-            let opened = self.place.open(self.method, &self.options, &|_| false).unwrap();
+            let opened = self
+                .place
+                .open(self.method, &self.options, &|_| false)
+                .unwrap();
             self.table = Arc::clone(&opened.tables()[0]);
             self.engine = Some(opened);
         } else if is_open {
@@ -139,7 +161,10 @@ impl Subject {
 
     fn key(&self, run: &Run, number: i64) -> KeyBuf {
         let mut key = KeyBuf::new();
-        self.table.primary.encode_values(&run.key_values(number), &mut key).unwrap();
+        self.table
+            .primary
+            .encode_values(&run.key_values(number), &mut key)
+            .unwrap();
         key
     }
 
@@ -171,7 +196,7 @@ impl Subject {
                     changes.set(keys + 1, code).unwrap();
                 }
                 if let Some(note) = &new.note {
-                    changes.set(keys + 2, note).unwrap();
+                    changes.set(keys + 2, note.as_str()).unwrap();
                 }
                 let key = self.key(run, *number);
                 self.engine().update(TABLE, &key, &changes)
@@ -202,8 +227,14 @@ impl Subject {
             direction,
         };
         let all: &[Value] = &[];
-        self.table.encoder(number).lower_bound(all, &mut range.low).unwrap();
-        self.table.encoder(number).upper_bound(all, &mut range.high).unwrap();
+        self.table
+            .encoder(number)
+            .lower_bound(all, &mut range.low)
+            .unwrap();
+        self.table
+            .encoder(number)
+            .upper_bound(all, &mut range.high)
+            .unwrap();
         let mut rows = Vec::new();
         let engine = self.engine();
         engine
@@ -229,11 +260,20 @@ impl Subject {
             let column = run.key_types().len() + column;
             let mut sorted = expected.clone();
             sorted.sort_by(|left, right| left[column].cmp(&right[column]));
-            assert_eq!(self.scan(Some(index), Direction::Forward), sorted, "{index}");
+            assert_eq!(
+                self.scan(Some(index), Direction::Forward),
+                sorted,
+                "{index}"
+            );
         }
         self.engine().commit(Durability::Immediate).unwrap();
         let report = self.engine().verify().unwrap();
-        assert!(report.damage.is_empty(), "{}: {:?}", self.method, report.damage);
+        assert!(
+            report.damage.is_empty(),
+            "{}: {:?}",
+            self.method,
+            report.damage
+        );
         assert_eq!(report.rows, model.len() as u64);
     }
 }
@@ -250,7 +290,7 @@ enum Step {
 
 impl Step {
     fn random(random: &mut Random) -> Self {
-        let number = random.below(NUMBERS) as i64;
+        let number = random.below(NUMBERS).cast_signed();
         match random.below(10) {
             0..=3 => Self::Insert(number, fields(random)),
             4..=6 => Self::Update(number, fields(random)),
@@ -263,8 +303,7 @@ impl Step {
     fn apply(&self, model: &mut Model) -> bool {
         let is_taken = |number: i64, code: Option<i32>, model: &Model| {
             let mut rows = model.iter();
-            code.is_some()
-                && rows.any(|(other, fields)| *other != number && fields.code == code)
+            code.is_some() && rows.any(|(other, fields)| *other != number && fields.code == code)
         };
         match self {
             Self::Insert(number, fields) => {
@@ -297,7 +336,11 @@ fn fields(random: &mut Random) -> Fields {
         let bytes = random.below(long) as usize;
         "abcdefgh".repeat(bytes / 8 + 1)[..bytes].to_owned()
     });
-    Fields { group: some(random, 20), code: some(random, 4 * NUMBERS), note }
+    Fields {
+        group: some(random, 20),
+        code: some(random, 4 * NUMBERS),
+        note,
+    }
 }
 
 fn run_model(run: &Run, transactions: u64) {
@@ -356,7 +399,11 @@ fn run_all(device: Device) {
     let numbers = number_from("MODEL_RUN").map_or(0..Run::COUNT, |run| run..run + 1);
     for run in numbers.map(Run::new).filter(|run| run.device == device) {
         let result = std::panic::catch_unwind(|| run_model(&run, transactions));
-        assert!(result.is_ok(), "failed; repeat it with MODEL_RUN={}: {run:?}", run.number);
+        assert!(
+            result.is_ok(),
+            "failed; repeat it with MODEL_RUN={}: {run:?}",
+            run.number
+        );
     }
 }
 

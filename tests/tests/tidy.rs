@@ -22,8 +22,29 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("indelible", &["storage", "pmem", "disk"]),
     ("workload", &["indelible"]),
     ("torture", &["storage", "indelible", "pmem", "disk"]),
-    ("cli", &["pmem", "disk", "storage", "indelible", "workload", "torture"]),
-    ("tests", &["pmem", "disk", "storage", "indelible", "workload", "torture", "cli"]),
+    (
+        "cli",
+        &[
+            "pmem",
+            "disk",
+            "storage",
+            "indelible",
+            "workload",
+            "torture",
+        ],
+    ),
+    (
+        "tests",
+        &[
+            "pmem",
+            "disk",
+            "storage",
+            "indelible",
+            "workload",
+            "torture",
+            "cli",
+        ],
+    ),
 ];
 
 /// Which folders of `storage` each folder may use.
@@ -36,7 +57,12 @@ const FOLDERS: &[(&str, &[&str])] = &[
 
 /// The words in which an engine is spoken to. They stand beside the trait that they belong to, and all folders may use them.
 const VOCABULARY: &[&str] = &[
-    "CommitTicket", "Direction", "Durability", "FenceOrder", "GlobalTxnId", "ScanRange",
+    "CommitTicket",
+    "Direction",
+    "Durability",
+    "FenceOrder",
+    "GlobalTxnId",
+    "ScanRange",
     "VerifyReport",
 ];
 
@@ -50,9 +76,18 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ("undo log", "crates/storage/src/log/nv_undo.rs"),
     ("write-ahead log", "crates/storage/src/log/wal.rs"),
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
-    ("creation of a database", "crates/indelible/src/descriptor.rs"),
-    ("transaction over several partitions", "crates/indelible/src/commit_table.rs"),
-    ("changes of the schema", "crates/indelible/src/definitions.rs"),
+    (
+        "creation of a database",
+        "crates/indelible/src/descriptor.rs",
+    ),
+    (
+        "transaction over several partitions",
+        "crates/indelible/src/commit_table.rs",
+    ),
+    (
+        "changes of the schema",
+        "crates/indelible/src/definitions.rs",
+    ),
 ];
 
 fn finding(file: &Source, line: usize, what: impl std::fmt::Display) -> String {
@@ -92,7 +127,11 @@ fn arrows_between_rooms() {
     });
     for file in manifests {
         let Some(allowed) = rooms.get(room(&file.path)) else {
-            findings.push(finding(&file, 1, "an unknown room; add it to ARROWS with its reason"));
+            findings.push(finding(
+                &file,
+                1,
+                "an unknown room; add it to ARROWS with its reason",
+            ));
             continue;
         };
         let mut in_dependencies = false;
@@ -103,7 +142,8 @@ fn arrows_between_rooms() {
             }
             let name = text.split(['.', '=', ' ']).next().unwrap_or("");
             if in_dependencies && rooms.contains_key(name) && !allowed.contains(&name) {
-                let what = format!("may not use `{name}`; move the shared part down to a room below both");
+                let what =
+                    format!("may not use `{name}`; move the shared part down to a room below both");
                 findings.push(finding(&file, line.number, what));
             }
         }
@@ -124,9 +164,13 @@ fn arrows_between_folders() {
             return None;
         }
         let names = words(used).skip(1);
-        let foreign = names.filter(|name| *name != "super").find(|name| !VOCABULARY.contains(name));
+        let foreign = names
+            .filter(|name| *name != "super")
+            .find(|name| !VOCABULARY.contains(name));
         let foreign = foreign.filter(|_| other == "engine" || !used.is_empty())?;
-        Some(format!("`{folder}` may not use `{other}::{foreign}`; pass it in, or move it down"))
+        Some(format!(
+            "`{folder}` may not use `{other}::{foreign}`; pass it in, or move it down"
+        ))
     });
     assert_none(&findings);
 }
@@ -136,7 +180,12 @@ fn engines_do_not_use_each_other() {
     let folder = "crates/storage/src/engine/";
     let engines: Vec<String> = rust_files()
         .iter()
-        .filter_map(|file| file.path.strip_prefix(folder)?.strip_suffix(".rs").map(str::to_owned))
+        .filter_map(|file| {
+            file.path
+                .strip_prefix(folder)?
+                .strip_suffix(".rs")
+                .map(str::to_owned)
+        })
         .filter(|name| !matches!(name.as_str(), "mod" | "method"))
         .filter(|name| !name.contains('/') && !name.ends_with("tests"))
         .collect();
@@ -145,8 +194,12 @@ fn engines_do_not_use_each_other() {
         if !engines.iter().any(|name| name == own) {
             return None;
         }
-        let other = engines.iter().find(|name| *name != own && has_word(&line.code, name))?;
-        Some(format!("engine `{own}` uses engine `{other}`; lower what both need into `table` or `log`"))
+        let other = engines
+            .iter()
+            .find(|name| *name != own && has_word(&line.code, name))?;
+        Some(format!(
+            "engine `{own}` uses engine `{other}`; lower what both need into `table` or `log`"
+        ))
     });
     assert_none(&findings);
 }
@@ -155,9 +208,15 @@ fn engines_do_not_use_each_other() {
 fn files_are_short() {
     let mut findings = Vec::new();
     for file in &rust_files() {
-        let code = file.lines.iter().filter(|line| !line.code.trim().is_empty()).count();
+        let code = file
+            .lines
+            .iter()
+            .filter(|line| !line.code.trim().is_empty())
+            .count();
         if code > CODE_LINES_MAX {
-            let what = format!("{code} lines of code; split off a noun of its own (at most {CODE_LINES_MAX})");
+            let what = format!(
+                "{code} lines of code; split off a noun of its own (at most {CODE_LINES_MAX})"
+            );
             findings.push(finding(file, 1, what));
         }
     }
@@ -168,14 +227,23 @@ fn files_are_short() {
 fn files_have_headers() {
     let mut findings = Vec::new();
     for file in &rust_files() {
-        let header = file.lines.iter().take_while(|line| line.text.starts_with("//!")).count();
+        let header = file
+            .lines
+            .iter()
+            .take_while(|line| line.text.starts_with("//!"))
+            .count();
         if header < HEADER_LINES_MIN {
-            let what = "the header has fewer than 3 lines; say the job, the idea, and what is always true";
+            let what =
+                "the header has fewer than 3 lines; say the job, the idea, and what is always true";
             findings.push(finding(file, 1, what));
         }
         // The library's page is its manual, with a running example.
         if header > HEADER_LINES_MAX && !file.path.ends_with("/lib.rs") {
-            findings.push(finding(file, 1, "a header of more than 60 lines; move the story to docs/"));
+            findings.push(finding(
+                file,
+                1,
+                "a header of more than 60 lines; move the story to docs/",
+            ));
         }
     }
     assert_none(&findings);
@@ -190,7 +258,9 @@ fn every_file_is_in_the_module_tree() {
             reached.insert(file.path.clone());
         }
         for (position, line) in file.lines.iter().enumerate() {
-            let Some(name) = module_name(&line.code) else { continue };
+            let Some(name) = module_name(&line.code) else {
+                continue;
+            };
             let before = position.checked_sub(1).map(|at| &file.lines[at]);
             if let Some(before) = before.filter(|before| before.code.contains("#[path")) {
                 let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -201,19 +271,31 @@ fn every_file_is_in_the_module_tree() {
     }
     let dead = files.iter().filter(|file| !reached.contains(&file.path));
     let findings: Vec<String> = dead
-        .map(|file| finding(file, 1, "no `mod` leads here; name it in its parent or delete it"))
+        .map(|file| {
+            finding(
+                file,
+                1,
+                "no `mod` leads here; name it in its parent or delete it",
+            )
+        })
         .collect();
     assert_none(&findings);
 }
 
 #[test]
 fn nothing_is_left_to_do_in_comments() {
-    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX"), concat!("HA", "CK")];
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("X", "XX"),
+        concat!("HA", "CK"),
+    ];
     let mut findings = Vec::new();
     for file in &text_files() {
         for line in &file.lines {
             if let Some(mark) = marks.iter().find(|mark| has_word(&line.text, mark)) {
-                let what = format!("{mark}; open an issue and, if a reader must know, state the limit");
+                let what =
+                    format!("{mark}; open an issue and, if a reader must know, state the limit");
                 findings.push(finding(file, line.number, what));
             }
         }
@@ -234,7 +316,9 @@ fn no_test_is_switched_off() {
 
 #[test]
 fn no_code_in_comments() {
-    let starts = ["let ", "use ", "fn ", "pub ", "if ", "for ", "while ", "match ", "return ", "#["];
+    let starts = [
+        "let ", "use ", "fn ", "pub ", "if ", "for ", "while ", "match ", "return ", "#[",
+    ];
     let findings = by_line(|_, line| {
         let comment = line.comment.trim();
         let is_doc = line.comment.starts_with(['/', '!']);
@@ -253,7 +337,9 @@ fn unsafe_stays_in_its_room() {
     let findings = by_line(|file, line| {
         let inside = UNSAFE_ROOMS.iter().any(|room| file.path.starts_with(room));
         let found = !inside && has_word(&line.code, "unsafe");
-        found.then(|| "`unsafe` outside of pmem; use the safe verbs of `Arena` and `Memory`".to_owned())
+        found.then(|| {
+            "`unsafe` outside of pmem; use the safe verbs of `Arena` and `Memory`".to_owned()
+        })
     });
     assert_none(&findings);
 }
@@ -278,7 +364,9 @@ fn sites_have_unique_names() {
         let name = quoted(behind).to_owned();
         let place = format!("{}:{}", file.path, line.number);
         let first = seen.insert(name.clone(), place)?;
-        Some(format!("site `{name}` is also at {first}; crash tests switch sites off by name"))
+        Some(format!(
+            "site `{name}` is also at {first}; crash tests switch sites off by name"
+        ))
     });
     assert_none(&findings);
 }
@@ -289,14 +377,20 @@ fn protocols_name_their_commit_point() {
     let mut findings = Vec::new();
     for (protocol, path) in PROTOCOLS {
         let Some(file) = files.iter().find(|file| file.path == *path) else {
-            findings.push(format!("{path}:1: the file of the {protocol} is gone; name the new one in PROTOCOLS"));
+            findings.push(format!(
+                "{path}:1: the file of the {protocol} is gone; name the new one in PROTOCOLS"
+            ));
             continue;
         };
         let named = file.lines.iter().any(|line| {
-            line.comment.trim_start().strip_prefix("commit point:").is_some_and(|why| why.len() > 10)
+            line.comment
+                .trim_start()
+                .strip_prefix("commit point:")
+                .is_some_and(|why| why.len() > 10)
         });
         if !named {
-            let what = format!("the {protocol} has no `// commit point: <why>` where it becomes durable");
+            let what =
+                format!("the {protocol} has no `// commit point: <why>` where it becomes durable");
             findings.push(finding(file, 1, what));
         }
     }
@@ -307,7 +401,9 @@ fn protocols_name_their_commit_point() {
 fn durable_steps_belong_to_a_protocol() {
     // Devices carry the steps out; these files write durably for a protocol whose commit point is elsewhere.
     let carriers = [
-        "crates/pmem/src/device/", "crates/pmem/src/cell.rs", "crates/disk/src/",
+        "crates/pmem/src/device/",
+        "crates/pmem/src/cell.rs",
+        "crates/disk/src/",
         "crates/indelible/src/commit_pool.rs",
     ];
     let findings = by_line(|file, line| {
@@ -315,24 +411,36 @@ fn durable_steps_belong_to_a_protocol() {
         let known = carriers.iter().any(|start| file.path.starts_with(start))
             || PROTOCOLS.iter().any(|(_, path)| file.path == *path);
         let found = durable && !known && !line.in_test && line.code.contains("site!(");
-        found.then(|| "a durable step of an unknown protocol; name its file in PROTOCOLS".to_owned())
+        found
+            .then(|| "a durable step of an unknown protocol; name its file in PROTOCOLS".to_owned())
     });
     assert_none(&findings);
 }
 
 #[test]
 fn no_paths_of_one_machine() {
-    let starts = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/")];
+    let starts = [
+        concat!("/wo", "rk/"),
+        concat!("/ho", "me/"),
+        concat!("/ro", "ot/"),
+        concat!("/Us", "ers/"),
+    ];
     let mut findings = Vec::new();
     for file in &text_files() {
         for line in &file.lines {
             let found = starts.iter().any(|start| {
                 line.text.match_indices(start).any(|(at, _)| {
-                    !line.text[..at].ends_with(|letter: char| letter.is_alphanumeric() || ".-_/".contains(letter))
+                    !line.text[..at].ends_with(|letter: char| {
+                        letter.is_alphanumeric() || ".-_/".contains(letter)
+                    })
                 })
             });
             if found {
-                findings.push(finding(file, line.number, "a path of one machine; make it relative or an option"));
+                findings.push(finding(
+                    file,
+                    line.number,
+                    "a path of one machine; make it relative or an option",
+                ));
             }
         }
     }
@@ -345,10 +453,12 @@ fn names_say_what_things_do() {
     let findings = by_line(|file, line| {
         // In a tree, an inner node is a thing.
         let is_tree = file.path.starts_with("crates/storage/src/index/");
-        let word = words(&line.code).filter(|word| !(is_tree && word.ends_with("_inner"))).find(|word| {
-            let stem = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
-            *word != "into_inner" && ends.iter().any(|end| stem.ends_with(end))
-        })?;
+        let word = words(&line.code)
+            .filter(|word| !(is_tree && word.ends_with("_inner")))
+            .find(|word| {
+                let stem = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
+                *word != "into_inner" && ends.iter().any(|end| stem.ends_with(end))
+            })?;
         Some(format!("`{word}`; name what it does, not where it stands"))
     });
     assert_none(&findings);
@@ -362,18 +472,30 @@ fn dependencies_say_what_they_save() {
     let mut inside = false;
     for pair in root.lines.windows(2) {
         let text = pair[1].text.trim();
-        inside = if text.starts_with('[') { text == "[workspace.dependencies]" } else { inside };
+        inside = if text.starts_with('[') {
+            text == "[workspace.dependencies]"
+        } else {
+            inside
+        };
         let is_foreign = text.contains('=') && !text.contains("path =") && !text.starts_with('#');
         let name = pair[0].text.split([' ', '.']).next().unwrap_or("");
         let is_companion = !name.is_empty() && text.starts_with(&format!("{name}_"));
         if inside && is_foreign && !pair[0].text.starts_with('#') && !is_companion {
-            findings.push(finding(root, pair[1].number, "a dependency without a sentence above it that says what it saves"));
+            findings.push(finding(
+                root,
+                pair[1].number,
+                "a dependency without a sentence above it that says what it saves",
+            ));
         }
     }
-    for file in files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
-        let has_lints = file.lines.windows(2).any(|pair| {
-            pair[0].text == "[lints]" && pair[1].text == "workspace = true"
-        });
+    for file in files
+        .iter()
+        .filter(|file| file.path.ends_with("/Cargo.toml"))
+    {
+        let has_lints = file
+            .lines
+            .windows(2)
+            .any(|pair| pair[0].text == "[lints]" && pair[1].text == "workspace = true");
         let is_member = file.path.starts_with("crates/") || file.path.starts_with("tests/");
         if is_member && !has_lints {
             findings.push(finding(file, 1, "no `[lints] workspace = true`"));

@@ -15,6 +15,7 @@ mod files;
 mod import;
 mod infer;
 mod inspect;
+mod kill;
 mod machine;
 mod output;
 mod progress;
@@ -54,7 +55,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
     let format = line.format;
     match line.command {
         Command::Quickstart(args) => quickstart::run(&args, format)?,
-        Command::Victim(args) => quickstart::run_victim(&args)?,
+        Command::Victim(args) => kill::victim::run(&args)?,
         Command::Torture(args) => return torture::run(&args, format),
         Command::Create(args) => create::run(&args, format)?,
         Command::Import(args) => import::run(&args, format)?,

@@ -58,13 +58,13 @@ impl<M: Memory> PoolWords<M> {
         Ok(Self { arena, offset })
     }
 
-    /// Opens the pool; stores nothing.
+    /// Opens the pool; stores nothing, but makes durable what it will be asked for.
     pub(crate) fn open(
         memories: &impl MemorySource<Memory = M>,
         database_id: u128,
     ) -> Result<Self> {
         let memory = memories.open(COMMIT_TABLE, Access::Write)?;
-        let arena = Arena::open(memory, Path::new(COMMIT_TABLE))?;
+        let mut arena = Arena::open(memory, Path::new(COMMIT_TABLE))?;
         let identity = arena.identity();
         if identity.kind != KIND || identity.pool_id != PoolId(database_id) {
             return Err(Error::NotADatabase {
@@ -77,6 +77,10 @@ impl<M: Memory> PoolWords<M> {
         arena.enter(Part::Log);
         let offset = arena.root(TABLE_ROOT);
         arena.bytes(offset, TABLE_BYTES)?;
+        // A number that only the death of a process has kept is not durable yet, and the first partition that commits by it
+        // would be alone if the power went before the others have asked.
+        arena.flush(offset, TABLE_BYTES, site!("commit-table.confirm"))?;
+        arena.fence(site!("commit-table.confirm-fence"))?;
         Ok(Self { arena, offset })
     }
 

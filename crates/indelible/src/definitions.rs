@@ -122,8 +122,7 @@ impl Database {
             // commit point: partition 0, which comes last, makes the table exist.
             let created = session.define(partition, |engine| engine.create_table(&def));
             if let Err(error) = created {
-                for partition in partition + 1..core.descriptor.partitions {
-                    // What cannot be dropped now is dropped when the database is opened.
+                for partition in made_for_nothing(&error, partition, core.descriptor.partitions) {
                     let _ = session.define(partition, |engine| engine.drop_table(def.id));
                 }
                 return Err(error);
@@ -197,7 +196,7 @@ impl Database {
             // commit point: partition 0, which comes last, makes the index exist.
             let built = session.define(partition, |engine| engine.create_index(entry.id, &index));
             if let Err(error) = built {
-                for partition in partition + 1..core.descriptor.partitions {
+                for partition in made_for_nothing(&error, partition, core.descriptor.partitions) {
                     let _ =
                         session.define(partition, |engine| engine.drop_index(entry.id, index.id));
                 }
@@ -261,6 +260,17 @@ pub enum Uniqueness {
     Repeating,
     /// Each key belongs to one row; rows with a NULL in the key are exempt.
     Unique,
+}
+
+/// The partitions whose part of a definition is taken back at once after partition `failed` could not make its own. None if
+/// the failure leaves unknown whether that part is durable: the others may then be needed, and opening the database decides.
+/// It also drops what cannot be dropped now.
+fn made_for_nothing(error: &Error, failed: u32, partitions: u32) -> std::ops::Range<u32> {
+    if error.is_statement_error() {
+        failed + 1..partitions
+    } else {
+        partitions..partitions
+    }
 }
 
 /// Positions of columns by their names.

@@ -102,7 +102,7 @@ fn random(state: &mut u64) -> u64 {
 /// Half of the accesses to a fifth of the rows.
 fn pick(state: &mut u64, rows: u64) -> u64 {
     let hot = rows / 5;
-    if random(state) % 2 == 0 {
+    if random(state).is_multiple_of(2) {
         random(state) % hot
     } else {
         hot + random(state) % (rows - hot)
@@ -198,14 +198,7 @@ fn run(platform: &Native, partition: u32, arguments: &Arguments, barrier: &Barri
     ));
     let after = engine.status().memory;
     if partition == 0 {
-        println!(
-            "per update: {:.2} fences, {:.2} lines flushed, {:.1} bytes streamed, {:.1} bytes stored",
-            (after.fences - before.fences) as f64 / count as f64,
-            (after.total().lines_flushed - before.total().lines_flushed) as f64 / count as f64,
-            (after.total().bytes_streamed - before.total().bytes_streamed) as f64 / count as f64,
-            (after.total().bytes_stored - before.total().bytes_stored) as f64 / count as f64,
-        );
-        println!("footprint {:?}", engine.footprint().unwrap());
+        print_costs(&mut *engine, &before, count);
     }
     barrier.wait();
     drop(engine);
@@ -218,6 +211,20 @@ fn run(platform: &Native, partition: u32, arguments: &Arguments, barrier: &Barri
     results
 }
 
+/// What an update costs on the device, and what the rows take.
+fn print_costs(engine: &mut dyn Engine, before: &pmem::Counters, count: u64) {
+    let after = engine.status().memory;
+    let each = |after: u64, before: u64| (after - before) as f64 / count as f64;
+    println!(
+        "per update: {:.2} fences, {:.2} lines flushed, {:.1} bytes streamed, {:.1} bytes stored",
+        each(after.fences, before.fences),
+        each(after.total().lines_flushed, before.total().lines_flushed),
+        each(after.total().bytes_streamed, before.total().bytes_streamed),
+        each(after.total().bytes_stored, before.total().bytes_stored),
+    );
+    println!("footprint {:?}", engine.footprint().unwrap());
+}
+
 fn load(engine: &mut dyn Engine, layout: &Arc<storage::record::TupleLayout>, rows: u64) {
     let mut row = Row::new(Arc::clone(layout));
     let text = "x".repeat(COLUMN_BYTES as usize);
@@ -225,7 +232,8 @@ fn load(engine: &mut dyn Engine, layout: &Arc<storage::record::TupleLayout>, row
         row.set(column, text.as_str()).unwrap();
     }
     for key in 0..rows {
-        row.set(0, Value::Int64(key as i64).as_ref()).unwrap();
+        row.set(0, Value::Int64(key.cast_signed()).as_ref())
+            .unwrap();
         engine.begin().unwrap();
         engine.insert(TABLE, &row).unwrap();
         engine.commit(Durability::Immediate).unwrap();
@@ -236,7 +244,7 @@ fn load(engine: &mut dyn Engine, layout: &Arc<storage::record::TupleLayout>, row
 fn baseline(arguments: &Arguments, results: &mut Results, state: &mut u64, barrier: &Barrier) {
     let mut map: BTreeMap<i64, Box<[u8; 1008]>> = BTreeMap::new();
     for key in 0..arguments.rows {
-        map.insert(key as i64, Box::new([7; 1008]));
+        map.insert(key.cast_signed(), Box::new([7; 1008]));
     }
     barrier.wait();
     let mut out = [0_u8; 1008];
@@ -244,7 +252,7 @@ fn baseline(arguments: &Arguments, results: &mut Results, state: &mut u64, barri
     results.push((
         "map reads/s",
         measure(arguments.seconds, || {
-            out.copy_from_slice(&map[&(pick(state, rows) as i64)][..]);
+            out.copy_from_slice(&map[&pick(state, rows).cast_signed()][..]);
             std::hint::black_box(&out);
         }),
     ));
@@ -252,7 +260,7 @@ fn baseline(arguments: &Arguments, results: &mut Results, state: &mut u64, barri
     results.push((
         "map updates/s",
         measure(arguments.seconds, || {
-            let row = map.get_mut(&(pick(state, rows) as i64)).unwrap();
+            let row = map.get_mut(&pick(state, rows).cast_signed()).unwrap();
             let column = 8 + (random(state) % COLUMNS as u64) as usize * COLUMN_BYTES as usize;
             row[column..column + COLUMN_BYTES as usize].fill(b'u');
         }),

@@ -24,6 +24,10 @@ fn main() {
     let (seed, images, seconds) = (number(2, 1), number(3, 200_000), number(4, 120));
     match arguments.get(1).map_or("search", String::as_str) {
         "scenarios" => run_scenarios(method, seed, arguments.get(5)),
+        "flips" => {
+            let report = torture::flips::flip(method, seed).expect("the database can be built");
+            println!("{report:#?}");
+        }
         "mutate" => run_mutation(method, seed, seconds),
         _ => {
             let report = search::search(

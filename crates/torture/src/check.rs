@@ -4,11 +4,12 @@
 //! nothing; a cut in recovery must be recoverable; and the engine must go on working.
 
 use crate::drive::{Driver, Oracle};
-use crate::generate::{Random, action};
-use crate::model::{Contents, Fields, State};
+use crate::generate::{Random, action, growth};
+use crate::model::{Action, Contents, Fields, MAIN, State};
 use crate::platform::SimulatedPlatform;
-use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, mix};
+use pmem::device::simulated::{CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, mix};
 use std::any::Any;
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,10 +20,18 @@ use storage::record::{KeyBuf, Value};
 
 /// Transactions that a recovered engine has to run.
 const LIFE_AFTER: usize = 20;
+/// One crash point in so many of the life after recovery has its image checked.
+const LIFE_IMAGE_ONE_IN: u64 = 48;
+/// One life in so many ends with the growth of the pool.
+const GROWTH_ONE_IN: u64 = 64;
+/// Numbers of the transactions of a life after recovery start here.
+const LIFE_NUMBERS: u64 = 1 << 32;
+/// Key of the row that makes it grow.
+const GROWTH_KEY: i64 = 1_000_000;
 /// How often a recovery is cut off in a row.
 const DEPTH: u32 = 3;
 /// Images taken at a crash point inside of a recovery, by level of nesting.
-const NESTED_IMAGES: [u64; DEPTH as usize] = [2, 1, 1];
+const NESTED_IMAGES: [u64; DEPTH as usize] = [1, 1, 1];
 /// Images among which they are chosen.
 const NESTED_CHOICES: usize = 6;
 
@@ -122,7 +131,7 @@ impl Recovery {
         result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))
     }
 
-    fn open(
+    pub(crate) fn open(
         &self,
         world: &SimulatedWorld,
         oracle: &Oracle,
@@ -176,23 +185,73 @@ impl Recovery {
             ..Oracle::default()
         }));
         let mut driver = Driver::new(engine, world, fresh, state, Durability::Immediate);
-        let mut random = Random::new(seed);
-        for _ in 0..LIFE_AFTER {
-            let next = action(&mut random, &driver.state);
-            driver
-                .run(&next)
-                .map_err(|failure| Failure::new("life after recovery", failure))?;
+        driver.number_from(LIFE_NUMBERS);
+        let failures = self.watch_life(world, &driver, seed);
+        let result = self.live(&mut driver, seed);
+        world.unobserve();
+        if let Some(failure) = lock(&failures).take() {
+            return Err(failure);
         }
-        driver.compare()?;
-        let oracle = driver
-            .oracle
-            .lock()
-            .expect("only this thread uses the oracle")
-            .clone();
+        result.map_err(|failure| Failure::new("life after recovery", failure))?;
+        let oracle = lock(&driver.oracle).clone();
         drop(driver);
         self.check(world, &oracle)
             .map_err(|failure| Failure::new("after 20 transactions", failure))?;
         Ok(())
+    }
+
+    fn live(&self, driver: &mut Driver, seed: u64) -> Result<(), Failure> {
+        let mut random = Random::new(seed);
+        let has_main = |driver: &Driver| driver.state.rows(MAIN).is_some();
+        for _ in 0..LIFE_AFTER {
+            let next = action(&mut random, &driver.state);
+            driver.run(&next)?;
+        }
+        if has_main(driver) && seed.is_multiple_of(GROWTH_ONE_IN) {
+            driver.run(&Action::Commit(growth(GROWTH_KEY)))?;
+        }
+        driver.compare()
+    }
+
+    /// Takes images while a recovered engine works: one at the first crash point of each site, and now and then another.
+    fn watch_life(
+        &self,
+        world: &SimulatedWorld,
+        driver: &Driver,
+        seed: u64,
+    ) -> Arc<Mutex<Option<Failure>>> {
+        let failure: Arc<Mutex<Option<Failure>>> = Arc::default();
+        let (shared, oracle) = (Arc::clone(&failure), Arc::clone(&driver.oracle));
+        let recovery = self.clone();
+        let (mut points, mut sites) = (seed, HashSet::new());
+        world.observe(move |world, point| {
+            points = mix(points.wrapping_add(1));
+            let is_new = matches!(point, CrashPoint::Fence(site) if sites.insert(site.name));
+            if lock(&shared).is_some() || !(is_new || points.is_multiple_of(LIFE_IMAGE_ONE_IN)) {
+                return;
+            }
+            let oracle = lock(&oracle).clone();
+            let result = recovery.pick_image(world, points).and_then(|image| {
+                recovery.check(&image, &oracle)?;
+                recovery.return_scratch(image);
+                Ok(())
+            });
+            *lock(&shared) = result
+                .err()
+                .map(|failure| Failure::new("cut in the life after recovery", failure));
+        });
+        failure
+    }
+
+    /// A random image of `world`.
+    fn pick_image(&self, world: &SimulatedWorld, seed: u64) -> Result<SimulatedWorld, Failure> {
+        let mut choices: Vec<_> = ImageChoices::bounded(world, seed, NESTED_CHOICES).collect();
+        let choice = choices.swap_remove(mix(seed) as usize % choices.len());
+        let mut image = self.take_scratch(world)?;
+        world
+            .image_into(&choice, &mut image)
+            .map_err(|error| Failure::new("image", error))?;
+        Ok(image)
     }
 
     /// Recovers and checks an image, and cuts the recovery off at its own crash points, [`DEPTH`] times over.
@@ -233,18 +292,9 @@ impl Recovery {
         if level > 0 && seed.is_multiple_of(2) {
             return Ok(0);
         }
-        let mut choices: Vec<_> = ImageChoices::bounded(world, seed, NESTED_CHOICES).collect();
         let mut count = 0;
         for number in 0..images {
-            if choices.is_empty() {
-                break;
-            }
-            let place = mix(seed.wrapping_add(number)) as usize % choices.len();
-            let choice = choices.swap_remove(place);
-            let mut image = self.take_scratch(world)?;
-            world
-                .image_into(&choice, &mut image)
-                .map_err(|error| Failure::new("image", error))?;
+            let image = self.pick_image(world, seed.wrapping_add(number))?;
             count += 1;
             let result = if level + 1 < DEPTH {
                 self.check_nested(&image, oracle, seed.wrapping_add(1), level + 1)

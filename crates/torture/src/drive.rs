@@ -64,6 +64,11 @@ impl Driver {
         }
     }
 
+    /// Numbers transactions from here on, so that none has the number of an earlier life's.
+    pub(crate) fn number_from(&mut self, first: u64) {
+        self.transactions = first;
+    }
+
     /// Makes the main table with both indexes, and fills it.
     pub(crate) fn populate(&mut self, rows: Vec<Vec<Value>>) -> Result<(), Failure> {
         let def = main_table(&[GROUP_INDEX, CODE_INDEX]);

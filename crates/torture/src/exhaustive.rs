@@ -45,8 +45,6 @@ pub(crate) fn run(scenario: &Scenario, method: Method, seed: u64, disabled: &[St
 #[derive(Default)]
 struct Exhaustive {
     report: Report,
-    /// Images by content and version of the oracle.
-    seen: HashSet<(u64, u64)>,
     distinct: HashSet<u64>,
 }
 
@@ -112,7 +110,7 @@ impl Exhaustive {
         self.report.crash_points += 1;
         let seed = mix(world.events());
         let mut branches = Branches::new(world, seed, IMAGES_MAX);
-        loop {
+        for number in 0.. {
             let next = branches.take();
             let next =
                 next.map_err(|error| (Failure::new("too many images", error), String::new()))?;
@@ -123,18 +121,13 @@ impl Exhaustive {
             if self.distinct.insert(hash) {
                 self.report.images += 1;
             }
-            // An image that was checked for the same oracle must still be recovered, to learn what is read of it.
-            let thoroughness = if self.seen.insert((hash, oracle.version)) {
-                Thoroughness::Deep
-            } else {
-                Thoroughness::Plain
-            };
             let make = |image: &mut SimulatedWorld| branches.image(world, image);
             let nested = recovery
-                .examine(world, &make, oracle, thoroughness, seed)
+                .examine(world, &make, oracle, Thoroughness::Deep, mix(seed ^ number))
                 .map_err(|failure| (failure, world.describe(&choice)))?;
             self.report.nested += nested;
             branches.checked(world);
         }
+        Ok(())
     }
 }

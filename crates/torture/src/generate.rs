@@ -12,6 +12,9 @@ use storage::record::{TableId, Value};
 /// Keys of the main table lie below.
 const KEYS: u64 = 120;
 
+/// Bytes of a row that makes the pool grow.
+const GROWTH_TEXT_BYTES: usize = 1200 << 10;
+
 /// A seeded source of numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -55,6 +58,16 @@ fn value(random: &mut Random, column: usize, key: i64) -> Value {
         NAME => Value::Text(text(random, 24)),
         NOTE if random.one_in(4) => Value::Null,
         NOTE => {
+            if random.one_in(800) {
+                let length = 17_000 + random.below(30_000) as usize;
+                return Value::Text(
+                    text(random, 20)
+                        .repeat(length / 10)
+                        .chars()
+                        .take(length)
+                        .collect(),
+                );
+            }
             let longest = if random.one_in(12) { 900 } else { 90 };
             Value::Text(text(random, longest))
         }
@@ -136,6 +149,16 @@ pub(crate) fn action(random: &mut Random, state: &State) -> Action {
             }
         }
     }
+}
+
+/// A transaction that makes the pool grow: one row that is longer than all that a small pool has free.
+pub(crate) fn growth(key: i64) -> Vec<Step> {
+    let mut values = vec![Value::Int64(key), Value::Text("long".into())];
+    values.push(Value::Text(
+        "0123456789abcdef".repeat(GROWTH_TEXT_BYTES / 16),
+    ));
+    values.extend([Value::Null, Value::Int64(-key - 1)]);
+    vec![Step::Insert(MAIN, values)]
 }
 
 /// A transaction whose log does not fit where small ones do: wide updates of many rows, twice.

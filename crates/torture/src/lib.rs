@@ -11,11 +11,13 @@
 //! | [`search`] | random transactions, sampled images |
 //! | [`scenarios`] | short scripts, all images |
 //! | [`mutation`] | proves of each flush, fence and sync that its removal is noticed |
+//! | [`flips`] | single bits of a closed database turned over |
 //! | `model`, `generate`, `drive`, `check`, `exhaustive` | the oracle, the transactions, how both meet the engine, and all images of a moment |
 
 mod check;
 mod drive;
 mod exhaustive;
+pub mod flips;
 mod generate;
 mod model;
 pub mod mutation;

@@ -3,6 +3,7 @@
 //! A site whose removal no search detects is either a needless cost (it never had anything to do) or a hole in the checker;
 //! the report says which.
 
+use crate::scenarios;
 use crate::search::{Config, Plan, Searcher, round, run};
 use pmem::device::simulated::{SiteKind, SiteReport};
 use std::collections::BTreeMap;
@@ -14,6 +15,18 @@ use storage::engine::Method;
 const LIVE_ROUNDS: u64 = 24;
 /// Rounds that are run with a few images, for the sites of recoveries.
 const RECOVERY_ROUNDS: u64 = 3;
+
+/// Sites that do something and are needed for nothing, with the reason why they stay.
+const EXPLAINED: &[(&str, &str)] = &[
+    (
+        "undo.paper-operation-fence",
+        "runs in the paper's order only, which is there to measure what sharing fences saves",
+    ),
+    (
+        "undo.paper-stage-fence",
+        "runs in the paper's order only, which is there to measure what sharing fences saves",
+    ),
+];
 
 /// What became of one site.
 #[derive(Clone, Debug)]
@@ -33,7 +46,7 @@ pub struct SiteVerdict {
 pub enum Verdict {
     /// A wrong image was found.
     Caught,
-    /// It never had anything to do.
+    /// It never had anything to do, or is known to be needed for measurements only.
     Needless,
     /// It had something to do, and no wrong image was found.
     Unexplained,
@@ -139,11 +152,17 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
         plan.seeds.clone_from(&found.seeds);
         plan.wait_for = Some(site.name);
     }
-    let report = run(plan, &mut |_| {});
-    let (verdict, what) = match report.failure {
-        Some(failure) => (Verdict::Caught, failure.what),
-        None if site.useful == 0 => (Verdict::Needless, String::new()),
-        None => (Verdict::Unexplained, String::new()),
+    let explained = EXPLAINED.iter().find(|(name, _)| *name == site.name);
+    let (verdict, what) = if let Some((_, reason)) = explained {
+        (Verdict::Needless, (*reason).to_owned())
+    } else if let Some(failure) = run(plan, &mut |_| {}).failure {
+        (Verdict::Caught, failure.what)
+    } else if let Some(what) = try_scenarios(config, site.name) {
+        (Verdict::Caught, what)
+    } else if site.useful == 0 {
+        (Verdict::Needless, "it never had anything to do".to_owned())
+    } else {
+        (Verdict::Unexplained, String::new())
     };
     SiteVerdict {
         site,
@@ -151,6 +170,16 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
         seconds: start.elapsed().as_secs_f64(),
         what,
     }
+}
+
+/// The failure of the first scenario that notices the removal of a site.
+fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {
+    let disabled = [site.to_owned()];
+    scenarios::ALL.iter().find_map(|scenario| {
+        let report = scenarios::run(scenario, config.method, config.seed, &disabled);
+        let failure = report.failure?;
+        Some(format!("scenario {}: {}", scenario.name, failure.what))
+    })
 }
 
 /// The name of a kind in reports.

@@ -4,7 +4,7 @@
 //! recovery can tell apart.
 
 use crate::exhaustive;
-use crate::generate::{Random, large, row, text};
+use crate::generate::{Random, growth, large, row, text};
 use crate::model::{Action, CODE, CODE_INDEX, GROUP, GROUP_INDEX, MAIN, NAME, NOTE, SIDE, Step};
 use crate::search::Report;
 use storage::engine::Method;
@@ -298,6 +298,26 @@ pub const ALL: &[Scenario] = &[
         name: "heap-grows",
         rows: 5,
         script: |r| vec![Action::Commit(vec![plain(1, long(r, 40_000))]), delete(1)],
+    },
+    Scenario {
+        name: "pool-grows",
+        rows: 2,
+        script: |_| vec![Action::Commit(growth(1))],
+    },
+    Scenario {
+        name: "abort-first-long-row",
+        rows: 0,
+        script: |r| {
+            vec![
+                Action::Abort(vec![plain(1, long(r, 130_000))]),
+                insert(r, 3),
+            ]
+        },
+    },
+    Scenario {
+        name: "abort-log-overflow",
+        rows: 20,
+        script: |r| vec![Action::Abort(large(r, MAIN)), insert(r, 3)],
     },
     Scenario {
         name: "log-overflows",

@@ -11,7 +11,7 @@ use crate::platform::SimulatedPlatform;
 use pmem::device::simulated::{
     Content, CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -26,6 +26,9 @@ const ROUND_TRANSACTIONS: usize = 60;
 const POINT_IMAGES: usize = 40;
 /// One image in so many is also cut off in its recovery, and lives on.
 const DEEP_ONE_IN: u64 = 10;
+
+/// Crash points at one site that are looked at more deeply than later ones.
+const RARE_VISITS: u64 = 6;
 
 /// What to search, and for how long.
 #[derive(Clone, Debug)]
@@ -276,7 +279,8 @@ fn observe(
         }
         searcher.report.crash_points += 1;
         let step = mix(seed ^ world.events());
-        let (images, deep_one_in) = (searcher.plan.point_images, searcher.plan.deep_one_in);
+        let images = searcher.plan.point_images;
+        let deep_one_in = searcher.deep_one_in(point);
         for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, images)) {
             let hash = world.image_hash(&choice);
             if !searcher.seen.insert((hash, oracle.version)) {
@@ -312,6 +316,8 @@ pub(crate) struct Searcher {
     /// Images by content.
     distinct: HashSet<u64>,
     waited: bool,
+    /// Crash points by site.
+    visits: HashMap<&'static str, u64>,
 }
 
 impl Searcher {
@@ -322,6 +328,7 @@ impl Searcher {
             seen: HashSet::new(),
             distinct: HashSet::new(),
             waited: false,
+            visits: HashMap::new(),
             plan,
         }
     }
@@ -342,6 +349,21 @@ impl Searcher {
             .iter()
             .any(|site| site.name == name && site.useful > 0);
         !self.waited
+    }
+
+    /// One image in how many is looked at deeply: more of them where the search seldom comes.
+    fn deep_one_in(&mut self, point: CrashPoint) -> u64 {
+        let usual = self.plan.deep_one_in;
+        let (CrashPoint::Fence(site) | CrashPoint::Sync(site)) = point else {
+            return usual;
+        };
+        let visits = self.visits.entry(site.name).or_default();
+        *visits += 1;
+        if *visits <= RARE_VISITS {
+            usual.min(2)
+        } else {
+            usual
+        }
     }
 
     fn count_image(&mut self, hash: u64) {

@@ -1,13 +1,15 @@
 //! The measurement: one worker thread a partition runs its list, and each transaction is clocked from its start to its
 //! durable acknowledgement.
 //!
-//! The clock is read once a transaction: the end of one is the start of the next. A transaction whose group is not durable
+//! The clock is read once a transaction: the end of one is the start of the next. It is the time-stamp counter, read
+//! without a barrier, so that clocking does not keep the processor from working ahead. A transaction whose group is not durable
 //! yet waits in a queue with its start time, and is counted when its ticket is durable. Nothing is allocated
 //! between the first transaction and the last.
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use indelible::{Database, Durability, Pending, Table, Worker};
+use pmem::device::emulated::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::sync::Barrier;
@@ -81,6 +83,7 @@ pub(crate) fn measure(
             waiting: VecDeque::with_capacity(group + 1),
             group,
             latencies_ns: histogram(),
+            clock: Clock::real(),
         }
         .run(limit, clockwork)
     })
@@ -172,10 +175,11 @@ fn cpu_seconds() -> f64 {
 struct Executor<'run> {
     worker: Worker<'run>,
     runner: Runner<'run>,
-    /// Transactions that are committed and not yet durable, oldest first.
-    waiting: VecDeque<(Pending, Instant)>,
+    /// Transactions that are committed and not yet durable, oldest first, with the times of their starts.
+    waiting: VecDeque<(Pending, u64)>,
     group: usize,
     latencies_ns: Histogram<u64>,
+    clock: Clock,
 }
 
 impl Executor<'_> {
@@ -185,7 +189,7 @@ impl Executor<'_> {
             Limit::Transactions(count) => self.runner.position().saturating_add(count),
         };
         clockwork.wait_for_start();
-        let mut start = Instant::now();
+        let mut start_ns = self.clock.now_ns_unordered();
         while self.runner.position() < end && !clockwork.is_over() {
             for _ in 0..BURST.min(end - self.runner.position()) {
                 let runner = &mut self.runner;
@@ -193,16 +197,16 @@ impl Executor<'_> {
                     .worker
                     .transaction(|transaction| runner.step(transaction))?;
                 if let Some(pending) = pending {
-                    start = self.enqueue(pending, start)?;
+                    start_ns = self.enqueue(pending, start_ns)?;
                 } else {
-                    let now = Instant::now();
-                    note(&mut self.latencies_ns, now.duration_since(start));
-                    start = now;
+                    let now_ns = self.clock.now_ns_unordered();
+                    self.latencies_ns.saturating_record(now_ns - start_ns);
+                    start_ns = now_ns;
                 }
             }
         }
         self.worker.force()?;
-        self.acknowledge(Instant::now());
+        self.acknowledge(self.clock.now_ns_unordered());
         Ok(Done {
             position: self.runner.position(),
             latencies_ns: self.latencies_ns,
@@ -210,35 +214,29 @@ impl Executor<'_> {
     }
 
     /// Lets a transaction wait for its group; returns the start of the next.
-    fn enqueue(&mut self, pending: Pending, start: Instant) -> Result<Instant> {
-        self.waiting.push_back((pending, start));
+    fn enqueue(&mut self, pending: Pending, start_ns: u64) -> Result<u64> {
+        self.waiting.push_back((pending, start_ns));
         if self.waiting.len() >= self.group {
             self.worker.force()?;
         }
-        let now = Instant::now();
-        self.acknowledge(now);
-        Ok(now)
+        let now_ns = self.clock.now_ns_unordered();
+        self.acknowledge(now_ns);
+        Ok(now_ns)
     }
 
     /// Counts the transactions that are durable by now.
-    fn acknowledge(&mut self, now: Instant) {
-        while let Some((pending, start)) = self.waiting.front() {
+    fn acknowledge(&mut self, now_ns: u64) {
+        while let Some((pending, start_ns)) = self.waiting.front() {
             if !self.worker.is_durable(*pending) {
                 break;
             }
-            note(&mut self.latencies_ns, now.duration_since(*start));
+            self.latencies_ns.saturating_record(now_ns - start_ns);
             self.waiting.pop_front();
         }
     }
 }
 
-/// Counts a latency.
-#[inline]
-pub(crate) fn note(latencies_ns: &mut Histogram<u64>, latency: Duration) {
-    latencies_ns.saturating_record(latency.as_nanos() as u64);
-}
-
 /// For runs that are not on a database.
-pub(crate) fn empty_histogram() -> Histogram<u64> {
+pub(super) fn empty_histogram() -> Histogram<u64> {
     histogram()
 }

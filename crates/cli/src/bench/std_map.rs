@@ -3,11 +3,11 @@
 //! No transactions, no indexes beside the key, no durability, no checks: what is left is the cost of finding a row and of
 //! copying its columns, so the distance to it is what the rest of a database costs.
 
-use super::measure::{Clockwork, Done, Limit, Measured, empty_histogram, note, run_threads};
+use super::measure::{Clockwork, Done, Limit, Measured, empty_histogram, run_threads};
 use anyhow::{Result, bail};
+use pmem::device::emulated::Clock;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Instant;
 use workload::ycsb::{Action, COLUMN_BYTES, COLUMNS, Ycsb};
 
 const ROW_BYTES: usize = COLUMNS * COLUMN_BYTES;
@@ -61,8 +61,9 @@ fn run(
     let mut latencies_ns = empty_histogram();
     let mut buffer = [0_u8; ROW_BYTES];
     let (mut position, mut at) = (0_u64, 0);
+    let clock = Clock::real();
     clockwork.wait_for_start();
-    let mut start = Instant::now();
+    let mut start_ns = clock.now_ns_unordered();
     while position < end && !clockwork.is_over() {
         for _ in 0..64.min(end - position) {
             let access = list[at];
@@ -85,9 +86,9 @@ fn run(
             }
             position += 1;
             at = if at + 1 == list.len() { 0 } else { at + 1 };
-            let now = Instant::now();
-            note(&mut latencies_ns, now.duration_since(start));
-            start = now;
+            let now_ns = clock.now_ns_unordered();
+            latencies_ns.saturating_record(now_ns - start_ns);
+            start_ns = now_ns;
         }
     }
     Ok(Done {

@@ -8,16 +8,13 @@
 //!
 //! Everything but the page is made in scratch directories that are removed at the end.
 
-mod bookings;
 mod page;
-mod victim;
 
-pub(crate) use victim::run as run_victim;
-
-use crate::args::{ImportArgs, QuickstartArgs, VictimJob};
+use crate::args::{QuickstartArgs, VictimJob};
 use crate::bench::{self, YcsbRuns};
 use crate::files::{Existing, OutputFile};
-use crate::import;
+use crate::kill::victim::{self, Work};
+use crate::kill::{AIRPORTS, bookings, import_airports};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, thousands, whole};
 use crate::progress;
 use crate::report::RunRow;
@@ -26,15 +23,10 @@ use anyhow::{Context, Result, bail};
 use indelible::{Database, Method, Options, Uniqueness};
 use pmem::device::{DeviceReport, NativeOptions};
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use workload::random::mix;
 use workload::ycsb::{Mix, Ycsb};
 
-/// The data set that ships with the program; its source and licence are in data/README.md.
-const AIRPORTS_CSV: &[u8] = include_bytes!("../../data/airports.csv");
-/// The table that it is imported into.
-const AIRPORTS: &str = "airports";
 /// How long a victim works before it is killed, at least; up to twice as long by the seed.
 const KILL_AFTER: Duration = Duration::from_millis(500);
 
@@ -113,9 +105,7 @@ fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Resu
     let path = scratch.path().join("airports.db");
     let database = Database::create(&path, &Options::new().partitions(2))?;
     let method = database.method();
-    let file = scratch.path().join("airports.csv");
-    std::fs::write(&file, AIRPORTS_CSV)?;
-    let imported = import::import(&database, &import_args(path.clone(), file))?;
+    let imported = import_airports(&database, scratch)?;
     let airports = database.table(AIRPORTS)?;
     database.create_index(&airports, "by_state", ["state"], Uniqueness::Repeating)?;
     let in_texas =
@@ -131,13 +121,19 @@ fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Resu
 
     let note = progress::spinner("a child process books flights");
     let after = kill_after(args.seed);
-    let acknowledged = victim::run_and_kill(&path, VictimJob::Bookings, 0, args.seed, after)?;
+    let work = Work {
+        job: VictimJob::Bookings,
+        rows: 0,
+        seed: args.seed,
+        first: 0,
+    };
+    let acknowledged = victim::run_and_kill(&path, work, after)?;
     note.finish_and_clear();
     let numbers: Vec<u64> = acknowledged.iter().map(|(_, number)| *number).collect();
     let opening = Instant::now();
     let database = Database::open(&path)?;
     let recovery_ms = opening.elapsed().as_secs_f64() * 1e3;
-    let verdict = bookings::check(&database, args.seed, &numbers)
+    let verdict = bookings::check(&database, args.seed, &numbers, 1)
         .context("the database did not survive the kill")?;
     let report = database.verify()?;
     if let Some(damage) = report.damage.first() {
@@ -153,7 +149,7 @@ fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Resu
     };
     tell.say(&format!(
         "A child process booked flights and was killed with SIGKILL after {} acknowledged transactions.\n\
-         Reopened in {recovery_ms:.1} ms: all {} are there whole, {} that were in flight are there whole as well, \
+         Reopened in {recovery_ms:.1} ms: all {} are there whole, and so are {} that were in flight; \
          none is there half. The deep check of {} rows and {} blocks found nothing.\n",
         thousands(survival.acknowledged),
         thousands(survival.acknowledged),
@@ -162,18 +158,6 @@ fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Resu
         thousands(report.blocks)
     ))?;
     Ok(survival)
-}
-
-fn import_args(path: PathBuf, file: PathBuf) -> ImportArgs {
-    ImportArgs {
-        path,
-        table: AIRPORTS.into(),
-        file,
-        primary_key: vec!["iata".into()],
-        types: None,
-        skip_bad_rows: false,
-        separator: b',',
-    }
 }
 
 /// When the victim dies: the seed decides, so that runs differ and can be repeated.
@@ -220,7 +204,13 @@ fn kill_under_load(
     workload.load(&database, |_| ())?;
     database.close()?;
     let after = kill_after(args.seed ^ u64::from(method.code()));
-    let acknowledged = victim::run_and_kill(&path, VictimJob::Ycsb, args.rows, args.seed, after)?;
+    let work = Work {
+        job: VictimJob::Ycsb,
+        rows: args.rows,
+        seed: args.seed,
+        first: 0,
+    };
+    let acknowledged = victim::run_and_kill(&path, work, after)?;
     let opening = Instant::now();
     let database = Database::open(&path)?;
     let recovery_ms = opening.elapsed().as_secs_f64() * 1e3;

@@ -58,8 +58,7 @@ fn kill(survival: &Survival) -> Section {
             thousands(survival.acknowledged)
         ),
         format!(
-            "Reopening took {:.1} ms. All {} acknowledged bookings are there whole; {} bookings that were in flight are there \
-             whole as well; none is there half: the counters of all airports add up to exactly the {} bookings found.",
+            "Reopening took {:.1} ms. All {} acknowledged bookings are there whole; and so are {} that were in flight; none is there half: the counters of all airports add up to exactly the {} bookings found.",
             survival.recovery_ms,
             thousands(survival.acknowledged),
             survival.unacknowledged,

@@ -12,9 +12,9 @@ use std::str::FromStr;
 pub enum Method {
     /// Tables and indexes in volatile memory, nothing else: the ceiling that the others are held against.
     Volatile,
-    /// In-place updates in volatile memory, a log and checkpoints in files (N-Store's InP).
+    /// In-place updates in volatile memory, a log and checkpoints in files (`InP` of N-Store).
     Inp,
-    /// In-place updates in durable memory with an undo log of pointers and before images (N-Store's NVM-InP).
+    /// In-place updates in durable memory with an undo log of pointers and before images (`NVM-InP` of N-Store).
     NvmInp,
 }
 
@@ -145,7 +145,9 @@ pub fn open<P: Platform>(
 ) -> Result<Box<dyn Engine>> {
     Ok(match method {
         Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
-        Method::Inp => Box::new(super::in_place::InPlace::<P>::open(platform, options, decide)?),
+        Method::Inp => Box::new(super::in_place::InPlace::<P>::open(
+            platform, options, decide,
+        )?),
         Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::open(
             platform, options, decide,
         )?),

@@ -5,8 +5,8 @@
 //! A failed operation has no effect of its own: the transaction may go on where
 //! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
 
-mod method;
 pub mod in_place;
+mod method;
 pub mod nv_in_place;
 
 pub use method::{Decide, EngineOptions, FenceOrder, Method, create, open};

@@ -21,7 +21,7 @@
 //! ascending inserts (loads, replay) a bulk build.
 
 use super::bptree_node::{Geometry, MAGIC, Node, Path, WORD, bytes, corrupted, meta, push_words};
-use super::{IndexShape, OrderedIndex};
+use super::{IndexShape, OrderedIndex, Visit};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::VolatileUndo;
@@ -32,9 +32,6 @@ use std::ops::ControlFlow;
 /// Lookups that [`OrderedIndex::get_many`] takes down the tree side by side: as many misses as a
 /// core keeps in flight.
 const TOGETHER: usize = 16;
-
-/// Called with each entry of a scan.
-type Visit<'v> = &'v mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>;
 
 /// A volatile B+tree.
 #[derive(Debug)]
@@ -699,7 +696,7 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
         low: &[u64],
         high: &[u64],
         direction: Direction,
-        visit: &mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>,
+        visit: Visit<'_>,
     ) -> Result<()> {
         arena.enter(Part::Index);
         let start = if direction == Direction::Forward {

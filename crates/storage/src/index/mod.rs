@@ -27,6 +27,9 @@ pub struct IndexShape {
     pub key_words: usize,
 }
 
+/// Called with each key and value of a scan, until it breaks or fails.
+pub type Visit<'v> = &'v mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>;
+
 /// What an ordered index does. `W` collects the changes of the transaction (see [`crate::log::WriteSet`]).
 pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     /// Makes an empty index of keys of `key_words` words. The aligned word at `root_word` is unpublished and becomes its
@@ -88,6 +91,6 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
         low: &[u64],
         high: &[u64],
         direction: Direction,
-        visit: &mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>,
+        visit: Visit<'_>,
     ) -> Result<()>;
 }

@@ -18,7 +18,7 @@ use super::nv_node::{
     HEADER_WORDS, Node, NodeShape, bitmap_delta, bytes_of, damaged, entry_sum, fingerprint,
     inner_checksum, inner_image, leaf_image,
 };
-use super::{IndexShape, OrderedIndex};
+use super::{IndexShape, OrderedIndex, Visit};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::WriteSet;
@@ -64,15 +64,13 @@ impl NvBptree {
         arena.enter(Part::Index);
         let root = self.root(arena);
         let result =
-            root.and_then(|root| self.check_node(arena, &root, (None, None), node, entry, damage));
+            root.and_then(|root| Self::check_node(&root, (None, None), node, entry, damage));
         if let Err(error) = result {
             damage.push(error.to_string());
         }
     }
 
     fn check_node<M: Memory>(
-        &self,
-        arena: &Arena<M>,
         this: &Node<'_, M>,
         (low, high): (Option<&[u64]>, Option<&[u64]>),
         node: &mut dyn FnMut(u64),
@@ -86,7 +84,7 @@ impl NvBptree {
                 this.offset
             ));
         }
-        let words = self.shape.key_words;
+        let words = this.shape.key_words;
         let inside =
             |key: &[u64]| low.is_none_or(|low| low <= key) && high.is_none_or(|high| key < high);
         if this.level == 0 {
@@ -119,7 +117,7 @@ impl NvBptree {
             };
             let high = keys.get(index).copied().or(high);
             match this.child(child) {
-                Ok(child) => self.check_node(arena, &child, (low, high), node, entry, damage)?,
+                Ok(child) => Self::check_node(&child, (low, high), node, entry, damage)?,
                 Err(error) => damage.push(error.to_string()),
             }
         }
@@ -176,7 +174,6 @@ impl NvBptree {
     }
 
     fn free_node<M: Memory, W: WriteSet<M>>(
-        &self,
         arena: &mut Arena<M>,
         writes: &mut W,
         offset: u64,
@@ -235,6 +232,9 @@ impl NvBptree {
     }
 
     /// Changes a bitmap word and the checksum of a leaf, in one write where they are neighbours.
+    ///
+    /// The tree is touched after the last write of an operation: a write may drain what is pending, which forgets
+    /// what was touched before.
     fn write_bitmap<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -244,16 +244,30 @@ impl NvBptree {
         bitmap: u64,
         checksum: u64,
     ) -> Result<()> {
-        writes.touch(self.root_word);
         if index == 0 {
             let mut both = [0; 16];
             both[..8].copy_from_slice(&checksum.to_le_bytes());
             both[8..].copy_from_slice(&bitmap.to_le_bytes());
-            return writes.write(arena, leaf + 8, &both);
+            writes.write(arena, leaf + 8, &both)?;
+        } else {
+            writes.write(arena, leaf + 8, &checksum.to_le_bytes())?;
+            let word = leaf + 8 * (HEADER_WORDS + index) as u64;
+            writes.write(arena, word, &bitmap.to_le_bytes())?;
         }
-        writes.write(arena, leaf + 8, &checksum.to_le_bytes())?;
-        let word = leaf + 8 * (HEADER_WORDS + index) as u64;
-        writes.write(arena, word, &bitmap.to_le_bytes())
+        writes.touch(self.root_word);
+        Ok(())
+    }
+
+    /// Makes a node the root.
+    fn write_root<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        root: u64,
+    ) -> Result<()> {
+        writes.write(arena, self.root_word, &root.to_le_bytes())?;
+        writes.touch(self.root_word);
+        Ok(())
     }
 
     /// Replaces a full leaf by two that also hold `entry`. At the right edge of the tree the full leaf stays as it is and a new
@@ -282,7 +296,7 @@ impl NvBptree {
             // The leaf is full of slots that this transaction retired.
             let image = leaf_image(&self.shape, &entries);
             let fresh = self.new_node(arena, writes, &image)?;
-            self.free_node(arena, writes, leaf)?;
+            Self::free_node(arena, writes, leaf)?;
             return self.swap_child(arena, writes, path, fresh);
         }
         let middle = entries.len() / 2;
@@ -294,7 +308,7 @@ impl NvBptree {
         ];
         let left = self.new_node(arena, writes, &images[0])?;
         let right = self.new_node(arena, writes, &images[1])?;
-        self.free_node(arena, writes, leaf)?;
+        Self::free_node(arena, writes, leaf)?;
         self.replace_child(arena, writes, path, &[left, right], &separator)
     }
 
@@ -316,13 +330,12 @@ impl NvBptree {
         pair: &[u64; 2],
         separator: &[u64],
     ) -> Result<()> {
-        writes.touch(self.root_word);
         let Some((step, above)) = path.split_last() else {
             let old = arena.word(self.root_word)?;
             let level = Node::open(arena, &self.shape, old)?.level + 1;
             let image = inner_image(&self.shape, level, separator, pair);
             let root = self.new_node(arena, writes, &image)?;
-            return writes.write(arena, self.root_word, &root.to_le_bytes());
+            return self.write_root(arena, writes, root);
         };
         let words = self.shape.key_words;
         let node = Node::open(arena, &self.shape, step.node)?;
@@ -351,7 +364,7 @@ impl NvBptree {
         ];
         let left = self.new_node(arena, writes, &images[0])?;
         let right = self.new_node(arena, writes, &images[1])?;
-        self.free_node(arena, writes, step.node)?;
+        Self::free_node(arena, writes, step.node)?;
         self.replace_child(arena, writes, above, &[left, right], up)
     }
 
@@ -363,9 +376,8 @@ impl NvBptree {
         path: &[Step],
         fresh: u64,
     ) -> Result<()> {
-        writes.touch(self.root_word);
         let Some(step) = path.last() else {
-            return writes.write(arena, self.root_word, &fresh.to_le_bytes());
+            return self.write_root(arena, writes, fresh);
         };
         let node = Node::open(arena, &self.shape, step.node)?;
         let (level, count) = (node.level, node.key_count()?);
@@ -402,6 +414,7 @@ impl NvBptree {
                 &bytes_of(children),
             )?;
         }
+        writes.touch(self.root_word);
         Ok(())
     }
 
@@ -414,11 +427,10 @@ impl NvBptree {
         path: &[Step],
         child: u64,
     ) -> Result<()> {
-        writes.touch(self.root_word);
-        self.free_node(arena, writes, child)?;
+        Self::free_node(arena, writes, child)?;
         let Some((step, above)) = path.split_last() else {
             let root = self.new_node(arena, writes, &leaf_image(&self.shape, &[]))?;
-            return writes.write(arena, self.root_word, &root.to_le_bytes());
+            return self.write_root(arena, writes, root);
         };
         let words = self.shape.key_words;
         let node = Node::open(arena, &self.shape, step.node)?;
@@ -432,8 +444,8 @@ impl NvBptree {
         let key = step.child.saturating_sub(1) * words;
         keys.drain(key..key + words);
         if above.is_empty() && children.len() == 1 {
-            self.free_node(arena, writes, step.node)?;
-            return writes.write(arena, self.root_word, &children[0].to_le_bytes());
+            Self::free_node(arena, writes, step.node)?;
+            return self.write_root(arena, writes, children[0]);
         }
         self.write_inner(arena, writes, step, (level, &keys, &children))
     }
@@ -443,7 +455,7 @@ impl NvBptree {
         node: &Node<'_, M>,
         (low, high): (&[u64], &[u64]),
         direction: Direction,
-        visit: &mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>,
+        visit: Visit<'_>,
     ) -> Result<ControlFlow<()>> {
         let words = self.shape.key_words;
         if node.level == 0 {
@@ -460,6 +472,12 @@ impl NvBptree {
             return Ok(ControlFlow::Continue(()));
         }
         let (first, last) = (node.child_index(low)?, node.child_index(high)?);
+        if last < first {
+            return Err(damaged(
+                node.offset,
+                "its separators are out of order".into(),
+            ));
+        }
         for step in 0..=last - first {
             let index = if direction == Direction::Forward {
                 first + step
@@ -513,7 +531,7 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
             return Err(damaged(self.root_word, first));
         }
         for node in nodes {
-            self.free_node(arena, writes, node)?;
+            Self::free_node(arena, writes, node)?;
         }
         Ok(())
     }
@@ -624,7 +642,7 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         low: &[u64],
         high: &[u64],
         direction: Direction,
-        visit: &mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>,
+        visit: Visit<'_>,
     ) -> Result<()> {
         arena.enter(Part::Index);
         if low.cmp(high) == Ordering::Greater {
@@ -635,3 +653,7 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "nv_bptree_tests.rs"]
+mod tests;

@@ -140,7 +140,7 @@ pub(super) fn fingerprint(key: &[u64]) -> u8 {
 /// A node of known level, for reading.
 pub(super) struct Node<'a, M: Memory> {
     arena: &'a Arena<M>,
-    shape: &'a NodeShape,
+    pub(super) shape: &'a NodeShape,
     pub(super) offset: u64,
     pub(super) level: u8,
 }

@@ -379,11 +379,17 @@ fn decode_head(
     if header.get(..8) != Some(&MAGIC) {
         return Err(foreign("it does not begin as a checkpoint does"));
     }
-    if read_u32(header, FIELDS_BYTES) != header.get(..FIELDS_BYTES).map(crc32c::crc32c) {
+    let short = || damage(name, header.len() as u64, "the file ends in its header");
+    let fields = header.get(..FIELDS_BYTES).ok_or_else(short)?;
+    let checksum = read_u32(header, FIELDS_BYTES).ok_or_else(short)?;
+    if checksum != crc32c::crc32c(fields) {
         return Err(damage(name, 0, "the checksum of the header is wrong"));
     }
-    if read_u32(header, 8) != Some(VERSION) {
-        return Err(foreign("it has another version than this program reads"));
+    let version = read_u32(fields, 8).ok_or_else(short)?;
+    if version != VERSION {
+        return Err(foreign(&format!(
+            "it has version {version}; this program reads {VERSION}"
+        )));
     }
     let word = |index: usize| read_u64(header, 32 + index * 8).unwrap_or(0);
     let head = CheckpointHead {
@@ -395,7 +401,7 @@ fn decode_head(
         ticket: CommitTicket(word(3)),
         settings: [word(4), word(5)],
     };
-    if header[..FIELDS_BYTES] != encode_head(identity, &head)[..FIELDS_BYTES] {
+    if !encode_head(identity, &head).starts_with(fields) {
         return Err(foreign("it belongs to another database or partition"));
     }
     if head.number != number {

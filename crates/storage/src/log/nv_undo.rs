@@ -125,7 +125,8 @@ pub struct UndoLog {
 }
 
 impl UndoLog {
-    /// Formats the log block at `base`. `salt` tells this pool's records from those that the memory held before.
+    /// Formats the log block at `base`. `salt` tells this pool's records from those that the memory held before. Durable after
+    /// the next fence, which publishing the block needs anyway.
     pub fn create<M: Memory>(
         arena: &mut Arena<M>,
         base: u64,
@@ -135,7 +136,6 @@ impl UndoLog {
         arena.enter(Part::Log);
         arena.store_word(base, seal(0, salt))?;
         arena.flush(base, 8, site!("undo.format"))?;
-        arena.fence(site!("undo.format-fence"))?;
         Ok(Self::at(base, salt, order, 0))
     }
 
@@ -151,11 +151,11 @@ impl UndoLog {
         let committed = unseal(arena.word(base)?, salt)
             .ok_or_else(|| PmemError::corrupted("commit word", base, "its check bits are wrong"))?;
         let mut log = Self::at(base, salt, order, committed);
-        let records = log.read_records(arena)?;
+        let records = log.read_records(arena);
         if records.is_empty() {
             return Ok((log, Recovered::Clean));
         }
-        let prepared = records.last().and_then(|record| record.prepared());
+        let prepared = records.last().and_then(Record::prepared);
         let outcome = if prepared.is_some_and(decide) {
             Recovered::Committed
         } else {
@@ -223,7 +223,7 @@ impl UndoLog {
             return Ok(());
         }
         self.drain(arena)?;
-        arena.fence(site!("undo.prepare-applied-fence"))?;
+        // The record may become durable before the changes: nobody decides for it before the fence behind both.
         arena.enter(Part::Log);
         self.begin_record();
         self.record.extend_from_slice(&global.0.to_le_bytes());
@@ -397,25 +397,26 @@ impl UndoLog {
     }
 
     /// Copies the open transaction's valid records out of the log, oldest first.
-    fn read_records<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Vec<Record>> {
+    fn read_records<M: Memory>(&self, arena: &Arena<M>) -> Vec<Record> {
         let mut records = Vec::new();
         let mut tail = self.first_tail();
-        while let Some(record) = read_record(arena, tail, self.committed + 1, self.salt)? {
+        // No log has more records than the pool has lines: jumps that a forger made into a ring come to an end.
+        for _ in 0..arena.pool_bytes() / LINE as u64 {
+            let Some(record) = read_record(arena, tail, self.committed + 1, self.salt) else {
+                break;
+            };
             tail.offset += record.bytes as u64;
             tail.room -= record.bytes;
-            if record.kind == RecordKind::Jump {
-                let (Some(offset), Some(room)) = (record.word(0), record.word(1)) else {
-                    break;
-                };
+            if record.kind != RecordKind::Jump {
+                records.push(record);
+            } else if let (Some(offset), Some(room)) = (record.word(0), record.word(1)) {
                 tail = Tail {
                     offset,
                     room: room as usize,
                 };
-            } else {
-                records.push(record);
             }
         }
-        Ok(records)
+        records
     }
 
     fn undo_records<M: Memory>(&mut self, arena: &mut Arena<M>, records: &[Record]) -> Result<()> {
@@ -572,35 +573,31 @@ fn read_record<M: Memory>(
     tail: Tail,
     sequence: u64,
     salt: u32,
-) -> Result<Option<Record>> {
+) -> Option<Record> {
     if tail.room < LINE {
-        return Ok(None);
+        return None;
     }
     // The header first: what lies behind it is read only if it is this transaction's.
-    let Ok(header) = arena.slice::<u64>(tail.offset, HEADER_BYTES / 8) else {
-        return Ok(None);
-    };
+    let header = arena.slice::<u64>(tail.offset, HEADER_BYTES / 8).ok()?;
     let (crc, bytes) = (header[0] as u32, (header[0] >> 32) as usize);
     let kind = match header[2] {
         1 => RecordKind::Changes,
         2 => RecordKind::Jump,
         3 => RecordKind::Prepared,
-        _ => return Ok(None),
+        _ => return None,
     };
     if header[1] != sequence || bytes < LINE || bytes > tail.room || !bytes.is_multiple_of(LINE) {
-        return Ok(None);
+        return None;
     }
-    let Ok(record) = arena.bytes(tail.offset, bytes) else {
-        return Ok(None);
-    };
+    let record = arena.bytes(tail.offset, bytes).ok()?;
     if crc32c::crc32c_append(salt, &record[4..]) != crc {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(Record {
+    Some(Record {
         kind,
         bytes,
         payload: record[HEADER_BYTES..].to_vec(),
-    }))
+    })
 }
 
 fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, salt: u32) {

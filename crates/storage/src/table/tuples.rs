@@ -30,6 +30,14 @@ struct Outline {
     offset: usize,
 }
 
+impl Outline {
+    /// The tuple's pointer to the block, or 0.
+    #[inline]
+    fn pointer<M: Memory>(&self, arena: &Arena<M>, tuple: u64) -> Result<u64> {
+        Ok(arena.word(tuple + self.offset as u64)?)
+    }
+}
+
 /// Buffers that live between operations, so that these do not allocate.
 #[derive(Default)]
 struct Scratch {
@@ -100,17 +108,12 @@ impl Tuples {
             }
         }
         for outline in &self.outlines {
-            let pointer = self.pointer(arena, tuple, outline)?;
+            let pointer = outline.pointer(arena, tuple)?;
             if pointer != 0 {
                 row.set_outline(outline.column, read_field(arena, pointer)?.1)?;
             }
         }
         Ok(())
-    }
-
-    #[inline]
-    fn pointer<M: Memory>(&self, arena: &Arena<M>, tuple: u64, outline: &Outline) -> Result<u64> {
-        Ok(arena.word(tuple + outline.offset as u64)?)
     }
 
     /// Stages a new tuple with its fields and activates its blocks; nothing points to it yet.
@@ -209,7 +212,7 @@ impl Tuples {
             } = patch
             {
                 pointers.push((column, self.write_field(arena, writes, content)?));
-                self.free_field(arena, writes, tuple, &Outline { column, offset })?;
+                Self::free_field(arena, writes, tuple, &Outline { column, offset })?;
             }
         }
         Ok(())
@@ -224,20 +227,19 @@ impl Tuples {
     ) -> Result<()> {
         arena.enter(Part::Table);
         for outline in &self.outlines {
-            self.free_field(arena, writes, tuple, outline)?;
+            Self::free_field(arena, writes, tuple, outline)?;
         }
         let change = arena.free(tuple)?;
         writes.change(arena, change)
     }
 
     fn free_field<M: Memory, W: WriteSet<M>>(
-        &self,
         arena: &mut Arena<M>,
         writes: &mut W,
         tuple: u64,
         outline: &Outline,
     ) -> Result<()> {
-        let pointer = self.pointer(arena, tuple, outline)?;
+        let pointer = outline.pointer(arena, tuple)?;
         if pointer != 0 {
             let change = arena.free(pointer)?;
             writes.change(arena, change)?;
@@ -259,7 +261,7 @@ impl Tuples {
             return Err(PmemError::corrupted("tuple", tuple, "wrong checksum").into());
         }
         for outline in &self.outlines {
-            let pointer = self.pointer(arena, tuple, outline)?;
+            let pointer = outline.pointer(arena, tuple)?;
             if pointer != 0 {
                 block(pointer);
                 let (header, content) = read_field(arena, pointer)?;

@@ -12,16 +12,19 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use workload::ycsb::{Mix, Runner, Ycsb, YcsbOptions};
 
+/// Longest wait for a victim's first acknowledgement.
+const START_MAX: Duration = Duration::from_mins(1);
 /// Bytes of a record: partition and number.
 const RECORD_BYTES: usize = 16;
 /// Transactions between two acknowledgements of a YCSB victim, and the most that wait for one sync.
 const BURST: usize = 64;
 /// Transactions that may be done beyond the last acknowledgement: a group and the burst after it.
-pub(super) const UNACKNOWLEDGED_MAX: u64 = 4 * BURST as u64;
+pub(crate) const UNACKNOWLEDGED_MAX: u64 = 4 * BURST as u64;
 
 /// The victim's end of the pipe.
 pub(super) struct Acknowledgements(File);
@@ -50,7 +53,7 @@ impl Acknowledgements {
 pub(crate) fn run(args: &VictimArgs) -> Result<()> {
     let database = Database::open(&args.path)?;
     match args.job {
-        VictimJob::Bookings => super::bookings::run(&database, args.seed),
+        VictimJob::Bookings => super::bookings::run(&database, args.seed, args.first),
         VictimJob::Ycsb => {
             let partitions = database.partitions();
             run_ycsb(
@@ -62,7 +65,7 @@ pub(crate) fn run(args: &VictimArgs) -> Result<()> {
 }
 
 /// What a YCSB victim runs.
-pub(super) fn ycsb_options(rows: u32, partitions: u32, seed: u64) -> YcsbOptions {
+pub(crate) fn ycsb_options(rows: u32, partitions: u32, seed: u64) -> YcsbOptions {
     let transactions = 1 << 20;
     YcsbOptions {
         rows,
@@ -115,59 +118,27 @@ fn run_partition(
 }
 
 /// What a victim had acknowledged when it was killed: pairs of partition and number, in the order of their arrival.
-pub(super) type Acknowledged = Vec<(u32, u64)>;
+pub(crate) type Acknowledged = Vec<(u32, u64)>;
+
+/// What a victim does.
+#[derive(Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) job: VictimJob,
+    /// Rows of the YCSB table.
+    pub(crate) rows: u32,
+    pub(crate) seed: u64,
+    /// Number of the first booking.
+    pub(crate) first: u64,
+}
 
 /// Runs a victim on a database and kills it with SIGKILL `after` its first acknowledgement.
-pub(super) fn run_and_kill(
-    database: &Path,
-    job: VictimJob,
-    rows: u32,
-    seed: u64,
-    after: Duration,
-) -> Result<Acknowledged> {
-    let program = std::env::current_exe().context("cannot find the program's own file")?;
-    let job = match job {
-        VictimJob::Bookings => "bookings",
-        VictimJob::Ycsb => "ycsb",
-    };
-    let mut child = Command::new(program)
-        .arg("victim")
-        .arg(database)
-        .args([
-            "--job",
-            job,
-            "--seed",
-            &seed.to_string(),
-            "--rows",
-            &rows.to_string(),
-        ])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot start the process that is to be killed")?;
+pub(crate) fn run_and_kill(database: &Path, work: Work, after: Duration) -> Result<Acknowledged> {
+    let mut child = start(database, work)?;
     let mut pipe = child.stdout.take().context("the pipe was asked for")?;
     let mut errors = child.stderr.take().context("the pipe was asked for")?;
     let (first, started) = std::sync::mpsc::channel();
-    let reader = std::thread::spawn(move || -> io::Result<Acknowledged> {
-        let mut acknowledged = Vec::new();
-        let mut record = [0; RECORD_BYTES];
-        loop {
-            match pipe.read_exact(&mut record) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return Ok(acknowledged);
-                }
-                Err(error) => return Err(error),
-            }
-            if acknowledged.is_empty() {
-                // Nobody waits any more if the victim took too long.
-                let _ = first.send(());
-            }
-            acknowledged.push(parse(&record));
-        }
-    });
-    let has_started = started.recv_timeout(Duration::from_mins(1)).is_ok();
+    let reader = std::thread::spawn(move || read_all(&mut pipe, &first));
+    let has_started = started.recv_timeout(START_MAX).is_ok();
     if has_started {
         std::thread::sleep(after);
     }
@@ -184,6 +155,47 @@ pub(super) fn run_and_kill(
         );
     }
     Ok(acknowledged)
+}
+
+fn start(database: &Path, work: Work) -> Result<Child> {
+    let program = std::env::current_exe().context("cannot find the program's own file")?;
+    let job = match work.job {
+        VictimJob::Bookings => "bookings",
+        VictimJob::Ycsb => "ycsb",
+    };
+    Command::new(program)
+        .arg("victim")
+        .arg(database)
+        .args(["--job", job, "--seed", &work.seed.to_string()])
+        .args([
+            "--rows",
+            &work.rows.to_string(),
+            "--first",
+            &work.first.to_string(),
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start the process that is to be killed")
+}
+
+/// Reads acknowledgements until the victim is dead, and says when the first one comes.
+fn read_all(pipe: &mut impl Read, first: &Sender<()>) -> io::Result<Acknowledged> {
+    let mut acknowledged = Vec::new();
+    let mut record = [0; RECORD_BYTES];
+    loop {
+        match pipe.read_exact(&mut record) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(acknowledged),
+            Err(error) => return Err(error),
+        }
+        if acknowledged.is_empty() {
+            // Nobody waits any more if the victim took too long.
+            let _ = first.send(());
+        }
+        acknowledged.push(parse(&record));
+    }
 }
 
 fn parse(record: &[u8; RECORD_BYTES]) -> (u32, u64) {

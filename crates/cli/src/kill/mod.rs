@@ -1,0 +1,44 @@
+//! Killing a real process with SIGKILL, and looking at what its database is afterwards.
+//!
+//! A kill keeps every completed store, so it cannot show a missing flush: that is what `torture`'s search is for. It
+//! shows that nothing which was acknowledged hangs in the process, that locks and groups of the dead do not matter, and that
+//! recovery works on real files.
+//!
+//! | file | job |
+//! |---|---|
+//! | `bookings` | the transactions, and the proof that all acknowledged ones are there and none is half there |
+//! | `victim` | the process that is killed, and the pipe through which it acknowledges |
+//! | `cycles` | many kills of one database |
+
+pub(crate) mod bookings;
+mod cycles;
+pub(crate) mod victim;
+
+pub(crate) use cycles::run as run_cycles;
+
+use crate::args::ImportArgs;
+use crate::import::{self, Imported};
+use crate::scratch::Scratch;
+use anyhow::Result;
+use indelible::Database;
+
+/// The data set that ships with the program; its source and licence are in data/README.md.
+const AIRPORTS_CSV: &[u8] = include_bytes!("../../data/airports.csv");
+/// The table that it is imported into.
+pub(crate) const AIRPORTS: &str = "airports";
+
+/// Imports the airports into a database, by way of a file in a scratch directory.
+pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<Imported> {
+    let file = scratch.path().join("airports.csv");
+    std::fs::write(&file, AIRPORTS_CSV)?;
+    let args = ImportArgs {
+        path: scratch.path().to_owned(),
+        table: AIRPORTS.into(),
+        file,
+        primary_key: vec!["iata".into()],
+        types: None,
+        skip_bad_rows: false,
+        separator: b',',
+    };
+    import::import(database, &args)
+}

@@ -1,0 +1,160 @@
+//! Transactions over several partitions under power cuts.
+//!
+//! Goal: a transfer between accounts in different partitions is there whole or not at all, at every crash point. Method:
+//! transfers through the embedded database on the simulated device, where the partitions' pools or logs and the commit
+//! table share one world; at each crash point a few images are opened and compared with what is allowed.
+
+use indelible::{DataType, Database, Method, Options, Partitioning};
+use pmem::device::simulated::{CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix};
+use std::sync::{Arc, Mutex};
+use torture::SimulatedPlatform;
+
+const PARTITIONS: u32 = 3;
+const ACCOUNTS: i64 = 9;
+const OPENING_BALANCE: i64 = 100;
+const TRANSFERS: u64 = 30;
+const POINT_IMAGES: usize = 12;
+
+/// Balances by account: the states that a crash may leave now.
+type Allowed = Vec<Vec<i64>>;
+
+#[derive(Default)]
+struct Watch {
+    allowed: Allowed,
+    points: u64,
+    images: u64,
+    failure: Option<String>,
+}
+
+fn options(method: Method) -> Options {
+    Options::new()
+        .method(method)
+        .partitions(PARTITIONS)
+        .node_bytes(128)
+        .pool_bytes(128 << 10)
+        .checkpoint_log_bytes(16 << 10)
+        .identity(7)
+}
+
+/// Opens an image and compares it; a second opening must store nothing.
+fn check(image: &SimulatedWorld, method: Method, allowed: &Allowed) -> Result<(), String> {
+    for attempt in 0..2 {
+        let before = image.stores();
+        let db = Database::open_on(SimulatedPlatform::new(image), &options(method))
+            .map_err(|error| format!("opening: {error}"))?;
+        if attempt == 1 && image.stores() != before {
+            return Err("a second opening stored".into());
+        }
+        let accounts = db.table("accounts").map_err(|error| error.to_string())?;
+        let rows = db
+            .read(|reader| reader.collect(&accounts, ..))
+            .map_err(|error| format!("reading: {error}"))?;
+        let found: Vec<i64> = rows.iter().map(|row| row.get(1).as_i64().unwrap_or(-1)).collect();
+        if !allowed.contains(&found) {
+            return Err(format!("found {found:?}, allowed {allowed:?}"));
+        }
+        let damage = db.verify().map_err(|error| error.to_string())?.damage;
+        if let Some(first) = damage.first() {
+            return Err(format!("verify: {first:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn observe(world: &SimulatedWorld, method: Method, watch: &Arc<Mutex<Watch>>) {
+    let watch = Arc::clone(watch);
+    let mut scratch: Option<SimulatedWorld> = None;
+    world.observe(move |world, point| {
+        let mut watch = watch.lock().expect("one thread");
+        watch.points += 1;
+        let seed = mix(world.events());
+        for choice in ImageChoices::bounded(world, seed, POINT_IMAGES) {
+            if watch.failure.is_some() {
+                return;
+            }
+            let mut image = scratch.take().unwrap_or_else(|| {
+                world.image(&ImageChoice::default()).expect("address space suffices")
+            });
+            world.image_into(&choice, &mut image).expect("address space suffices");
+            watch.images += 1;
+            if let Err(what) = check(&image, method, &watch.allowed) {
+                watch.failure = Some(format!("{point:?}: {what}; {}", world.describe(&choice)));
+                return;
+            }
+            scratch = Some(image);
+        }
+    });
+}
+
+/// Runs transfers between two or three accounts and checks images all the time.
+fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
+    let world = SimulatedWorld::new(WorldOptions { seed, ..WorldOptions::default() });
+    let db = Database::create_on(SimulatedPlatform::new(&world), &options(method)).expect("created");
+    let accounts = db
+        .create_table("accounts")
+        .column("id", DataType::Int64)
+        .column("balance", DataType::Int64)
+        .partitioning(Partitioning::Modulo)
+        .create()
+        .expect("the table is made");
+    db.transaction(|t| (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE))))
+        .expect("the accounts are made");
+    if let Some(site) = disabled {
+        world.disable(site);
+    }
+    let mut balances = vec![OPENING_BALANCE; ACCOUNTS as usize];
+    let watch = Arc::new(Mutex::new(Watch { allowed: vec![balances.clone()], ..Watch::default() }));
+    observe(&world, method, &watch);
+    let mut random = seed;
+    for _ in 0..TRANSFERS {
+        random = mix(random.wrapping_add(1));
+        let legs = 2 + random % 2;
+        let mut next = balances.clone();
+        let moves: Vec<(i64, i64)> = (0..legs)
+            .map(|leg| {
+                let account = (mix(random ^ leg) % ACCOUNTS as u64) as i64;
+                let amount = if leg == 0 { -(legs as i64 - 1) } else { 1 };
+                (account, amount)
+            })
+            .collect();
+        for &(account, amount) in &moves {
+            next[account as usize] += amount;
+        }
+        watch.lock().expect("one thread").allowed.push(next.clone());
+        db.transaction(|t| {
+            for &(account, amount) in &moves {
+                let row = t.get(&accounts, account)?.expect("the account exists");
+                let mut changes = accounts.changes();
+                changes.set(1, row.get(1).as_i64().unwrap_or(0) + amount)?;
+                t.update(&accounts, account, &changes)?;
+            }
+            Ok(())
+        })
+        .expect("the transfer commits");
+        watch.lock().expect("one thread").allowed = vec![next.clone()];
+        world.mark(CrashPoint::Mark("acknowledged"));
+        balances = next;
+        if watch.lock().expect("one thread").failure.is_some() {
+            break;
+        }
+    }
+    world.unobserve();
+    std::mem::take(&mut *watch.lock().expect("one thread"))
+}
+
+#[test]
+fn transfers_are_atomic() {
+    for method in Method::ALL.into_iter().filter(|method| method.is_durable()) {
+        for seed in 1..=2 {
+            let watch = run(method, seed, None);
+            println!("{}: {} points, {} images", method.name(), watch.points, watch.images);
+            assert!(watch.failure.is_none(), "{}: {:?}", method.name(), watch.failure);
+        }
+    }
+}
+
+#[test]
+fn an_undurable_decision_is_noticed() {
+    let watch = run(Method::NvmInp, 1, Some(COMMIT_TABLE_FENCE));
+    assert!(watch.failure.is_some(), "nobody noticed that {COMMIT_TABLE_FENCE} was off");
+}

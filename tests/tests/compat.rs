@@ -1,0 +1,280 @@
+//! Goal: a database that an earlier version wrote is opened by every later one, with the same content.
+//!
+//! Method: `golden/<format>` holds small databases of each durable method, made once by the version that introduced the
+//! format: closed, cut off in a transaction, and cut off in a prepared one. Copies are opened, compared with
+//! the text beside them, checked, and written to. Files that claim a newer version or another byte order must be refused.
+//!
+//! Images are made by `CREATE_GOLDEN=1 cargo test -p tests --test compat`, which only a new format number may need. An
+//! archive is an LZ4 frame of `name bytes u32 | name | content bytes u64 | content` for each file.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+use lz4_flex::frame::{FrameDecoder, FrameEncoder};
+use pmem::POOL_FORMAT;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use storage::engine::{EngineOptions, Method};
+use storage::record::LayoutKind;
+use tests::place::{Device, Files, Place};
+use tests::session::Session;
+
+/// What makes the databases.
+const MAKE: &[&str] = &[
+    "create-table t id=int64 a=bool? b=int16? c=int32? d=float64? e=decimal(10,2)? f=char(5)? \
+     g=varchar(12)? h=bytes(6)? i=date? j=timestamp? k=uuid? note=text? key=id index:by_g=g",
+    "create-table pairs x=varchar(10) y=int32 value=decimal(30,4) key=x,y unique:by_value=value",
+    "fill t 1..40",
+    "update t 7 note=\"long \"*600",
+    "fill pairs 1..25 step=7",
+    "checkpoint",
+    "erase t 11..14",
+    "change t 20..22 g=\"changed\"",
+    "create-index t by_c=c",
+    "drop-index t by_c",
+];
+
+/// The transaction that is open in the images that were cut off. The read makes its changes visible.
+const CUT: &[&str] = &[
+    "begin",
+    "change t 1..9 note=\"cut off\"",
+    "insert t 99 true 9 9 9 9 \"cut\" \"cut\" \\x09 2026-01-01 NULL NULL NULL",
+    "delete t 30",
+    "count t by=by_g",
+];
+
+/// What shows the content.
+const SHOW: &[&str] = &[
+    "tables",
+    "scan t",
+    "scan t by=by_g reverse",
+    "scan pairs by=by_value",
+    "verify",
+];
+
+/// Global number of the prepared transaction.
+const PREPARED: u64 = 7;
+
+/// How a golden database was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    Cut,
+    Prepared,
+}
+
+const STATES: [State; 3] = [State::Closed, State::Cut, State::Prepared];
+const METHODS: [Method; 2] = [Method::Inp, Method::NvmInp];
+const LAYOUTS: [LayoutKind; 2] = [LayoutKind::Together, LayoutKind::Separate];
+
+fn options(layout: LayoutKind) -> EngineOptions {
+    EngineOptions {
+        layout,
+        database_id: 0x1de1_1b1e,
+        pool_bytes: 256 << 10,
+        checkpoint_log_bytes: 64 << 10,
+        ..EngineOptions::default()
+    }
+}
+
+fn folder(format: u32) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("golden/{format}"))
+}
+
+fn archive(format: u32, method: Method, layout: LayoutKind, state: State) -> PathBuf {
+    let name = format!("{method}-{layout:?}-{state:?}.lz4").to_lowercase();
+    folder(format).join(name)
+}
+
+fn pack(files: &Files) -> Vec<u8> {
+    let mut encoder = FrameEncoder::new(Vec::new());
+    for (name, content) in files {
+        encoder
+            .write_all(&(name.len() as u32).to_le_bytes())
+            .unwrap();
+        encoder.write_all(name.as_bytes()).unwrap();
+        encoder
+            .write_all(&(content.len() as u64).to_le_bytes())
+            .unwrap();
+        encoder.write_all(content).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+fn unpack(packed: &[u8]) -> Files {
+    let mut bytes = Vec::new();
+    FrameDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    let mut rest = bytes.as_slice();
+    let mut take = |count: usize| rest.split_off(..count).unwrap();
+    let mut files = Files::new();
+    let mut left = bytes.len();
+    while left > 0 {
+        let name_bytes = u32::from_le_bytes(take(4).try_into().unwrap()) as usize;
+        let name = String::from_utf8(take(name_bytes).to_vec()).unwrap();
+        let content_bytes = u64::from_le_bytes(take(8).try_into().unwrap()) as usize;
+        files.insert(name, take(content_bytes).to_vec());
+        left -= 12 + name_bytes + content_bytes;
+    }
+    files
+}
+
+fn golden(method: Method, layout: LayoutKind, state: State) -> Files {
+    let path = archive(POOL_FORMAT, method, layout, state);
+    unpack(&fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+fn make(method: Method, layout: LayoutKind, state: State) -> Files {
+    let mut session = Session::new(Place::new(Device::Native), method, options(layout)).unwrap();
+    let run = |session: &mut Session, line: &str| session.run(line).unwrap();
+    for line in MAKE {
+        run(&mut session, line);
+    }
+    if state != State::Closed {
+        for line in CUT {
+            run(&mut session, line);
+        }
+    }
+    match state {
+        State::Closed => run(&mut session, "reopen"),
+        State::Cut => Vec::new(),
+        State::Prepared => run(&mut session, &format!("prepare {PREPARED}")),
+    };
+    session.place().files().unwrap()
+}
+
+fn show(session: &mut Session) -> String {
+    let lines = session.run_block(SHOW.iter().copied());
+    format!("{}\n", lines.join("\n"))
+}
+
+fn open(files: &Files, method: Method, decided: &[u64]) -> Result<Session, String> {
+    // The file says which layout it has; the options of the opener do not matter.
+    let place = Place::with_files(files).unwrap();
+    Session::open(place, method, options(LayoutKind::Together), decided)
+}
+
+fn create_if_wanted() {
+    if std::env::var_os("CREATE_GOLDEN").is_none() {
+        return;
+    }
+    fs::create_dir_all(folder(POOL_FORMAT)).unwrap();
+    for method in METHODS {
+        for layout in LAYOUTS {
+            for state in STATES {
+                let files = make(method, layout, state);
+                let path = archive(POOL_FORMAT, method, layout, state);
+                fs::write(path, pack(&files)).unwrap();
+                for (decided, name) in [(&[][..], "content.txt"), (&[PREPARED][..], "decided.txt")]
+                {
+                    if state == State::Prepared {
+                        let content = show(&mut open(&files, method, decided).unwrap());
+                        fs::write(folder(POOL_FORMAT).join(name), content).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn golden_databases_open_with_their_content() {
+    create_if_wanted();
+    let text = |name: &str| fs::read_to_string(folder(POOL_FORMAT).join(name)).unwrap();
+    for method in METHODS {
+        for layout in LAYOUTS {
+            for state in STATES {
+                let files = golden(method, layout, state);
+                let case = format!("{method}, {layout:?}, {state:?}");
+                let mut session = open(&files, method, &[]).unwrap();
+                assert_eq!(show(&mut session), text("content.txt"), "{case}");
+                // It goes on working, and what is written is there.
+                for line in ["insert pairs \"new\" 1 -5", "erase t 1..10", "crash"] {
+                    session.run(line).unwrap();
+                }
+                let count = session.run_block(["count t", "count pairs", "verify"].into_iter());
+                let expected = ["26 rows", "26 rows", "sound: 52 rows, 104 index entries"];
+                assert_eq!(count, expected, "{case}");
+            }
+            let files = golden(method, layout, State::Prepared);
+            let mut session = open(&files, method, &[PREPARED]).unwrap();
+            assert_eq!(
+                show(&mut session),
+                text("decided.txt"),
+                "{method}, {layout:?}"
+            );
+        }
+    }
+}
+
+/// Opens the closed golden database with `bytes` at `offset` of every file that ends in `name`, and a checksum over
+/// `covered` bytes behind them, if given.
+fn refused(
+    method: Method,
+    name: &str,
+    patches: &[(usize, &[u8])],
+    covered: Option<usize>,
+) -> String {
+    let mut files = golden(method, LayoutKind::Together, State::Closed);
+    let mut files_changed = 0;
+    for (_, content) in files.iter_mut().filter(|(file, _)| file.contains(name)) {
+        for (offset, bytes) in patches {
+            content[*offset..*offset + bytes.len()].copy_from_slice(bytes);
+        }
+        if let Some(covered) = covered {
+            let checksum = crc32c::crc32c(&content[..covered]).to_le_bytes();
+            content[covered..covered + 4].copy_from_slice(&checksum);
+        }
+        files_changed += 1;
+    }
+    assert!(files_changed > 0, "{method} has no file {name}");
+    open(&files, method, &[])
+        .err()
+        .unwrap_or_else(|| panic!("{method}: a changed {name} was opened"))
+}
+
+#[test]
+fn newer_versions_are_refused() {
+    let newer = (POOL_FORMAT + 1).to_le_bytes();
+    let message = refused(
+        Method::NvmInp,
+        ".pool",
+        &[(12, &newer), (4096 + 12, &newer)],
+        None,
+    );
+    assert!(
+        message.contains("newer version") && message.contains("format 2"),
+        "{message}"
+    );
+    for (name, covered) in [(".wal.", 56), (".checkpoint.", 80)] {
+        let message = refused(Method::Inp, name, &[(8, &newer)], Some(covered));
+        assert!(
+            message.contains("version 2") && message.contains(name),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn files_of_machines_with_the_other_byte_order_are_refused() {
+    let order = 0x0102_0304_u32.to_be_bytes();
+    let version = POOL_FORMAT.to_be_bytes();
+    let patches: &[(usize, &[u8])] = &[
+        (8, &order),
+        (12, &version),
+        (4096 + 8, &order),
+        (4096 + 12, &version),
+    ];
+    let message = refused(Method::NvmInp, ".pool", patches, None);
+    assert!(
+        message.contains("big-endian") && message.contains("little-endian"),
+        "{message}"
+    );
+    // Log and checkpoint have no mark of their own: there the version number has no meaning the other way round.
+    for (name, covered) in [(".wal.", 56), (".checkpoint.", 80)] {
+        let message = refused(Method::Inp, name, &[(8, &version)], Some(covered));
+        assert!(message.contains("version 16777216"), "{message}");
+    }
+}
