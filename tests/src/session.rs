@@ -215,16 +215,14 @@ impl Session {
     /// A statement as a transaction of its own.
     fn alone(&mut self, command: &str, rest: &[Argument]) -> Answer {
         self.engine()?.begin().map_err(text)?;
-        match self.dispatch(command, rest) {
-            Ok(lines) => {
-                self.engine()?.commit(Durability::Immediate).map_err(text)?;
-                Ok(lines)
-            }
-            Err(error) => {
-                self.engine()?.abort().map_err(text)?;
-                Err(error)
-            }
+        let answer = self.dispatch(command, rest).and_then(|lines| {
+            let committed = self.engine()?.commit(Durability::Immediate);
+            committed.map(|_| lines).map_err(text)
+        });
+        if answer.is_err() {
+            self.engine()?.abort().map_err(text)?;
         }
+        answer
     }
 
     fn dispatch(&mut self, command: &str, rest: &[Argument]) -> Answer {

@@ -6,6 +6,7 @@
 
 use crate::args::TortureArgs;
 use crate::failure::{FAILED, Usage};
+use crate::kill::run_cycles;
 use crate::output::{Cell, Format, Listing, stdout, thousands};
 use crate::progress;
 use ::torture::mutation::{MutationConfig, SiteVerdict, kind_name, mutate};
@@ -77,6 +78,10 @@ pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
     }
     let mut wrong = 0;
     for method in methods {
+        if let Some(kills) = args.kills {
+            run_cycles(method, args.seed, kills, format)?;
+            continue;
+        }
         wrong += match &args.scenario {
             Some(name) => run_scenarios(args, method, &scenarios_named(name)?, format)?,
             None if args.mutate => run_mutation(args, method, format)?,

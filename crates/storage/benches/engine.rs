@@ -196,7 +196,6 @@ fn run(platform: &Native, partition: u32, arguments: &Arguments, barrier: &Barri
             engine.commit(Durability::Immediate).unwrap();
         }),
     ));
-    let after = engine.status().memory;
     if partition == 0 {
         print_costs(&mut *engine, &before, count);
     }

@@ -53,7 +53,9 @@ pub fn flip(method: Method, seed: u64) -> Result<FlipReport, Failure> {
     let (expected, oracle) = build(&world, method, &options, seed)?;
     let recovery = Recovery::new(method, options);
     let mut report = FlipReport::default();
-    let mut image = world.image(&ImageChoice::default()).map_err(|error| Failure::new("image", error))?;
+    let mut image = world
+        .image(&ImageChoice::default())
+        .map_err(|error| Failure::new("image", error))?;
     for target in targets(&world)? {
         for at in (0..target.bytes).step_by(STRIDE as usize) {
             let random = mix(seed ^ at.wrapping_mul(0x9e37) ^ target.name.len() as u64);
@@ -70,7 +72,9 @@ pub fn flip(method: Method, seed: u64) -> Result<FlipReport, Failure> {
             report.flips += 1;
             match tried {
                 Err(panic) => {
-                    report.wrong.push(format!("{name}: {}", Failure::panicked(&*panic)));
+                    report
+                        .wrong
+                        .push(format!("{name}: {}", Failure::panicked(&*panic)));
                     image = world
                         .image(&ImageChoice::default())
                         .map_err(|error| Failure::new("image", error))?;
@@ -78,9 +82,13 @@ pub fn flip(method: Method, seed: u64) -> Result<FlipReport, Failure> {
                 Ok(Err(_)) => report.detected += 1,
                 Ok(Ok(found)) if found == expected => {
                     report.harmless += 1;
-                    report.harmless_places.push((target.name.clone(), place, bit));
+                    report
+                        .harmless_places
+                        .push((target.name.clone(), place, bit));
                 }
-                Ok(Ok(_)) => report.wrong.push(format!("{name}: other content, and no error")),
+                Ok(Ok(_)) => report
+                    .wrong
+                    .push(format!("{name}: other content, and no error")),
             }
         }
     }
@@ -100,13 +108,22 @@ fn build(
         create(&platform, method, options).map_err(|error| Failure::new("creation", error))?;
     let oracle: SharedOracle = Arc::default();
     let durability = Durability::Immediate;
-    let mut driver = Driver::new(engine, world, Arc::clone(&oracle), State::default(), durability);
+    let mut driver = Driver::new(
+        engine,
+        world,
+        Arc::clone(&oracle),
+        State::default(),
+        durability,
+    );
     let mut random = Random::new(seed);
     driver.populate(first_rows(&mut random, ROWS))?;
     driver.run(&Action::Commit(vec![Step::Delete(4)]))?;
     driver.run(&Action::Checkpoint)?;
     for key in [5, 7, 9] {
-        driver.run(&Action::Commit(vec![Step::Insert(MAIN, row(&mut random, key))]))?;
+        driver.run(&Action::Commit(vec![Step::Insert(
+            MAIN,
+            row(&mut random, key),
+        )]))?;
     }
     driver.run(&Action::Commit(vec![Step::Delete(8)]))?;
     driver.compare()?;
@@ -116,8 +133,9 @@ fn build(
 
 /// Opens, checks and reads. An error is a flip that was detected.
 fn look(recovery: &Recovery, image: &SimulatedWorld, oracle: &Oracle) -> Result<State, Failure> {
-    let mut engine =
-        recovery.open(image, oracle).map_err(|error| Failure::new("recovery", error))?;
+    let mut engine = recovery
+        .open(image, oracle)
+        .map_err(|error| Failure::new("recovery", error))?;
     verify(&mut *engine)?;
     read_state(&mut *engine)
 }
@@ -134,14 +152,25 @@ fn targets(world: &SimulatedWorld) -> Result<Vec<Target>, Failure> {
     let mut targets = Vec::new();
     if let Some(content) = world.content(POOL) {
         let bytes = content.len() as u64;
-        targets.push(Target { name: POOL.to_owned(), bytes, is_file: false });
+        targets.push(Target {
+            name: POOL.to_owned(),
+            bytes,
+            is_file: false,
+        });
     }
     let files = SimulatedDirectory::new(world);
     let failed = |error| Failure::new("listing files", error);
     for name in files.list().map_err(failed)? {
-        let bytes = files.open(&name).and_then(|file| file.bytes()).map_err(failed)?;
+        let bytes = files
+            .open(&name)
+            .and_then(|file| file.bytes())
+            .map_err(failed)?;
         if bytes > 0 {
-            targets.push(Target { name, bytes, is_file: true });
+            targets.push(Target {
+                name,
+                bytes,
+                is_file: true,
+            });
         }
     }
     Ok(targets)
@@ -157,7 +186,9 @@ impl Target {
                 .map_err(|error| Failure::new("damage", error));
         }
         let failed = |error| Failure::new("damage", error);
-        let mut file = SimulatedDirectory::new(image).open(&self.name).map_err(failed)?;
+        let mut file = SimulatedDirectory::new(image)
+            .open(&self.name)
+            .map_err(failed)?;
         let mut byte = [0];
         file.read_at(place, &mut byte).map_err(failed)?;
         file.write_at(place, &[byte[0] ^ mask]).map_err(failed)?;

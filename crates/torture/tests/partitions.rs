@@ -5,7 +5,9 @@
 //! table share one world; at each crash point a few images are opened and compared with what is allowed.
 
 use indelible::{DataType, Database, Method, Options, Partitioning};
-use pmem::device::simulated::{CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix};
+use pmem::device::simulated::{
+    CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
+};
 use std::sync::{Arc, Mutex};
 use torture::SimulatedPlatform;
 
@@ -14,6 +16,8 @@ const ACCOUNTS: i64 = 9;
 const OPENING_BALANCE: i64 = 100;
 const TRANSFERS: u64 = 30;
 const POINT_IMAGES: usize = 12;
+/// The fence that makes a decision durable.
+const DECISION_FENCE: &str = "commit-table.commit-fence";
 
 /// Balances by account: the states that a crash may leave now.
 type Allowed = Vec<Vec<i64>>;
@@ -49,7 +53,10 @@ fn check(image: &SimulatedWorld, method: Method, allowed: &Allowed) -> Result<()
         let rows = db
             .read(|reader| reader.collect(&accounts, ..))
             .map_err(|error| format!("reading: {error}"))?;
-        let found: Vec<i64> = rows.iter().map(|row| row.get(1).as_i64().unwrap_or(-1)).collect();
+        let found: Vec<i64> = rows
+            .iter()
+            .map(|row| row.get(1).as_i64().unwrap_or(-1))
+            .collect();
         if !allowed.contains(&found) {
             return Err(format!("found {found:?}, allowed {allowed:?}"));
         }
@@ -73,9 +80,13 @@ fn observe(world: &SimulatedWorld, method: Method, watch: &Arc<Mutex<Watch>>) {
                 return;
             }
             let mut image = scratch.take().unwrap_or_else(|| {
-                world.image(&ImageChoice::default()).expect("address space suffices")
+                world
+                    .image(&ImageChoice::default())
+                    .expect("address space suffices")
             });
-            world.image_into(&choice, &mut image).expect("address space suffices");
+            world
+                .image_into(&choice, &mut image)
+                .expect("address space suffices");
             watch.images += 1;
             if let Err(what) = check(&image, method, &watch.allowed) {
                 watch.failure = Some(format!("{point:?}: {what}; {}", world.describe(&choice)));
@@ -88,8 +99,12 @@ fn observe(world: &SimulatedWorld, method: Method, watch: &Arc<Mutex<Watch>>) {
 
 /// Runs transfers between two or three accounts and checks images all the time.
 fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
-    let world = SimulatedWorld::new(WorldOptions { seed, ..WorldOptions::default() });
-    let db = Database::create_on(SimulatedPlatform::new(&world), &options(method)).expect("created");
+    let world = SimulatedWorld::new(WorldOptions {
+        seed,
+        ..WorldOptions::default()
+    });
+    let db =
+        Database::create_on(SimulatedPlatform::new(&world), &options(method)).expect("created");
     let accounts = db
         .create_table("accounts")
         .column("id", DataType::Int64)
@@ -103,7 +118,10 @@ fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
         world.disable(site);
     }
     let mut balances = vec![OPENING_BALANCE; ACCOUNTS as usize];
-    let watch = Arc::new(Mutex::new(Watch { allowed: vec![balances.clone()], ..Watch::default() }));
+    let watch = Arc::new(Mutex::new(Watch {
+        allowed: vec![balances.clone()],
+        ..Watch::default()
+    }));
     observe(&world, method, &watch);
     let mut random = seed;
     for _ in 0..TRANSFERS {
@@ -147,14 +165,27 @@ fn transfers_are_atomic() {
     for method in Method::ALL.into_iter().filter(|method| method.is_durable()) {
         for seed in 1..=2 {
             let watch = run(method, seed, None);
-            println!("{}: {} points, {} images", method.name(), watch.points, watch.images);
-            assert!(watch.failure.is_none(), "{}: {:?}", method.name(), watch.failure);
+            println!(
+                "{}: {} points, {} images",
+                method.name(),
+                watch.points,
+                watch.images
+            );
+            assert!(
+                watch.failure.is_none(),
+                "{}: {:?}",
+                method.name(),
+                watch.failure
+            );
         }
     }
 }
 
 #[test]
 fn an_undurable_decision_is_noticed() {
-    let watch = run(Method::NvmInp, 1, Some(COMMIT_TABLE_FENCE));
-    assert!(watch.failure.is_some(), "nobody noticed that {COMMIT_TABLE_FENCE} was off");
+    let watch = run(Method::NvmInp, 1, Some(DECISION_FENCE));
+    assert!(
+        watch.failure.is_some(),
+        "nobody noticed that {DECISION_FENCE} was off"
+    );
 }

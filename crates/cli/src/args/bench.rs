@@ -156,6 +156,9 @@ pub(crate) struct TortureArgs {
     /// Run this scripted scenario with all its images instead of a random search; or all
     #[arg(long)]
     pub(crate) scenario: Option<String>,
+    /// Instead, kill a real process with SIGKILL this many times, and check its database after each
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["images", "seconds", "scenario", "mutate"])]
+    pub(crate) kills: Option<u64>,
     /// Switch every flush, fence and sync off in turn and say whether that was noticed
     #[arg(long)]
     pub(crate) mutate: bool,

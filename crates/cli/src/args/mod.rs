@@ -92,10 +92,11 @@ pub(crate) enum Command {
     /// Search for states that a power cut leaves and recovery does not mend
     #[command(
         after_help = "Examples:\n  indelible torture --method nvm-inp --images 200000\n  \
-                            indelible torture --method inp --seconds 60 --mutate"
+                            indelible torture --method inp --seconds 60 --mutate\n  \
+                            indelible torture --all --kills 200"
     )]
     Torture(TortureArgs),
-    /// The process that `quickstart` kills
+    /// The process that is killed
     #[command(hide = true)]
     Victim(VictimArgs),
 }
@@ -370,12 +371,15 @@ pub(crate) struct VictimArgs {
     /// Rows of the YCSB table
     #[arg(long, default_value_t = 0)]
     pub(crate) rows: u32,
+    /// Number of the first booking
+    #[arg(long, default_value_t = 0)]
+    pub(crate) first: u64,
 }
 
 /// What the process runs until it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VictimJob {
-    /// Transfers between rows of the imported table.
+    /// Bookings between rows of the imported table.
     Bookings,
     /// Updates of the YCSB table.
     Ycsb,

@@ -163,6 +163,20 @@ impl SimulatedMemory {
         memory
     }
 
+    /// A copy of the live bytes of a range, read like any load.
+    ///
+    /// # Panics
+    /// If the range leaves the memory.
+    pub fn peek(&self, offset: u64, bytes: usize) -> Vec<u8> {
+        self.load(offset, bytes);
+        // SAFETY: `load` has checked the range, so the sum stays inside the region.
+        let from = unsafe { self.base.as_ptr().cast_const().add(offset as usize) };
+        let mut copy = vec![0; bytes];
+        // SAFETY: the range is mapped, `&self` excludes stores, and `copy` is memory of its own.
+        unsafe { std::ptr::copy_nonoverlapping(from, copy.as_mut_ptr(), bytes) };
+        copy
+    }
+
     fn counts(&mut self) -> &mut PartCounters {
         &mut self.counters.parts[self.part.get() as usize]
     }
