@@ -181,3 +181,18 @@ pub fn shown(value: ValueRef<'_>) -> String {
 pub fn shown_row<'v>(values: impl Iterator<Item = ValueRef<'v>>) -> String {
     values.map(shown).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_into_arguments() {
+        let all = arguments(r#"scan t by=i from=1,"a, b" "x"*3 price=decimal(12,2)"#).unwrap();
+        let words: Vec<_> = all.iter().map(Argument::word).collect();
+        assert_eq!(words, ["scan", "t", "i", "1,a, b", "xxx", "decimal(12,2)"]);
+        assert_eq!(all[3].values.len(), 2);
+        assert_eq!(all[3].name.as_deref(), Some("from"));
+        assert!(arguments("get t \"open").is_err());
+    }
+}

@@ -112,3 +112,29 @@ pub fn scripts(folder: &str) -> Result<Vec<Script>, String> {
 pub fn update_wanted() -> bool {
     std::env::var_os("UPDATE_SCRIPTS").is_some_and(|value| value != "0")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_read_back() {
+        let text = "# one\nbegin\n---\nok\n\nscan t\n---\n1\n2\n";
+        let script = Script::parse(Path::new("a.txt"), text).unwrap();
+        assert_eq!(script.blocks[0].statements().collect::<Vec<_>>(), ["begin"]);
+        let outputs: Vec<_> = script
+            .blocks
+            .iter()
+            .map(|block| block.output.clone())
+            .collect();
+        assert_eq!(script.render(&outputs), text);
+        assert_eq!(script.difference(&outputs), None);
+        let other = [vec!["ok".to_owned()], vec!["1".to_owned()]];
+        assert!(
+            script
+                .difference(&other)
+                .is_some_and(|text| text.contains("scan t"))
+        );
+        assert!(Script::parse(Path::new("a.txt"), "begin\n").is_err());
+    }
+}

@@ -83,15 +83,23 @@ fn read(root: &Path, path: &Path) -> Source {
     // A file that is being replaced at this moment has no lines, and so breaks no rule.
     let text = fs::read_to_string(path).unwrap_or_default();
     let relative = path.strip_prefix(root).unwrap_or(path);
-    let path = relative.to_string_lossy().replace('\\', "/");
-    let is_rust = Path::new(&path)
-        .extension()
-        .is_some_and(|found| found == "rs");
-    let mut lines = if is_rust { lex(&text) } else { plain(&text) };
-    let folders = ["/tests/", "/benches/", "/examples/"];
-    let is_test = folders.iter().any(|folder| path.contains(folder)) || path.starts_with("tests/");
-    mark_tests(&mut lines, is_test);
-    Source { path, lines }
+    Source::parse(&relative.to_string_lossy().replace('\\', "/"), &text)
+}
+
+impl Source {
+    /// Cuts a file into its lines; the path says whether it is Rust and whether it is a test.
+    pub fn parse(path: &str, text: &str) -> Self {
+        let is_rust = Path::new(path)
+            .extension()
+            .is_some_and(|found| found == "rs");
+        let mut lines = if is_rust { lex(text) } else { plain(text) };
+        let folders = ["/tests/", "/benches/", "/examples/"];
+        let is_test =
+            folders.iter().any(|folder| path.contains(folder)) || path.starts_with("tests/");
+        mark_tests(&mut lines, is_test);
+        let path = path.to_owned();
+        Self { path, lines }
+    }
 }
 
 fn plain(text: &str) -> Vec<Line> {
@@ -315,4 +323,43 @@ pub fn has_word(text: &str, word: &str) -> bool {
 pub fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
         .filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(text: &str) -> Vec<String> {
+        Source::parse("a/src/lib.rs", text)
+            .lines
+            .into_iter()
+            .map(|line| line.code)
+            .collect()
+    }
+
+    #[test]
+    fn texts_and_comments_are_no_code() {
+        assert_eq!(codes(r#"a("x // \" y", b); // c"#), [r#"a("", b); "#]);
+        assert_eq!(codes("a /* b /* c */ d\ne */ f"), ["a ", " f"]);
+        assert_eq!(codes("r#\"one \" two\nthree\"# + 1"), ["\"", "\" + 1"]);
+        assert_eq!(codes("f('\"', '\\'', &'a str)"), ["f(' ', ' ', &'a str)"]);
+    }
+
+    #[test]
+    fn tests_are_told_from_the_rest() {
+        let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}";
+        let source = Source::parse("a/src/lib.rs", text);
+        let marks: Vec<bool> = source.lines.iter().map(|line| line.in_test).collect();
+        assert_eq!(marks, [false, false, true, true, true, false]);
+        assert!(Source::parse("a/tests/b.rs", "fn c() {}").lines[0].in_test);
+    }
+
+    #[test]
+    fn modules_are_found() {
+        assert_eq!(module_name("pub(crate) mod heap;"), Some("heap"));
+        assert_eq!(module_name("mod heap {"), None);
+        assert_eq!(module_files("a/src/lib.rs", "b")[0], "a/src/b.rs");
+        assert_eq!(module_files("a/src/b.rs", "c")[1], "a/src/b/c/mod.rs");
+        assert!(has_word("the unsafe word", "unsafe") && !has_word("unsafe_code", "unsafe"));
+    }
 }

@@ -92,7 +92,11 @@ fn a_full_device_stops_growth_and_nothing_else() {
                 };
             check_usable(&mut session, rows, &case);
             if method == Method::NvmInp {
-                session.run("erase t 50..60").unwrap();
+                // A transaction each: a large one needs space for its undo log.
+                for row in 50..=60 {
+                    let deleted = session.run(&format!("delete t {row}"));
+                    assert_eq!(deleted, Ok(Vec::new()), "{case}");
+                }
                 session.run("insert t 55 \"in freed space\" NULL").unwrap();
                 session.run("erase t 55..55").unwrap();
             }

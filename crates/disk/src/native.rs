@@ -67,6 +67,11 @@ impl NativeDirectory {
                 ErrorKind::NotADirectory.into(),
             ));
         }
+        // A name that a process gave before it died is readable, and may be lost with the power: recovery, which goes on from
+        // it and removes older files, must find it durable.
+        fs::File::open(&path)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|e| io_error("sync", &path, e))?;
         let poisoned = AtomicBool::new(false);
         Ok(Self {
             path,

@@ -3,7 +3,7 @@
 //! Its content must be one of the oracle's states; the engine's deep check must find no damage; a second recovery must store
 //! nothing; a cut in recovery must be recoverable; and the engine must go on working.
 
-use crate::drive::{Driver, Oracle};
+use crate::drive::{Depth, Driver, Oracle};
 use crate::generate::{Random, action, growth};
 use crate::model::{Action, Contents, Fields, MAIN, State};
 use crate::platform::SimulatedPlatform;
@@ -76,6 +76,15 @@ pub(crate) enum Thoroughness {
     Deep,
 }
 
+/// What an image was found to hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Examined {
+    /// Its content; none if the partition was not made yet.
+    pub(crate) state: Option<Arc<State>>,
+    /// Images that were taken inside of its recovery.
+    pub(crate) nested: u64,
+}
+
 /// Worlds that hold images, one a level of nesting: making a world costs much more than making an image in it.
 #[derive(Clone, Default)]
 struct Scratch(Arc<Mutex<Vec<SimulatedWorld>>>);
@@ -105,7 +114,7 @@ impl Recovery {
         lock(&self.scratch.0).push(world);
     }
 
-    /// Recovers and checks an image of `world`, which `make` makes. Returns the number of images that were taken in recoveries.
+    /// Recovers and checks an image of `world`, which `make` makes.
     pub(crate) fn examine(
         &self,
         world: &SimulatedWorld,
@@ -113,20 +122,21 @@ impl Recovery {
         oracle: &Arc<Oracle>,
         thoroughness: Thoroughness,
         seed: u64,
-    ) -> Result<u64, Failure> {
+    ) -> Result<Examined, Failure> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             let mut image = self.take_scratch(world)?;
             make(&mut image).map_err(|error| Failure::new("image", error))?;
-            let mut nested = 0;
-            if thoroughness == Thoroughness::Deep {
-                nested = self.check_nested(&image, oracle, seed, 0)?;
+            let examined = if thoroughness == Thoroughness::Deep {
+                let examined = self.check_nested(&image, oracle, seed, 0)?;
                 image.unwatch();
                 self.check_life_after(&image, oracle, seed)?;
+                examined
             } else {
-                self.check(&image, oracle)?;
-            }
+                let state = self.check(&image, oracle)?.map(|(_, state)| state);
+                Examined { state, nested: 0 }
+            };
             self.return_scratch(image);
-            Ok(nested)
+            Ok(examined)
         }));
         result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))
     }
@@ -147,18 +157,17 @@ impl Recovery {
         &self,
         world: &SimulatedWorld,
         oracle: &Oracle,
-    ) -> Result<Option<Box<dyn Engine>>, Failure> {
+    ) -> Result<Option<(Box<dyn Engine>, Arc<State>)>, Failure> {
         let mut engine = match self.open(world, oracle) {
             Ok(engine) => engine,
             Err(_) if !oracle.created => return Ok(None),
             Err(error) => return Err(Failure::new("recovery", error)),
         };
         let found = read_state(&mut *engine)?;
-        if !oracle.allowed.iter().any(|state| **state == found) {
-            return Err(Failure(difference(&found, oracle)));
-        }
+        let allowed = oracle.allowed.iter().find(|state| ***state == found);
+        let state = allowed.ok_or_else(|| Failure(difference(&found, oracle)))?;
         verify(&mut *engine)?;
-        Ok(Some(engine))
+        Ok(Some((engine, Arc::clone(state))))
     }
 
     /// After a check: a second recovery stores nothing, and the engine goes on working.
@@ -169,14 +178,13 @@ impl Recovery {
         seed: u64,
     ) -> Result<(), Failure> {
         let stores = world.stores();
-        let Some(mut engine) = self.check(world, oracle)? else {
+        let Some((engine, state)) = self.check(world, oracle)? else {
             return Ok(());
         };
         if world.stores() != stores {
             let count = world.stores() - stores;
             return Err(Failure(format!("a second recovery made {count} stores")));
         }
-        let state = read_state(&mut *engine)?;
         if state.tables.is_empty() {
             return Ok(());
         }
@@ -184,7 +192,13 @@ impl Recovery {
             decided: oracle.decided.clone(),
             ..Oracle::default()
         }));
-        let mut driver = Driver::new(engine, world, fresh, state, Durability::Immediate);
+        let mut driver = Driver::new(
+            engine,
+            world,
+            fresh,
+            (*state).clone(),
+            Durability::Immediate,
+        );
         driver.number_from(LIFE_NUMBERS);
         let failures = self.watch_life(world, &driver, seed);
         let result = self.live(&mut driver, seed);
@@ -210,7 +224,7 @@ impl Recovery {
         if has_main(driver) && seed.is_multiple_of(GROWTH_ONE_IN) {
             driver.run(&Action::Commit(growth(GROWTH_KEY)))?;
         }
-        driver.compare()
+        driver.compare(Depth::Content)
     }
 
     /// Takes images while a recovered engine works: one at the first crash point of each site, and now and then another.
@@ -261,7 +275,7 @@ impl Recovery {
         oracle: &Arc<Oracle>,
         seed: u64,
         level: u32,
-    ) -> Result<u64, Failure> {
+    ) -> Result<Examined, Failure> {
         let found: Arc<Mutex<Result<u64, Failure>>> = Arc::new(Mutex::new(Ok(0)));
         let (shared, recovery, allowed) = (Arc::clone(&found), self.clone(), Arc::clone(oracle));
         let mut points = 0;
@@ -276,8 +290,9 @@ impl Recovery {
         });
         let result = self.check(world, oracle);
         world.unobserve();
-        result?;
-        lock(&found).clone()
+        let state = result?.map(|(_, state)| state);
+        let nested = lock(&found).clone()?;
+        Ok(Examined { state, nested })
     }
 
     fn nested_images(
@@ -298,6 +313,7 @@ impl Recovery {
             count += 1;
             let result = if level + 1 < DEPTH {
                 self.check_nested(&image, oracle, seed.wrapping_add(1), level + 1)
+                    .map(|examined| examined.nested)
             } else {
                 self.check(&image, oracle).map(|_| 0)
             };

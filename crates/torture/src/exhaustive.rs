@@ -5,7 +5,7 @@
 //! silently. Each image is also cut off in its recovery, recovered a second time without a store, and used.
 
 use crate::check::{Failure, Recovery, Thoroughness, lock};
-use crate::drive::{Driver, Oracle, SharedOracle};
+use crate::drive::{Depth, Driver, Oracle, SharedOracle};
 use crate::generate::{Random, first_rows};
 use crate::model::State;
 use crate::platform::SimulatedPlatform;
@@ -97,7 +97,7 @@ fn drive(
         driver.run(&action)?;
     }
     world.unobserve();
-    driver.compare()
+    driver.compare(Depth::Structure)
 }
 
 impl Exhaustive {
@@ -122,10 +122,10 @@ impl Exhaustive {
                 self.report.images += 1;
             }
             let make = |image: &mut SimulatedWorld| branches.image(world, image);
-            let nested = recovery
+            let examined = recovery
                 .examine(world, &make, oracle, Thoroughness::Deep, mix(seed ^ number))
                 .map_err(|failure| (failure, world.describe(&choice)))?;
-            self.report.nested += nested;
+            self.report.nested += examined.nested;
             branches.checked(world);
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! records, slots that nobody uses. Anything else is wrong.
 
 use crate::check::{Failure, Recovery, lock, read_state, verify};
-use crate::drive::{Driver, Oracle, SharedOracle};
+use crate::drive::{Depth, Driver, Oracle, SharedOracle};
 use crate::generate::{Random, first_rows, row};
 use crate::model::{Action, MAIN, State, Step};
 use crate::platform::SimulatedPlatform;
@@ -126,7 +126,7 @@ fn build(
         )]))?;
     }
     driver.run(&Action::Commit(vec![Step::Delete(8)]))?;
-    driver.compare()?;
+    driver.compare(Depth::Structure)?;
     let oracle = lock(&oracle).clone();
     Ok((driver.state.clone(), oracle))
 }

@@ -4,7 +4,7 @@
 //! seed that was asked for, so the line that a failure prints replays it at once.
 
 use crate::check::{Failure, Recovery, Thoroughness, lock};
-use crate::drive::{Driver, SharedOracle};
+use crate::drive::{Depth, Driver, SharedOracle};
 use crate::generate::{Random, action, first_rows};
 use crate::model::State;
 use crate::platform::SimulatedPlatform;
@@ -260,7 +260,7 @@ fn drive_round(
         .force()
         .map_err(|error| Failure::new("force", error))?;
     driver.acknowledge_all();
-    driver.compare()
+    driver.compare(Depth::Structure)
 }
 
 fn observe(
@@ -283,8 +283,14 @@ fn observe(
         let deep_one_in = searcher.deep_one_in(point);
         for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, images)) {
             let hash = world.image_hash(&choice);
-            if !searcher.seen.insert((hash, oracle.version)) {
-                continue;
+            // What an image recovers to depends on its content and on the decisions; what is allowed changes more often.
+            let key = (hash, oracle.decided.len());
+            if let Some(state) = searcher.seen.get(&key) {
+                if oracle.allows(state) {
+                    continue;
+                }
+                let failure = Failure::text("an image of an earlier or later state");
+                return searcher.fail(world, point, &choice, failure, seed);
             }
             searcher.count_image(hash);
             // Not from the hash: a pool holds the time at which it was made.
@@ -296,7 +302,12 @@ fn observe(
             };
             let make = |image: &mut SimulatedWorld| world.image_into(&choice, image);
             match recovery.examine(world, &make, &oracle, thoroughness, step) {
-                Ok(nested) => searcher.report.nested += nested,
+                Ok(examined) => {
+                    searcher.report.nested += examined.nested;
+                    if let Some(state) = examined.state {
+                        searcher.seen.insert(key, state);
+                    }
+                }
                 Err(failure) => return searcher.fail(world, point, &choice, failure, seed),
             }
             if searcher.is_over() {
@@ -311,8 +322,8 @@ pub(crate) struct Searcher {
     pub(crate) report: Report,
     plan: Plan,
     deadline: Instant,
-    /// Images of this round with the oracle's version for which they were checked.
-    seen: HashSet<(u64, u64)>,
+    /// Images of this round, with the number of decisions for which they were recovered, and what they hold.
+    seen: HashMap<(u64, usize), Arc<State>>,
     /// Images by content.
     distinct: HashSet<u64>,
     waited: bool,
@@ -325,7 +336,7 @@ impl Searcher {
         Self {
             report: Report::default(),
             deadline: Instant::now() + plan.config.duration_max,
-            seen: HashSet::new(),
+            seen: HashMap::new(),
             distinct: HashSet::new(),
             waited: false,
             visits: HashMap::new(),

@@ -34,8 +34,8 @@ fn options(method: Method) -> Options {
     Options::new()
         .method(method)
         .partitions(PARTITIONS)
-        .node_bytes(128)
-        .pool_bytes(128 << 10)
+        .node_bytes(256)
+        .pool_bytes(1 << 20)
         .checkpoint_log_bytes(16 << 10)
         .identity(7)
 }

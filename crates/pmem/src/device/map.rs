@@ -162,8 +162,12 @@ impl Mapping {
         let bytes = checked_length(&descriptor, path)?;
         let allocated_bytes = allocated_bytes(&descriptor, path)?;
         match access {
-            Access::Write if allocated_bytes < bytes => {
-                fill_holes(&descriptor, path, bytes)?;
+            Access::Write => {
+                if allocated_bytes < bytes {
+                    fill_holes(&descriptor, path, bytes)?;
+                }
+                // What a process that died has stored without a fence is readable, and recovery goes on from it: so it is
+                // made durable first.
                 if !in_memory {
                     sync_file(&descriptor, path)?;
                 }
@@ -177,7 +181,7 @@ impl Mapping {
                         .to_owned(),
                 ));
             }
-            Access::Read | Access::Write => {}
+            Access::Read => {}
         }
         Self::over_file(descriptor, path, bytes, access, (in_memory, page_bytes))
     }

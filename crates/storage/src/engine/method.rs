@@ -1,4 +1,7 @@
 //! The catalogue of methods: named recipes that a user selects, and how each is opened.
+//!
+//! A method is known by its name to people and by its code to files; neither changes once it is released. What a
+//! partition was created with stands in its own files, so opening takes from the options only what may change.
 
 use super::{Engine, GlobalTxnId};
 use crate::error::Result;

@@ -47,6 +47,8 @@ pub struct NvInPlace<P: Platform> {
     log: UndoLog,
     space: TableSpace<DeviceOf<P>, UndoLog, NvBptree>,
     log_block: u64,
+    layout: LayoutKind,
+    node_bytes: usize,
     state: State,
     tickets: u64,
     undone: u64,
@@ -141,6 +143,8 @@ impl<P: Platform> NvInPlace<P> {
             log,
             space,
             log_block,
+            layout,
+            node_bytes: node_bytes as usize,
             state: State::Idle,
             tickets: 0,
             undone,
@@ -167,16 +171,17 @@ impl<P: Platform> NvInPlace<P> {
         Err(error)
     }
 
-    /// Runs a change of the schema as a transaction of its own.
+    /// Runs a change of the schema as a transaction of its own. If it fails, the definitions in DRAM are read again.
     fn define(&mut self, operation: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.begin()?;
-        match operation(self) {
-            Ok(()) => self.commit(Durability::Immediate).map(|_| ()),
-            Err(error) => {
-                self.abort()?;
-                Err(error)
-            }
+        let result = operation(self).and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
+        if result.is_err() && self.state != State::Poisoned {
+            self.abort()?;
+            let directory = self.arena.root(DIRECTORY_ROOT);
+            self.space =
+                TableSpace::open(&mut self.arena, directory, self.layout, self.node_bytes)?;
         }
+        result
     }
 
     fn require(&self, state: State) -> Result<()> {
@@ -193,10 +198,15 @@ impl<P: Platform> NvInPlace<P> {
         })
     }
 
-    /// Remembers that a durable step failed, after which the state of the medium is unknown.
+    /// Remembers that a durable step failed, after which the state of the medium is unknown. A log that has found no room
+    /// is as it was: then the transaction can be aborted.
     fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
-            self.state = State::Poisoned;
+        if let Err(error) = &result {
+            self.state = if error.is_statement_error() {
+                State::MustAbort
+            } else {
+                State::Poisoned
+            };
         }
         result
     }

@@ -35,7 +35,8 @@ pub trait WriteSet<M: Memory>: Send {
     /// Stores unpublished bytes. They are durable before any published change of this transaction.
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Notes that the structure at `offset` has writes that may not be visible yet.
+    /// Notes that the structure at `offset` has writes that may not be visible yet. To be called after the last of them: a write
+    /// may make all before it visible, which forgets what was touched.
     fn touch(&mut self, offset: u64);
 
     /// Makes all writes visible if the structure at `offset` is touched.

@@ -33,7 +33,7 @@
 
 use super::WriteSet;
 use crate::engine::{FenceOrder, GlobalTxnId};
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
 use std::collections::HashMap;
 
@@ -51,6 +51,8 @@ const OVERFLOW_BYTES: usize = 64 << 10;
 /// Pending bytes after which a drain is made, so that a record always fits into one block of the log.
 const DRAIN_BYTES: usize = 16 << 10;
 const DRAIN_CHANGES: usize = 128;
+/// Before images of a transaction, so that their places fit 32 bits.
+const UNDO_BYTES_MAX: usize = u32::MAX as usize;
 /// Bytes of one change; longer writes are cut.
 const CHANGE_BYTES_MAX: usize = 4 << 10;
 
@@ -442,6 +444,10 @@ impl UndoLog {
 
 impl<M: Memory> WriteSet<M> for UndoLog {
     fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        if self.before_bytes.len() + self.pending_bytes.len() + bytes.len() > UNDO_BYTES_MAX {
+            let text = "the transaction changes more than 4 GiB; split it".to_owned();
+            return Err(StorageError::Unsupported(text));
+        }
         for (index, piece) in bytes.chunks(CHANGE_BYTES_MAX).enumerate() {
             let data = self.pending_bytes.len() as u32;
             let offset = offset + (index * CHANGE_BYTES_MAX) as u64;
@@ -455,10 +461,8 @@ impl<M: Memory> WriteSet<M> for UndoLog {
         if self.pending_bytes.len() > DRAIN_BYTES
             || self.changes.len() - self.applied > DRAIN_CHANGES
         {
-            // In the middle of an operation: what it has touched gets more writes, so it stays touched.
-            let touched = std::mem::take(&mut self.touched);
+            // Forgets what was touched. Whoever changes a structure touches it after its last write.
             self.drain(arena)?;
-            self.touched = touched;
         }
         Ok(())
     }
