@@ -302,6 +302,9 @@ impl<'db> Session<'db> {
             }
         }
         let writers = self.all().filter(|held| held.wrote).count();
+        if writers > 0 && self.more.iter().chain(&self.first).any(Held::read_ahead) {
+            self.settle_reads()?;
+        }
         if writers > 1 {
             self.commit_several()?;
         }
@@ -320,6 +323,22 @@ impl<'db> Session<'db> {
             }
         }
         Ok(promises)
+    }
+
+    /// Makes durable what was read in partitions that are not written: a crash must not keep this transaction and lose one
+    /// that it has read.
+    #[cold]
+    fn settle_reads(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        for held in self.all_mut().filter(|held| held.read_ahead()) {
+            held.changing = true;
+            result = held.seat.engine.force();
+            held.changing = result.is_err();
+            if result.is_err() {
+                break;
+            }
+        }
+        result.map_err(|error| self.abandon(error.into()))
     }
 
     /// Commits what was written in several partitions, atomically.
@@ -448,6 +467,11 @@ impl<'db> Session<'db> {
 impl Held {
     /// Ends the transaction in this partition.
     #[inline]
+    /// Whether this partition was only read, and may have shown commits that are not durable yet.
+    fn read_ahead(&self) -> bool {
+        self.begun && !self.wrote && self.seat.promised > self.seat.engine.durable()
+    }
+
     fn commit(&mut self, core: &Core, durability: Durability, seats: Seats) -> Result<()> {
         if !self.begun {
             return Ok(());

@@ -22,7 +22,7 @@ use storage::record::{KeyBuf, Value};
 const LIFE_AFTER: usize = 20;
 /// One crash point in so many of the life after recovery has its image checked.
 const LIFE_IMAGE_ONE_IN: u64 = 48;
-/// One life in so many ends with the growth of the pool.
+/// One life in so many ends with the growth of the pool, unless told otherwise.
 const GROWTH_ONE_IN: u64 = 64;
 /// Numbers of the transactions of a life after recovery start here.
 const LIFE_NUMBERS: u64 = 1 << 32;
@@ -64,6 +64,8 @@ impl Failure {
 pub(crate) struct Recovery {
     method: Method,
     options: EngineOptions,
+    /// One life in so many ends with the growth of the pool.
+    growth_one_in: u64,
     scratch: Scratch,
 }
 
@@ -85,18 +87,27 @@ pub(crate) struct Examined {
     pub(crate) nested: u64,
 }
 
+/// A recovered engine and its content.
+type Checked = (Box<dyn Engine>, Arc<State>);
+
 /// Worlds that hold images, one a level of nesting: making a world costs much more than making an image in it.
 #[derive(Clone, Default)]
 struct Scratch(Arc<Mutex<Vec<SimulatedWorld>>>);
 
 impl Recovery {
     pub(crate) fn new(method: Method, options: EngineOptions) -> Self {
-        let scratch = Scratch::default();
         Self {
             method,
             options,
-            scratch,
+            growth_one_in: GROWTH_ONE_IN,
+            scratch: Scratch::default(),
         }
+    }
+
+    /// Lets one life in so many end with the growth of the pool.
+    pub(crate) fn growing(mut self, one_in: u64) -> Self {
+        self.growth_one_in = one_in;
+        self
     }
 
     /// A world to make images of `world` in. Levels are taken from the outermost inwards and given back in reverse.
@@ -153,11 +164,7 @@ impl Recovery {
     }
 
     /// Recovers an image and checks content and structure. None if the partition need not be there yet.
-    fn check(
-        &self,
-        world: &SimulatedWorld,
-        oracle: &Oracle,
-    ) -> Result<Option<(Box<dyn Engine>, Arc<State>)>, Failure> {
+    fn check(&self, world: &SimulatedWorld, oracle: &Oracle) -> Result<Option<Checked>, Failure> {
         let mut engine = match self.open(world, oracle) {
             Ok(engine) => engine,
             Err(_) if !oracle.created => return Ok(None),
@@ -221,7 +228,7 @@ impl Recovery {
             let next = action(&mut random, &driver.state);
             driver.run(&next)?;
         }
-        if has_main(driver) && seed.is_multiple_of(GROWTH_ONE_IN) {
+        if has_main(driver) && seed.is_multiple_of(self.growth_one_in) {
             driver.run(&Action::Commit(growth(GROWTH_KEY)))?;
         }
         driver.compare(Depth::Content)

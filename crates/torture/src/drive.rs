@@ -85,7 +85,7 @@ impl Driver {
     }
 
     /// Makes the main table with both indexes, and fills it.
-    pub(crate) fn populate(&mut self, rows: Vec<Vec<Value>>) -> Result<(), Failure> {
+    pub(crate) fn populate(&mut self, rows: &[Vec<Value>]) -> Result<(), Failure> {
         let def = main_table(&[GROUP_INDEX, CODE_INDEX]);
         let mut next = self.state.clone();
         let indexes = [GROUP_INDEX.0, CODE_INDEX.0].into();
@@ -265,7 +265,7 @@ impl Driver {
         self.waiting.clear();
         let state = Arc::new(self.state.clone());
         change(&self.oracle, |oracle| {
-            oracle.allowed = VecDeque::from([state])
+            oracle.allowed = VecDeque::from([state]);
         });
         self.world.mark(CrashPoint::Acknowledged(self.transactions));
     }

@@ -21,6 +21,9 @@ use storage::engine::{Durability, Method, create};
 /// Most images at one crash point.
 pub const IMAGES_MAX: u64 = 65_536;
 
+/// One life after recovery in so many ends with the growth of the pool.
+const GROWTH_ONE_IN: u64 = 4;
+
 /// Runs one scenario with every image.
 pub(crate) fn run(scenario: &Scenario, method: Method, seed: u64, disabled: &[String]) -> Report {
     let start = Instant::now();
@@ -70,11 +73,11 @@ fn drive(
         durability,
     );
     let mut random = Random::new(seed);
-    driver.populate(first_rows(&mut random, scenario.rows))?;
+    driver.populate(&first_rows(&mut random, scenario.rows))?;
     for site in disabled {
         world.disable(site);
     }
-    let recovery = Recovery::new(method, options);
+    let recovery = Recovery::new(method, options).growing(GROWTH_ONE_IN);
     let watched = Arc::clone(shared);
     world.observe(move |world, point| {
         let oracle = Arc::new(lock(&oracle).clone());

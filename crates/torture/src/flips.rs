@@ -116,7 +116,7 @@ fn build(
         durability,
     );
     let mut random = Random::new(seed);
-    driver.populate(first_rows(&mut random, ROWS))?;
+    driver.populate(&first_rows(&mut random, ROWS))?;
     driver.run(&Action::Commit(vec![Step::Delete(4)]))?;
     driver.run(&Action::Checkpoint)?;
     for key in [5, 7, 9] {

@@ -74,8 +74,8 @@ fn value(random: &mut Random, column: usize, key: i64) -> Value {
         GROUP if random.one_in(5) => Value::Null,
         GROUP => Value::Int32(random.below(6) as i32),
         // Mostly unique, so that most insertions succeed; sometimes another row's.
-        _ if random.one_in(20) => Value::Int64(random.below(KEYS) as i64 * 1000),
-        _ => Value::Int64(key * 1000 + random.below(40) as i64),
+        _ if random.one_in(20) => Value::Int64(random.below(KEYS).cast_signed() * 1000),
+        _ => Value::Int64(key * 1000 + random.below(40).cast_signed()),
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn text(random: &mut Random, longest: u64) -> String {
 }
 
 fn step(random: &mut Random, state: &State) -> Step {
-    let key = random.below(KEYS) as i64;
+    let key = random.below(KEYS).cast_signed();
     match random.below(10) {
         0..=3 => {
             let side = state.rows(SIDE).is_some() && random.one_in(4);
@@ -164,15 +164,17 @@ pub(crate) fn growth(key: i64) -> Vec<Step> {
 /// A transaction whose log does not fit where small ones do: wide updates of many rows, twice.
 pub(crate) fn large(random: &mut Random, table: TableId) -> Vec<Step> {
     let mut steps = Vec::new();
-    for key in 0..KEYS as i64 {
+    for key in 0..KEYS.cast_signed() {
         if random.one_in(2) {
             let name = Value::Text(text(random, 24));
             let note = Value::Text(text(random, 60));
             steps.push(Step::Update(key, vec![(NAME, name), (NOTE, note)]));
-        } else if random.one_in(3) {
-            steps.push(Step::Insert(table, row(random, key)));
-        } else if random.one_in(3) {
-            steps.push(Step::Delete(key));
+            continue;
+        }
+        match random.below(3) {
+            0 => steps.push(Step::Insert(table, row(random, key))),
+            1 => steps.push(Step::Delete(key)),
+            _ => {}
         }
     }
     steps

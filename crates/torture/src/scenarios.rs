@@ -24,6 +24,11 @@ pub struct Scenario {
 /// All scripts.
 pub const ALL: &[Scenario] = &[
     Scenario {
+        name: "pool-grows",
+        rows: 2,
+        script: |_| vec![Action::Commit(growth(1))],
+    },
+    Scenario {
         name: "insert-into-empty",
         rows: 0,
         script: |r| vec![insert(r, 1)],
@@ -298,11 +303,6 @@ pub const ALL: &[Scenario] = &[
         name: "heap-grows",
         rows: 5,
         script: |r| vec![Action::Commit(vec![plain(1, long(r, 40_000))]), delete(1)],
-    },
-    Scenario {
-        name: "pool-grows",
-        rows: 2,
-        script: |_| vec![Action::Commit(growth(1))],
     },
     Scenario {
         name: "abort-first-long-row",

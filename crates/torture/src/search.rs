@@ -247,7 +247,7 @@ fn drive_round(
         durability,
     );
     world.mark(CrashPoint::Mark("created"));
-    driver.populate(first_rows(&mut random, FIRST_ROWS))?;
+    driver.populate(&first_rows(&mut random, FIRST_ROWS))?;
     for _ in 0..ROUND_TRANSACTIONS {
         let next = action(&mut random, &driver.state);
         driver.run(&next)?;

@@ -117,7 +117,7 @@ fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
     if let Some(site) = disabled {
         world.disable(site);
     }
-    let mut balances = vec![OPENING_BALANCE; ACCOUNTS as usize];
+    let mut balances = vec![OPENING_BALANCE; ACCOUNTS.cast_unsigned() as usize];
     let watch = Arc::new(Mutex::new(Watch {
         allowed: vec![balances.clone()],
         ..Watch::default()
@@ -130,13 +130,13 @@ fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
         let mut next = balances.clone();
         let moves: Vec<(i64, i64)> = (0..legs)
             .map(|leg| {
-                let account = (mix(random ^ leg) % ACCOUNTS as u64) as i64;
-                let amount = if leg == 0 { -(legs as i64 - 1) } else { 1 };
+                let account = (mix(random ^ leg) % ACCOUNTS.cast_unsigned()).cast_signed();
+                let amount = if leg == 0 { 1 - legs.cast_signed() } else { 1 };
                 (account, amount)
             })
             .collect();
         for &(account, amount) in &moves {
-            next[account as usize] += amount;
+            next[account.cast_unsigned() as usize] += amount;
         }
         watch.lock().expect("one thread").allowed.push(next.clone());
         db.transaction(|t| {

@@ -179,8 +179,8 @@ fn search(toy: Toy) -> Option<String> {
         world.mark(CrashPoint::Acknowledged(next));
     }
     world.unobserve();
-    let found = state.lock().expect("one thread").1.take();
-    found
+    let mut state = state.lock().expect("one thread");
+    state.1.take()
 }
 
 fn told_apart(right: Toy, wrong: Toy) {

@@ -148,7 +148,7 @@ fn every_site_is_caught() {
             method,
             seed: 1,
             site_duration_max: Duration::from_secs(5),
-            duration_max: Duration::from_secs(120),
+            duration_max: Duration::from_mins(2),
         };
         let verdicts = mutate(&config, &mut |_| {});
         let open: Vec<_> = verdicts

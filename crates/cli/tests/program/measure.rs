@@ -137,6 +137,21 @@ fn a_short_crash_search_finds_nothing_wrong() {
 }
 
 #[test]
+fn a_database_survives_many_kills() {
+    for method in ["nvm-inp", "inp"] {
+        let printed = succeed(&[
+            "torture", "--method", method, "--kills", "7", "--format", "json",
+        ]);
+        let row: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(
+            (&row["kills"], &row["wrong"]),
+            (&7.into(), &0.into()),
+            "{row}"
+        );
+    }
+}
+
+#[test]
 fn quickstart_survives_its_own_kill() {
     let place = Place::new();
     let printed = succeed(&[

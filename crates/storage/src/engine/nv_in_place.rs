@@ -7,6 +7,7 @@
 //! |---|---|
 //! | root 0 | the word that heads the list of tables; set last when the partition is created |
 //! | root 1 | the log block |
+//! | root 2 | the block in which a long transaction's log goes on, so that deletions need no space; 0 in old pools |
 //! | user words | layout, bytes of an index node, number of the partition, 0 |
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1 and Table 2; docs/methods.md says where we differ.
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::error::{Result, StorageError};
 use crate::index::NvBptree;
-use crate::log::nv_undo::LOG_BYTES;
+use crate::log::nv_undo::{LOG_BYTES, OVERFLOW_BYTES};
 use crate::log::{Recovered, UndoLog};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
@@ -36,6 +37,7 @@ use std::sync::Arc;
 const POOL_KIND: PoolKind = PoolKind(0x6e76_6970);
 const DIRECTORY_ROOT: RootIndex = RootIndex::new(0);
 const LOG_ROOT: RootIndex = RootIndex::new(1);
+const SPARE_ROOT: RootIndex = RootIndex::new(2);
 /// Bytes of the block that holds the head of the list of tables.
 const DIRECTORY_BYTES: usize = 8;
 
@@ -72,6 +74,7 @@ impl<P: Platform> NvInPlace<P> {
         let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
         let mut arena = Arena::create(memory, &identity(options))?;
         let log_block = allocate(&mut arena, LOG_BYTES, Part::Log)?;
+        let spare = allocate(&mut arena, OVERFLOW_BYTES, Part::Log)?;
         let directory = allocate(&mut arena, DIRECTORY_BYTES, Part::Other)?;
         arena.store_word(directory, 0)?;
         arena.flush(directory, 8, site!("nvm-inp.create"))?;
@@ -79,6 +82,7 @@ impl<P: Platform> NvInPlace<P> {
         let log = UndoLog::create(&mut arena, log_block, salt, options.fences)?;
         arena.settle(Outcome::Committed);
         arena.set_root(LOG_ROOT, log_block)?;
+        arena.set_root(SPARE_ROOT, spare)?;
         // commit point: a pool whose directory is set is a complete, empty partition
         arena.set_root(DIRECTORY_ROOT, directory)?;
         Self::start(
@@ -129,13 +133,14 @@ impl<P: Platform> NvInPlace<P> {
 
     fn start(
         mut arena: Arena<DeviceOf<P>>,
-        log: UndoLog,
+        mut log: UndoLog,
         layout: LayoutKind,
         node_bytes: u32,
         recovered: Recovered,
     ) -> Result<Self> {
         let directory = arena.root(DIRECTORY_ROOT);
         let log_block = arena.root(LOG_ROOT);
+        log.set_spare(arena.root(SPARE_ROOT));
         let space = TableSpace::open(&mut arena, directory, layout, node_bytes as usize)?;
         let undone = u64::from(recovered == Recovered::Undone);
         Ok(Self {
@@ -365,6 +370,9 @@ impl<P: Platform> Engine for NvInPlace<P> {
             }
         };
         block(self.log_block);
+        if self.arena.root(SPARE_ROOT) != 0 {
+            block(self.arena.root(SPARE_ROOT));
+        }
         block(self.arena.root(DIRECTORY_ROOT));
         self.space.check(&self.arena, &mut block, &mut report);
         report.damage.extend(

@@ -47,7 +47,8 @@ const HEADER_BYTES: usize = 24;
 const CHANGE_HEADER_BYTES: usize = 16;
 /// A jump takes one line, which every record leaves free behind itself.
 const JUMP_BYTES: usize = LINE;
-const OVERFLOW_BYTES: usize = 64 << 10;
+/// Bytes of a block in which a long transaction's log goes on.
+pub const OVERFLOW_BYTES: usize = 64 << 10;
 /// Pending bytes after which a drain is made, so that a record always fits into one block of the log.
 const DRAIN_BYTES: usize = 16 << 10;
 const DRAIN_CHANGES: usize = 128;
@@ -116,6 +117,9 @@ pub struct UndoLog {
     pending_bytes: Vec<u8>,
     before_bytes: Vec<u8>,
     tail: Tail,
+    /// An allocated block in which the log goes on first, so that deletions work on a full pool; 0 if the pool has none.
+    spare: u64,
+    spare_is_used: bool,
     touched: Vec<u64>,
     retired: HashMap<u64, u64>,
     record: Vec<u8>,
@@ -166,6 +170,11 @@ impl UndoLog {
         };
         log.end_transaction(arena)?;
         Ok((log, outcome))
+    }
+
+    /// Gives the log an allocated block of [`OVERFLOW_BYTES`] to go on in before it reserves one; 0 for none.
+    pub fn set_spare(&mut self, block: u64) {
+        self.spare = block;
     }
 
     /// Whether the open transaction has changed anything.
@@ -258,6 +267,8 @@ impl UndoLog {
             pending_bytes: Vec::new(),
             before_bytes: Vec::new(),
             tail: Tail { offset: 0, room: 0 },
+            spare: 0,
+            spare_is_used: false,
             touched: Vec::new(),
             retired: HashMap::new(),
             record: Vec::new(),
@@ -280,6 +291,7 @@ impl UndoLog {
         }
         self.prepared = false;
         self.logged = false;
+        self.spare_is_used = false;
         self.tail = self.first_tail();
     }
 
@@ -378,23 +390,27 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Continues the log in a block that is only reserved: it lives no longer than the transaction, so no crash leaks it, and
+    /// Continues the log in the spare block, or else in one that is only reserved: it lives no longer than the transaction, so no crash leaks it, and
     /// recovery reads it before anything is allocated.
     fn jump<M: Memory>(&mut self, arena: &mut Arena<M>, record_bytes: usize) -> Result<()> {
         let room = OVERFLOW_BYTES.max(record_bytes + JUMP_BYTES);
-        let offset = arena.reserve(
-            room,
-            Owner {
+        let spare_fits = self.spare != 0 && !self.spare_is_used && room == OVERFLOW_BYTES;
+        let offset = if spare_fits {
+            self.spare
+        } else {
+            let owner = Owner {
                 part: Part::Log,
                 tag: 0,
-            },
-        )?;
+            };
+            arena.reserve(room, owner)?
+        };
         let mut record = [0_u8; JUMP_BYTES];
         record[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&offset.to_le_bytes());
         record[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&(room as u64).to_le_bytes());
         seal_record(&mut record, self.committed + 1, RecordKind::Jump, self.salt);
         arena.write_through(self.tail.offset, &record, site!("undo.jump"))?;
         self.tail = Tail { offset, room };
+        self.spare_is_used |= spare_fits;
         Ok(())
     }
 
