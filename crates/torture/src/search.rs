@@ -172,7 +172,11 @@ pub(crate) fn options(seed: u64) -> EngineOptions {
         } else {
             FenceOrder::Shared
         },
-        pool_bytes: 256 << 10,
+        pool_bytes: if seed.is_multiple_of(3) {
+            256 << 10
+        } else {
+            384 << 10
+        },
         checkpoint_log_bytes: 16 << 10,
         ..EngineOptions::default()
     }

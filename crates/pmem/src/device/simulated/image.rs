@@ -105,7 +105,10 @@ impl MemoryState {
     /// Starts to note which of the bytes that are undecided in `origin` are read here.
     pub(super) fn watch(&mut self, origin: &Self, log: &ReadLog) {
         let lines = origin.dirty.iter().map(|dirty| {
-            let bytes = dirty.events.iter().fold(0, |bytes, event| bytes | event.mask);
+            let bytes = dirty
+                .events
+                .iter()
+                .fold(0, |bytes, event| bytes | event.mask);
             (dirty.line, bytes)
         });
         self.watch = Some(Watch::new(log, lines));
