@@ -181,8 +181,13 @@ impl Database {
             });
         }
         let names: Vec<String> = columns.into_iter().map(str::to_owned).collect();
+        let mut id = IndexId(core.commits.next_identifiers(1)?);
+        // The table's first indexes were numbered by its builder and may have reached the common numbers.
+        while def.index_by_id(id).is_some() {
+            id = IndexId(core.commits.next_identifiers(1)?);
+        }
         let index = IndexDef {
-            id: IndexId(core.commits.next_identifiers(1)?),
+            id,
             name: name.to_owned(),
             columns: positions(&def, &names)?,
             unique: uniqueness == Uniqueness::Unique,

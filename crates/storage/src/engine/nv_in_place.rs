@@ -38,6 +38,9 @@ const POOL_KIND: PoolKind = PoolKind(0x6e76_6970);
 const DIRECTORY_ROOT: RootIndex = RootIndex::new(0);
 const LOG_ROOT: RootIndex = RootIndex::new(1);
 const SPARE_ROOT: RootIndex = RootIndex::new(2);
+/// Bytes of an index node that a pool may name.
+const NODE_BYTES_MIN: u64 = 64;
+const NODE_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of the block that holds the head of the list of tables.
 const DIRECTORY_BYTES: usize = 8;
 
@@ -125,10 +128,17 @@ impl<P: Platform> NvInPlace<P> {
             1 => LayoutKind::Separate,
             other => return Err(foreign(&format!("its tuple layout {other} is unknown")).into()),
         };
+        let node_bytes = identity.user[1];
+        if !(NODE_BYTES_MIN..=NODE_BYTES_MAX).contains(&node_bytes) {
+            return Err(foreign(&format!(
+                "its index nodes of {node_bytes} bytes are unknown"
+            ))
+            .into());
+        }
         let salt = salt(options.database_id, options.partition);
         let base = arena.root(LOG_ROOT);
         let (log, recovered) = UndoLog::recover(&mut arena, base, salt, options.fences, decide)?;
-        Self::start(arena, log, layout, identity.user[1] as u32, recovered)
+        Self::start(arena, log, layout, node_bytes as u32, recovered)
     }
 
     fn start(
