@@ -9,7 +9,7 @@ use crate::failure::{FAILED, Usage};
 use crate::kill::run_cycles;
 use crate::output::{Cell, Format, Listing, stdout, thousands};
 use crate::progress;
-use ::torture::mutation::{MutationConfig, SiteVerdict, kind_name, mutate};
+use ::torture::mutation::{MutationConfig, SiteVerdict, Verdict, kind_name, mutate};
 use ::torture::scenarios::{self, Scenario};
 use ::torture::search::{Config, Report, search};
 use anyhow::Result;
@@ -204,7 +204,8 @@ fn run_mutation(args: &TortureArgs, method: Method, format: Format) -> Result<u6
         }
         listing.print(format)?;
     }
-    Ok(0)
+    let unexplained = |verdict: &&SiteVerdict| verdict.verdict == Verdict::Unexplained;
+    Ok(verdicts.iter().filter(unexplained).count() as u64)
 }
 
 fn site_row(verdict: &SiteVerdict) -> SiteRow<'_> {
