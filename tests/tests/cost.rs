@@ -32,8 +32,10 @@ const fn variant(name: &'static str, layout: LayoutKind, fences: FenceOrder) -> 
 }
 
 const IN_DURABLE_MEMORY: &[Variant] = &[
+    variant("together, single", LayoutKind::Together, FenceOrder::Single),
     variant("together, shared", LayoutKind::Together, FenceOrder::Shared),
     variant("together, paper", LayoutKind::Together, FenceOrder::Paper),
+    variant("separate, single", LayoutKind::Separate, FenceOrder::Single),
     variant("separate, shared", LayoutKind::Separate, FenceOrder::Shared),
     variant("separate, paper", LayoutKind::Separate, FenceOrder::Paper),
 ];

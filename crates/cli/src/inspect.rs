@@ -73,6 +73,7 @@ pub(crate) fn layout_name(layout: LayoutKind) -> &'static str {
 
 fn fences_name(fences: FenceOrder) -> &'static str {
     match fences {
+        FenceOrder::Single => "single",
         FenceOrder::Shared => "shared",
         FenceOrder::Paper => "paper",
     }

@@ -211,6 +211,7 @@ fn fences_code(fences: FenceOrder) -> u32 {
     match fences {
         FenceOrder::Shared => 1,
         FenceOrder::Paper => 2,
+        FenceOrder::Single => 3,
     }
 }
 
@@ -218,6 +219,7 @@ fn fences_of(code: u32) -> Result<FenceOrder> {
     match code {
         1 => Ok(FenceOrder::Shared),
         2 => Ok(FenceOrder::Paper),
+        3 => Ok(FenceOrder::Single),
         _ => Err(damaged(format!("it names fence order number {code}"))),
     }
 }

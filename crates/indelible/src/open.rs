@@ -27,7 +27,7 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use storage::Platform;
-use storage::engine::{self, Engine, EngineOptions, FenceOrder, GlobalTxnId, Method};
+use storage::engine::{self, Engine, EngineOptions, GlobalTxnId, Method};
 use storage::record::{LayoutKind, TableId};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -270,7 +270,7 @@ pub(crate) fn new_descriptor(options: &Options) -> Descriptor {
             .node_bytes
             .unwrap_or(EngineOptions::default().node_bytes),
         domain: options.domain,
-        fences: options.fences.unwrap_or(FenceOrder::Shared),
+        fences: options.fences.unwrap_or_default(),
         created_s,
     }
 }

@@ -237,8 +237,8 @@ impl Options {
                 "leave it out, or choose a durable method",
             ));
         }
-        if let (Some(Choice::Explicit(method)), Some(FenceOrder::Paper)) =
-            (self.method, self.fences)
+        if let (Some(Choice::Explicit(method)), Some(order)) = (self.method, self.fences)
+            && order != FenceOrder::default()
             && method != Method::NvmInp
         {
             return Err(Error::option(

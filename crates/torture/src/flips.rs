@@ -127,6 +127,8 @@ fn build(
     }
     driver.run(&Action::Commit(vec![Step::Delete(8)]))?;
     driver.compare(Depth::Structure)?;
+    let closed = driver.engine.close();
+    closed.map_err(|error| Failure::new("close", error))?;
     let oracle = lock(&oracle).clone();
     Ok((driver.state.clone(), oracle))
 }

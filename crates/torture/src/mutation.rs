@@ -27,6 +27,11 @@ const EXPLAINED: &[(&str, &str)] = &[
         "runs in the paper's order only, which is there to measure what sharing fences saves",
     ),
     (
+        "undo.replay-fence",
+        "needed after the death of a process, when a cache holds what no flush has reached; a power cut leaves nothing of \
+         the kind",
+    ),
+    (
         "wal.replayed",
         "needed after the death of a process, when the page cache holds what no sync has reached; a power cut leaves \
          nothing of the kind",
@@ -148,6 +153,8 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
     let start = Instant::now();
     let site = found.site.clone();
     let mut plan = plan(config, &[site.name.to_owned()]);
+    let duration_max = plan.config.duration_max;
+    plan.config.duration_max = duration_max.min(FIRST_ROUNDS);
     if found.seeds.is_empty() {
         // It runs in recoveries only, so those have to be cut off.
         plan.deep_one_in = 1;
@@ -157,14 +164,19 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
     }
     let explained = EXPLAINED.iter().find(|(name, _)| *name == site.name);
     let scenarios = || try_scenarios(config, site.name);
-    let rounds = || run(plan, &mut |_| {}).failure.map(|failure| failure.what);
+    let rounds = |plan: Plan| run(plan, &mut |_| {}).failure.map(|failure| failure.what);
+    let long = || {
+        let mut plan = plan.clone();
+        plan.config.duration_max = duration_max.saturating_sub(FIRST_ROUNDS);
+        rounds(plan)
+    };
     let (verdict, what) = if let Some((_, reason)) = explained {
         (Verdict::Needless, (*reason).to_owned())
     } else if let Some(what) = if found.seeds.is_empty() {
         // Sites of recoveries only: the scenarios reach all of them sooner.
-        scenarios().or_else(rounds)
+        scenarios().or_else(|| rounds(plan.clone())).or_else(long)
     } else {
-        rounds().or_else(scenarios)
+        rounds(plan.clone()).or_else(scenarios).or_else(long)
     } {
         (Verdict::Caught, what)
     } else if site.useful == 0 {
@@ -179,6 +191,9 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
         what,
     }
 }
+
+/// Time of the random rounds before the scenarios are asked, which find what needs a rare order of events.
+const FIRST_ROUNDS: Duration = Duration::from_secs(4);
 
 /// The failure of the first scenario that notices the removal of a site.
 fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {

@@ -91,6 +91,7 @@ impl FailureReport {
 }
 
 /// How a search goes about it.
+#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) config: Config,
     /// Images at one crash point.
@@ -167,10 +168,10 @@ pub(crate) fn options(seed: u64) -> EngineOptions {
             LayoutKind::Separate
         },
         node_bytes: 128,
-        fences: if seed % 8 == 5 {
-            FenceOrder::Paper
-        } else {
-            FenceOrder::Shared
+        fences: match seed % 8 {
+            5 => FenceOrder::Paper,
+            2 | 7 => FenceOrder::Shared,
+            _ => FenceOrder::Single,
         },
         pool_bytes: if seed.is_multiple_of(3) {
             256 << 10

@@ -66,8 +66,8 @@ pub(crate) struct YcsbArgs {
     /// Latencies of the emulated device: dram, low (2x), high (8x)
     #[arg(long)]
     pub(crate) profile: Option<String>,
-    /// Order of the fences of nvm-inp: shared, or paper for a sync after each step
-    #[arg(long, value_enum, default_value_t = FencesName::Shared)]
+    /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one after each step
+    #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,
     /// Bytes of an index node
     #[arg(long)]
@@ -129,6 +129,8 @@ pub(crate) enum DeviceKind {
 /// Order of durable steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FencesName {
+    /// One fence a transaction of one operation
+    Single,
     /// Steps share fences where recovery guarantees the same
     Shared,
     /// A sync after each step

@@ -86,7 +86,7 @@ pub(crate) fn measure_all(
         primitives: Some(PrimitiveName::Flush),
         device: DeviceKind::Native,
         profile: None,
-        fences: FencesName::Shared,
+        fences: FencesName::Single,
         node_bytes: None,
         path: Some(runs.directory.clone()),
         seed: runs.seed,
@@ -115,14 +115,14 @@ fn check(args: &YcsbArgs) -> Result<()> {
         return wrong("--rows must be at least --partitions; use more rows or fewer partitions");
     }
     let ours = |wanted: Method| args.method.contains(&YcsbMethod::Ours(wanted));
-    if args.fences == FencesName::Paper
+    if args.fences != FencesName::Single
         && args
             .method
             .iter()
             .any(|m| *m != YcsbMethod::Ours(Method::NvmInp))
     {
         return wrong(
-            "--fences paper is an order of nvm-inp's fences; run it with --method nvm-inp alone",
+            "--fences chooses the order of nvm-inp's fences; run it with --method nvm-inp alone",
         );
     }
     if args.domain.is_some()
@@ -237,8 +237,10 @@ fn open(args: &YcsbArgs, method: Method, directory: &Path) -> Result<Database> {
     if let Some(bytes) = args.node_bytes {
         options = options.node_bytes(bytes);
     }
-    if args.fences == FencesName::Paper {
-        options = options.fences(FenceOrder::Paper);
+    match args.fences {
+        FencesName::Single => {}
+        FencesName::Shared => options = options.fences(FenceOrder::Shared),
+        FencesName::Paper => options = options.fences(FenceOrder::Paper),
     }
     Ok(match args.device {
         DeviceKind::Native => Database::create(directory, &options)?,

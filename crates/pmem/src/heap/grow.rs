@@ -89,6 +89,7 @@ impl<M: Memory> Arena<M> {
             let class = self.heap.classes.class(class);
             (class.geometry, class.owner)
         };
+        self.heap.changes += 1;
         let bitmap = vec![0_u64; geometry.bitmap_words as usize];
         let bitmap_offset = table::chunk_offset(chunk);
         for index in 0..bitmap.len() as u64 {
@@ -112,6 +113,7 @@ impl<M: Memory> Arena<M> {
     }
 
     fn cut_extent(&mut self, range: Range, chunks: u32) -> Result<u32> {
+        self.heap.changes += 1;
         let chunk = range.start;
         let rest = self.write_rest(range, chunks)?;
         if rest.is_some() || self.heap.unfenced {
@@ -173,6 +175,7 @@ impl<M: Memory> Arena<M> {
             self.store_word(table::word_offset(chunk), word)?;
             self.flush(table::word_offset(chunk), 8, site!("heap.run-release"))?;
             self.heap.unfenced = true;
+            self.heap.changes += 1;
             self.heap.release_range(Range {
                 start: chunk,
                 chunks: 1,

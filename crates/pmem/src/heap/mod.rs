@@ -125,6 +125,8 @@ pub(crate) struct Heap {
     cursor: u32,
     /// Whether the table has words of freed runs that were flushed and not fenced.
     unfenced: bool,
+    /// Changes that the heap made by itself.
+    changes: u64,
     actions: Vec<Action>,
     pending: BTreeMap<u32, Pending>,
     /// Extents that were reserved and rolled back: undo records of this transaction still name
@@ -151,6 +153,7 @@ impl Heap {
             chunk_count,
             cursor: 0,
             unfenced: false,
+            changes: 0,
             actions: Vec::new(),
             pending: BTreeMap::new(),
             abandoned: Vec::new(),
@@ -269,6 +272,13 @@ impl<M: Memory> Arena<M> {
         let block = self.taken_block(run, offset)?;
         self.heap.actions.push(Action::BlockFreed(run, block));
         Ok(bit_change(chunk, block, BitState::Clear))
+    }
+
+    /// Number of changes of chunk table or bitmaps that the heap has made by itself since the pool was opened. A log that
+    /// stores words of the heap again at recovery must not do so over a later change of this kind.
+    #[inline]
+    pub fn heap_changes(&self) -> u64 {
+        self.heap.changes
     }
 
     /// Where the open transaction stands, for [`Arena::heap_rollback`].

@@ -102,7 +102,7 @@ impl Default for EngineOptions {
             database_id: 0,
             layout: LayoutKind::Together,
             node_bytes: 512,
-            fences: FenceOrder::Shared,
+            fences: FenceOrder::Single,
             pool_bytes: 1 << 20,
             group_transactions_max: 64,
             group_wait_us_max: 100,
@@ -114,8 +114,11 @@ impl Default for EngineOptions {
 /// Order of durable steps in the NVM-aware methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FenceOrder {
-    /// Steps share fences where recovery guarantees the same: three fences a transaction of one operation.
+    /// A transaction of one operation commits by one record and one fence; a longer one that reads what it wrote does as in
+    /// [`FenceOrder::Shared`].
     #[default]
+    Single,
+    /// Undo only, as in the paper, with fences shared among steps: three fences a transaction of one operation.
     Shared,
     /// A sync after each step, as in the paper's Table 2.
     Paper,

@@ -85,6 +85,12 @@ pub trait Engine: Send {
     /// Bounds recovery time: writes a checkpoint where the method has one. Not inside a transaction.
     fn checkpoint(&mut self) -> Result<()>;
 
+    /// Prepares the end of the process, so that the next opening finds nothing to recover. Everything that was acknowledged is
+    /// durable without it. Not inside a transaction; no other call may follow.
+    fn close(&mut self) -> Result<()> {
+        self.force()
+    }
+
     /// Bytes in use.
     fn footprint(&mut self) -> Result<Footprint>;
 

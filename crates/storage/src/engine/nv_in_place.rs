@@ -1,4 +1,4 @@
-//! `nvm-inp`: in-place updates in durable memory, with an undo log of pointers and before images.
+//! `nvm-inp`: in-place updates in durable memory, with a log of pointers and images of what changes.
 //!
 //! Tables, indexes and the log lie in one pool. What is written before commit, at commit and at recovery stands in
 //! `log::nv_undo`; what an operation does to tuples and indexes in `table::space`. This file puts them together.
@@ -347,6 +347,12 @@ impl<P: Platform> Engine for NvInPlace<P> {
 
     fn checkpoint(&mut self) -> Result<()> {
         self.require(State::Idle)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.require(State::Idle)?;
+        let result = self.log.close(&mut self.arena);
+        self.durable_step(result)
     }
 
     fn footprint(&mut self) -> Result<Footprint> {

@@ -204,12 +204,8 @@ impl NvBptree {
         let entry_offset = node.at(self.shape.entry_at(slot));
         let fingerprint_offset = node.at(self.shape.fingerprints_at()) + slot as u64;
         writes.stage(arena, entry_offset, &bytes_of(entry))?;
-        if fingerprint_offset / 64 == leaf / 64 {
-            // The header line's write-back, when the bitmap is published, takes this byte along.
-            arena.store(fingerprint_offset, &[mark])?;
-        } else {
-            writes.stage(arena, fingerprint_offset, &[mark])?;
-        }
+        // The header line changes anyway: the byte is better off in its write-back than in one of its own.
+        writes.write(arena, fingerprint_offset, &[mark])?;
         self.write_bitmap(arena, writes, leaf, index, new, checksum)?;
         Ok(true)
     }

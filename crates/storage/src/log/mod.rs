@@ -6,6 +6,7 @@
 
 pub mod checkpoint;
 pub mod group_commit;
+mod nv_record;
 pub mod nv_undo;
 pub mod redo;
 pub mod volatile_undo;

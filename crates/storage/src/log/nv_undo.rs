@@ -1,37 +1,44 @@
-//! The undo log of the NVM-aware in-place engine: a write set whose before images lie in durable memory.
+//! The log of the NVM-aware engines: a write set whose changes are atomic in durable memory.
 //!
-//! Writes to published bytes are collected in DRAM first. A *drain* makes them visible: it writes one
-//! checksummed record with the before images of all of them, fences, and only then changes the bytes in place.
-//! So a transaction of one operation takes three fences whatever the number of words that it changes.
+//! Writes to published bytes are collected in DRAM first. A transaction whose writes stay there until its end commits by
+//! *one* record with the new bytes of all of them: one fence (two, if it made new blocks), after which the changes are stored
+//! in place and their write-back is left to the next transaction's fence. A transaction that must see or drop its writes earlier (it
+//! reads what it wrote, is prepared, or grows long) *drains* them: an undo record with the before images, a fence, then the
+//! changes in place; it commits by the commit word, three fences in all.
 //!
 //! Invariants, proven by the crash tests:
-//! 1. A published byte changes only while a durable record of the open transaction holds its before image.
-//! 2. The commit word names the last transaction whose changes stay. It is stored after all changes of that transaction
-//!    have been fenced, and fenced before the commit is acknowledged. Moving it also empties the log: records
-//!    carry their transaction's sequence number, and only those of *commit word + 1* count.
-//! 3. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step; freed blocks and
+//! 1. A published byte changes only while a durable record holds its before image (undo record of the open transaction)
+//!    or its new one (commit record).
+//! 2. Once a fence has ended, everything in place is durable up to the transaction before it. So at most the two newest
+//!    commit records, and one that became durable by chance, must be replayed; older ones never. Four slots keep them apart.
+//! 3. The commit word names a transaction that has committed. Its *replay* flag says that the record of this very transaction
+//!    may not be in place yet; it is stored with the changes, so the word durable says that the transaction before is in
+//!    place. A flagged word without its record is damage, and reported.
+//! 4. Replay would overwrite what was stored without a record in bytes that a replayable record names (a freed block that is
+//!    staged anew, a run that the heap made there). So the flag is cleared durably before such a transaction commits,
+//!    before a drained transaction is prepared or commits, and before the log leaves its block.
+//! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step; freed blocks and
 //!    retired index slots are not written before the transaction has ended.
-//! 4. Recovery writes before images back and moves the commit word; done twice it does the same. If no
-//!    record counts it stores nothing.
+//! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no record counts it
+//!    stores nothing.
 //!
-//! States: *empty* → (`drain`) *active* → (`commit`, `abort`, recovery) *empty*, or *active* → (`prepare`)
-//! *prepared* → (`commit`, `abort`, or recovery after asking the commit table) *empty*.
+//! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`, `abort`, recovery) *empty*,
+//! or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or recovery after asking the commit table) *empty*.
 //!
 //! ```text
 //! log block   [commit word, alone in its line][slot 0][slot 1][slot 2][slot 3]
-//! commit word sequence (48 bits) | check (16 bits)
-//! slot        records of the transactions whose sequence % 4 is the slot's number
-//! record      crc32c u32 | bytes u32 | sequence u64 | kind u64 | payload, padded to whole lines
-//!   changes   { offset u64 | bytes u64 | before image, padded to 8 }*
-//!   jump      offset u64 | bytes u64 of the block in which the next record lies
-//!   prepared  global transaction number u64
+//! slot        records of the transactions whose sequence % 4 is the slot's number; their form stands in `nv_record`
 //! ```
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of entries that are synced
-//! one by one; ours shares one record and one fence among all changes of an operation, and frees within the transaction
-//! instead of after it. [`FenceOrder::Paper`] brings the paper's syncs back for measurement.
+//! one by one, for undo only, and frees come after the commit. [`FenceOrder::Shared`] keeps the paper's undo and shares its
+//! fences among all changes of a transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
 
 use super::WriteSet;
+use super::nv_record::{
+    CHANGE_HEADER_BYTES, CommitWord, HEADER_BYTES, LINE, Record, RecordKind, SEQUENCE_MAX, Tail,
+    read_record, seal_record,
+};
 use crate::engine::{FenceOrder, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
@@ -40,11 +47,8 @@ use std::collections::HashMap;
 /// Bytes of the block that holds the commit word and the slots.
 pub const LOG_BYTES: usize = 16 << 10;
 
-const LINE: usize = 64;
 const SLOTS: u64 = 4;
 const SLOT_BYTES: usize = (LOG_BYTES - LINE) / SLOTS as usize / LINE * LINE;
-const HEADER_BYTES: usize = 24;
-const CHANGE_HEADER_BYTES: usize = 16;
 /// A jump takes one line, which every record leaves free behind itself.
 const JUMP_BYTES: usize = LINE;
 /// Bytes of a block in which a long transaction's log goes on.
@@ -56,15 +60,6 @@ const DRAIN_CHANGES: usize = 128;
 const UNDO_BYTES_MAX: usize = u32::MAX as usize;
 /// Bytes of one change; longer writes are cut.
 const CHANGE_BYTES_MAX: usize = 4 << 10;
-
-const SEQUENCE_BITS: u32 = 48;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RecordKind {
-    Changes = 1,
-    Jump = 2,
-    Prepared = 3,
-}
 
 /// One change of published bytes. Its new bytes are in `pending_bytes` until it is applied, its before image is in
 /// `before_bytes` afterwards.
@@ -79,13 +74,6 @@ impl Change {
     fn range(&self) -> std::ops::Range<usize> {
         self.data as usize..self.data as usize + self.bytes as usize
     }
-}
-
-/// Where the next record goes.
-#[derive(Clone, Copy, Debug)]
-struct Tail {
-    offset: u64,
-    room: usize,
 }
 
 /// How far a transaction had come, for the rollback of one statement.
@@ -105,6 +93,29 @@ pub enum Recovered {
     Committed,
 }
 
+/// Ranges that the newest two transactions with a commit record have changed: a replay would store them again.
+#[derive(Debug, Default)]
+struct Replayable {
+    ranges: [Vec<(u64, u64)>; 2],
+    /// Whether something was stored there without a record.
+    stale: bool,
+    /// The heap's own changes when the newest of the records was written.
+    heap_changes: u64,
+}
+
+impl Replayable {
+    fn clear(&mut self) {
+        self.ranges.iter_mut().for_each(Vec::clear);
+        self.stale = false;
+    }
+
+    #[inline]
+    fn note_stage(&mut self, offset: u64, bytes: usize) {
+        let end = offset + bytes as u64;
+        self.stale |= (self.ranges.iter().flatten()).any(|&(from, to)| offset < to && from < end);
+    }
+}
+
 /// The undo log of one partition.
 #[derive(Debug)]
 pub struct UndoLog {
@@ -112,6 +123,11 @@ pub struct UndoLog {
     salt: u32,
     order: FenceOrder,
     committed: u64,
+    /// Whether the commit word has its replay flag set.
+    replay: bool,
+    replayable: Replayable,
+    /// Whether the open transaction has stored unpublished bytes.
+    staged: bool,
     changes: Vec<Change>,
     applied: usize,
     pending_bytes: Vec<u8>,
@@ -140,12 +156,16 @@ impl UndoLog {
         order: FenceOrder,
     ) -> Result<Self> {
         arena.enter(Part::Log);
-        arena.store_word(base, seal(0, salt))?;
+        let word = CommitWord {
+            sequence: 0,
+            replay: false,
+        };
+        arena.store_word(base, word.seal(salt))?;
         arena.flush(base, 8, site!("undo.format"))?;
         Ok(Self::at(base, salt, order, 0))
     }
 
-    /// Opens the log block at `base` and ends the transaction that was open, if there is one.
+    /// Opens the log block at `base`: finishes what has committed and ends the transaction that was open, if there is one.
     pub fn recover<M: Memory>(
         arena: &mut Arena<M>,
         base: u64,
@@ -154,9 +174,11 @@ impl UndoLog {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, Recovered)> {
         arena.enter(Part::Log);
-        let committed = unseal(arena.word(base)?, salt)
+        let word = CommitWord::unseal(arena.word(base)?, salt)
             .ok_or_else(|| PmemError::corrupted("commit word", base, "its check bits are wrong"))?;
-        let mut log = Self::at(base, salt, order, committed);
+        let mut log = Self::at(base, salt, order, word.sequence);
+        log.replay = word.replay;
+        log.replay_commits(arena)?;
         let records = log.read_records(arena);
         if records.is_empty() {
             return Ok((log, Recovered::Clean));
@@ -220,12 +242,21 @@ impl UndoLog {
             return Ok(());
         }
         arena.enter(Part::Log);
+        if self.order == FenceOrder::Single && !self.logged && self.fits_one_record() {
+            return self.commit_by_record(arena);
+        }
         if !self.prepared {
             self.drain(arena)?;
             arena.fence(site!("undo.applied-fence"))?;
         }
         // commit point: recovery keeps the changes of every transaction up to this word
         self.end_transaction(arena)
+    }
+
+    /// Makes sure that opening finds nothing to do. Not inside a transaction.
+    pub fn close<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        arena.enter(Part::Log);
+        self.end_replay(arena)
     }
 
     /// Makes the transaction survive a crash without deciding it. Nothing to do if it changed nothing.
@@ -262,6 +293,9 @@ impl UndoLog {
             salt,
             order,
             committed,
+            replay: false,
+            replayable: Replayable::default(),
+            staged: false,
             changes: Vec::new(),
             applied: 0,
             pending_bytes: Vec::new(),
@@ -291,14 +325,14 @@ impl UndoLog {
         }
         self.prepared = false;
         self.logged = false;
+        self.staged = false;
         self.spare_is_used = false;
-        self.tail = self.first_tail();
+        self.tail = self.slot(self.committed + 1);
     }
 
-    /// Where the open transaction's first record lies.
-    fn first_tail(&self) -> Tail {
-        let slot = (self.committed + 1) % SLOTS;
-        let offset = self.base + LINE as u64 + slot * SLOT_BYTES as u64;
+    /// Where the first record of a transaction lies.
+    fn slot(&self, sequence: u64) -> Tail {
+        let offset = self.base + LINE as u64 + sequence % SLOTS * SLOT_BYTES as u64;
         Tail {
             offset,
             room: SLOT_BYTES,
@@ -307,10 +341,129 @@ impl UndoLog {
 
     /// Moves the commit word over the open transaction, which also makes its records worthless.
     fn end_transaction<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        arena.store_word(self.base, seal(self.committed + 1, self.salt))?;
+        self.committed += 1;
+        self.store_commit_word(arena, false)?;
         arena.flush(self.base, 8, site!("undo.commit-word"))?;
         arena.fence(site!("undo.commit-fence"))?;
+        self.reset();
+        Ok(())
+    }
+
+    fn store_commit_word<M: Memory>(&mut self, arena: &mut Arena<M>, replay: bool) -> Result<()> {
+        let sequence = self.committed;
+        arena.store_word(self.base, CommitWord { sequence, replay }.seal(self.salt))?;
+        self.replay = replay;
+        if !replay {
+            self.replayable.clear();
+        }
+        Ok(())
+    }
+
+    /// Whether a record of all pending writes has room in the transaction's slot.
+    fn fits_one_record(&self) -> bool {
+        let most = self.pending_bytes.len() + self.changes.len() * (CHANGE_HEADER_BYTES + 7);
+        HEADER_BYTES + most + LINE + JUMP_BYTES <= SLOT_BYTES
+    }
+
+    /// Commits by one record with the new bytes, then stores them in place. Their write-back, like that of the word that
+    /// names the record, is awaited by the next transaction's fence.
+    fn commit_by_record<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        // A record may become durable before its fence. What it publishes must be durable before it is written.
+        let heap_has_changed = self.replayable.heap_changes != arena.heap_changes();
+        if self.replay && (self.replayable.stale || heap_has_changed) {
+            self.end_replay(arena)?;
+        } else if self.staged || heap_has_changed {
+            arena.fence(site!("undo.staged-fence"))?;
+        }
+        self.replayable.heap_changes = arena.heap_changes();
+        self.begin_record();
+        for change in &self.changes {
+            let new = &self.pending_bytes[change.range()];
+            push_change(&mut self.record, change.offset, new);
+        }
+        self.write_record(arena, RecordKind::Commit)?;
+        // commit point: the record is durable, and recovery finishes what it says
+        arena.fence(site!("undo.commit-record-fence"))?;
         self.committed += 1;
+        self.replayable.ranges.swap(0, 1);
+        self.replayable.ranges[0].clear();
+        self.lines.clear();
+        for change in &self.changes {
+            let bytes = change.bytes as usize;
+            store(arena, change.offset, &self.pending_bytes[change.range()])?;
+            push_lines(&mut self.lines, change.offset, bytes);
+            let range = (change.offset, change.offset + bytes as u64);
+            self.replayable.ranges[0].push(range);
+        }
+        self.store_commit_word(arena, true)?;
+        push_lines(&mut self.lines, self.base, 8);
+        for &line in &self.lines {
+            arena.flush(line, LINE, site!("undo.commit-apply"))?;
+        }
+        self.reset();
+        Ok(())
+    }
+
+    /// Waits until everything is in place, and takes the replay flag away. Durable when it returns.
+    fn end_replay<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        if self.replay {
+            arena.fence(site!("undo.in-place-fence"))?;
+            self.store_commit_word(arena, false)?;
+            arena.flush(self.base, 8, site!("undo.in-place-word"))?;
+            arena.fence(site!("undo.in-place-word-fence"))?;
+        }
+        Ok(())
+    }
+
+    /// Stores the changes of the newest commit records again, in their order, where they are missing. If none is, the
+    /// commit word stays as it is and the next change of the pool takes the flag away.
+    ///
+    /// All lines are flushed even then: after the death of a process what is read need not be durable.
+    fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        let named = self.committed;
+        let first = named + u64::from(!self.replay);
+        let mut records = Vec::new();
+        for sequence in first..first + SLOTS {
+            let record = read_record(arena, self.slot(sequence), sequence, self.salt);
+            let Some(record) = record.filter(|record| record.kind == RecordKind::Commit) else {
+                break;
+            };
+            self.committed = sequence;
+            records.push(record);
+        }
+        if self.replay && records.is_empty() {
+            let detail = "the record of the last transaction is damaged";
+            return Err(PmemError::corrupted("log record", self.slot(named).offset, detail).into());
+        }
+        let mut changes = Vec::new();
+        for record in &records {
+            changes.extend(record.changes()?);
+        }
+        let mut stored = false;
+        self.lines.clear();
+        push_lines(&mut self.lines, self.base, 8);
+        for (index, &(offset, new)) in changes.iter().enumerate() {
+            let is_replaced = |&(later, bytes): &(u64, &[u8])| {
+                later <= offset && offset + new.len() as u64 <= later + bytes.len() as u64
+            };
+            if !changes[index + 1..].iter().any(is_replaced)
+                && arena.bytes(offset, new.len())? != new
+            {
+                store(arena, offset, new)?;
+                stored = true;
+            }
+            push_lines(&mut self.lines, offset, new.len());
+        }
+        for &line in &self.lines {
+            arena.flush(line, LINE, site!("undo.replay"))?;
+        }
+        self.replay = !records.is_empty();
+        self.replayable.stale = self.replay;
+        if stored {
+            self.end_replay(arena)?;
+        } else {
+            arena.fence(site!("undo.replay-fence"))?;
+        }
         self.reset();
         Ok(())
     }
@@ -324,14 +477,15 @@ impl UndoLog {
         self.begin_record();
         for change in &self.changes[self.applied..] {
             let before = arena.bytes(change.offset, change.bytes as usize)?;
-            self.record.extend_from_slice(&change.offset.to_le_bytes());
-            self.record
-                .extend_from_slice(&u64::from(change.bytes).to_le_bytes());
-            self.record.extend_from_slice(before);
-            self.record.resize(self.record.len().next_multiple_of(8), 0);
+            push_change(&mut self.record, change.offset, before);
         }
-        self.write_record(arena, RecordKind::Changes)?;
+        self.write_record(arena, RecordKind::Undo)?;
         arena.fence(site!("undo.record-fence"))?;
+        if self.replay {
+            // That fence was behind the last changes in place. Durable before this transaction is prepared or commits.
+            self.store_commit_word(arena, false)?;
+            arena.flush(self.base, 8, site!("undo.drain-word"))?;
+        }
         self.apply_pending(arena)
     }
 
@@ -377,6 +531,10 @@ impl UndoLog {
 
     /// Seals `self.record` and writes it at the tail; not fenced.
     fn write_record<M: Memory>(&mut self, arena: &mut Arena<M>, kind: RecordKind) -> Result<()> {
+        if self.committed >= SEQUENCE_MAX {
+            let text = "the partition has used up its transaction numbers; dump and load it";
+            return Err(StorageError::Unsupported(text.to_owned()));
+        }
         let bytes = self.record.len().next_multiple_of(LINE);
         if bytes + JUMP_BYTES > self.tail.room {
             self.jump(arena, bytes)?;
@@ -393,6 +551,7 @@ impl UndoLog {
     /// Continues the log in the spare block, or else in one that is only reserved: it lives no longer than the transaction, so no crash leaks it, and
     /// recovery reads it before anything is allocated.
     fn jump<M: Memory>(&mut self, arena: &mut Arena<M>, record_bytes: usize) -> Result<()> {
+        self.end_replay(arena)?;
         let room = OVERFLOW_BYTES.max(record_bytes + JUMP_BYTES);
         let spare_fits = self.spare != 0 && !self.spare_is_used && room == OVERFLOW_BYTES;
         let offset = if spare_fits {
@@ -417,7 +576,7 @@ impl UndoLog {
     /// Copies the open transaction's valid records out of the log, oldest first.
     fn read_records<M: Memory>(&self, arena: &Arena<M>) -> Vec<Record> {
         let mut records = Vec::new();
-        let mut tail = self.first_tail();
+        let mut tail = self.slot(self.committed + 1);
         // No log has more records than the pool has lines: jumps that a forger made into a ring come to an end.
         for _ in 0..arena.pool_bytes() / LINE as u64 {
             let Some(record) = read_record(arena, tail, self.committed + 1, self.salt) else {
@@ -442,7 +601,7 @@ impl UndoLog {
         for record in records
             .iter()
             .rev()
-            .filter(|record| record.kind == RecordKind::Changes)
+            .filter(|record| record.kind == RecordKind::Undo)
         {
             let changes = record.changes()?;
             for (offset, before) in changes.into_iter().rev() {
@@ -500,6 +659,10 @@ impl<M: Memory> WriteSet<M> for UndoLog {
     }
 
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        if self.replay {
+            self.replayable.note_stage(offset, bytes.len());
+        }
+        self.staged = true;
         arena.write_through(offset, bytes, site!("undo.stage"))?;
         if self.order == FenceOrder::Paper {
             arena.fence(site!("undo.paper-stage-fence"))?;
@@ -536,97 +699,12 @@ impl<M: Memory> WriteSet<M> for UndoLog {
     }
 }
 
-/// A record as it was read back.
-struct Record {
-    kind: RecordKind,
-    bytes: usize,
-    payload: Vec<u8>,
-}
-
-impl Record {
-    fn word(&self, index: usize) -> Option<u64> {
-        read_word(&self.payload, index * 8)
-    }
-
-    fn prepared(&self) -> Option<GlobalTxnId> {
-        if self.kind == RecordKind::Prepared {
-            self.word(0).map(GlobalTxnId)
-        } else {
-            None
-        }
-    }
-
-    /// The before images, oldest first. The checksum has been checked, so a misshapen list is a bug or an attack.
-    fn changes(&self) -> Result<Vec<(u64, &[u8])>> {
-        let mut changes = Vec::new();
-        let mut at = 0;
-        while let (Some(offset), Some(bytes)) = (
-            read_word(&self.payload, at),
-            read_word(&self.payload, at + 8),
-        ) {
-            if bytes == 0 {
-                break;
-            }
-            let start = at + CHANGE_HEADER_BYTES;
-            let before = usize::try_from(bytes)
-                .ok()
-                .and_then(|bytes| self.payload.get(start..start.checked_add(bytes)?))
-                .ok_or_else(|| PmemError::corrupted("undo record", offset, "a change leaves it"))?;
-            changes.push((offset, before));
-            at = start + before.len().next_multiple_of(8);
-        }
-        Ok(changes)
-    }
-}
-
-fn read_word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes
-        .get(at..at + 8)?
-        .try_into()
-        .ok()
-        .map(u64::from_le_bytes)
-}
-
-/// Reads the record at `tail`; none if what lies there is not a whole record of transaction `sequence`.
-fn read_record<M: Memory>(
-    arena: &Arena<M>,
-    tail: Tail,
-    sequence: u64,
-    salt: u32,
-) -> Option<Record> {
-    if tail.room < LINE {
-        return None;
-    }
-    // The header first: what lies behind it is read only if it is this transaction's.
-    let header = arena.slice::<u64>(tail.offset, HEADER_BYTES / 8).ok()?;
-    let (crc, bytes) = (header[0] as u32, (header[0] >> 32) as usize);
-    let kind = match header[2] {
-        1 => RecordKind::Changes,
-        2 => RecordKind::Jump,
-        3 => RecordKind::Prepared,
-        _ => return None,
-    };
-    if header[1] != sequence || bytes < LINE || bytes > tail.room || !bytes.is_multiple_of(LINE) {
-        return None;
-    }
-    let record = arena.bytes(tail.offset, bytes).ok()?;
-    if crc32c::crc32c_append(salt, &record[4..]) != crc {
-        return None;
-    }
-    Some(Record {
-        kind,
-        bytes,
-        payload: record[HEADER_BYTES..].to_vec(),
-    })
-}
-
-fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, salt: u32) {
-    let bytes = record.len() as u32;
-    record[4..8].copy_from_slice(&bytes.to_le_bytes());
-    record[8..16].copy_from_slice(&sequence.to_le_bytes());
-    record[16..24].copy_from_slice(&(kind as u64).to_le_bytes());
-    let crc = crc32c::crc32c_append(salt, &record[4..]);
-    record[..4].copy_from_slice(&crc.to_le_bytes());
+/// Adds a change to a record: where, how long, and the bytes of its image.
+fn push_change(record: &mut Vec<u8>, offset: u64, image: &[u8]) {
+    record.extend_from_slice(&offset.to_le_bytes());
+    record.extend_from_slice(&(image.len() as u64).to_le_bytes());
+    record.extend_from_slice(image);
+    record.resize(record.len().next_multiple_of(8), 0);
 }
 
 /// Stores a change; an aligned word goes in one failure-atomic store, so that a bitmap is never half old.
@@ -647,39 +725,5 @@ fn push_lines(lines: &mut Vec<u64>, offset: u64, bytes: usize) {
             lines.push(line);
         }
         line += LINE as u64;
-    }
-}
-
-fn check_bits(sequence: u64, salt: u32) -> u64 {
-    let crc = crc32c::crc32c_append(salt, &sequence.to_le_bytes());
-    u64::from(crc ^ crc >> 16) & 0xffff
-}
-
-fn seal(sequence: u64, salt: u32) -> u64 {
-    sequence | check_bits(sequence, salt) << SEQUENCE_BITS
-}
-
-fn unseal(word: u64, salt: u32) -> Option<u64> {
-    let sequence = word & ((1 << SEQUENCE_BITS) - 1);
-    (seal(sequence, salt) == word).then_some(sequence)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_flipped_bit_of_the_commit_word_is_noticed() {
-        for sequence in [0, 1, 2, 0x1234, 0xffff_ffff, (1 << 48) - 1] {
-            let word = seal(sequence, 7);
-            assert_eq!(unseal(word, 7), Some(sequence));
-            for bit in 0..64 {
-                assert_eq!(
-                    unseal(word ^ 1 << bit, 7),
-                    None,
-                    "sequence {sequence} bit {bit}"
-                );
-            }
-        }
     }
 }

@@ -1,0 +1,190 @@
+//! Records of the undo log and its commit word: how they are sealed, and how they are read back.
+//!
+//! A record counts only whole: its checksum covers header and payload, starts from the pool's salt (so that what the
+//! memory held before never counts) and the header names the transaction. The commit word carries check bits instead,
+//! because it changes by one 8-byte store.
+//!
+//! ```text
+//! commit word  sequence (47 bits) | replay flag (1 bit) | check (16 bits)
+//! record       crc32c u32 | bytes u32 | sequence u64 | kind u64 | payload, padded to whole lines
+//!   undo       { offset u64 | bytes u64 | before image, padded to 8 }*
+//!   jump       offset u64 | bytes u64 of the block in which the next record lies
+//!   prepared   global transaction number u64
+//!   commit     { offset u64 | bytes u64 | new bytes, padded to 8 }*
+//! ```
+
+use crate::engine::GlobalTxnId;
+use crate::error::Result;
+use pmem::{Arena, Memory, PmemError};
+
+pub(super) const LINE: usize = 64;
+pub(super) const HEADER_BYTES: usize = 24;
+pub(super) const CHANGE_HEADER_BYTES: usize = 16;
+
+/// Sequence numbers end here: a partition that runs a million transactions a second gets there after four years.
+pub(super) const SEQUENCE_MAX: u64 = (1 << 47) - 1;
+const REPLAY: u64 = 1 << 47;
+const CHECK_SHIFT: u32 = 48;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordKind {
+    /// Before images of the open transaction.
+    Undo = 1,
+    Jump = 2,
+    Prepared = 3,
+    /// New bytes of a transaction that commits with this record.
+    Commit = 4,
+}
+
+/// Where the next record goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tail {
+    pub(super) offset: u64,
+    pub(super) room: usize,
+}
+
+/// What the commit word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CommitWord {
+    /// The last transaction that is known to have committed.
+    pub(super) sequence: u64,
+    /// Whether its record may have changes that are not in place yet.
+    pub(super) replay: bool,
+}
+
+impl CommitWord {
+    pub(super) fn seal(self, salt: u32) -> u64 {
+        let word = self.sequence | if self.replay { REPLAY } else { 0 };
+        word | check_bits(word, salt) << CHECK_SHIFT
+    }
+
+    pub(super) fn unseal(word: u64, salt: u32) -> Option<Self> {
+        let content = word & ((1 << CHECK_SHIFT) - 1);
+        (content | check_bits(content, salt) << CHECK_SHIFT == word).then_some(Self {
+            sequence: content & SEQUENCE_MAX,
+            replay: content & REPLAY != 0,
+        })
+    }
+}
+
+fn check_bits(content: u64, salt: u32) -> u64 {
+    let crc = crc32c::crc32c_append(salt, &content.to_le_bytes());
+    u64::from(crc ^ crc >> 16) & 0xffff
+}
+
+/// A record as it was read back.
+pub(super) struct Record {
+    pub(super) kind: RecordKind,
+    pub(super) bytes: usize,
+    payload: Vec<u8>,
+}
+
+impl Record {
+    pub(super) fn word(&self, index: usize) -> Option<u64> {
+        read_word(&self.payload, index * 8)
+    }
+
+    pub(super) fn prepared(&self) -> Option<GlobalTxnId> {
+        if self.kind == RecordKind::Prepared {
+            self.word(0).map(GlobalTxnId)
+        } else {
+            None
+        }
+    }
+
+    /// Offsets and images, oldest first. The checksum has been checked, so a misshapen list is a bug or an attack.
+    pub(super) fn changes(&self) -> Result<Vec<(u64, &[u8])>> {
+        let mut changes = Vec::new();
+        let mut at = 0;
+        while let (Some(offset), Some(bytes)) = (
+            read_word(&self.payload, at),
+            read_word(&self.payload, at + 8),
+        ) {
+            if bytes == 0 {
+                break;
+            }
+            let start = at + CHANGE_HEADER_BYTES;
+            let before = usize::try_from(bytes)
+                .ok()
+                .and_then(|bytes| self.payload.get(start..start.checked_add(bytes)?))
+                .ok_or_else(|| PmemError::corrupted("log record", offset, "a change leaves it"))?;
+            changes.push((offset, before));
+            at = start + before.len().next_multiple_of(8);
+        }
+        Ok(changes)
+    }
+}
+
+fn read_word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes
+        .get(at..at + 8)?
+        .try_into()
+        .ok()
+        .map(u64::from_le_bytes)
+}
+
+/// Reads the record at `tail`; none if what lies there is not a whole record of transaction `sequence`.
+pub(super) fn read_record<M: Memory>(
+    arena: &Arena<M>,
+    tail: Tail,
+    sequence: u64,
+    salt: u32,
+) -> Option<Record> {
+    if tail.room < LINE {
+        return None;
+    }
+    // The header first: what lies behind it is read only if it is this transaction's.
+    let header = arena.slice::<u64>(tail.offset, HEADER_BYTES / 8).ok()?;
+    let (crc, bytes) = (header[0] as u32, (header[0] >> 32) as usize);
+    let kind = match header[2] {
+        1 => RecordKind::Undo,
+        2 => RecordKind::Jump,
+        3 => RecordKind::Prepared,
+        4 => RecordKind::Commit,
+        _ => return None,
+    };
+    if header[1] != sequence || bytes < LINE || bytes > tail.room || !bytes.is_multiple_of(LINE) {
+        return None;
+    }
+    let record = arena.bytes(tail.offset, bytes).ok()?;
+    if crc32c::crc32c_append(salt, &record[4..]) != crc {
+        return None;
+    }
+    Some(Record {
+        kind,
+        bytes,
+        payload: record[HEADER_BYTES..].to_vec(),
+    })
+}
+
+pub(super) fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, salt: u32) {
+    let bytes = record.len() as u32;
+    record[4..8].copy_from_slice(&bytes.to_le_bytes());
+    record[8..16].copy_from_slice(&sequence.to_le_bytes());
+    record[16..24].copy_from_slice(&(kind as u64).to_le_bytes());
+    let crc = crc32c::crc32c_append(salt, &record[4..]);
+    record[..4].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_of_the_commit_word_is_noticed() {
+        for sequence in [0, 1, 2, 0x1234, 0xffff_ffff, SEQUENCE_MAX] {
+            for replay in [false, true] {
+                let commit = CommitWord { sequence, replay };
+                let word = commit.seal(7);
+                assert_eq!(CommitWord::unseal(word, 7), Some(commit));
+                for bit in 0..64 {
+                    assert_eq!(
+                        CommitWord::unseal(word ^ 1 << bit, 7),
+                        None,
+                        "{commit:?} bit {bit}"
+                    );
+                }
+            }
+        }
+    }
+}
