@@ -611,10 +611,16 @@ impl Session {
     }
 
     fn space(&mut self, mark: bool, rest: &[Argument]) -> Answer {
+        let is_merged = matches!(self.method, Method::Log | Method::NvmLog);
+        if is_merged {
+            // What a merge has not reached yet is still there; a checkpoint pays what is due.
+            self.engine()?.checkpoint().map_err(text)?;
+        }
         let footprint = self.engine()?.footprint().map_err(text)?;
         let bytes = footprint.table + footprint.index;
         if mark {
-            self.space_mark = bytes;
+            // Runs of two levels may hold a row each before they are merged.
+            self.space_mark = if is_merged { 2 * bytes } else { bytes };
             return Ok(Vec::new());
         }
         let slack = named(rest, "slack")

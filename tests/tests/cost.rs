@@ -48,8 +48,10 @@ const IN_VOLATILE_MEMORY: &[Variant] = &[
 
 fn variants(method: Method) -> &'static [Variant] {
     match method {
-        Method::NvmInp => IN_DURABLE_MEMORY,
-        Method::Inp | Method::Volatile => IN_VOLATILE_MEMORY,
+        Method::NvmInp | Method::NvmLog => IN_DURABLE_MEMORY,
+        Method::Inp | Method::Volatile | Method::Cow | Method::NvmCow | Method::Log => {
+            IN_VOLATILE_MEMORY
+        }
     }
 }
 
@@ -116,6 +118,26 @@ fn inp_costs_what_the_scripts_say() {
 #[test]
 fn nvm_inp_costs_what_the_scripts_say() {
     check(Method::NvmInp);
+}
+
+#[test]
+fn log_costs_what_the_scripts_say() {
+    check(Method::Log);
+}
+
+#[test]
+fn nvm_log_costs_what_the_scripts_say() {
+    check(Method::NvmLog);
+}
+
+#[test]
+fn cow_costs_what_the_scripts_say() {
+    check(Method::Cow);
+}
+
+#[test]
+fn nvm_cow_costs_what_the_scripts_say() {
+    check(Method::NvmCow);
 }
 
 #[test]

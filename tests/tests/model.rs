@@ -71,6 +71,8 @@ impl Run {
             node_bytes: self.node_bytes,
             pool_bytes: 256 << 10,
             checkpoint_log_bytes: 64 << 10,
+            memtable_bytes: 2 << 10,
+            growth_factor: 2,
             ..EngineOptions::default()
         }
     }

@@ -4,8 +4,10 @@
 //! standard error, and a failure is one sentence there and an exit code (see [`failure`]).
 
 mod args;
+mod backup;
 mod bench;
 mod columns;
+mod convert;
 mod create;
 mod csv;
 mod dump;
@@ -22,6 +24,7 @@ mod progress;
 mod query;
 mod quickstart;
 mod report;
+mod restore;
 mod scratch;
 mod tables;
 mod torture;
@@ -62,6 +65,9 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Export(args) => export::run(&args)?,
         Command::Dump(args) => dump::dump(&args)?,
         Command::Load(args) => dump::load(&args, format)?,
+        Command::Backup(args) => backup::run(&args, format)?,
+        Command::Restore(args) => restore::run(&args, format)?,
+        Command::Convert(args) => convert::run(&args, format)?,
         Command::Tables(command) => tables::run_tables(&command, format)?,
         Command::Indexes(command) => tables::run_indexes(&command, format)?,
         Command::Get(args) => query::get(&args, format)?,

@@ -1,17 +1,21 @@
 //! `torture`: the crash search of the room of that name, from the command line.
 //!
 //! A search runs random transactions and checks sampled crash images; a scenario runs a short script and checks all of them; a
-//! mutation run switches durable steps off one by one and says whether the search noticed. The exit code is 1 if an
-//! image was wrong, and the line that replays it is printed.
+//! mutation run switches durable steps off one by one and says whether the search noticed. Damage and failing devices are in
+//! modules of their own. The exit code is 1 if anything was wrong, and the line that replays it is printed.
 
-use crate::args::TortureArgs;
+mod damage;
+mod faults;
+mod found;
+
+use crate::args::{SizeName, TortureArgs};
 use crate::failure::{FAILED, Usage};
-use crate::kill::run_cycles;
+use crate::kill::{End, Mount, run_cycles};
 use crate::output::{Cell, Format, Listing, stdout, thousands};
 use crate::progress;
 use ::torture::mutation::{MutationConfig, SiteVerdict, Verdict, kind_name, mutate};
 use ::torture::scenarios::{self, Scenario};
-use ::torture::search::{Config, Report, search};
+use ::torture::search::{Config, Focus, Report, search};
 use anyhow::Result;
 use indelible::Method;
 use serde::Serialize;
@@ -26,10 +30,18 @@ const DURATION_MAX: Duration = Duration::from_hours(24);
 /// Most time that a mutation run spends on one site, unless the whole run has less.
 const SITE_DURATION: Duration = Duration::from_secs(10);
 
+/// Images, kills and power cuts of a method in a run of everything, by size.
+const IMAGES: [u64; 2] = [IMAGES_DEFAULT, 1_000_000];
+const KILLS: [u64; 2] = [20, 1_000];
+const POWER_CUTS: [u64; 2] = [20, 500];
+/// Time for the mutation of a method in a small run of everything.
+const MUTATION_SECONDS: f64 = 60.0;
+
 /// One run as a result row.
 #[derive(Serialize)]
 struct TortureRow<'r> {
     method: &'static str,
+    kind: &'static str,
     seed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     scenario: Option<&'static str>,
@@ -42,6 +54,9 @@ struct TortureRow<'r> {
     failure: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<String>,
+    /// The shortest list of operations that fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operations: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sites: Option<Vec<SiteRow<'r>>>,
 }
@@ -71,21 +86,13 @@ pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
             "method volatile keeps nothing, so there is nothing to torture; use nvm-inp or inp",
         ));
     }
-    if args.mutate && args.scenario.is_some() {
-        return Err(Usage::error(
-            "--mutate runs the random search; leave out --scenario",
-        ));
-    }
+    let mount = args.path.as_deref().map(Mount::at).transpose()?;
     let mut wrong = 0;
     for method in methods {
-        if let Some(kills) = args.kills {
-            run_cycles(method, args.seed, kills, format)?;
-            continue;
-        }
-        wrong += match &args.scenario {
-            Some(name) => run_scenarios(args, method, &scenarios_named(name)?, format)?,
-            None if args.mutate => run_mutation(args, method, format)?,
-            None => run_search(args, method, format)?,
+        wrong += if args.wants_everything() {
+            run_everything(args, method, mount.as_ref(), format)?
+        } else {
+            run_kind(args, method, mount.as_ref(), format)?
         };
     }
     Ok(if wrong == 0 {
@@ -93,6 +100,71 @@ pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
     } else {
         ExitCode::from(FAILED)
     })
+}
+
+/// The one kind of test that the options ask for.
+fn run_kind(
+    args: &TortureArgs,
+    method: Method,
+    mount: Option<&Mount>,
+    format: Format,
+) -> Result<u64> {
+    if let Some(kills) = args.kills {
+        return run_cycles(method, args.seed, kills, &End::Kill, format).map(|()| 0);
+    }
+    if let (Some(cuts), Some(mount)) = (args.power_cuts, mount) {
+        let end = End::PowerCut(mount);
+        return run_cycles(method, args.seed, cuts, &end, format).map(|()| 0);
+    }
+    if let Some(name) = &args.scenario {
+        return run_scenarios(args, method, &scenarios_named(name)?, format);
+    }
+    if args.mutate {
+        run_mutation(args, method, args.seconds, format)
+    } else if args.flips {
+        damage::flips(args, method, args.every_bit, format)
+    } else if args.truncations {
+        damage::truncations(args, method, format)
+    } else if args.faults {
+        Ok(faults::calls(args, method, format)? + faults::torn(args, method, format)?)
+    } else {
+        run_search(args, method, bounds(args), format)
+    }
+}
+
+/// Every kind of test, a result each.
+fn run_everything(
+    args: &TortureArgs,
+    method: Method,
+    mount: Option<&Mount>,
+    format: Format,
+) -> Result<u64> {
+    let is_full = args.size == SizeName::Full;
+    let size = usize::from(is_full);
+    let mutation_seconds = (!is_full).then_some(MUTATION_SECONDS);
+    let mut wrong = run_search(args, method, (IMAGES[size], DURATION_MAX), format)?;
+    wrong += run_catalogue(args, method, format)?;
+    wrong += run_mutation(args, method, mutation_seconds, format)?;
+    wrong += damage::flips(args, method, is_full, format)?;
+    wrong += damage::truncations(args, method, format)?;
+    wrong += faults::calls(args, method, format)?;
+    wrong += faults::torn(args, method, format)?;
+    run_cycles(method, args.seed, KILLS[size], &End::Kill, format)?;
+    if let Some(mount) = mount {
+        let end = End::PowerCut(mount);
+        run_cycles(method, args.seed, POWER_CUTS[size], &end, format)?;
+    }
+    Ok(wrong)
+}
+
+/// Images and time of a search.
+fn bounds(args: &TortureArgs) -> (u64, Duration) {
+    match (args.images, args.seconds) {
+        (Some(images), _) => (images, DURATION_MAX),
+        (None, Some(seconds)) => (u64::MAX, Duration::from_secs_f64(seconds)),
+        (None, None) if args.operations.is_some() => (u64::MAX, DURATION_MAX),
+        (None, None) => (IMAGES_DEFAULT, DURATION_MAX),
+    }
 }
 
 fn scenarios_named(name: &str) -> Result<Vec<&'static Scenario>> {
@@ -113,27 +185,63 @@ fn scenarios_named(name: &str) -> Result<Vec<&'static Scenario>> {
     Ok(found)
 }
 
-fn run_search(args: &TortureArgs, method: Method, format: Format) -> Result<u64> {
-    let (images_max, duration_max) = match (args.images, args.seconds) {
-        (Some(images), _) => (images, DURATION_MAX),
-        (None, Some(seconds)) => (u64::MAX, Duration::from_secs_f64(seconds)),
-        (None, None) => (IMAGES_DEFAULT, DURATION_MAX),
+fn run_search(
+    args: &TortureArgs,
+    method: Method,
+    (images_max, duration_max): (u64, Duration),
+    format: Format,
+) -> Result<u64> {
+    let bar = match images_max {
+        u64::MAX => progress::spinner(format!("torturing {method}")),
+        images => progress::count("torturing", images),
     };
-    let bar = match args.seconds {
-        Some(_) => progress::spinner(format!("torturing {method}")),
-        None => progress::count("torturing", images_max),
-    };
+    let operations = args.operations.clone();
     let config = Config {
-        method,
-        seed: args.seed,
-        images_max,
-        duration_max,
-        disabled: Vec::new(),
+        disabled: args.without.clone(),
+        focus: operations.map(|operations| Focus {
+            operations,
+            depth: args.depth,
+        }),
+        ..Config::new(method, args.seed, images_max, duration_max)
     };
     let report = search(&config, &mut |report| bar.set_position(report.images));
     bar.finish_and_clear();
-    print(&row(args, method, None, &report), format)?;
+    print(&row(args, method, "search", &report), format)?;
     Ok(report.wrong)
+}
+
+/// All scenarios, as one result.
+fn run_catalogue(args: &TortureArgs, method: Method, format: Format) -> Result<u64> {
+    let bar = progress::count("scenarios", scenarios::ALL.len() as u64);
+    let mut sum = Report::default();
+    let mut failed = None;
+    for scenario in scenarios::ALL {
+        let report = scenarios::run(scenario, method, args.seed, &[]);
+        sum.crash_points += report.crash_points;
+        sum.images += report.images;
+        sum.nested += report.nested;
+        sum.wrong += report.wrong;
+        sum.seconds += report.seconds;
+        if report.failure.is_some() && sum.failure.is_none() {
+            (sum.failure, failed) = (report.failure, Some(scenario.name));
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let row = TortureRow {
+        scenario: failed,
+        replay: failed.map(|name| replay_scenario(args, method, name)),
+        ..row(args, method, "scenarios", &sum)
+    };
+    print(&row, format)?;
+    Ok(sum.wrong)
+}
+
+fn replay_scenario(args: &TortureArgs, method: Method, name: &str) -> String {
+    format!(
+        "indelible torture --method {method} --seed {} --scenario {name}",
+        args.seed
+    )
 }
 
 fn run_scenarios(
@@ -148,14 +256,25 @@ fn run_scenarios(
         let report = scenarios::run(scenario, method, args.seed, &[]);
         wrong += report.wrong;
         bar.inc(1);
-        bar.suspend(|| print(&row(args, method, Some(scenario.name), &report), format))?;
+        let replay = report.failure.as_ref();
+        let row = TortureRow {
+            scenario: Some(scenario.name),
+            replay: replay.map(|_| replay_scenario(args, method, scenario.name)),
+            ..row(args, method, "scenario", &report)
+        };
+        bar.suspend(|| print(&row, format))?;
     }
     bar.finish_and_clear();
     Ok(wrong)
 }
 
-fn run_mutation(args: &TortureArgs, method: Method, format: Format) -> Result<u64> {
-    let duration_max = args.seconds.map_or(DURATION_MAX, Duration::from_secs_f64);
+fn run_mutation(
+    args: &TortureArgs,
+    method: Method,
+    seconds: Option<f64>,
+    format: Format,
+) -> Result<u64> {
+    let duration_max = seconds.map_or(DURATION_MAX, Duration::from_secs_f64);
     let config = MutationConfig {
         method,
         seed: args.seed,
@@ -183,7 +302,7 @@ fn run_mutation(args: &TortureArgs, method: Method, format: Format) -> Result<u6
         print(
             &TortureRow {
                 sites,
-                ..row(args, method, None, &report)
+                ..row(args, method, "mutation", &report)
             },
             format,
         )?;
@@ -221,38 +340,31 @@ fn site_row(verdict: &SiteVerdict) -> SiteRow<'_> {
 fn row<'r>(
     args: &TortureArgs,
     method: Method,
-    scenario: Option<&'static str>,
+    kind: &'static str,
     report: &Report,
 ) -> TortureRow<'r> {
+    // The shortest way to the failure says most.
     let failure = report.failure.as_ref();
+    let minimised = failure.and_then(|failure| failure.minimised.as_ref());
+    let shortest = minimised.map(|minimised| &*minimised.failure).or(failure);
     TortureRow {
         method: method.name(),
+        kind,
         seed: args.seed,
-        scenario,
+        scenario: None,
         crash_points: report.crash_points,
         images: report.images,
         nested: report.nested,
         wrong: report.wrong,
         seconds: report.seconds,
-        failure: failure.map(|failure| {
+        failure: shortest.map(|failure| {
             format!(
-                "{} (at {}, event {}; {})",
-                failure.what, failure.point, failure.event, failure.survivors
+                "{} (seed {}, at {}, event {}; {})",
+                failure.what, failure.seed, failure.point, failure.event, failure.survivors
             )
         }),
-        replay: failure.map(|failure| match scenario {
-            Some(name) => {
-                format!(
-                    "indelible torture --method {method} --seed {} --scenario {name}",
-                    args.seed
-                )
-            }
-            None => format!(
-                "indelible torture --method {method} --seed {} --images {}",
-                failure.seed,
-                report.images.max(1)
-            ),
-        }),
+        replay: shortest.map(|failure| failure.replay(method)),
+        operations: minimised.map(|minimised| minimised.operations.clone()),
         sites: None,
     }
 }
@@ -268,6 +380,7 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
     if format == Format::Csv {
         let mut listing = Listing::new([
             "method",
+            "kind",
             "seed",
             "scenario",
             "crash_points",
@@ -278,6 +391,7 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
         ]);
         listing.push(vec![
             row.method.into(),
+            row.kind.into(),
             Cell::Whole(row.seed),
             row.scenario.map_or(Cell::Null, Cell::from),
             Cell::Whole(row.crash_points),
@@ -291,7 +405,7 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
     let mut out = stdout();
     let name = row
         .scenario
-        .map_or_else(String::new, |name| format!(" {name}"));
+        .map_or_else(|| format!(" {}", row.kind), |name| format!(" {name}"));
     writeln!(
         out,
         "{}{name}: {} distinct images at {} crash points, {} of them inside recoveries, {} wrong, {:.1} s (seed {})",
@@ -304,7 +418,11 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
         row.seed
     )?;
     if let (Some(failure), Some(replay)) = (&row.failure, &row.replay) {
-        writeln!(out, "wrong: {failure}\nreplay: {replay}")?;
+        writeln!(out, "wrong: {failure}")?;
+        for operation in row.operations.iter().flatten() {
+            writeln!(out, "  {operation}")?;
+        }
+        writeln!(out, "replay: {replay}")?;
     }
     out.flush()?;
     Ok(())

@@ -28,6 +28,12 @@ pub enum DiskError {
         /// Bytes of the write.
         bytes: u64,
     },
+    /// The directory was opened for reading only. Open the database for writing.
+    #[error("{path} is open for reading only", path = path.display())]
+    ReadOnly {
+        /// The file or directory that was to change.
+        path: PathBuf,
+    },
     /// An earlier sync of this file failed, so it is unknown what is durable. Reopen and recover.
     #[error("an earlier sync of {path} failed; reopen the database", path = path.display())]
     Poisoned {

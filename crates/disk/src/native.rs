@@ -8,9 +8,12 @@
 //! Direct transfers go through an aligned buffer in whole blocks of [`BLOCK_BYTES`]. A write that
 //! does not end at a block boundary at the end of the file is padded with zeros, and the length is
 //! set back at once.
+//!
+//! A directory opened for reading changes nothing on the medium: files are opened without the right
+//! to write, no name and no byte changes, and nothing is synced.
 
 use crate::{Directory, DiskCounters, DiskError, File, Result};
-use pmem::Site;
+use pmem::{Access, Site};
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
@@ -41,6 +44,7 @@ pub enum IoMode {
 pub struct NativeDirectory {
     path: PathBuf,
     mode: IoMode,
+    access: Access,
     shared: Arc<Tallies>,
     poisoned: AtomicBool,
 }
@@ -58,6 +62,12 @@ struct Tallies {
 impl NativeDirectory {
     /// An existing directory, whose files are all read and written in the same mode.
     pub fn open(path: impl Into<PathBuf>, mode: IoMode) -> Result<Self> {
+        Self::open_for(Access::Write, path, mode)
+    }
+
+    /// As [`NativeDirectory::open`]. With [`Access::Read`] the directory and its files need no right
+    /// to write; every change is refused with [`DiskError::ReadOnly`], and a sync does nothing.
+    pub fn open_for(access: Access, path: impl Into<PathBuf>, mode: IoMode) -> Result<Self> {
         let path = path.into();
         let found = fs::metadata(&path).map_err(|e| io_error("open directory", &path, e))?;
         if !found.is_dir() {
@@ -69,13 +79,16 @@ impl NativeDirectory {
         }
         // A name that a process gave before it died is readable, and may be lost with the power: recovery, which goes on from
         // it and removes older files, must find it durable.
-        fs::File::open(&path)
-            .and_then(|directory| directory.sync_all())
-            .map_err(|e| io_error("sync", &path, e))?;
+        if access == Access::Write {
+            fs::File::open(&path)
+                .and_then(|directory| directory.sync_all())
+                .map_err(|e| io_error("sync", &path, e))?;
+        }
         let poisoned = AtomicBool::new(false);
         Ok(Self {
             path,
             mode,
+            access,
             shared: Arc::default(),
             poisoned,
         })
@@ -110,7 +123,7 @@ impl NativeDirectory {
         };
         let opened = options
             .read(true)
-            .write(true)
+            .write(self.access == Access::Write)
             .mode(FILE_MODE)
             .custom_flags(direct_flag)
             .open(&path);
@@ -129,6 +142,7 @@ impl NativeDirectory {
             file,
             path,
             mode: self.mode,
+            access: self.access,
             buffer: Bounce::default(),
             shared: Arc::clone(&self.shared),
             poisoned: false,
@@ -136,6 +150,11 @@ impl NativeDirectory {
     }
 
     fn check(&self) -> Result<()> {
+        if self.access == Access::Read {
+            return Err(DiskError::ReadOnly {
+                path: self.path.clone(),
+            });
+        }
         if self.poisoned.load(Ordering::Relaxed) {
             return Err(DiskError::Poisoned {
                 path: self.path.clone(),
@@ -193,6 +212,9 @@ impl Directory for NativeDirectory {
     }
 
     fn sync(&self, _site: &'static Site) -> Result<()> {
+        if self.access == Access::Read {
+            return Ok(());
+        }
         self.check()?;
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         let synced = fs::File::open(&self.path).and_then(|directory| directory.sync_all());
@@ -220,6 +242,7 @@ pub struct NativeFile {
     file: fs::File,
     path: PathBuf,
     mode: IoMode,
+    access: Access,
     buffer: Bounce,
     shared: Arc<Tallies>,
     poisoned: bool,
@@ -227,6 +250,11 @@ pub struct NativeFile {
 
 impl NativeFile {
     fn check(&self) -> Result<()> {
+        if self.access == Access::Read {
+            return Err(DiskError::ReadOnly {
+                path: self.path.clone(),
+            });
+        }
         if self.poisoned {
             return Err(DiskError::Poisoned {
                 path: self.path.clone(),
@@ -339,6 +367,9 @@ impl File for NativeFile {
     }
 
     fn sync(&mut self, _site: &'static Site) -> Result<()> {
+        if self.access == Access::Read {
+            return Ok(());
+        }
         self.check()?;
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         // `fdatasync` writes the length too where it is needed to read the bytes back.

@@ -167,3 +167,35 @@ fn a_full_device_is_told_apart() {
         Err(DiskError::OutOfSpace { bytes: 1, .. })
     ));
 }
+
+/// Without the right to write anywhere, so that the operating system would notice a change too.
+#[test]
+fn a_directory_for_reading_changes_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("read-only");
+    fs::write(scratch.0.join("log"), b"content").unwrap();
+    let allow = |path: &Path, bits| {
+        fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
+    };
+    allow(&scratch.0.join("log"), 0o444);
+    allow(&scratch.0, 0o555);
+    let before = fs::metadata(&scratch.0).unwrap().modified().unwrap();
+    let directory = NativeDirectory::open_for(Access::Read, &scratch.0, IoMode::Buffered).unwrap();
+    let refused = |answer: Result<()>| matches!(answer, Err(DiskError::ReadOnly { .. }));
+    assert!(refused(directory.create("new").map(drop)));
+    assert!(refused(directory.rename("log", "other")));
+    assert!(refused(directory.remove("log")));
+    directory.sync(site!("disk-test.reader-directory")).unwrap();
+    let mut file = directory.open("log").unwrap();
+    let mut content = [0; 7];
+    file.read_at(0, &mut content).unwrap();
+    assert_eq!(&content, b"content");
+    assert!(refused(file.write_at(0, b"x")));
+    assert!(refused(file.set_bytes(0)));
+    file.sync(site!("disk-test.reader-file")).unwrap();
+    assert_eq!(directory.list().unwrap(), ["log"]);
+    assert_eq!(directory.counters().syncs, 0);
+    let after = fs::metadata(&scratch.0).unwrap().modified().unwrap();
+    assert_eq!(before, after);
+    allow(&scratch.0, 0o755);
+}

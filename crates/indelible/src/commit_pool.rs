@@ -58,13 +58,18 @@ impl<M: Memory> PoolWords<M> {
         Ok(Self { arena, offset })
     }
 
-    /// Opens the pool; stores nothing, but makes durable what it will be asked for.
+    /// Opens the pool; stores nothing, but makes durable what it will be asked for. With [`Access::Read`] nothing is decided by
+    /// it, so nothing is made durable either.
     pub(crate) fn open(
         memories: &impl MemorySource<Memory = M>,
         database_id: u128,
+        access: Access,
     ) -> Result<Self> {
-        let memory = memories.open(COMMIT_TABLE, Access::Write)?;
-        let mut arena = Arena::open(memory, Path::new(COMMIT_TABLE))?;
+        let memory = memories.open(COMMIT_TABLE, access)?;
+        let mut arena = match access {
+            Access::Write => Arena::open(memory, Path::new(COMMIT_TABLE))?,
+            Access::Read => Arena::open_read_only(memory, Path::new(COMMIT_TABLE))?,
+        };
         let identity = arena.identity();
         if identity.kind != KIND || identity.pool_id != PoolId(database_id) {
             return Err(Error::NotADatabase {
@@ -77,10 +82,12 @@ impl<M: Memory> PoolWords<M> {
         arena.enter(Part::Log);
         let offset = arena.root(TABLE_ROOT);
         arena.bytes(offset, TABLE_BYTES)?;
-        // A number that only the death of a process has kept is not durable yet, and the first partition that commits by it
-        // would be alone if the power went before the others have asked.
-        arena.flush(offset, TABLE_BYTES, site!("commit-table.confirm"))?;
-        arena.fence(site!("commit-table.confirm-fence"))?;
+        if access == Access::Write {
+            // A number that only the death of a process has kept is not durable yet, and the first partition that commits by it
+            // would be alone if the power went before the others have asked.
+            arena.flush(offset, TABLE_BYTES, site!("commit-table.confirm"))?;
+            arena.fence(site!("commit-table.confirm-fence"))?;
+        }
         Ok(Self { arena, offset })
     }
 

@@ -20,6 +20,7 @@
 use crate::error::{Error, Result};
 use pmem::{Counters, Domain, Site, site};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use storage::StorageError;
 use storage::engine::GlobalTxnId;
 
 /// The commit table's pool.
@@ -153,13 +154,13 @@ impl CommitTable {
     pub(crate) fn next_transaction(&self) -> Result<GlobalTxnId> {
         let mut state = self.lock();
         if state.generation == 0 || state.count == u64::from(u32::MAX) {
-            let generation = state.words.read(GENERATION_WORD)? + 1;
+            let generation = next_generation(state.words.read(GENERATION_WORD)?)?;
             let step = Step {
                 flush: site!("commit-table.generation"),
                 fence: site!("commit-table.generation-fence"),
             };
             // commit point: numbers of this generation may appear in partitions.
-            state.write(GENERATION_WORD, generation, step)?;
+            self.write(&mut state, GENERATION_WORD, generation, step)?;
             state.generation = generation;
             state.count = 0;
         }
@@ -187,7 +188,7 @@ impl CommitTable {
             fence: site!("commit-table.identifiers-fence"),
         };
         // commit point: these identifiers are taken, whatever becomes of the table.
-        state.write(IDENTIFIER_WORD, next, step)?;
+        self.write(&mut state, IDENTIFIER_WORD, next, step)?;
         Ok(first)
     }
 
@@ -196,21 +197,21 @@ impl CommitTable {
     pub(crate) fn commit(&self, transaction: GlobalTxnId) -> Result<Slot> {
         let mut state = self.lock();
         let index = loop {
-            match state.free.pop() {
-                Some(index) => break index,
-                None if state.failed => return Err(failed()),
-                None => {
-                    let woken = self.slot_freed.wait(state);
-                    state = woken.unwrap_or_else(PoisonError::into_inner);
-                }
+            if state.failed {
+                return Err(failed());
             }
+            if let Some(index) = state.free.pop() {
+                break index;
+            }
+            let woken = self.slot_freed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
         };
         let step = Step {
             flush: site!("commit-table.commit"),
             fence: site!("commit-table.commit-fence"),
         };
         // commit point: the transaction is committed in all its partitions.
-        state.write(usize::from(index), transaction.0, step)?;
+        self.write(&mut state, usize::from(index), transaction.0, step)?;
         Ok(Slot(index))
     }
 
@@ -219,6 +220,15 @@ impl CommitTable {
     pub(crate) fn release(&self, slot: Slot) {
         self.lock().free.push(slot.0);
         self.slot_freed.notify_one();
+    }
+
+    /// Makes a word durable. After a failure nobody gets a slot any more, so those who wait for one are told.
+    fn write(&self, state: &mut State, index: usize, value: u64, step: Step) -> Result<()> {
+        let written = state.write(index, value, step);
+        if written.is_err() {
+            self.slot_freed.notify_all();
+        }
+        written
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -238,6 +248,18 @@ impl State {
     }
 }
 
+/// The generation after one that stands in the table: the upper half of a number, so it has 32 bits.
+fn next_generation(current: u64) -> Result<u64> {
+    if current < u64::from(u32::MAX) {
+        return Ok(current + 1);
+    }
+    let problem = format!(
+        "the commit table's generation {current} leaves no number for a transaction over several partitions; \
+         dump the database and load the dump into a new one"
+    );
+    Err(StorageError::Unsupported(problem).into())
+}
+
 fn failed() -> Error {
     Error::InDoubt {
         cause: "an earlier store to the commit table failed".into(),
@@ -247,6 +269,8 @@ fn failed() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_new_opening_never_repeats_a_number() {
@@ -292,5 +316,67 @@ mod tests {
             table.release(slots.pop().unwrap());
             assert!(waiting.join().unwrap().is_ok());
         });
+    }
+
+    #[test]
+    fn a_generation_that_is_used_up_is_an_error() {
+        let mut words = VolatileWords::new();
+        words.0[GENERATION_WORD] = u64::from(u32::MAX) - 1;
+        let table = CommitTable::new(Box::new(words));
+        let last = table.next_transaction().unwrap();
+        assert_eq!(last.0 >> 32, u64::from(u32::MAX));
+        let mut words = VolatileWords::new();
+        words.0[GENERATION_WORD] = u64::MAX;
+        let table = CommitTable::new(Box::new(words));
+        assert!(table.next_transaction().is_err());
+    }
+
+    /// Words whose stores fail from a moment on.
+    struct FailingWords(VolatileWords, Arc<AtomicBool>);
+
+    impl Words for FailingWords {
+        fn read(&self, index: usize) -> Result<u64> {
+            self.0.read(index)
+        }
+
+        fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()> {
+            if self.1.load(Ordering::Relaxed) {
+                return Err(StorageError::Poisoned.into());
+            }
+            self.0.write(index, value, step)
+        }
+
+        fn domain(&self) -> Domain {
+            Domain::Process
+        }
+
+        fn counters(&self) -> Counters {
+            Counters::default()
+        }
+
+        fn bytes(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_failure_wakes_who_waits_for_a_slot() {
+        let fails = Arc::new(AtomicBool::new(false));
+        let words = FailingWords(VolatileWords::new(), Arc::clone(&fails));
+        let table = CommitTable::new(Box::new(words));
+        let slots: Vec<Slot> = (1..=SLOTS as u64)
+            .map(|number| table.commit(GlobalTxnId(number)).unwrap())
+            .collect();
+        std::thread::scope(|threads| {
+            let waiting = threads.spawn(|| table.commit(GlobalTxnId(1)));
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            fails.store(true, Ordering::Relaxed);
+            assert!(table.next_identifiers(1).is_err());
+            assert!(matches!(
+                waiting.join().unwrap(),
+                Err(Error::InDoubt { .. })
+            ));
+        });
+        drop(slots);
     }
 }

@@ -50,6 +50,7 @@ pub(crate) struct Core {
     /// Whether a commit that nobody could join forces its group without waiting.
     pub(crate) leads_at_once: bool,
     pub(crate) opened_in: Duration,
+    pub(crate) is_closed: bool,
     pub(crate) _mark: MarkBit,
     pub(crate) _platform: Box<dyn Any + Send + Sync>,
 }
@@ -58,7 +59,7 @@ impl Core {
     /// Whether each commit of the method ends with a fence, so that there is no group to wait for.
     #[inline]
     pub(crate) fn commits_fence(&self) -> bool {
-        matches!(self.descriptor.method, Method::NvmInp)
+        matches!(self.descriptor.method, Method::NvmInp | Method::NvmLog)
     }
 
     #[inline]
@@ -67,17 +68,30 @@ impl Core {
     }
 }
 
-impl Drop for Core {
-    /// What was committed without waiting becomes durable now. Errors have nobody to go to; [`Database::close`] reports them.
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            return;
+impl Core {
+    /// Ends the work of every partition that is free: what was committed without waiting becomes durable, and the next opening
+    /// finds nothing to recover. The first error is returned, after all partitions had their turn.
+    fn close_partitions(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        if std::mem::replace(&mut self.is_closed, true) || self.is_read_only() {
+            return result;
         }
         for partition in &self.partitions {
+            // One that is stopped, or held by a transaction that was forgotten, is left to recovery.
             if let Ok(mut seat) = partition.take(Duration::ZERO) {
-                let _ = seat.engine.force();
-                partition.put(seat);
+                let closed = seat.engine.close();
+                result = result.and(closed.map_err(Error::from));
             }
+        }
+        result
+    }
+}
+
+impl Drop for Core {
+    /// Errors have nobody to go to; [`Database::close`] reports them.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = self.close_partitions();
         }
     }
 }
@@ -121,10 +135,16 @@ impl Database {
             };
             let outcome = body(&mut transaction);
             match transaction.session.partitions_to_declare() {
+                // Matched, not `?`: that would copy a large error through memory where there is none.
                 None => {
-                    let value = outcome?;
-                    transaction.session.finish(durability)?;
-                    return Ok(value);
+                    let value = match outcome {
+                        Ok(value) => value,
+                        Err(error) => return Err(error),
+                    };
+                    return match transaction.session.finish(durability) {
+                        Ok(()) => Ok(value),
+                        Err(error) => Err(error),
+                    };
                 }
                 Some(partitions) if attempt < self.core.retries_max => {
                     seen = partitions;
@@ -142,6 +162,7 @@ impl Database {
     }
 
     /// Runs a closure as a transaction that only reads. It may run again after a conflict.
+    #[inline]
     pub fn read<R>(&self, mut body: impl FnMut(&mut Reader<'_>) -> Result<R>) -> Result<R> {
         let core = &*self.core;
         let mut seen = Vec::new();
@@ -159,9 +180,14 @@ impl Database {
                     pause(attempt);
                 }
                 _ => {
-                    let value = outcome?;
-                    reader.session.finish(core.durability)?;
-                    return Ok(value);
+                    let value = match outcome {
+                        Ok(value) => value,
+                        Err(error) => return Err(error),
+                    };
+                    return match reader.session.finish(core.durability) {
+                        Ok(()) => Ok(value),
+                        Err(error) => Err(error),
+                    };
                 }
             }
         }
@@ -229,6 +255,11 @@ impl Database {
         self.core.descriptor.method
     }
 
+    /// Whether every commit is as durable as it will ever be when it returns, so that no group of commits is waited for.
+    pub fn commits_are_durable(&self) -> bool {
+        self.core.commits_fence() || !self.method().is_durable()
+    }
+
     /// The persistence domain in force.
     pub fn domain(&self) -> Domain {
         self.core.commits.domain()
@@ -246,7 +277,8 @@ impl Database {
     /// Waits until all partitions are free, makes every commit durable and closes, if no other handle is left. Dropping the last
     /// handle closes as well, without waiting and without a report of errors.
     pub fn close(self) -> Result<()> {
-        self.force()
+        self.force()?;
+        Arc::into_inner(self.core).map_or(Ok(()), |mut core| core.close_partitions())
     }
 }
 

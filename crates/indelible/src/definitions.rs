@@ -5,7 +5,8 @@
 //! one leaves in other partitions is dropped when the database is opened. All partitions are held meanwhile, so no
 //! transaction sees half a definition, and no two definitions are made at one time.
 
-use crate::database::Database;
+use crate::commit_table::FIRST_IDENTIFIER;
+use crate::database::{Core, Database};
 use crate::error::{Error, Result};
 use crate::operations::columns_text;
 use crate::session::Session;
@@ -107,7 +108,8 @@ impl Database {
         }
     }
 
-    /// Creates a table from a definition, whose table number is ignored; durable when it returns.
+    /// Creates a table from a definition, whose table number is ignored, as are numbers of indexes from 16 on; durable when it
+    /// returns.
     pub fn create_table_from(&self, mut def: TableDef) -> Result<Table> {
         def.validate()?;
         let core = &*self.core;
@@ -117,7 +119,7 @@ impl Database {
         }
         // Checked before anything is stored: a range may name a partition that there is not.
         storage::record::Partitioner::new(&def, core.descriptor.partitions)?;
-        def.id = TableId(core.commits.next_identifiers(1)?);
+        number(&mut def, core)?;
         for partition in (0..core.descriptor.partitions).rev() {
             // commit point: partition 0, which comes last, makes the table exist.
             let created = session.define(partition, |engine| engine.create_table(&def));
@@ -182,7 +184,7 @@ impl Database {
         }
         let names: Vec<String> = columns.into_iter().map(str::to_owned).collect();
         let mut id = IndexId(core.commits.next_identifiers(1)?);
-        // The table's first indexes were numbered by its builder and may have reached the common numbers.
+        // Databases made before tables were numbered by `number` may have an index with a common number.
         while def.index_by_id(id).is_some() {
             id = IndexId(core.commits.next_identifiers(1)?);
         }
@@ -276,6 +278,20 @@ fn made_for_nothing(error: &Error, failed: u32, partitions: u32) -> std::ops::Ra
     } else {
         partitions..partitions
     }
+}
+
+/// Numbers a new table. Its indexes keep their numbers below those that the commit table hands out; others get numbers from
+/// there, so that a later index never has the number of an earlier one, also of one that was dropped.
+fn number(def: &mut TableDef, core: &Core) -> Result<()> {
+    let is_common = |index: &IndexDef| u64::from(index.id.0) >= FIRST_IDENTIFIER;
+    let common = def.indexes.iter().filter(|index| is_common(index)).count();
+    let first = core.commits.next_identifiers(1 + common as u32)?;
+    def.id = TableId(first);
+    let indexes = def.indexes.iter_mut().filter(|index| is_common(index));
+    for (index, id) in indexes.zip(first + 1..) {
+        index.id = IndexId(id);
+    }
+    Ok(())
 }
 
 /// Positions of columns by their names.

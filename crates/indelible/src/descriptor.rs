@@ -34,7 +34,8 @@ const DESCRIPTOR_NEW: &str = "indelible.db.new";
 const MAGIC: [u8; 8] = *b"INDELIBL";
 const VERSION: u32 = 1;
 const ENDIANNESS: u32 = 0x0A0B_0C0D;
-const BYTES: usize = 128;
+/// Length of the file.
+pub(crate) const BYTES: usize = 128;
 const CHECKSUM_AT: usize = BYTES - 4;
 
 /// What is fixed when a database is created.
@@ -80,7 +81,7 @@ impl Descriptor {
         Self::decode(&bytes)
     }
 
-    fn encode(&self) -> [u8; BYTES] {
+    pub(crate) fn encode(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(0, &MAGIC);
@@ -101,7 +102,7 @@ impl Descriptor {
 
     /// The checks come in this order so that the message names the real cause: a foreign file before a damaged one, a newer
     /// version (whose checksum may lie elsewhere) before a wrong checksum.
-    fn decode(bytes: &[u8; BYTES]) -> Result<Self> {
+    pub(crate) fn decode(bytes: &[u8; BYTES]) -> Result<Self> {
         let word = |at: usize| -> u32 {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };

@@ -33,7 +33,11 @@ impl EmulatedPlatform {
     ) -> Result<Self> {
         options.check()?;
         make_directory(path.as_ref())?;
-        let native = NativePlatform::new(path.as_ref(), native_options(options, options.domain))?;
+        let native = NativePlatform::new(
+            path.as_ref(),
+            options.mode.access(),
+            native_options(options, options.domain),
+        )?;
         let partitions = options.partitions.unwrap_or(1);
         let emulators = (0..partitions)
             .map(|_| Emulator::new(memory.clone().share(partitions)))

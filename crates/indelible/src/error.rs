@@ -73,6 +73,33 @@ pub enum Error {
         /// Expected and found.
         detail: String,
     },
+    /// The file is not a backup of a database. Give one that `backup` wrote.
+    #[error("this is not a backup of a database; give a file that `backup` wrote")]
+    NotABackup,
+    /// The backup was written by a newer version. Use that version. Nothing was restored.
+    #[error(
+        "the backup has format version {found}, this program reads up to {supported}; use a newer program"
+    )]
+    NewerBackup {
+        /// Version in the file.
+        found: u32,
+        /// Newest version that this build reads.
+        supported: u32,
+    },
+    /// The backup is not what was written, or was cut off. Use another one. Nothing was restored.
+    #[error("the backup is damaged: {detail}; nothing was restored, use another backup")]
+    DamagedBackup {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A copy of a database was read back and is not what its source was. It was removed; look for a failing medium.
+    #[error(
+        "the copy differs from its source: {detail}; it was removed, look for a failing medium"
+    )]
+    CopyDiffers {
+        /// Expected and found.
+        detail: String,
+    },
     /// Another opener, in this process or another, has the database. Retry after it has closed.
     #[error("the database at {path} is in use; close it in the process that has it \
         open first", path = .path.display())]
@@ -275,6 +302,7 @@ impl Error {
     pub fn advice(&self) -> Advice {
         match self {
             Self::Conflict { .. } | Self::InUse { .. } => Advice::Retry,
+            Self::Storage(StorageError::NeedsRecovery(_)) => Advice::Change,
             Self::Storage(error) if error.is_statement_error() => Advice::Change,
             Self::Storage(_)
             | Self::Disk(DiskError::Poisoned { .. })

@@ -79,7 +79,14 @@
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
 //! | `inspect` | statistics and the deep check |
+//! | `backup` | backup, restore, conversion to another method |
 
+#![allow(
+    clippy::question_mark,
+    reason = "on the hot path `?` copies a large result through memory where a match moves its parts (benches/overhead.rs)"
+)]
+
+mod backup;
 mod commit_pool;
 mod commit_table;
 mod database;
@@ -107,6 +114,7 @@ mod table;
 mod transaction;
 mod worker;
 
+pub use backup::{CopyProgress, CopyReport, CopyStage, CopyWatch, Existing};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::EmulatedPlatform;

@@ -5,7 +5,7 @@
 //!
 //! Opening: descriptor → commit table → each partition recovers and asks the commit table for the fate of what was prepared →
 //! tables and indexes that partition 0 does not know are dropped from the others. Opening again after that
-//! stores nothing.
+//! stores nothing. For reading only, opening stores nothing in any case, and fails where something is unfinished.
 
 use crate::commit_pool::PoolWords;
 use crate::commit_table::{CommitTable, VolatileWords, Words};
@@ -18,6 +18,7 @@ use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::table::{Table, TableEntry};
 use disk::Directory;
+use pmem::Access;
 use pmem::device::Medium;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -26,9 +27,9 @@ use std::path::Path;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use storage::Platform;
 use storage::engine::{self, Engine, EngineOptions, GlobalTxnId, Method};
 use storage::record::{LayoutKind, TableId};
+use storage::{Platform, StorageError};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
 const RETRIES_MAX: u32 = 100;
@@ -42,7 +43,8 @@ impl Database {
         options.check()?;
         let existed = path.exists();
         platform::make_directory(path)?;
-        let native = NativePlatform::new(path, native_options(options, options.domain))?;
+        let native =
+            NativePlatform::new(path, Access::Write, native_options(options, options.domain))?;
         native.check_empty()?;
         native.check_writable()?;
         native.check_domain()?;
@@ -68,7 +70,9 @@ impl Database {
         let path = path.as_ref();
         options.check()?;
         platform::find_directory(path)?;
-        let mut native = NativePlatform::new(path, native_options(options, options.domain))?;
+        let access = options.mode.access();
+        let mut native =
+            NativePlatform::new(path, access, native_options(options, options.domain))?;
         if options.domain.is_none() {
             let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
             native.options = native_options(options, recorded.domain);
@@ -138,6 +142,7 @@ impl Database {
             Box::new(PoolWords::open(
                 &platform.memories(0),
                 recorded.database_id,
+                options.mode.access(),
             )?)
         } else {
             Box::new(VolatileWords::new())
@@ -155,7 +160,7 @@ impl Database {
                 engine::open(&platform, recorded.method, &options, &decide)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        reconcile(&mut engines)?;
+        reconcile(&mut engines, options.mode.access())?;
         Self::assemble(
             engines,
             commits,
@@ -205,6 +210,7 @@ impl Database {
             group_wait: Duration::from_micros(engine_options.group_wait_us_max),
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
+            is_closed: false,
             _mark: mark,
             _platform: platform,
         };
@@ -213,8 +219,9 @@ impl Database {
 }
 
 /// Drops tables and indexes that partition 0 does not know: their creation or drop was interrupted. A table that partition 0
-/// knows is in every other partition, because it comes last there and goes first.
-fn reconcile(engines: &mut [Box<dyn Engine>]) -> Result<()> {
+/// knows is in every other partition, because it comes last there and goes first. With [`Access::Read`] it is an error if there
+/// is something to drop.
+fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
     let Some((first, others)) = engines.split_first_mut() else {
         return Ok(());
     };
@@ -223,11 +230,13 @@ fn reconcile(engines: &mut [Box<dyn Engine>]) -> Result<()> {
     for (partition, engine) in (1_u32..).zip(others) {
         for table in engine.tables() {
             let Some(truth) = find(table.def.id) else {
+                writable(access, partition)?;
                 engine.drop_table(table.def.id)?;
                 continue;
             };
             for index in &table.def.indexes {
                 if truth.def.index_by_id(index.id).is_none() {
+                    writable(access, partition)?;
                     engine.drop_index(table.def.id, index.id)?;
                 }
             }
@@ -251,6 +260,14 @@ fn reconcile(engines: &mut [Box<dyn Engine>]) -> Result<()> {
     Ok(())
 }
 
+/// Fails where recovery has to change a partition that is open for reading only.
+fn writable(access: Access, partition: u32) -> Result<()> {
+    match access {
+        Access::Write => Ok(()),
+        Access::Read => Err(StorageError::NeedsRecovery(format!("partition {partition}")).into()),
+    }
+}
+
 /// The descriptor of a new database.
 pub(crate) fn new_descriptor(options: &Options) -> Descriptor {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -258,17 +275,18 @@ pub(crate) fn new_descriptor(options: &Options) -> Descriptor {
         Some(identity) => (identity, 0),
         None => (random_identity(), now.map_or(0, |since| since.as_secs())),
     };
+    let method = match options.method {
+        Some(Choice::Explicit(method)) => method,
+        _ => Method::NvmInp,
+    };
     Descriptor {
         database_id,
-        method: match options.method {
-            Some(Choice::Explicit(method)) => method,
-            _ => Method::NvmInp,
-        },
+        method,
         partitions: options.partitions.unwrap_or(1),
         layout: options.layout.unwrap_or(LayoutKind::Together),
         node_bytes: options
             .node_bytes
-            .unwrap_or(EngineOptions::default().node_bytes),
+            .unwrap_or_else(|| method.node_bytes_default()),
         domain: options.domain,
         fences: options.fences.unwrap_or_default(),
         created_s,

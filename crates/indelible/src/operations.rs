@@ -29,9 +29,14 @@ impl Session<'_> {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
             let partition = self.partition_to_read(entry, values)?;
-            match self.engine(partition)?.get(entry.id, &encoded, row) {
+            let engine = match self.engine(partition) {
+                Ok(engine) => engine,
+                Err(error) => return Err(error),
+            };
+            // Matched, not `?`, which would copy a large error through memory where there is none.
+            match engine.get(entry.id, &encoded, row) {
                 Ok(found) => Ok(found),
-                Err(error) => Err(self.failed(error.into())),
+                Err(error) => Err(self.statement_failed(error)),
             }
         })
     }
@@ -90,6 +95,7 @@ impl Session<'_> {
     }
 
     /// Changes columns of the row with this primary key; false if there is none.
+    #[inline]
     pub(crate) fn update(
         &mut self,
         table: &Table,
@@ -105,43 +111,58 @@ impl Session<'_> {
             if entry.changes_primary_key(changes) {
                 return self.move_row(table, values, changes);
             }
-            if entry.unique_elsewhere.load(Ordering::Acquire) {
-                let mut row = table.row();
-                if !self.get_into(table, &values, &mut row)? {
-                    return Ok(false);
-                }
-                changes.apply(&mut row)?;
-                self.check_unique(entry, &row, Some(&encoded))?;
+            if entry.unique_elsewhere.load(Ordering::Acquire)
+                && !self.check_update(table, values, &encoded, changes)?
+            {
+                return Ok(false);
             }
-            self.update_placed(entry, values, &encoded, changes)
+            match entry.place(values[0])? {
+                Placement::One(partition) => self.change(partition, |engine| {
+                    engine.update(entry.id, &encoded, changes)
+                }),
+                Placement::All => self.update_everywhere(entry, &encoded, changes),
+            }
         })
     }
 
-    #[inline]
-    fn update_placed(
+    /// Fails if an update would take a unique key that a row of another partition has; false if there is no row to update.
+    #[cold]
+    #[inline(never)]
+    fn check_update(
         &mut self,
-        entry: &TableEntry,
+        table: &Table,
         values: &[ValueRef<'_>],
         key: &KeyBuf,
         changes: &Changes,
     ) -> Result<bool> {
-        match entry.place(values[0])? {
-            Placement::One(partition) => {
-                self.change(partition, |engine| engine.update(entry.id, key, changes))
-            }
-            Placement::All => {
-                let mut found = false;
-                self.everywhere(|session, partition| {
-                    found = session
-                        .change(partition, |engine| engine.update(entry.id, key, changes))?;
-                    Ok(())
-                })?;
-                Ok(found)
-            }
+        let mut row = table.row();
+        if !self.get_into(table, &values, &mut row)? {
+            return Ok(false);
         }
+        changes.apply(&mut row)?;
+        self.check_unique(&table.entry, &row, Some(key))?;
+        Ok(true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn update_everywhere(
+        &mut self,
+        entry: &TableEntry,
+        key: &KeyBuf,
+        changes: &Changes,
+    ) -> Result<bool> {
+        let mut found = false;
+        self.everywhere(|session, partition| {
+            found = session.change(partition, |engine| engine.update(entry.id, key, changes))?;
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// An update that changes the primary key: the row is taken out and put in under its new key.
+    #[cold]
+    #[inline(never)]
     fn move_row(
         &mut self,
         table: &Table,
@@ -235,6 +256,7 @@ impl Session<'_> {
         Ok(())
     }
 
+    #[inline]
     fn check_writable(&self) -> Result<()> {
         if self.core.is_read_only() {
             Err(Error::ReadOnly)
@@ -300,14 +322,20 @@ fn check_layout(entry: &TableEntry, layout: &Arc<storage::record::TupleLayout>) 
     if Arc::ptr_eq(layout, expected) || layout == expected {
         return Ok(());
     }
-    Err(Error::Definition {
+    Err(wrong_layout(entry, layout))
+}
+
+#[cold]
+#[inline(never)]
+fn wrong_layout(entry: &TableEntry, layout: &storage::record::TupleLayout) -> Error {
+    Error::Definition {
         name: entry.shape.def.name.clone(),
         problem: format!(
             "the row or changes were made for table `{}`; make them with `row()` or `changes()` of \
              this table",
             layout.table()
         ),
-    })
+    }
 }
 
 /// Values of some columns, for a message.

@@ -6,7 +6,7 @@
 
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
-use pmem::{Domain, Primitive};
+use pmem::{Access, Domain, Primitive};
 use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{Durability, EngineOptions, FenceOrder, Method};
@@ -58,8 +58,20 @@ pub enum Mode {
     /// Reads and writes.
     #[default]
     ReadWrite,
-    /// Reads only: every write is refused. Opening still recovers what a crash has left unfinished.
+    /// Reads only: every write is refused, and neither opening nor closing changes a byte of the database, so the right to read
+    /// its files is enough. A database in which a crash has left something to finish must be opened once for writing;
+    /// methods that cannot be opened so are refused ([`Method::opens_for_reading`]).
     ReadOnly,
+}
+
+impl Mode {
+    /// How files and memories are opened.
+    pub(crate) fn access(self) -> Access {
+        match self {
+            Self::ReadWrite => Access::Write,
+            Self::ReadOnly => Access::Read,
+        }
+    }
 }
 
 /// What a caller may choose about a database. Setters take and return the options, so that they chain.
@@ -239,7 +251,7 @@ impl Options {
         }
         if let (Some(Choice::Explicit(method)), Some(order)) = (self.method, self.fences)
             && order != FenceOrder::default()
-            && method != Method::NvmInp
+            && !matches!(method, Method::NvmInp | Method::NvmLog)
         {
             return Err(Error::option(
                 "fences",
@@ -275,9 +287,11 @@ impl Options {
         let default = EngineOptions::default();
         EngineOptions {
             partition: 0,
+            access: self.mode.access(),
             database_id: recorded.database_id,
             layout: recorded.layout,
             node_bytes: recorded.node_bytes,
+            page_bytes: recorded.node_bytes,
             fences: recorded.fences,
             pool_bytes: self.pool_bytes.unwrap_or(default.pool_bytes),
             group_transactions_max: self
@@ -287,6 +301,7 @@ impl Options {
             checkpoint_log_bytes: self
                 .checkpoint_log_bytes
                 .unwrap_or(default.checkpoint_log_bytes),
+            ..default
         }
     }
 }
@@ -312,7 +327,7 @@ fn same<T: PartialEq + std::fmt::Display>(
     Err(Error::option(
         option,
         format!("the database was created with `{recorded}`, and `{asked}` was asked for"),
-        "leave the option out, or dump the database and load it into a new one",
+        "leave the option out, or convert the database into a new one",
     ))
 }
 

@@ -1,18 +1,17 @@
 //! A partition: one engine behind a lock with a wait limit.
 //!
-//! Whoever runs transactions in a partition takes its [`Seat`] (the engine itself) out of the lock and puts it back
-//! afterwards, so an interactive transaction can hold it without a guard that borrows. The mutex is held for a few
-//! instructions only; waiting happens on condition variables.
+//! Whoever runs transactions in a partition holds the lock of its [`Seat`] meanwhile. An uncontended transaction therefore
+//! costs one atomic step to begin and one to end; all waiting goes through a queue beside the lock, which nobody
+//! touches while nobody waits.
 //!
 //! Invariants:
-//! 1. Exactly one of these is true of a partition: its seat is in the lock, it is held by one session or worker,
-//!    or the partition is stopped.
-//! 2. A seat in the lock has no open transaction, and every commit in it that needs a fence of the thread that made it
-//!    has had it (a fence covers its own thread's flushes only).
+//! 1. A seat that is not locked has no open transaction, and every commit in it that needs a fence of the thread that made
+//!    it has had it (a fence covers its own thread's flushes only), unless the partition is stopped.
+//! 2. A stopped partition is never entered again.
 //! 3. `durable` never runs ahead of what the engine said.
 //!
-//! Order of locks: seats in ascending partition number where a thread waits without a short limit; the mutex inside is never
-//! held while another lock is taken.
+//! Order of locks: seats in ascending partition number where a thread waits without a short limit. The queue's mutex is held
+//! for a few instructions; its holder tries for the seat and never waits for it.
 //!
 //! A thread that arrives while the seat is free takes it even if others wait: handing it over strictly would cost a
 //! context switch a transaction. A waiter that has waited [`PATIENCE`] gets the next turn.
@@ -20,46 +19,56 @@
 use crate::error::{Error, Result};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use storage::engine::{CommitTicket, Engine};
 
 /// Waiting time after which a thread is served before newcomers.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// Looks at a busy partition before a thread sleeps: about two microseconds, several times a short transaction.
-const SPINS: u32 = 100;
+/// Tries at a busy partition before a thread sleeps, and pauses before each: about two microseconds together, several
+/// times a short transaction.
+const TRIES: u32 = 12;
+const PAUSES: u32 = 8;
 
-/// The right to run transactions in a partition: its engine, and what is known about its commits.
+/// What a partition's holder works with: its engine, and what is known about its commits.
 pub(crate) struct Seat {
     pub(crate) engine: Box<dyn Engine>,
     /// Newest commit whose caller waits, or waited, until it was durable.
     pub(crate) promised: CommitTicket,
+    /// Newest commit that the engine has said to be durable when it was last asked.
+    settled: CommitTicket,
+}
+
+impl Seat {
+    /// Whether there are commits that were shown to somebody and may not be durable yet.
+    #[inline]
+    pub(crate) fn is_ahead(&mut self) -> bool {
+        self.promised > self.settled && {
+            self.settled = self.engine.durable();
+            self.promised > self.settled
+        }
+    }
 }
 
 /// One partition of a database.
 pub(crate) struct Partition {
     pub(crate) number: u32,
-    lock: Mutex<Lock>,
+    seat: Mutex<Seat>,
+    stopped: AtomicBool,
+    /// Number of the waiter that has lost patience and gets the next turn; 0 if none has.
+    next: AtomicU64,
+    /// Threads that wait for the seat.
+    waiting: AtomicU32,
+    /// Turns given to waiters. Whoever sleeps on a signal looks under this mutex first.
+    queue: Mutex<u64>,
     /// Signalled when the seat comes back.
     freed: Condvar,
     /// Signalled when `durable` grows.
     synced: Condvar,
-    /// Whether the seat is in the lock: a hint for spinning.
-    free: AtomicBool,
-    /// Threads that wait for the seat.
-    waiting: AtomicU32,
     /// Newest ticket known to be durable. Stored by the holder of the seat only.
     durable: AtomicU64,
     /// Threads that wait for `durable` to grow. Signalling nobody would still cost a system call.
     unacknowledged: AtomicU32,
-}
-
-struct Lock {
-    seat: Option<Seat>,
-    stopped: bool,
-    /// A waiter that has lost patience, by its turn number.
-    next: Option<u64>,
-    turns: u64,
 }
 
 impl Partition {
@@ -67,19 +76,17 @@ impl Partition {
         let durable = engine.durable();
         Self {
             number,
-            lock: Mutex::new(Lock {
-                seat: Some(Seat {
-                    engine,
-                    promised: durable,
-                }),
-                stopped: false,
-                next: None,
-                turns: 0,
+            seat: Mutex::new(Seat {
+                engine,
+                promised: durable,
+                settled: durable,
             }),
+            stopped: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+            waiting: AtomicU32::new(0),
+            queue: Mutex::new(0),
             freed: Condvar::new(),
             synced: Condvar::new(),
-            free: AtomicBool::new(true),
-            waiting: AtomicU32::new(0),
             durable: AtomicU64::new(durable.0),
             unacknowledged: AtomicU32::new(0),
         }
@@ -87,89 +94,117 @@ impl Partition {
 
     /// Takes the seat, waiting at most `limit` for it.
     #[inline]
-    pub(crate) fn take(&self, limit: Duration) -> Result<Seat> {
-        if self.free.load(Ordering::Relaxed) {
-            let mut lock = self.lock();
-            if lock.next.is_none()
-                && let Some(seat) = lock.seat.take()
-            {
-                self.free.store(false, Ordering::Relaxed);
-                return Ok(seat);
-            }
+    pub(crate) fn take(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
+        if self.next.load(Ordering::Relaxed) == 0
+            && let Some(seat) = self.try_take()
+        {
+            return Ok(seat);
         }
         self.wait(limit)
     }
 
+    /// Takes the seat if it is free and the partition is not stopped.
+    #[inline]
+    fn try_take(&self) -> Option<MutexGuard<'_, Seat>> {
+        let seat = match self.seat.try_lock() {
+            Ok(seat) => seat,
+            // Set when a closure panics that holds the seat. What it left is undone, or `stopped` is set.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        // The lock orders this load behind the store of the holder that stopped the partition.
+        (!self.stopped.load(Ordering::Relaxed)).then_some(seat)
+    }
+
     #[cold]
-    fn wait(&self, limit: Duration) -> Result<Seat> {
+    #[inline(never)]
+    fn wait(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
         let start = Instant::now();
-        for _ in 0..SPINS {
-            if self.free.load(Ordering::Relaxed) {
-                break;
-            }
-            spin_loop();
-        }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let taken = self.wait_asleep(start, limit);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let taken = match self.spin() {
+            Some(seat) => Ok(seat),
+            None => self.wait_asleep(start, limit),
+        };
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
         taken
     }
 
-    fn wait_asleep(&self, start: Instant, limit: Duration) -> Result<Seat> {
-        let mut lock = self.lock();
-        lock.turns += 1;
-        let turn = lock.turns;
+    fn spin(&self) -> Option<MutexGuard<'_, Seat>> {
+        (0..TRIES).find_map(|_| {
+            (0..PAUSES).for_each(|_| spin_loop());
+            let is_free = self.next.load(Ordering::Relaxed) == 0;
+            is_free.then(|| self.try_take()).flatten()
+        })
+    }
+
+    fn wait_asleep(&self, start: Instant, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
+        let mut queue = self.queue();
+        *queue += 1;
+        let turn = *queue;
         loop {
-            if lock.stopped {
+            if self.is_stopped() {
                 return Err(Error::Stopped {
                     partition: self.number,
                 });
             }
-            let mine = lock.next.is_none_or(|next| next == turn);
-            if mine && let Some(seat) = lock.seat.take() {
-                lock.next = None;
-                self.free.store(false, Ordering::Relaxed);
+            let next = self.next.load(Ordering::Relaxed);
+            let mine = next == turn;
+            if (mine || next == 0)
+                && let Some(seat) = self.try_take()
+            {
+                self.next.store(0, Ordering::Relaxed);
                 return Ok(seat);
             }
             let waited = start.elapsed();
             if waited >= limit {
-                if lock.next == Some(turn) {
-                    lock.next = None;
+                if mine {
+                    self.next.store(0, Ordering::Relaxed);
                     self.freed.notify_all();
                 }
-                let waited_ms = waited.as_millis() as u64;
                 return Err(Error::Conflict {
                     partition: self.number,
-                    waited_ms,
+                    waited_ms: waited.as_millis() as u64,
                 });
             }
-            if waited >= PATIENCE && lock.next.is_none() {
-                lock.next = Some(turn);
+            if waited >= PATIENCE && next == 0 {
+                self.next.store(turn, Ordering::Relaxed);
             }
+            // Never longer than this, so that a signal lost to the order of two relaxed accesses costs no more.
             let pause = PATIENCE.min(limit.saturating_sub(waited));
-            let woken = self.freed.wait_timeout(lock, pause);
-            lock = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            let woken = self.freed.wait_timeout(queue, pause);
+            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Puts the seat back.
     #[inline]
-    pub(crate) fn put(&self, seat: Seat) {
-        self.note_durable(seat.engine.durable());
-        self.lock().seat = Some(seat);
-        self.free.store(true, Ordering::Relaxed);
-        // The mutex orders this: a waiter counts itself before it looks into the lock, so either it finds the seat or it is
-        // seen here.
-        if self.waiting.load(Ordering::Relaxed) > 0 {
-            self.freed.notify_all();
+    pub(crate) fn put(&self, seat: MutexGuard<'_, Seat>) {
+        drop(seat);
+        // A waiter counts itself before it tries for the seat, so either it finds it or it is seen here.
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.wake();
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn wake(&self) {
+        // A waiter between its try and its sleep holds the mutex.
+        drop(self.queue());
+        self.freed.notify_all();
+    }
+
     /// Gives the partition up after a change that was interrupted: nobody gets it any more.
-    pub(crate) fn stop(&self) {
-        self.lock().stopped = true;
+    pub(crate) fn stop(&self, seat: MutexGuard<'_, Seat>) {
+        self.stopped.store(true, Ordering::SeqCst);
+        drop(seat);
+        drop(self.queue());
         self.freed.notify_all();
         self.synced.notify_all();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
     }
 
     /// Whether a thread waits for the seat.
@@ -184,12 +219,14 @@ impl Partition {
 
     /// Publishes what the engine said about durability. Called by the holder of the seat.
     #[inline]
-    pub(crate) fn note_durable(&self, ticket: CommitTicket) {
+    pub(crate) fn note_durable(&self, seat: &mut Seat) {
+        let ticket = seat.engine.durable();
+        seat.settled = ticket;
         if ticket.0 > self.durable.load(Ordering::Relaxed) {
             self.durable.store(ticket.0, Ordering::SeqCst);
             if self.unacknowledged.load(Ordering::SeqCst) > 0 {
                 // A waiter between its look at `durable` and its sleep holds the mutex.
-                drop(self.lock());
+                drop(self.queue());
                 self.synced.notify_all();
             }
         }
@@ -206,19 +243,17 @@ impl Partition {
 
     /// False if the deadline came first.
     fn wait_synced(&self, ticket: CommitTicket, deadline: Instant) -> Result<bool> {
-        let mut lock = self.lock();
+        let mut queue = self.queue();
         while self.durable() < ticket {
-            if lock.stopped {
-                return Err(Error::Stopped {
-                    partition: self.number,
-                });
+            if self.is_stopped() {
+                return Err(self.in_doubt());
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
             }
-            let woken = self.synced.wait_timeout(lock, left);
-            lock = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            let woken = self.synced.wait_timeout(queue, left);
+            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(true)
     }
@@ -226,12 +261,20 @@ impl Partition {
     /// Makes every commit up to `ticket` durable, as the leader of its group.
     fn force(&self, ticket: CommitTicket) -> Result<()> {
         // The commit is made and must not be reported as failed because others keep the partition busy: no limit.
-        let mut seat = self.take(Duration::MAX)?;
+        let Ok(mut seat) = self.take(Duration::MAX) else {
+            // Nobody will make it durable now, but a thread may have done so before the partition stopped.
+            return if self.durable() < ticket {
+                Err(self.in_doubt())
+            } else {
+                Ok(())
+            };
+        };
         let forced = if self.durable() < ticket {
             seat.engine.force()
         } else {
             Ok(())
         };
+        self.note_durable(&mut seat);
         self.put(seat);
         // What failed here is not known to be undone: recovery decides.
         forced.map_err(|error| Error::InDoubt {
@@ -239,10 +282,18 @@ impl Partition {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lock> {
+    /// A commit was made and the partition stopped before it was durable: it may survive or not.
+    fn in_doubt(&self) -> Error {
+        Error::InDoubt {
+            cause: format!(
+                "partition {} was stopped before the commit was durable",
+                self.number
+            ),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, u64> {
         // Nothing that can panic runs under this mutex, so its content is whole even if it says otherwise.
-        self.lock
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

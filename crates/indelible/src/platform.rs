@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use disk::{IoMode, NativeDirectory};
 use pmem::device::{Medium, NativeOptions, NativeSource};
-use pmem::{Domain, MemorySource};
+use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use storage::Platform;
@@ -20,15 +20,17 @@ const PROBE_BYTES: u64 = 4096;
 /// A directory of the operating system, locked.
 pub(crate) struct NativePlatform {
     path: PathBuf,
+    access: Access,
     pub(crate) options: NativeOptions,
     _lock: File,
 }
 
 impl NativePlatform {
-    /// Locks an existing directory.
-    pub(crate) fn new(path: &Path, options: NativeOptions) -> Result<Self> {
+    /// Locks an existing directory, which takes no right to write.
+    pub(crate) fn new(path: &Path, access: Access, options: NativeOptions) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
+            access,
             options,
             _lock: lock_directory(path)?,
         })
@@ -95,7 +97,7 @@ impl Platform for NativePlatform {
     }
 
     fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
-        NativeDirectory::open(&self.path, IoMode::Buffered)
+        NativeDirectory::open_for(self.access, &self.path, IoMode::Buffered)
     }
 }
 
@@ -138,7 +140,7 @@ pub(crate) fn find_directory(path: &Path) -> Result<()> {
 }
 
 /// Makes the name of a new directory durable.
-fn sync_parent(path: &Path) -> Result<()> {
+pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

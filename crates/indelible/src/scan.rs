@@ -1,6 +1,7 @@
 //! Scans: ranges of an index in key order, over one partition or merged over all.
 //!
-//! A range that fixes the first primary key column lies in one partition, and so does every range of a replicated table. Others are merged:
+//! A range that fixes the first primary key column lies in one partition, also one of an index that begins with this column, and so does
+//! every range of a replicated table. Others are merged:
 //! each partition is read in batches that continue behind the last key seen, and the partition whose next
 //! key comes first is served first. A batch starts small, so that a scan that is broken off early has read little too much.
 
@@ -54,10 +55,16 @@ impl Session<'_> {
             let Some(range) = key_range(entry, Some(index.id), encoder, bounds, direction)? else {
                 return Ok(());
             };
-            if entry.replicated || self.core.partitions.len() == 1 {
-                return self.scan_one(self.any_partition(), &range, visit);
+            let everywhere = !entry.replicated && self.core.partitions.len() > 1;
+            let only = if everywhere && !index.decides_partition() {
+                None
+            } else {
+                self.only_partition(entry, low, high)?
+            };
+            match only {
+                Some(partition) => self.scan_one(partition, &range, visit),
+                None => self.scan_all(entry, encoder, &range, visit),
             }
-            self.scan_all(entry, encoder, &range, visit)
         })
     }
 

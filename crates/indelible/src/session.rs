@@ -15,8 +15,10 @@
 use crate::database::Core;
 use crate::error::{Error, Result};
 use crate::mark::OpenMark;
-use crate::partition::Seat;
+use crate::partition::{Partition, Seat};
+use std::sync::MutexGuard;
 use std::time::Duration;
+use storage::StorageError;
 use storage::engine::{CommitTicket, Durability, Engine};
 
 /// Longest wait for a partition below one that is held already.
@@ -26,8 +28,8 @@ const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
 pub(crate) struct Session<'db> {
     pub(crate) core: &'db Core,
     /// Apart from the others so that a transaction in one partition allocates nothing.
-    first: Option<Held>,
-    more: Vec<Held>,
+    first: Option<Held<'db>>,
+    more: Vec<Held<'db>>,
     soundness: Soundness,
     seats: Seats,
     wait_limit: Duration,
@@ -35,13 +37,19 @@ pub(crate) struct Session<'db> {
 }
 
 /// One held partition.
-struct Held {
-    partition: u32,
-    seat: Seat,
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the partition"
+)]
+struct Held<'db> {
+    partition: &'db Partition,
+    seat: MutexGuard<'db, Seat>,
     begun: bool,
     wrote: bool,
     /// A change is being made: true while the engine's own code runs.
     changing: bool,
+    /// What is durable may have changed since the partition was taken.
+    committed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,8 +88,15 @@ impl Promises {
         }
     }
 
-    pub(crate) fn count(&self) -> usize {
-        usize::from(self.first.is_some()) + self.more.len()
+    /// The only one, if there is one only.
+    #[inline]
+    pub(crate) fn single(&self) -> Option<(u32, CommitTicket)> {
+        self.first.filter(|_| self.more.is_empty())
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, CommitTicket)> + '_ {
@@ -105,6 +120,7 @@ impl<'db> Session<'db> {
     }
 
     /// Takes partitions ahead of their use. `partitions` is in ascending order.
+    #[inline]
     pub(crate) fn declare(&mut self, partitions: &[u32]) -> Result<()> {
         for &partition in partitions {
             if partition as usize >= self.core.partitions.len() {
@@ -126,18 +142,21 @@ impl<'db> Session<'db> {
 
     /// The partitions held, in the order they were taken.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = u32> + '_ {
-        self.all().map(|held| held.partition)
+        self.all().map(Held::number)
     }
 
     /// A held partition of the caller's choice: the first one, or partition 0.
     pub(crate) fn any_partition(&self) -> u32 {
-        self.first.as_ref().map_or(0, |held| held.partition)
+        self.first.as_ref().map_or(0, Held::number)
     }
 
     /// The engine of a partition, with a transaction open in it, for reading.
     #[inline]
     pub(crate) fn engine(&mut self, partition: u32) -> Result<&mut dyn Engine> {
-        Ok(&mut *self.begun(partition)?.seat.engine)
+        match self.begun(partition) {
+            Ok(held) => Ok(&mut *held.seat.engine),
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs a change in a partition.
@@ -147,14 +166,17 @@ impl<'db> Session<'db> {
         partition: u32,
         change: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
     ) -> Result<R> {
-        let held = self.begun(partition)?;
+        let held = match self.begun(partition) {
+            Ok(held) => held,
+            Err(error) => return Err(error),
+        };
         held.wrote = true;
         held.changing = true;
         let changed = change(&mut *held.seat.engine);
         held.changing = false;
         match changed {
             Ok(value) => Ok(value),
-            Err(error) => Err(self.failed(error.into())),
+            Err(error) => Err(self.statement_failed(error)),
         }
     }
 
@@ -173,7 +195,15 @@ impl<'db> Session<'db> {
         held.changing = true;
         let changed = change(&mut *held.seat.engine);
         held.changing = false;
+        held.committed = true;
         Ok(changed?)
+    }
+
+    /// As [`Session::failed`], for what an engine returned.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn statement_failed(&mut self, error: StorageError) -> Error {
+        self.failed(error.into())
     }
 
     /// Notes that a statement failed; the transaction cannot commit if it may have left a trace.
@@ -209,88 +239,118 @@ impl<'db> Session<'db> {
     }
 
     #[inline]
-    fn begun(&mut self, partition: u32) -> Result<&mut Held> {
-        let held = self.held(partition)?;
+    fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
+        let held = match self.held(partition) {
+            Ok(held) => held,
+            Err(error) => return Err(error),
+        };
         if held.changing {
             return Err(Error::Stopped { partition });
         }
         if !held.begun {
-            held.seat.engine.begin()?;
-            held.begun = true;
+            match held.seat.engine.begin() {
+                Ok(()) => held.begun = true,
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(held)
     }
 
     #[inline]
-    fn held(&mut self, partition: u32) -> Result<&mut Held> {
-        if self
-            .first
-            .as_ref()
-            .is_none_or(|held| held.partition != partition)
-        {
-            return self.held_elsewhere(partition);
+    fn held(&mut self, partition: u32) -> Result<&mut Held<'db>> {
+        match self.first.as_ref().map(Held::number) {
+            Some(number) if number == partition => {}
+            Some(_) => return self.held_elsewhere(partition),
+            // The first one is never out of order.
+            None => match self.take(partition, self.wait_limit, false) {
+                Ok(held) => self.first = Some(held),
+                Err(error) => return Err(error),
+            },
         }
-        Ok(self
-            .first
-            .as_mut()
-            .expect("it was looked at one line above"))
+        Ok(self.first.as_mut().expect("it was looked at just now"))
     }
 
-    fn held_elsewhere(&mut self, partition: u32) -> Result<&mut Held> {
-        if let Some(at) = self
-            .more
-            .iter()
-            .position(|held| held.partition == partition)
-        {
+    #[cold]
+    #[inline(never)]
+    fn held_elsewhere(&mut self, partition: u32) -> Result<&mut Held<'db>> {
+        if let Some(at) = self.more.iter().position(|held| held.number() == partition) {
             return Ok(&mut self.more[at]);
         }
-        if self.seats == Seats::Worker {
-            return Err(Error::NotOwned { partition });
-        }
-        let out_of_order = self.all().any(|held| held.partition > partition);
+        let out_of_order = self.all().any(|held| held.number() > partition);
         let limit = if out_of_order {
             OUT_OF_ORDER_WAIT
         } else {
             self.wait_limit
         };
-        let seat = match self.core.partitions[partition as usize].take(limit) {
-            Ok(seat) => seat,
-            Err(error) => {
-                self.soundness = match error {
-                    Error::Conflict { .. } => Soundness::Conflicting {
-                        partition,
-                        out_of_order,
-                    },
-                    _ => Soundness::Doomed,
-                };
-                return Err(error);
-            }
-        };
-        let held = Held {
-            partition,
-            seat,
-            begun: false,
-            wrote: false,
-            changing: false,
-        };
-        if self.first.is_none() {
-            return Ok(self.first.insert(held));
-        }
+        let held = self.take(partition, limit, out_of_order)?;
         self.more.push(held);
         Ok(self.more.last_mut().expect("it was pushed one line above"))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Held> {
+    /// Takes a partition that is not held.
+    #[inline]
+    fn take(&mut self, partition: u32, limit: Duration, out_of_order: bool) -> Result<Held<'db>> {
+        if self.seats == Seats::Worker {
+            return Err(Error::NotOwned { partition });
+        }
+        let core = self.core;
+        let partition = &core.partitions[partition as usize];
+        match partition.take(limit) {
+            Ok(seat) => Ok(Held {
+                partition,
+                seat,
+                begun: false,
+                wrote: false,
+                changing: false,
+                committed: false,
+            }),
+            Err(error) => Err(self.not_taken(partition.number, error, out_of_order)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_taken(&mut self, partition: u32, error: Error, out_of_order: bool) -> Error {
+        self.soundness = match error {
+            Error::Conflict { .. } => Soundness::Conflicting {
+                partition,
+                out_of_order,
+            },
+            _ => Soundness::Doomed,
+        };
+        error
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Held<'db>> {
         self.first.iter().chain(&self.more)
     }
 
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut Held> {
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Held<'db>> {
         self.first.iter_mut().chain(&mut self.more)
     }
 
     /// Commits in all partitions held. Afterwards the transaction may be acknowledged when the promises are durable.
     #[inline]
     pub(crate) fn commit(&mut self, durability: Durability) -> Result<Promises> {
+        if self.soundness != Soundness::Sound || !self.more.is_empty() {
+            return self.commit_all(durability);
+        }
+        let mut promises = Promises::default();
+        let (core, seats) = (self.core, self.seats);
+        let durability = self.effective(durability);
+        if let Some(held) = &mut self.first {
+            match held.commit(core, durability, seats) {
+                Ok(()) => held.promise(durability, &mut promises),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(promises)
+    }
+
+    /// As [`Session::commit`], for several partitions, and for what must not be committed.
+    #[cold]
+    #[inline(never)]
+    fn commit_all(&mut self, durability: Durability) -> Result<Promises> {
         match self.soundness {
             Soundness::Sound => {}
             Soundness::Doomed => return Err(self.abandon(Error::Doomed)),
@@ -302,36 +362,42 @@ impl<'db> Session<'db> {
             }
         }
         let writers = self.all().filter(|held| held.wrote).count();
-        if writers > 0 && self.more.iter().chain(&self.first).any(Held::read_ahead) {
+        if writers > 0 {
             self.settle_reads()?;
         }
         if writers > 1 {
             self.commit_several()?;
         }
         let (core, seats) = (self.core, self.seats);
-        // Memory-based methods fence at each commit anyway, and a fence made later by another thread would not
-        // cover this thread's flushes.
-        let durability = match (durability, self.seats) {
-            (_, Seats::Transaction) if core.commits_fence() => Durability::Immediate,
-            _ => durability,
-        };
+        let durability = self.effective(durability);
         let mut promises = Promises::default();
-        for held in self.first.iter_mut().chain(&mut self.more) {
+        for held in self.all_mut() {
             held.commit(core, durability, seats)?;
-            if durability != Durability::None && held.seat.promised > held.seat.engine.durable() {
-                promises.add(held.partition, held.seat.promised);
-            }
+            held.promise(durability, &mut promises);
         }
         Ok(promises)
     }
 
+    /// Memory-based methods fence at each commit anyway, and a fence made later by another thread would not cover this thread's
+    /// flushes.
+    #[inline]
+    fn effective(&self, durability: Durability) -> Durability {
+        match (durability, self.seats) {
+            (_, Seats::Transaction) if self.core.commits_fence() => Durability::Immediate,
+            _ => durability,
+        }
+    }
+
     /// Makes durable what was read in partitions that are not written: a crash must not keep this transaction and lose one
     /// that it has read.
-    #[cold]
     fn settle_reads(&mut self) -> Result<()> {
         let mut result = Ok(());
-        for held in self.all_mut().filter(|held| held.read_ahead()) {
+        for held in self.all_mut() {
+            if !held.has_read_ahead() {
+                continue;
+            }
             held.changing = true;
+            held.committed = true;
             result = held.seat.engine.force();
             held.changing = result.is_err();
             if result.is_err() {
@@ -380,6 +446,7 @@ impl<'db> Session<'db> {
             held.changing = !committed;
             held.begun = false;
             held.wrote = false;
+            held.committed = true;
             kept |= !committed;
         }
         if !kept {
@@ -406,6 +473,8 @@ impl<'db> Session<'db> {
     pub(crate) fn abort(&mut self) {
         for held in self.all_mut() {
             if held.begun && !held.changing {
+                // An abort may settle what other threads wait for.
+                held.committed = true;
                 held.changing = held.seat.engine.abort().is_err();
                 held.begun = false;
                 held.wrote = false;
@@ -418,21 +487,19 @@ impl<'db> Session<'db> {
     #[inline]
     pub(crate) fn release(&mut self) {
         if let Some(held) = self.first.take() {
-            held.put_back(self.core);
+            held.put_back();
         }
-        for held in self.more.drain(..) {
-            held.put_back(self.core);
+        if !self.more.is_empty() {
+            self.more.drain(..).for_each(Held::put_back);
         }
     }
 
     /// Makes every commit in the partitions held durable.
     pub(crate) fn force(&mut self) -> Result<()> {
-        let core = self.core;
         for held in self.all_mut() {
+            let partition = held.number();
             if held.changing {
-                return Err(Error::Stopped {
-                    partition: held.partition,
-                });
+                return Err(Error::Stopped { partition });
             }
             held.changing = true;
             let forced = held.seat.engine.force();
@@ -440,7 +507,7 @@ impl<'db> Session<'db> {
             forced.map_err(|error| Error::InDoubt {
                 cause: error.to_string(),
             })?;
-            core.partitions[held.partition as usize].note_durable(held.seat.engine.durable());
+            held.partition.note_durable(&mut held.seat);
         }
         Ok(())
     }
@@ -448,30 +515,55 @@ impl<'db> Session<'db> {
     /// Newest durable ticket of a partition held.
     pub(crate) fn durable(&self, partition: u32) -> CommitTicket {
         self.all()
-            .find(|held| held.partition == partition)
+            .find(|held| held.number() == partition)
             .map_or_else(CommitTicket::default, |held| held.seat.engine.durable())
     }
 
     /// Commits, gives the partitions back, and waits until the transaction may be acknowledged.
     #[inline]
     pub(crate) fn finish(&mut self, durability: Durability) -> Result<()> {
-        let promises = self.commit(durability)?;
+        let promises = match self.commit(durability) {
+            Ok(promises) => promises,
+            Err(error) => return Err(error),
+        };
         self.release();
-        for (partition, ticket) in promises.iter() {
-            self.core.partitions[partition as usize].wait_durable(ticket, self.core.group_wait)?;
+        if promises.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.keep(&promises)
+    }
+
+    /// Waits until commits are durable.
+    #[cold]
+    #[inline(never)]
+    fn keep(&self, promises: &Promises) -> Result<()> {
+        promises.iter().try_for_each(|(partition, ticket)| {
+            self.core.partitions[partition as usize].wait_durable(ticket, self.core.group_wait)
+        })
     }
 }
 
-impl Held {
-    /// Ends the transaction in this partition.
+impl Held<'_> {
     #[inline]
-    /// Whether this partition was only read, and may have shown commits that are not durable yet.
-    fn read_ahead(&self) -> bool {
-        self.begun && !self.wrote && self.seat.promised > self.seat.engine.durable()
+    fn number(&self) -> u32 {
+        self.partition.number
     }
 
+    /// Whether this partition was only read, and may have shown commits that are not durable yet.
+    fn has_read_ahead(&mut self) -> bool {
+        self.begun && !self.wrote && self.seat.is_ahead()
+    }
+
+    /// Adds what must be durable before a transaction is acknowledged that has touched this partition.
+    #[inline]
+    fn promise(&mut self, durability: Durability, promises: &mut Promises) {
+        if durability != Durability::None && self.seat.is_ahead() {
+            promises.add(self.number(), self.seat.promised);
+        }
+    }
+
+    /// Ends the transaction in this partition.
+    #[inline]
     fn commit(&mut self, core: &Core, durability: Durability, seats: Seats) -> Result<()> {
         if !self.begun {
             return Ok(());
@@ -479,53 +571,81 @@ impl Held {
         self.changing = true;
         if !self.wrote {
             // There is nothing to undo: an abort ends the transaction without a place in the order of commits.
-            self.seat.engine.abort()?;
-            self.begun = false;
-            self.changing = false;
-            return Ok(());
+            return match self.seat.engine.abort() {
+                Ok(()) => {
+                    self.begun = false;
+                    self.changing = false;
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
+            };
         }
         let ticket = match self.seat.engine.commit(durability) {
             Ok(ticket) => ticket,
-            Err(error) if error.is_statement_error() => {
-                self.changing = false;
-                return Err(error.into());
-            }
-            Err(error) => {
-                return Err(Error::InDoubt {
-                    cause: error.to_string(),
-                });
-            }
+            Err(error) => return Err(self.not_committed(error)),
         };
         self.changing = false;
         self.begun = false;
         self.wrote = false;
+        self.committed = true;
         if durability == Durability::Group {
             self.seat.promised = ticket;
-            let partition = &core.partitions[self.partition as usize];
-            let alone = seats == Seats::Transaction && core.leads_at_once && !partition.is_wanted();
-            if alone && self.seat.engine.durable() < ticket {
-                let forced = self.seat.engine.force();
-                forced.map_err(|error| Error::InDoubt {
-                    cause: error.to_string(),
-                })?;
+            if seats == Seats::Transaction && core.leads_at_once {
+                return self.lead();
             }
         }
         Ok(())
     }
 
-    #[inline]
-    fn put_back(self, core: &Core) {
-        let partition = &core.partitions[self.partition as usize];
-        if self.changing {
-            partition.stop();
-        } else {
-            partition.put(self.seat);
+    #[cold]
+    #[inline(never)]
+    fn not_committed(&mut self, error: StorageError) -> Error {
+        if error.is_statement_error() {
+            self.changing = false;
+            return error.into();
         }
+        Error::InDoubt {
+            cause: error.to_string(),
+        }
+    }
+
+    /// Makes a group durable that nobody can join because nobody waits.
+    fn lead(&mut self) -> Result<()> {
+        if self.partition.is_wanted() || !self.seat.is_ahead() {
+            return Ok(());
+        }
+        self.seat.engine.force().map_err(|error| Error::InDoubt {
+            cause: error.to_string(),
+        })
+    }
+
+    #[inline]
+    fn put_back(mut self) {
+        if self.changing {
+            self.partition.stop(self.seat);
+            return;
+        }
+        if self.committed {
+            self.partition.note_durable(&mut self.seat);
+        }
+        self.partition.put(self.seat);
     }
 }
 
 impl Drop for Session<'_> {
+    #[inline]
     fn drop(&mut self) {
+        if self.first.is_some() {
+            self.leave();
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Undoes what is open and puts the partitions back.
+    #[cold]
+    #[inline(never)]
+    fn leave(&mut self) {
         self.abort();
         if self.seats == Seats::Worker && self.core.commits_fence() {
             // Other threads' fences do not cover this thread's flushes. A failure stops the partition below.

@@ -5,6 +5,7 @@
 use crate::model::{Observed, database};
 use crate::{
     DataType, Database, Durability, Error, Partitioning, Result, Table, TransactionOptions,
+    Uniqueness,
 };
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -242,4 +243,57 @@ fn waiting_threads_are_served() {
     });
     let row = db.read(|r| r.get(&table, 0_i64)).unwrap().unwrap();
     assert_eq!(row.get(1).as_i64(), Some(2000));
+}
+
+#[test]
+fn a_new_index_never_has_the_number_of_a_dropped_one() {
+    let (db, _) = database(1);
+    let mut builder = db
+        .create_table("wide")
+        .column("id", DataType::Int64)
+        .column("value", DataType::Int64)
+        .primary_key(["id"]);
+    for number in 0..20 {
+        builder = builder.index(&format!("index{number}"), ["value"]);
+    }
+    let table = builder.create().unwrap();
+    db.transaction(|t| t.insert(&table, (1_i64, 5_i64)))
+        .unwrap();
+    let dropped: Vec<_> = (10..20)
+        .map(|number| table.index(&format!("index{number}")).unwrap())
+        .collect();
+    for index in &dropped {
+        db.drop_index(&table, index.name()).unwrap();
+    }
+    for number in 20..40 {
+        let name = format!("index{number}");
+        db.create_index(&table, &name, ["value"], Uniqueness::Repeating)
+            .unwrap();
+    }
+    for index in &dropped {
+        let found = db.read(|r| r.find(index, 5_i64));
+        assert!(found.is_err(), "{index:?} is gone");
+    }
+    let newest = table.index("index39").unwrap();
+    assert_eq!(db.read(|r| r.find(&newest, 5_i64)).unwrap().len(), 1);
+}
+
+#[test]
+fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
+    let (db, _) = database(1);
+    let partition = &db.core.partitions[0];
+    let seat = partition.take(Duration::ZERO).unwrap();
+    let ticket = storage::engine::CommitTicket(1);
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| partition.wait_durable(ticket, Duration::from_secs(5)));
+        std::thread::sleep(Duration::from_millis(5));
+        partition.stop(seat);
+        let waited = waiting.join().unwrap();
+        assert!(matches!(waited, Err(Error::InDoubt { .. })), "{waited:?}");
+    });
+    // Also for one that finds it stopped when it wants to lead the group itself.
+    let late = partition.wait_durable(ticket, Duration::ZERO);
+    assert!(matches!(late, Err(Error::InDoubt { .. })), "{late:?}");
+    let next = partition.take(Duration::ZERO).map(drop);
+    assert!(matches!(next, Err(Error::Stopped { partition: 0 })));
 }

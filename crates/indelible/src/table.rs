@@ -29,8 +29,10 @@ pub(crate) struct TableEntry {
     pub(crate) shape: Arc<Shape>,
     pub(crate) partitioner: Partitioner,
     pub(crate) replicated: bool,
-    /// There is one partition, so there is nothing to ask the partitioner.
-    is_undivided: bool,
+    /// The partition is these bits of an integer, where the rule is modulo a power of two; so it is for one partition.
+    partition_mask: Option<i64>,
+    /// Bit n: column n is part of the primary key.
+    primary_key_mask: u64,
     pub(crate) dropped: AtomicBool,
     /// Whether a unique index must be checked in other partitions than the row's own.
     pub(crate) unique_elsewhere: AtomicBool,
@@ -46,7 +48,12 @@ impl TableEntry {
             id: shape.def.id,
             partitioner,
             replicated: shape.def.partitioning == Partitioning::Replicated && partitions > 1,
-            is_undivided: partitions == 1,
+            partition_mask: mask_of(shape.def.partitioning == Partitioning::Modulo, partitions),
+            primary_key_mask: shape
+                .def
+                .primary_key
+                .iter()
+                .fold(0, |mask, &at| mask | column_bit(at)),
             dropped: AtomicBool::new(false),
             unique_elsewhere: AtomicBool::new(false),
             current: RwLock::new(Arc::clone(&shape)),
@@ -78,8 +85,13 @@ impl TableEntry {
     /// Where rows with this value of the first primary key column lie.
     #[inline]
     pub(crate) fn place(&self, first_key_value: ValueRef<'_>) -> Result<Placement> {
-        if self.is_undivided {
-            return Ok(Placement::One(0));
+        if let Some(mask) = self.partition_mask {
+            if mask == 0 {
+                return Ok(Placement::One(0));
+            }
+            if let ValueRef::Int64(number) = first_key_value {
+                return Ok(Placement::One((number & mask).cast_unsigned() as u32));
+            }
         }
         Ok(self.partitioner.place(first_key_value)?)
     }
@@ -89,8 +101,23 @@ impl TableEntry {
     pub(crate) fn changes_primary_key(&self, changes: &Changes) -> bool {
         changes
             .columns()
-            .any(|column| self.shape.def.primary_key.contains(&column))
+            .any(|column| self.primary_key_mask & column_bit(column) != 0)
+            && changes
+                .columns()
+                .any(|column| self.shape.def.primary_key.contains(&column))
     }
+}
+
+/// See `partition_mask`.
+fn mask_of(is_modulo: bool, partitions: u32) -> Option<i64> {
+    let divides = partitions == 1 || is_modulo && partitions.is_power_of_two();
+    divides.then(|| i64::from(partitions) - 1)
+}
+
+/// The bit of a column; columns 64 apart share one, which can only cost a second look.
+#[inline]
+fn column_bit(column: usize) -> u64 {
+    1 << (column % 64)
 }
 
 impl Table {
@@ -168,17 +195,21 @@ impl Table {
     /// Fails if the handle is another database's, or its table is gone.
     #[inline]
     pub(crate) fn check(&self, database: u64) -> Result<&TableEntry> {
-        if self.entry.database != database {
-            return Err(Error::ForeignTable {
-                table: self.name().to_owned(),
-            });
+        if self.entry.database == database && !self.entry.dropped.load(Ordering::Relaxed) {
+            return Ok(&self.entry);
         }
-        if self.entry.dropped.load(Ordering::Relaxed) {
-            return Err(Error::TableDropped {
-                table: self.name().to_owned(),
-            });
+        Err(self.unusable(database))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unusable(&self, database: u64) -> Error {
+        let table = self.name().to_owned();
+        if self.entry.database == database {
+            Error::TableDropped { table }
+        } else {
+            Error::ForeignTable { table }
         }
-        Ok(&self.entry)
     }
 }
 
@@ -218,6 +249,12 @@ impl Index {
 
     pub(crate) fn encoder(&self) -> &KeyEncoder {
         &self.shape.secondary[self.position]
+    }
+
+    /// Whether the index begins with the column that decides the partition.
+    pub(crate) fn decides_partition(&self) -> bool {
+        let def = &self.shape.def;
+        def.indexes[self.position].columns.first() == def.primary_key.first()
     }
 }
 

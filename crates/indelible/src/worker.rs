@@ -41,16 +41,20 @@ impl<'db> Worker<'db> {
     ) -> Result<(R, Option<Pending>)> {
         let undo = Undo { worker: self };
         let transaction = &mut undo.worker.transaction;
-        let value = body(transaction)?;
-        let promises = transaction.session.commit(transaction.durability)?;
+        // Matched, not `?`: that would copy a large error through memory where there is none.
+        let value = match body(transaction) {
+            Ok(value) => value,
+            Err(error) => return Err(error),
+        };
+        let promises = match transaction.session.commit(transaction.durability) {
+            Ok(promises) => promises,
+            Err(error) => return Err(error),
+        };
         std::mem::forget(undo);
-        let pending = match promises.count() {
-            0 => None,
-            1 => promises
-                .iter()
-                .next()
-                .map(|(partition, ticket)| Pending { partition, ticket }),
-            _ => {
+        let pending = match promises.single() {
+            Some((partition, ticket)) => Some(Pending { partition, ticket }),
+            None if promises.is_empty() => None,
+            None => {
                 self.force()?;
                 None
             }

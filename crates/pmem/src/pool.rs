@@ -3,7 +3,8 @@
 //! Two copies of one 176-byte record lie in the first 16 KiB of the pool, each with a checksum and
 //! a generation. An update writes one copy, fences it, then writes the other, so a crash between
 //! leaves at least one whole; `open` takes the valid copy of the highest generation and makes the
-//! other one equal to it.
+//! other one equal to it. A copy that a newer version of the program wrote is never overwritten, and
+//! two whole copies that contradict each other are damage.
 //!
 //! The record, all fields little-endian:
 //!
@@ -108,6 +109,8 @@ pub(crate) struct PoolHeader {
 enum Fault {
     Magic,
     Checksum,
+    /// The checksum is that of this format, but the version is not: only the version is damaged.
+    Version(u32),
     Geometry(String),
     Newer(u32),
     ByteOrder,
@@ -223,13 +226,14 @@ impl<M: Memory> Arena<M> {
             heap,
         };
         let found = [decode(arena.copy(0)?), decode(arena.copy(1)?)];
-        let newest = found
-            .iter()
-            .flatten()
-            .max_by_key(|header| header.generation);
-        let header = newest
-            .ok_or_else(|| fault_of(&found, &arena, path))?
-            .clone();
+        let header = match &found {
+            [Ok(first), Ok(second)] => newest(first, second)?.clone(),
+            // Opening would overwrite what a newer program needs.
+            [Ok(_), Err(Fault::Newer(_))] | [Err(Fault::Newer(_)), Ok(_)] | [Err(_), Err(_)] => {
+                return Err(fault_of(&found, &arena, path));
+            }
+            [Ok(whole), Err(_)] | [Err(_), Ok(whole)] => whole.clone(),
+        };
         check_size(&header, arena.memory.bytes(), path)?;
         arena.heap = Heap::new(header.pool_bytes);
         arena.header = header;
@@ -246,7 +250,9 @@ impl<M: Memory> Arena<M> {
 
 /// Writes the header with the next generation, one copy after the other. Durable when it returns.
 pub(crate) fn store_header<M: Memory>(memory: &mut M, header: &mut PoolHeader) -> Result<()> {
-    header.generation += 1;
+    header.generation = header.generation.checked_add(1).ok_or_else(|| {
+        PmemError::corrupted("pool header", 48, "no higher generation can be counted")
+    })?;
     let record = encode(header);
     for offset in COPY_OFFSETS {
         memory.store(offset, &record);
@@ -254,6 +260,21 @@ pub(crate) fn store_header<M: Memory>(memory: &mut M, header: &mut PoolHeader) -
         memory.fence(site!("pool.header-fence"))?;
     }
     Ok(())
+}
+
+/// The newer one of two whole copies of one header.
+fn newest<'h>(first: &'h PoolHeader, second: &'h PoolHeader) -> Result<&'h PoolHeader> {
+    let contradiction = if first.identity != second.identity {
+        "its two copies are of different pools"
+    } else if first.generation == second.generation && first != second {
+        "its two copies have one generation and differ"
+    } else if first.generation < second.generation {
+        return Ok(second);
+    } else {
+        return Ok(first);
+    };
+    let detail = format!("{contradiction}; restore the pool from a backup");
+    Err(PmemError::corrupted("pool header", COPY_OFFSETS[1], detail))
 }
 
 fn check_size(header: &PoolHeader, file_bytes: u64, path: &Path) -> Result<()> {
@@ -290,7 +311,7 @@ fn fault_of<M: Memory>(
              dump it there and load the dump here"
                 .to_owned(),
         ),
-        Some(Fault::Newer(version)) => foreign(
+        Some(Fault::Newer(version) | Fault::Version(version)) => foreign(
             path,
             format!(
                 "written by a newer version (format {version}, this program reads up to \
@@ -361,12 +382,19 @@ fn decode(record: &[u8; RECORD_BYTES]) -> Result<PoolHeader, Fault> {
     }
     let version = u32::from_le_bytes(take(record, 12));
     if order == BYTE_ORDER && version > POOL_FORMAT {
-        return Err(Fault::Newer(version));
+        let mut mended = *record;
+        mended[12..16].copy_from_slice(&POOL_FORMAT.to_le_bytes());
+        return Err(if is_whole(&mended) {
+            Fault::Version(version)
+        } else {
+            Fault::Newer(version)
+        });
     }
-    let stored = u32::from_le_bytes(take(record, CHECKED_BYTES));
-    let reserved = u32::from_le_bytes(take(record, CHECKED_BYTES + 4));
-    if stored != crc32c::crc32c(&record[..CHECKED_BYTES]) || reserved != 0 {
+    if !is_whole(record) {
         return Err(Fault::Checksum);
+    }
+    if version == 0 {
+        return Err(Fault::Geometry("there is no format 0".to_owned()));
     }
     let word = u16::from_le_bytes(take(record, 16));
     let line = u16::from_le_bytes(take(record, 18));
@@ -392,6 +420,13 @@ fn decode(record: &[u8; RECORD_BYTES]) -> Result<PoolHeader, Fault> {
         pool_bytes: word_at(56),
         roots: std::array::from_fn(|index| word_at(72 + 8 * index)),
     })
+}
+
+/// Whether the checksum of a record of this format is right.
+fn is_whole(record: &[u8; RECORD_BYTES]) -> bool {
+    let stored = u32::from_le_bytes(take(record, CHECKED_BYTES));
+    let reserved = u32::from_le_bytes(take(record, CHECKED_BYTES + 4));
+    stored == crc32c::crc32c(&record[..CHECKED_BYTES]) && reserved == 0
 }
 
 /// `N` bytes of the record from `at`.
@@ -442,6 +477,28 @@ mod tests {
         assert_eq!(decode(&record), Err(Fault::ByteOrder));
         let mut record = encode(&header());
         record[12] = 2;
+        assert_eq!(decode(&record), Err(Fault::Version(2)));
+        record[100] ^= 1;
         assert_eq!(decode(&record), Err(Fault::Newer(2)));
+    }
+
+    #[test]
+    fn of_two_whole_copies_the_newer_counts_unless_they_contradict() {
+        let old = header();
+        let new = PoolHeader {
+            generation: 10,
+            pool_bytes: 2 << 20,
+            ..header()
+        };
+        for (first, second) in [(&old, &new), (&new, &old)] {
+            assert_eq!(newest(first, second).unwrap(), &new);
+        }
+        let mut foreign = new.clone();
+        foreign.identity.pool_id = PoolId(1);
+        let mut rival = new.clone();
+        rival.roots[0] = 1;
+        for other in [foreign, rival] {
+            assert!(newest(&new, &other).is_err(), "{other:?}");
+        }
     }
 }

@@ -132,6 +132,33 @@ fn one_damaged_header_copy_is_repaired_once() {
     assert_eq!(arena.root(RootIndex::new(1)), 5);
 }
 
+/// The first 24 bytes keep their place in later versions, and nothing else does.
+#[test]
+fn a_header_copy_of_a_newer_version_is_not_overwritten() {
+    let whole = content(&pool(256 << 10));
+    for copy in [0, 4096] {
+        let mut newer = whole.clone();
+        newer[copy + 12] = 2;
+        newer[copy + 56..copy + 160].fill(0x77);
+        let error = open(&newer).err().expect("it is refused").to_string();
+        assert!(error.contains("newer version (format 2"), "{error}");
+    }
+}
+
+#[test]
+fn header_copies_of_two_pools_are_refused() {
+    let whole = content(&pool(256 << 10));
+    let stranger = PoolIdentity {
+        pool_id: PoolId(7),
+        ..identity()
+    };
+    let other = content(&Arena::create(memory(256 << 10), &stranger).unwrap());
+    let mut mixed = whole;
+    mixed[4096..8192].copy_from_slice(&other[4096..8192]);
+    let error = open(&mixed).err().expect("it is refused").to_string();
+    assert!(error.contains("different pools"), "{error}");
+}
+
 #[test]
 fn foreign_files_are_named() {
     let whole = content(&pool(256 << 10));
@@ -540,6 +567,27 @@ fn random_operations_agree_with_a_model() {
     for seed in 1..=60 {
         random_operations(seed, 150);
     }
+}
+
+/// Tables come and go; each has a tag of its own, and so runs of its own.
+#[test]
+fn the_space_of_owners_that_are_gone_is_used_again() {
+    let mut arena = pool(MEBIBYTE);
+    let before = arena.pool_bytes();
+    for tag in 0..500 {
+        let owner = Owner {
+            part: Part::Table,
+            tag,
+        };
+        let blocks = [24, 512, 1088].map(|bytes| allocate(&mut arena, bytes, owner));
+        arena.settle(Outcome::Committed);
+        for block in blocks {
+            release(&mut arena, block);
+        }
+        arena.settle(Outcome::Committed);
+    }
+    assert_eq!(arena.pool_bytes(), before);
+    assert!(arena.allocated().unwrap().is_empty());
 }
 
 #[test]

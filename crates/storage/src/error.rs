@@ -65,6 +65,11 @@ pub enum StorageError {
     /// The engine cannot do this. Choose another method or option.
     #[error("{0}")]
     Unsupported(String),
+    /// A crash has left something to finish, and the partition is open for reading only. Open it once for writing.
+    #[error(
+        "{0} holds what a crash has left unfinished, and finishing it takes writing; open the database once for writing"
+    )]
+    NeedsRecovery(String),
     /// An earlier durable step failed; nothing more is written. Reopen the database.
     #[error("an earlier durable step of this partition failed; reopen the database")]
     Poisoned,

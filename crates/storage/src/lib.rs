@@ -8,6 +8,7 @@ pub mod engine;
 mod error;
 pub mod index;
 pub mod log;
+pub mod lsm;
 mod platform;
 pub mod record;
 pub mod table;

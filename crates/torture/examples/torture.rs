@@ -25,22 +25,29 @@ fn main() {
     match arguments.get(1).map_or("search", String::as_str) {
         "scenarios" => run_scenarios(method, seed, arguments.get(5)),
         "flips" => {
-            let report = torture::flips::flip(method, seed).expect("the database can be built");
+            let config = torture::flips::FlipConfig {
+                method,
+                seed,
+                every_bit: false,
+                threads: 1,
+            };
+            let report = torture::flips::flip(&config, &mut |_, _| {});
+            let report = report.expect("the database can be built");
             println!("{report:#?}");
         }
         "mutate" => run_mutation(method, seed, seconds),
         _ => {
             let report = search::search(
                 &search::Config {
-                    method,
-                    seed,
-                    images_max: images,
-                    duration_max: Duration::from_secs(seconds),
                     disabled: arguments.iter().skip(5).cloned().collect(),
+                    ..search::Config::new(method, seed, images, Duration::from_secs(seconds))
                 },
                 &mut |_| {},
             );
             println!("{report:#?}");
+            if let Some(failure) = &report.failure {
+                println!("{}", failure.replay(method));
+            }
         }
     }
 }

@@ -66,15 +66,19 @@ pub(crate) struct Recovery {
     options: EngineOptions,
     /// One life in so many ends with the growth of the pool.
     growth_one_in: u64,
+    /// How often a recovery is cut off in a row.
+    depth: u32,
     scratch: Scratch,
 }
 
 /// How thoroughly one image is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thoroughness {
     /// Recovered once.
     Plain,
-    /// Cut off in its recovery as well, recovered again, and used.
+    /// Cut off in its recovery as well, and recovered again.
+    Nested,
+    /// The same, and used afterwards.
     Deep,
 }
 
@@ -88,7 +92,7 @@ pub(crate) struct Examined {
 }
 
 /// A recovered engine and its content.
-type Checked = (Box<dyn Engine>, Arc<State>);
+pub(crate) type Checked = (Box<dyn Engine>, Arc<State>);
 
 /// Worlds that hold images, one a level of nesting: making a world costs much more than making an image in it.
 #[derive(Clone, Default)]
@@ -100,6 +104,7 @@ impl Recovery {
             method,
             options,
             growth_one_in: GROWTH_ONE_IN,
+            depth: DEPTH,
             scratch: Scratch::default(),
         }
     }
@@ -107,6 +112,12 @@ impl Recovery {
     /// Lets one life in so many end with the growth of the pool.
     pub(crate) fn growing(mut self, one_in: u64) -> Self {
         self.growth_one_in = one_in;
+        self
+    }
+
+    /// Cuts recoveries off so often in a row, at most three times.
+    pub(crate) fn nesting(mut self, depth: u32) -> Self {
+        self.depth = depth.min(DEPTH);
         self
     }
 
@@ -137,10 +148,13 @@ impl Recovery {
         let result = catch_unwind(AssertUnwindSafe(|| {
             let mut image = self.take_scratch(world)?;
             make(&mut image).map_err(|error| Failure::new("image", error))?;
-            let examined = if thoroughness == Thoroughness::Deep {
+            let examined = if thoroughness > Thoroughness::Plain {
                 let examined = self.check_nested(&image, oracle, seed, 0)?;
                 image.unwatch();
-                self.check_life_after(&image, oracle, seed)?;
+                let again = self.check_again(&image, oracle)?;
+                if let Some(again) = again.filter(|_| thoroughness == Thoroughness::Deep) {
+                    self.check_life_after(&image, oracle, seed, again)?;
+                }
                 examined
             } else {
                 let state = self.check(&image, oracle)?.map(|(_, state)| state);
@@ -164,7 +178,11 @@ impl Recovery {
     }
 
     /// Recovers an image and checks content and structure. None if the partition need not be there yet.
-    fn check(&self, world: &SimulatedWorld, oracle: &Oracle) -> Result<Option<Checked>, Failure> {
+    pub(crate) fn check(
+        &self,
+        world: &SimulatedWorld,
+        oracle: &Oracle,
+    ) -> Result<Option<Checked>, Failure> {
         let mut engine = match self.open(world, oracle) {
             Ok(engine) => engine,
             Err(_) if !oracle.created => return Ok(None),
@@ -177,21 +195,29 @@ impl Recovery {
         Ok(Some((engine, Arc::clone(state))))
     }
 
-    /// After a check: a second recovery stores nothing, and the engine goes on working.
+    /// After a check: a second recovery stores nothing.
+    fn check_again(
+        &self,
+        world: &SimulatedWorld,
+        oracle: &Oracle,
+    ) -> Result<Option<Checked>, Failure> {
+        let stores = world.stores();
+        let checked = self.check(world, oracle)?;
+        if checked.is_some() && world.stores() != stores {
+            let count = world.stores() - stores;
+            return Err(Failure(format!("a second recovery made {count} stores")));
+        }
+        Ok(checked)
+    }
+
+    /// After two recoveries the engine goes on working.
     fn check_life_after(
         &self,
         world: &SimulatedWorld,
         oracle: &Oracle,
         seed: u64,
+        (engine, state): Checked,
     ) -> Result<(), Failure> {
-        let stores = world.stores();
-        let Some((engine, state)) = self.check(world, oracle)? else {
-            return Ok(());
-        };
-        if world.stores() != stores {
-            let count = world.stores() - stores;
-            return Err(Failure(format!("a second recovery made {count} stores")));
-        }
         if state.tables.is_empty() {
             return Ok(());
         }
@@ -214,6 +240,30 @@ impl Recovery {
             return Err(failure);
         }
         result.map_err(|failure| Failure::new("life after recovery", failure))?;
+        let oracle = lock(&driver.oracle).clone();
+        drop(driver);
+        self.check(world, &oracle)
+            .map_err(|failure| Failure::new("after 20 transactions", failure))?;
+        Ok(())
+    }
+
+    /// Opens a sound database that holds `state`, runs transactions, and looks at what they left.
+    pub(crate) fn live_on(
+        &self,
+        world: &SimulatedWorld,
+        oracle: &Oracle,
+        state: &State,
+        seed: u64,
+    ) -> Result<(), Failure> {
+        let engine = self
+            .open(world, oracle)
+            .map_err(|error| Failure::new("opening again", error))?;
+        let fresh = Arc::new(Mutex::new(oracle.clone()));
+        let durability = Durability::Immediate;
+        let mut driver = Driver::new(engine, world, fresh, state.clone(), durability);
+        driver.number_from(LIFE_NUMBERS);
+        self.live(&mut driver, seed)
+            .map_err(|failure| Failure::new("life", failure))?;
         let oracle = lock(&driver.oracle).clone();
         drop(driver);
         self.check(world, &oracle)
@@ -286,6 +336,10 @@ impl Recovery {
         let found: Arc<Mutex<Result<u64, Failure>>> = Arc::new(Mutex::new(Ok(0)));
         let (shared, recovery, allowed) = (Arc::clone(&found), self.clone(), Arc::clone(oracle));
         let mut points = 0;
+        if self.depth == 0 {
+            let state = self.check(world, oracle)?.map(|(_, state)| state);
+            return Ok(Examined { state, nested: 0 });
+        }
         world.observe(move |world, _| {
             points += 1;
             let mut total = lock(&shared);
@@ -318,7 +372,7 @@ impl Recovery {
         for number in 0..images {
             let image = self.pick_image(world, seed.wrapping_add(number))?;
             count += 1;
-            let result = if level + 1 < DEPTH {
+            let result = if level + 1 < self.depth {
                 self.check_nested(&image, oracle, seed.wrapping_add(1), level + 1)
                     .map(|examined| examined.nested)
             } else {

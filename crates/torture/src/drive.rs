@@ -147,35 +147,18 @@ impl Driver {
 
     fn run_definition(&mut self, action: &Action) -> Result<(), Failure> {
         let mut next = self.state.clone();
-        let main = next
-            .tables
-            .get_mut(&MAIN.0)
-            .ok_or_else(|| Failure::text("no main table"))?;
+        next.run(action);
         match action {
-            Action::CreateSide => {
-                next.tables.insert(SIDE.0, Contents::default());
-                self.define(next, |engine| engine.create_table(&side_table()))
-            }
-            Action::DropSide => {
-                next.tables.remove(&SIDE.0);
-                self.define(next, |engine| engine.drop_table(SIDE))
-            }
+            Action::CreateSide => self.define(next, |engine| engine.create_table(&side_table())),
+            Action::DropSide => self.define(next, |engine| engine.drop_table(SIDE)),
             Action::CreateIndex(id) => {
-                let codes: HashSet<_> = main
-                    .rows
-                    .values()
-                    .map(|row| format!("{:?}", row.0[crate::model::CODE]))
-                    .collect();
-                if *id == CODE_INDEX && codes.len() < main.rows.len() {
+                let main = self.state.tables.get(&MAIN.0);
+                if main.is_some_and(|main| main.refuses(*id)) {
                     return refused(self.engine.create_index(MAIN, &index(*id)));
                 }
-                main.indexes.insert(id.0);
                 self.define(next, |engine| engine.create_index(MAIN, &index(*id)))
             }
-            Action::DropIndex(id) => {
-                main.indexes.remove(&id.0);
-                self.define(next, |engine| engine.drop_index(MAIN, *id))
-            }
+            Action::DropIndex(id) => self.define(next, |engine| engine.drop_index(MAIN, *id)),
             _ => self
                 .engine
                 .checkpoint()
@@ -290,7 +273,15 @@ fn change(oracle: &SharedOracle, change: impl FnOnce(&mut Oracle)) {
 }
 
 /// Performs a step; false if the engine refuses it.
-fn perform(engine: &mut dyn Engine, step: &Step) -> Result<bool, Failure> {
+pub(crate) fn perform(engine: &mut dyn Engine, step: &Step) -> Result<bool, Failure> {
+    try_step(engine, step)?.map_err(|error| Failure::new("operation", error))
+}
+
+/// Performs a step; the engine's error, if it has one, is the inner one.
+pub(crate) fn try_step(
+    engine: &mut dyn Engine,
+    step: &Step,
+) -> Result<Result<bool, StorageError>, Failure> {
     let tables = engine.tables();
     let table = |id| {
         let mut all = tables.iter();
@@ -318,10 +309,10 @@ fn perform(engine: &mut dyn Engine, step: &Step) -> Result<bool, Failure> {
         }
         Step::Delete(key) => engine.delete(MAIN, &key_of(table(MAIN)?, *key)?),
     };
-    match result {
+    Ok(match result {
         Err(StorageError::DuplicateKey { .. }) => Ok(false),
-        other => other.map_err(|error| Failure::new("operation", error)),
-    }
+        other => other,
+    })
 }
 
 pub(crate) fn key_of(table: &Table, key: i64) -> Result<KeyBuf, Failure> {

@@ -2,7 +2,8 @@
 //!
 //! Undecided lines are branched on when recovery or a check reads them, which is exact and keeps their number small
 //! (see [`Branches`]). A crash point with more images than [`IMAGES_MAX`] fails the scenario: nothing is sampled
-//! silently. Each image is also cut off in its recovery, recovered a second time without a store, and used.
+//! silently. Each image is also cut off in its recovery and recovered a second time without a store; every other one
+//! is used afterwards.
 
 use crate::check::{Failure, Recovery, Thoroughness, lock};
 use crate::drive::{Depth, Driver, Oracle, SharedOracle};
@@ -21,6 +22,8 @@ use storage::engine::{Durability, Method, create};
 /// Most images at one crash point.
 pub const IMAGES_MAX: u64 = 65_536;
 
+/// One image in so many of a crash point is used after its recoveries, the first one surely.
+const LIFE_ONE_IN: u64 = 2;
 /// One life after recovery in so many ends with the growth of the pool.
 const GROWTH_ONE_IN: u64 = 4;
 
@@ -85,14 +88,11 @@ fn drive(
         if exhaustive.report.failure.is_none()
             && let Err((failure, survivors)) = exhaustive.point(world, &oracle, &recovery)
         {
-            let (point, event) = (format!("{point:?}"), world.events());
-            let what = failure.0;
             exhaustive.report.failure = Some(FailureReport {
-                what,
-                point,
-                event,
+                point: format!("{point:?}"),
+                event: world.events(),
                 survivors,
-                seed,
+                ..live_failure(failure, seed)
             });
         }
     });
@@ -125,8 +125,13 @@ impl Exhaustive {
                 self.report.images += 1;
             }
             let make = |image: &mut SimulatedWorld| branches.image(world, image);
+            let thoroughness = if number % LIFE_ONE_IN == 0 {
+                Thoroughness::Deep
+            } else {
+                Thoroughness::Nested
+            };
             let examined = recovery
-                .examine(world, &make, oracle, Thoroughness::Deep, mix(seed ^ number))
+                .examine(world, &make, oracle, thoroughness, mix(seed ^ number))
                 .map_err(|failure| (failure, world.describe(&choice)))?;
             self.report.nested += examined.nested;
             branches.checked(world);

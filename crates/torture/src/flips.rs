@@ -1,145 +1,69 @@
-//! Bit flips: one bit in each 64 bytes of a small closed database is turned over, one flip at a time.
+//! Bit flips: single bits of a small closed database are turned over, one at a time.
 //!
-//! Opening, the deep check and a scan of everything must end without a panic. A flip is *detected* if opening fails or the
-//! deep check reports damage, and *harmless* if neither does and the content is unchanged: free space, dead log
-//! records, slots that nobody uses. Anything else is wrong.
+//! By default one bit in each 64 bytes of everything durable that the method keeps, chosen by the seed; or every bit. The simulated
+//! device makes a damaged copy in microseconds, so all bits of a quarter of a megabyte are a matter of minutes.
 
-use crate::check::{Failure, Recovery, lock, read_state, verify};
-use crate::drive::{Depth, Driver, Oracle, SharedOracle};
-use crate::generate::{Random, first_rows, row};
-use crate::model::{Action, MAIN, State, Step};
+use crate::check::Failure;
+use crate::damage::{DamageReport, Subject, Trial, Verdict, Worker, sweep};
 use crate::platform::SimulatedPlatform;
-use crate::search::{new_world, options};
+use crate::search::new_world;
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory, File};
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, mix};
 use pmem::site;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
-use storage::engine::{Durability, Method, create};
+use storage::engine::Method;
 
 /// Bytes of which one bit is flipped.
 const STRIDE: u64 = 64;
-/// Rows in the database.
-const ROWS: i64 = 60;
+/// Of so many harmless flips of a full run one is followed by a life; of a short run all are.
+const LIFE_ONE_IN: u64 = 16;
 
-/// What became of the flips.
-#[derive(Clone, Debug, Default)]
-pub struct FlipReport {
-    /// Flips tried.
-    pub flips: u64,
-    /// Flips that opening or the deep check noticed.
-    pub detected: u64,
-    /// Flips that changed nothing that is read.
-    pub harmless: u64,
-    /// Places of the harmless flips: memory or file, byte, bit.
-    pub harmless_places: Vec<(String, u64, u8)>,
-    /// Wrong answers and panics, with their places.
-    pub wrong: Vec<String>,
-    /// Longest time of one flip, seconds.
-    pub longest_s: f64,
-    /// Time taken, seconds.
-    pub seconds: f64,
+/// Which bits to flip.
+#[derive(Clone, Copy, Debug)]
+pub struct FlipConfig {
+    /// The method under test.
+    pub method: Method,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Every bit, instead of one in each 64 bytes.
+    pub every_bit: bool,
+    /// Threads that work at it.
+    pub threads: usize,
 }
 
-/// Flips one random bit in each 64 bytes of everything durable that the method keeps.
-pub fn flip(method: Method, seed: u64) -> Result<FlipReport, Failure> {
-    let start = Instant::now();
-    let world = new_world(seed);
-    let mut options = options(seed);
-    // Long enough that a part of the log lies behind the checkpoint.
-    options.checkpoint_log_bytes = 64 << 10;
-    let (expected, oracle) = build(&world, method, &options, seed)?;
-    let recovery = Recovery::new(method, options);
-    let mut report = FlipReport::default();
-    let mut image = world
-        .image(&ImageChoice::default())
-        .map_err(|error| Failure::new("image", error))?;
-    for target in targets(&world)? {
-        for at in (0..target.bytes).step_by(STRIDE as usize) {
-            let random = mix(seed ^ at.wrapping_mul(0x9e37) ^ target.name.len() as u64);
-            let place = (at + random % STRIDE).min(target.bytes - 1);
-            let bit = (random >> 32) as u8 % 8;
-            world
-                .image_into(&ImageChoice::default(), &mut image)
-                .map_err(|error| Failure::new("image", error))?;
-            target.damage(&image, place, 1 << bit)?;
-            let begun = Instant::now();
-            let tried = catch_unwind(AssertUnwindSafe(|| look(&recovery, &image, &oracle)));
-            report.longest_s = report.longest_s.max(begun.elapsed().as_secs_f64());
-            let name = format!("{} byte {place} bit {bit}", target.name);
-            report.flips += 1;
-            match tried {
-                Err(panic) => {
-                    report
-                        .wrong
-                        .push(format!("{name}: {}", Failure::panicked(&*panic)));
-                    image = world
-                        .image(&ImageChoice::default())
-                        .map_err(|error| Failure::new("image", error))?;
-                }
-                Ok(Err(_)) => report.detected += 1,
-                Ok(Ok(found)) if found == expected => {
-                    report.harmless += 1;
-                    report
-                        .harmless_places
-                        .push((target.name.clone(), place, bit));
-                }
-                Ok(Ok(_)) => report
-                    .wrong
-                    .push(format!("{name}: other content, and no error")),
-            }
-        }
-    }
-    report.seconds = start.elapsed().as_secs_f64();
-    Ok(report)
+/// Flips bits. `progress` is called with the flips that are done and their number.
+pub fn flip(
+    config: &FlipConfig,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<DamageReport, Failure> {
+    let config = *config;
+    let flips = Flips::new(config)?;
+    let bytes = flips.targets.iter().map(|target| target.bytes).sum();
+    let count = flips
+        .targets
+        .iter()
+        .map(|target| target.trials(&config))
+        .sum();
+    drop(flips);
+    let worker: Worker = Arc::new(move |_| {
+        let mut flips = Flips::new(config)?;
+        Ok(Box::new(move |number| flips.trial(number)) as Trial)
+    });
+    let report = sweep(count, config.threads, &worker, &mut |done| {
+        progress(done, count);
+    })?;
+    Ok(DamageReport { bytes, ..report })
 }
 
-/// A database with some history, closed. Returns its content.
-fn build(
-    world: &SimulatedWorld,
-    method: Method,
-    options: &storage::engine::EngineOptions,
-    seed: u64,
-) -> Result<(State, Oracle), Failure> {
-    let platform = SimulatedPlatform::new(world);
-    let engine =
-        create(&platform, method, options).map_err(|error| Failure::new("creation", error))?;
-    let oracle: SharedOracle = Arc::default();
-    let durability = Durability::Immediate;
-    let mut driver = Driver::new(
-        engine,
-        world,
-        Arc::clone(&oracle),
-        State::default(),
-        durability,
-    );
-    let mut random = Random::new(seed);
-    driver.populate(&first_rows(&mut random, ROWS))?;
-    driver.run(&Action::Commit(vec![Step::Delete(4)]))?;
-    driver.run(&Action::Checkpoint)?;
-    for key in [5, 7, 9] {
-        driver.run(&Action::Commit(vec![Step::Insert(
-            MAIN,
-            row(&mut random, key),
-        )]))?;
-    }
-    driver.run(&Action::Commit(vec![Step::Delete(8)]))?;
-    driver.compare(Depth::Structure)?;
-    let closed = driver.engine.close();
-    closed.map_err(|error| Failure::new("close", error))?;
-    let oracle = lock(&oracle).clone();
-    Ok((driver.state.clone(), oracle))
-}
-
-/// Opens, checks and reads. An error is a flip that was detected.
-fn look(recovery: &Recovery, image: &SimulatedWorld, oracle: &Oracle) -> Result<State, Failure> {
-    let mut engine = recovery
-        .open(image, oracle)
-        .map_err(|error| Failure::new("recovery", error))?;
-    verify(&mut *engine)?;
-    read_state(&mut *engine)
+/// One worker's database and the copy that it damages.
+struct Flips {
+    config: FlipConfig,
+    world: SimulatedWorld,
+    image: SimulatedWorld,
+    subject: Subject,
+    targets: Vec<Target>,
 }
 
 /// A memory or file.
@@ -149,17 +73,89 @@ struct Target {
     is_file: bool,
 }
 
-/// Everything durable of partition 0.
+impl Flips {
+    fn new(config: FlipConfig) -> Result<Self, Failure> {
+        let world = new_world(config.seed);
+        let platform = SimulatedPlatform::new(&world);
+        let bytes = || targets(&world).map_or(0, |all| all.iter().map(|one| one.bytes).sum());
+        let subject = Subject::build(&platform, &world, config.method, config.seed, &bytes)?;
+        Ok(Self {
+            config,
+            targets: targets(&world)?,
+            image: copy(&world)?,
+            world,
+            subject,
+        })
+    }
+
+    fn trial(&mut self, number: u64) -> (String, Verdict) {
+        let mut rest = number;
+        for target in &self.targets {
+            let trials = target.trials(&self.config);
+            if rest < trials {
+                let (byte, bit) = target.place(rest, &self.config);
+                let place = format!("{} byte {byte} bit {bit}", target.name);
+                let verdict = self
+                    .flip(target, byte, bit, number)
+                    .unwrap_or_else(|failure| {
+                        Verdict::Wrong(format!("the flip could not be tried: {failure}"))
+                    });
+                if matches!(verdict, Verdict::Panic(_)) {
+                    // What a panic left open is dropped with the world that it was in.
+                    match copy(&self.world) {
+                        Ok(fresh) => self.image = fresh,
+                        Err(failure) => return (place, Verdict::Wrong(failure.0)),
+                    }
+                }
+                return (place, verdict);
+            }
+            rest -= trials;
+        }
+        ("behind the end".to_owned(), Verdict::Harmless)
+    }
+
+    fn flip(&self, target: &Target, byte: u64, bit: u8, number: u64) -> Result<Verdict, Failure> {
+        let mut image = self.image.clone();
+        self.world
+            .image_into(&ImageChoice::default(), &mut image)
+            .map_err(|error| Failure::new("image", error))?;
+        target.damage(&image, byte, 1 << bit)?;
+        let (subject, oracle) = (&self.subject, &self.subject.oracle);
+        let verdict = subject.judge(&|| subject.recovery.open(&image, oracle));
+        let has_life = !self.config.every_bit || mix(number).is_multiple_of(LIFE_ONE_IN);
+        if !has_life || !matches!(verdict, Verdict::Harmless) {
+            return Ok(verdict);
+        }
+        let lived = catch_unwind(AssertUnwindSafe(|| {
+            subject
+                .recovery
+                .live_on(&image, oracle, &subject.state, mix(number))
+        }));
+        Ok(match lived {
+            Ok(Ok(())) => Verdict::Harmless,
+            Ok(Err(failure)) => Verdict::Wrong(format!("not detected, and then {failure}")),
+            Err(panic) => Verdict::Panic(Failure::panicked(&*panic).0),
+        })
+    }
+}
+
+fn copy(world: &SimulatedWorld) -> Result<SimulatedWorld, Failure> {
+    world
+        .image(&ImageChoice::default())
+        .map_err(|error| Failure::new("image", error))
+}
+
+/// Everything durable.
 fn targets(world: &SimulatedWorld) -> Result<Vec<Target>, Failure> {
-    let mut targets = Vec::new();
-    if let Some(content) = world.content(POOL) {
-        let bytes = content.len() as u64;
-        targets.push(Target {
-            name: POOL.to_owned(),
+    let mut targets: Vec<Target> = world
+        .memory_lengths()
+        .into_iter()
+        .map(|(name, bytes)| Target {
+            name,
             bytes,
             is_file: false,
-        });
-    }
+        })
+        .collect();
     let files = SimulatedDirectory::new(world);
     let failed = |error| Failure::new("listing files", error);
     for name in files.list().map_err(failed)? {
@@ -167,20 +163,36 @@ fn targets(world: &SimulatedWorld) -> Result<Vec<Target>, Failure> {
             .open(&name)
             .and_then(|file| file.bytes())
             .map_err(failed)?;
-        if bytes > 0 {
-            targets.push(Target {
-                name,
-                bytes,
-                is_file: true,
-            });
-        }
+        targets.push(Target {
+            name,
+            bytes,
+            is_file: true,
+        });
     }
     Ok(targets)
 }
 
-const POOL: &str = "p0.pool";
-
 impl Target {
+    fn trials(&self, config: &FlipConfig) -> u64 {
+        if config.every_bit {
+            self.bytes * 8
+        } else {
+            self.bytes.div_ceil(STRIDE)
+        }
+    }
+
+    /// The byte and bit of a trial.
+    fn place(&self, trial: u64, config: &FlipConfig) -> (u64, u8) {
+        if config.every_bit {
+            return (trial / 8, (trial % 8) as u8);
+        }
+        let at = trial * STRIDE;
+        let name = self.name.len() as u64;
+        let random = mix(config.seed ^ at.wrapping_mul(0x9e37) ^ name);
+        let byte = (at + random % STRIDE).min(self.bytes - 1);
+        (byte, (random >> 32) as u8 % 8)
+    }
+
     fn damage(&self, image: &SimulatedWorld, place: u64, mask: u8) -> Result<(), Failure> {
         if !self.is_file {
             return image

@@ -11,19 +11,31 @@
 //! | [`search`] | random transactions, sampled images |
 //! | [`scenarios`] | short scripts, all images |
 //! | [`mutation`] | proves of each flush, fence and sync that its removal is noticed |
+//! | [`corpus`] | rounds that once failed, replayed first |
+//! | [`minimise`] | the shortest list of operations that still fails |
 //! | [`flips`] | single bits of a closed database turned over |
-//! | `model`, `generate`, `drive`, `check`, `exhaustive` | the oracle, the transactions, how both meet the engine, and all images of a moment |
+//! | [`truncations`] | files of a closed database cut off |
+//! | [`faults`] | calls to files and memories that fail, writes that tear |
+//! | [`damage`] | what both find, and how they find it in parallel |
+//! | `model`, `generate`, `script`, `drive`, `check`, `exhaustive` | the oracle, the transactions, how both meet the engine, and all images of a moment |
 
 mod check;
+pub mod corpus;
+pub mod damage;
 mod drive;
 mod exhaustive;
+pub mod faults;
 pub mod flips;
 mod generate;
+pub mod minimise;
 mod model;
 pub mod mutation;
 mod platform;
 pub mod scenarios;
+mod script;
 pub mod search;
+pub mod truncations;
 
 pub use check::Failure;
 pub use platform::SimulatedPlatform;
+pub use script::Selection;

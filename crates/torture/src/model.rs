@@ -132,6 +132,52 @@ impl State {
         }
     }
 
+    /// What a transaction or definition leaves.
+    pub(crate) fn run(&mut self, action: &Action) {
+        if let Action::Commit(steps) | Action::PrepareCommit(steps) = action {
+            for step in steps {
+                self.apply(step);
+            }
+            return;
+        }
+        match action {
+            Action::CreateSide => {
+                self.tables.insert(SIDE.0, Contents::default());
+            }
+            Action::DropSide => {
+                self.tables.remove(&SIDE.0);
+            }
+            Action::CreateIndex(id) => {
+                if let Some(main) = self.tables.get_mut(&MAIN.0)
+                    && !main.refuses(*id)
+                {
+                    main.indexes.insert(id.0);
+                }
+            }
+            Action::DropIndex(id) => {
+                if let Some(main) = self.tables.get_mut(&MAIN.0) {
+                    main.indexes.remove(&id.0);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the action can be asked of the engine: what it names is there, and what it makes is not.
+    pub(crate) fn accepts(&self, action: &Action) -> bool {
+        let has_index = |id: &IndexId| {
+            let main = self.tables.get(&MAIN.0);
+            main.is_some_and(|main| main.indexes.contains(&id.0))
+        };
+        match action {
+            Action::CreateSide => !self.tables.contains_key(&SIDE.0),
+            Action::DropSide => self.tables.contains_key(&SIDE.0),
+            Action::CreateIndex(id) => !has_index(id),
+            Action::DropIndex(id) => has_index(id),
+            _ => true,
+        }
+    }
+
     fn insert(&mut self, table: TableId, values: &[Value]) -> bool {
         let Some(contents) = self.tables.get_mut(&table.0) else {
             return false;
@@ -164,6 +210,16 @@ impl State {
 }
 
 impl Contents {
+    /// Whether the rows keep an index from being built: it is unique and two of them are equal in it.
+    pub(crate) fn refuses(&self, index: IndexId) -> bool {
+        let codes: BTreeSet<String> = self
+            .rows
+            .values()
+            .map(|row| format!("{:?}", row.0[CODE]))
+            .collect();
+        index == CODE_INDEX && codes.len() < self.rows.len()
+    }
+
     pub(crate) fn code_is_taken(&self, code: &Value, except: Option<i64>) -> bool {
         self.indexes.contains(&CODE_INDEX.0)
             && self

@@ -29,6 +29,18 @@ pub const ALL: &[Scenario] = &[
         script: |_| vec![Action::Commit(growth(1))],
     },
     Scenario {
+        // The heap makes a run, unlogged, where the transaction before has freed an extent.
+        name: "extent-becomes-run",
+        rows: 2,
+        script: |r| {
+            vec![
+                Action::Commit(growth(1)),
+                delete(1),
+                Action::Commit(vec![plain(3, long(r, 3000))]),
+            ]
+        },
+    },
+    Scenario {
         name: "insert-into-empty",
         rows: 0,
         script: |r| vec![insert(r, 1)],

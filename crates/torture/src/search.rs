@@ -1,27 +1,27 @@
 //! The search: random transactions, and sampled images at each crash point.
 //!
-//! A run is a sequence of rounds, each a fresh database that is determined by the round's seed alone. The first round has the
-//! seed that was asked for, so the line that a failure prints replays it at once.
+//! A run is a sequence of rounds, each a fresh database that is determined by the round's seed alone. The corpus comes first;
+//! then the round with the seed that was asked for. A focused round runs a part of its operations only, and looks at its
+//! last transaction only: that is what a failure is minimised to, and what the line that it prints replays at once.
 
 use crate::check::{Failure, Recovery, Thoroughness, lock};
-use crate::drive::{Depth, Driver, SharedOracle};
-use crate::generate::{Random, action, first_rows};
+use crate::corpus;
+use crate::drive::{Depth, Driver, Oracle, SharedOracle};
+use crate::minimise::{Minimised, minimise};
 use crate::model::State;
 use crate::platform::SimulatedPlatform;
+use crate::script::{Script, Selection};
 use pmem::device::simulated::{
     Content, CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::engine::{Durability, EngineOptions, FenceOrder, Method, create};
 use storage::record::LayoutKind;
 
-/// Rows that a round starts with; with 128-byte nodes their index has three levels.
-const FIRST_ROWS: i64 = 55;
-/// Transactions of a round.
-const ROUND_TRANSACTIONS: usize = 60;
 /// Images at one crash point.
 const POINT_IMAGES: usize = 40;
 /// One image in so many is also cut off in its recovery, and lives on.
@@ -43,6 +43,54 @@ pub struct Config {
     pub duration_max: Duration,
     /// Sites that do nothing, by name.
     pub disabled: Vec<String>,
+    /// Runs one round, and only this part of it.
+    pub focus: Option<Focus>,
+    /// Most time spent on making a failure smaller; none if it is zero.
+    pub minimise_max: Duration,
+}
+
+impl Config {
+    /// A search that is bounded by images and time, and minimises what it finds in at most a minute.
+    pub fn new(method: Method, seed: u64, images_max: u64, duration_max: Duration) -> Self {
+        Self {
+            method,
+            seed,
+            images_max,
+            duration_max,
+            disabled: Vec::new(),
+            focus: None,
+            minimise_max: Duration::from_mins(1),
+        }
+    }
+}
+
+/// A part of a round: some of its operations, with images of the last transaction only, all of them looked at equally deeply.
+/// With all operations, images are taken everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Focus {
+    /// The operations that are run.
+    pub operations: Selection,
+    /// What is done to each image; without it, what a search does. 0: recovered once. 1: then recovered again, which must store nothing, and used. 2 to 4: recovery is also cut off, once,
+    /// twice, three times in a row.
+    pub depth: Option<u32>,
+}
+
+/// A round to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    pub(crate) seed: u64,
+    pub(crate) focus: Option<Focus>,
+}
+
+impl Start {
+    /// The whole round.
+    pub(crate) fn whole(seed: u64) -> Self {
+        Self { seed, focus: None }
+    }
+
+    fn depth(&self) -> Option<u32> {
+        self.focus.as_ref().and_then(|focus| focus.depth)
+    }
 }
 
 /// What a search did.
@@ -58,6 +106,8 @@ pub struct Report {
     pub wrong: u64,
     /// Rounds begun.
     pub rounds: u64,
+    /// Rounds of them that came from the corpus.
+    pub corpus: u64,
     /// Time taken, seconds.
     pub seconds: f64,
     /// The first wrong image: what was wrong, where, and the line that replays it.
@@ -77,16 +127,38 @@ pub struct FailureReport {
     pub survivors: String,
     /// Seed of its round.
     pub seed: u64,
+    /// Transactions of the round that had begun.
+    pub transactions: usize,
+    /// The part of the round that was run, if it was not the whole.
+    pub focus: Option<Focus>,
+    /// Sites that did nothing.
+    pub disabled: Vec<String>,
+    /// A shorter way to it.
+    pub minimised: Option<Minimised>,
 }
 
 impl FailureReport {
-    /// The command that finds it again.
+    /// The command that finds it again: the shortest that is known.
     pub fn replay(&self, method: Method) -> String {
-        format!(
-            "indelible torture --method {} --seed {}",
+        if let Some(minimised) = &self.minimised {
+            return minimised.failure.replay(method);
+        }
+        let operations = self
+            .focus
+            .as_ref()
+            .map_or_else(Selection::all, |focus| focus.operations.clone());
+        let mut line = format!(
+            "indelible torture --method {} --seed {} --operations {operations}",
             method.name(),
             self.seed
-        )
+        );
+        if let Some(depth) = self.focus.as_ref().and_then(|focus| focus.depth) {
+            write!(line, " --depth {depth}").expect("a string takes everything");
+        }
+        for site in &self.disabled {
+            write!(line, " --without {site}").expect("a string takes everything");
+        }
+        line
     }
 }
 
@@ -98,8 +170,8 @@ pub(crate) struct Plan {
     pub(crate) point_images: usize,
     /// One image in so many is cut off in its recovery and lives on.
     pub(crate) deep_one_in: u64,
-    /// Seeds of the first rounds.
-    pub(crate) seeds: Vec<u64>,
+    /// The first rounds.
+    pub(crate) starts: Vec<Start>,
     /// A site before whose first use there is nothing to find.
     pub(crate) wait_for: Option<&'static str>,
 }
@@ -110,40 +182,67 @@ impl Plan {
             config: config.clone(),
             point_images: POINT_IMAGES,
             deep_one_in: DEEP_ONE_IN,
-            seeds: vec![config.seed],
+            starts: vec![Start {
+                seed: config.seed,
+                focus: config.focus.clone(),
+            }],
             wait_for: None,
         }
     }
 }
 
-/// Searches until images or time are used up, or an image is wrong. `progress` is called now and then.
+/// Searches until images or time are used up, or an image is wrong, which it then tries to minimise. The corpus comes first,
+/// unless sites are switched off or a part of a round is asked for. `progress` is called now and then.
 pub fn search(config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
-    run(Plan::new(config), progress)
+    let mut plan = Plan::new(config);
+    if config.disabled.is_empty() && config.focus.is_none() {
+        plan.starts.splice(0..0, corpus::starts());
+    }
+    let mut report = run(plan, progress);
+    if let Some(failure) = &mut report.failure
+        && !config.minimise_max.is_zero()
+    {
+        failure.minimised = minimise(config, failure);
+    }
+    report
 }
 
 pub(crate) fn run(plan: Plan, progress: &mut dyn FnMut(&Report)) -> Report {
-    let start = Instant::now();
-    let mut seeds = plan.seeds.clone().into_iter();
-    let mut seed = seeds.next().unwrap_or(plan.config.seed);
+    let begun = Instant::now();
+    let is_single = plan.config.focus.is_some();
+    let mut starts = plan.starts.clone().into_iter();
+    let mut start = starts.next().unwrap_or(Start::whole(plan.config.seed));
+    let corpus = plan.starts.len() as u64 - 1;
     let shared = Arc::new(Mutex::new(Searcher::new(plan)));
     loop {
-        let result = catch_unwind(AssertUnwindSafe(|| round(seed, &shared)));
+        let result = catch_unwind(AssertUnwindSafe(|| round(&start, &shared)));
         let result = result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)));
         let mut searcher = lock(&shared);
         searcher.report.rounds += 1;
-        searcher.report.seconds = start.elapsed().as_secs_f64();
+        searcher.report.corpus = corpus.min(searcher.report.rounds);
+        searcher.report.seconds = begun.elapsed().as_secs_f64();
         if let Err(failure) = result
             && searcher.report.failure.is_none()
         {
             searcher.report.wrong += 1;
-            searcher.report.failure = Some(live_failure(failure, seed));
+            let failure = FailureReport {
+                transactions: searcher.transactions,
+                focus: start.focus.clone(),
+                disabled: searcher.plan.config.disabled.clone(),
+                ..live_failure(failure, start.seed)
+            };
+            searcher.report.failure = Some(failure);
         }
         progress(&searcher.report);
         if searcher.is_over() {
             return searcher.report.clone();
         }
         searcher.seen.clear();
-        seed = seeds.next().unwrap_or_else(|| mix(seed.wrapping_add(1)));
+        start = match starts.next() {
+            Some(next) => next,
+            None if is_single => return searcher.report.clone(),
+            None => Start::whole(mix(start.seed.wrapping_add(1))),
+        };
     }
 }
 
@@ -155,6 +254,10 @@ pub(crate) fn live_failure(failure: Failure, seed: u64) -> FailureReport {
         event: 0,
         survivors: String::new(),
         seed,
+        transactions: 0,
+        focus: None,
+        disabled: Vec::new(),
+        minimised: None,
     }
 }
 
@@ -168,6 +271,7 @@ pub(crate) fn options(seed: u64) -> EngineOptions {
             LayoutKind::Separate
         },
         node_bytes: 128,
+        page_bytes: 512,
         fences: match seed % 8 {
             5 => FenceOrder::Paper,
             2 | 7 => FenceOrder::Shared,
@@ -179,6 +283,9 @@ pub(crate) fn options(seed: u64) -> EngineOptions {
             384 << 10
         },
         checkpoint_log_bytes: 16 << 10,
+        // So small that a round freezes MemTables and merges levels.
+        memtable_bytes: 1 << 10,
+        growth_factor: 2,
         ..EngineOptions::default()
     }
 }
@@ -201,125 +308,109 @@ pub(crate) fn new_world(seed: u64) -> SimulatedWorld {
 }
 
 /// Runs one round and returns its world.
-pub(crate) fn round(seed: u64, shared: &Arc<Mutex<Searcher>>) -> Result<SimulatedWorld, Failure> {
-    let world = new_world(seed);
-    let (method, images) = {
-        let searcher = lock(shared);
+pub(crate) fn round(
+    start: &Start,
+    shared: &Arc<Mutex<Searcher>>,
+) -> Result<SimulatedWorld, Failure> {
+    let world = new_world(start.seed);
+    let images = {
+        let mut searcher = lock(shared);
         for site in &searcher.plan.config.disabled {
             world.disable(site);
         }
-        (searcher.plan.config.method, searcher.plan.point_images)
+        searcher.transactions = 0;
+        searcher.plan.point_images
     };
-    let options = options(seed);
+    let mut script = Script::of(start.seed);
+    let mut watched_from = 0;
+    if let Some(focus) = &start.focus
+        && focus.operations != Selection::all()
+    {
+        script = script.keep(&focus.operations);
+        watched_from = script.actions.len();
+    }
     let oracle: SharedOracle = Arc::default();
     lock(&oracle).allowed.push_back(Arc::new(State::default()));
-    if images > 0 {
-        observe(
-            &world,
-            shared,
-            &oracle,
-            Recovery::new(method, options.clone()),
-            seed,
-        );
-    }
-    let result = drive_round(method, seed, &world, &options, &oracle, shared);
+    let round = Round {
+        start,
+        world: &world,
+        shared,
+        oracle,
+        watched_from,
+        has_images: images > 0,
+    };
+    let result = round.drive(&script);
     world.unobserve();
     result.map(|()| world)
 }
 
-fn drive_round(
-    method: Method,
-    seed: u64,
-    world: &SimulatedWorld,
-    options: &EngineOptions,
-    oracle: &SharedOracle,
-    shared: &Arc<Mutex<Searcher>>,
-) -> Result<(), Failure> {
-    let mut random = Random::new(seed);
-    let platform = SimulatedPlatform::new(world);
-    let engine =
-        create(&platform, method, options).map_err(|error| Failure::new("creation", error))?;
-    let durability = if seed % 3 == 1 {
-        Durability::Group
-    } else {
-        Durability::Immediate
-    };
-    let mut driver = Driver::new(
-        engine,
-        world,
-        Arc::clone(oracle),
-        State::default(),
-        durability,
-    );
-    world.mark(CrashPoint::Mark("created"));
-    driver.populate(&first_rows(&mut random, FIRST_ROWS))?;
-    for _ in 0..ROUND_TRANSACTIONS {
-        let next = action(&mut random, &driver.state);
-        driver.run(&next)?;
-        if lock(shared).is_over() {
-            return Ok(());
-        }
-    }
-    driver
-        .engine
-        .force()
-        .map_err(|error| Failure::new("force", error))?;
-    driver.acknowledge_all();
-    driver.compare(Depth::Structure)
+/// One round under way.
+struct Round<'r> {
+    start: &'r Start,
+    world: &'r SimulatedWorld,
+    shared: &'r Arc<Mutex<Searcher>>,
+    oracle: SharedOracle,
+    /// The transaction, counted from 1, from which on images are taken; 0 is the creation.
+    watched_from: usize,
+    has_images: bool,
 }
 
-fn observe(
-    world: &SimulatedWorld,
-    shared: &Arc<Mutex<Searcher>>,
-    oracle: &SharedOracle,
-    recovery: Recovery,
-    seed: u64,
-) {
-    let (shared, oracle) = (Arc::clone(shared), Arc::clone(oracle));
-    world.observe(move |world, point| {
-        let oracle = Arc::new(lock(&oracle).clone());
-        let mut searcher = lock(&shared);
-        if searcher.is_over() || searcher.is_waiting(world) {
-            return;
-        }
-        searcher.report.crash_points += 1;
-        let step = mix(seed ^ world.events());
-        let images = searcher.plan.point_images;
-        let deep_one_in = searcher.deep_one_in(point);
-        for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, images)) {
-            let hash = world.image_hash(&choice);
-            // What an image recovers to depends on its content and on the decisions; what is allowed changes more often.
-            let key = (hash, oracle.decided.len());
-            if let Some(state) = searcher.seen.get(&key) {
-                if oracle.allows(state) {
-                    continue;
-                }
-                let failure = Failure::text("an image of an earlier or later state");
-                return searcher.fail(world, point, &choice, failure, seed);
-            }
-            searcher.count_image(hash);
-            // Not from the hash: a pool holds the time at which it was made.
-            let step = mix(step.wrapping_add(number));
-            let thoroughness = if step.is_multiple_of(deep_one_in) {
-                Thoroughness::Deep
-            } else {
-                Thoroughness::Plain
-            };
-            let make = |image: &mut SimulatedWorld| world.image_into(&choice, image);
-            match recovery.examine(world, &make, &oracle, thoroughness, step) {
-                Ok(examined) => {
-                    searcher.report.nested += examined.nested;
-                    if let Some(state) = examined.state {
-                        searcher.seen.insert(key, state);
-                    }
-                }
-                Err(failure) => return searcher.fail(world, point, &choice, failure, seed),
-            }
-            if searcher.is_over() {
-                return;
+impl Round<'_> {
+    fn drive(&self, script: &Script) -> Result<(), Failure> {
+        let seed = self.start.seed;
+        let (method, options) = (lock(self.shared).plan.config.method, options(seed));
+        self.reach(0);
+        let platform = SimulatedPlatform::new(self.world);
+        let engine =
+            create(&platform, method, &options).map_err(|error| Failure::new("creation", error))?;
+        let durability = if seed % 3 == 1 {
+            Durability::Group
+        } else {
+            Durability::Immediate
+        };
+        let oracle = Arc::clone(&self.oracle);
+        let mut driver = Driver::new(engine, self.world, oracle, State::default(), durability);
+        self.world.mark(CrashPoint::Mark("created"));
+        driver.populate(&script.rows)?;
+        for (number, action) in script.actions.iter().enumerate() {
+            self.reach(number + 1);
+            driver.run(action)?;
+            if lock(self.shared).is_over() {
+                return Ok(());
             }
         }
-    });
+        driver
+            .engine
+            .force()
+            .map_err(|error| Failure::new("force", error))?;
+        driver.acknowledge_all();
+        driver.compare(Depth::Structure)
+    }
+
+    /// Called before each transaction.
+    fn reach(&self, transaction: usize) {
+        lock(self.shared).transactions = transaction;
+        if self.has_images && transaction == self.watched_from {
+            self.observe();
+        }
+    }
+
+    fn observe(&self) {
+        let method = lock(self.shared).plan.config.method;
+        let mut recovery = Recovery::new(method, options(self.start.seed));
+        if let Some(depth) = self.start.depth() {
+            recovery = recovery.nesting(depth.saturating_sub(1));
+        }
+        let (shared, oracle) = (Arc::clone(self.shared), Arc::clone(&self.oracle));
+        let start = self.start.clone();
+        self.world.observe(move |world, point| {
+            let oracle = Arc::new(lock(&oracle).clone());
+            let mut searcher = lock(&shared);
+            if !searcher.is_over() && !searcher.is_waiting(world) {
+                searcher.look(world, point, &oracle, &recovery, &start);
+            }
+        });
+    }
 }
 
 /// The counters of a search, shared with the observer inside of the device.
@@ -332,6 +423,8 @@ pub(crate) struct Searcher {
     /// Images by content.
     distinct: HashSet<u64>,
     waited: bool,
+    /// Transactions of this round that have begun.
+    transactions: usize,
     /// Crash points by site.
     visits: HashMap<&'static str, u64>,
 }
@@ -344,6 +437,7 @@ impl Searcher {
             seen: HashMap::new(),
             distinct: HashSet::new(),
             waited: false,
+            transactions: 0,
             visits: HashMap::new(),
             plan,
         }
@@ -353,6 +447,54 @@ impl Searcher {
         self.report.failure.is_some()
             || self.report.images >= self.plan.config.images_max
             || Instant::now() >= self.deadline
+    }
+
+    /// Recovers and checks images of one moment.
+    fn look(
+        &mut self,
+        world: &SimulatedWorld,
+        point: CrashPoint,
+        oracle: &Arc<Oracle>,
+        recovery: &Recovery,
+        start: &Start,
+    ) {
+        self.report.crash_points += 1;
+        let step = mix(start.seed ^ world.events());
+        let images = self.plan.point_images;
+        let deep_one_in = self.deep_one_in(point, start);
+        for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, images)) {
+            let hash = world.image_hash(&choice);
+            // What an image recovers to depends on its content and on the decisions; what is allowed changes more often.
+            let key = (hash, oracle.decided.len());
+            if let Some(state) = self.seen.get(&key) {
+                if oracle.allows(state) {
+                    continue;
+                }
+                let failure = Failure::text("an image of an earlier or later state");
+                return self.fail(world, point, &choice, failure, start);
+            }
+            self.count_image(hash);
+            // Not from the hash: a pool holds the time at which it was made.
+            let step = mix(step.wrapping_add(number));
+            let thoroughness = if deep_one_in > 0 && step.is_multiple_of(deep_one_in) {
+                Thoroughness::Deep
+            } else {
+                Thoroughness::Plain
+            };
+            let make = |image: &mut SimulatedWorld| world.image_into(&choice, image);
+            match recovery.examine(world, &make, oracle, thoroughness, step) {
+                Ok(examined) => {
+                    self.report.nested += examined.nested;
+                    if let Some(state) = examined.state {
+                        self.seen.insert(key, state);
+                    }
+                }
+                Err(failure) => return self.fail(world, point, &choice, failure, start),
+            }
+            if self.is_over() {
+                return;
+            }
+        }
     }
 
     /// Whether the site that the search is about has had nothing to do yet.
@@ -367,8 +509,11 @@ impl Searcher {
         !self.waited
     }
 
-    /// One image in how many is looked at deeply: more of them where the search seldom comes.
-    fn deep_one_in(&mut self, point: CrashPoint) -> u64 {
+    /// One image in how many is looked at deeply: more of them where the search seldom comes. 0 is none.
+    fn deep_one_in(&mut self, point: CrashPoint, start: &Start) -> u64 {
+        if let Some(depth) = start.depth() {
+            return u64::from(depth > 0);
+        }
         let usual = self.plan.deep_one_in;
         let (CrashPoint::Fence(site) | CrashPoint::Sync(site)) = point else {
             return usual;
@@ -394,7 +539,7 @@ impl Searcher {
         point: CrashPoint,
         choice: &ImageChoice,
         failure: Failure,
-        seed: u64,
+        start: &Start,
     ) {
         self.report.wrong += 1;
         self.report.failure.get_or_insert(FailureReport {
@@ -402,7 +547,11 @@ impl Searcher {
             point: format!("{point:?}"),
             event: world.events(),
             survivors: world.describe(choice),
-            seed,
+            seed: start.seed,
+            transactions: self.transactions,
+            focus: start.focus.clone(),
+            disabled: self.plan.config.disabled.clone(),
+            minimised: None,
         });
     }
 }

@@ -34,7 +34,8 @@ fn options(method: Method) -> Options {
     Options::new()
         .method(method)
         .partitions(PARTITIONS)
-        .node_bytes(256)
+        // The smallest page of the copy-on-write methods.
+        .node_bytes(512)
         .pool_bytes(1 << 20)
         .checkpoint_log_bytes(16 << 10)
         .identity(7)

@@ -3,20 +3,17 @@
 //! Goal: no wrong image; every planted mistake found. Method: the library's own search, scenarios and flips with small budgets;
 //! the long ones are the program's `torture` command.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use storage::engine::Method;
-use torture::flips::flip;
+use torture::corpus;
 use torture::mutation::{MutationConfig, Verdict, mutate};
 use torture::scenarios;
-use torture::search::{Config, search};
+use torture::search::{Config, FailureReport, search};
 
 fn config(method: Method, seed: u64) -> Config {
     Config {
-        method,
-        seed,
-        images_max: 1_500,
-        duration_max: Duration::from_secs(15),
-        disabled: Vec::new(),
+        minimise_max: Duration::ZERO,
+        ..Config::new(method, seed, 1_500, Duration::from_secs(15))
     }
 }
 
@@ -35,7 +32,9 @@ fn no_image_is_wrong() {
                 method.name(),
                 report.failure
             );
-            assert!(report.images > 0 && report.nested > 0, "{report:?}");
+            assert!(report.images > 0, "{report:?}");
+            // The recovery of `cow` makes no durable step, unless a transaction was prepared.
+            assert!(report.nested > 0 || method == Method::Cow, "{report:?}");
         }
     }
 }
@@ -43,12 +42,13 @@ fn no_image_is_wrong() {
 #[test]
 fn every_image_of_every_scenario_is_right() {
     assert!(scenarios::ALL.len() >= 40);
-    for method in durable() {
+    // The unsynced pages of `cow` are too many for all of their subsets; the random search has them.
+    for method in durable().filter(|&method| method != Method::Cow) {
         for scenario in scenarios::ALL {
             // The longest ones are left to the command.
             if matches!(
                 scenario.name,
-                "log-overflows" | "abort-log-overflow" | "pool-grows"
+                "log-overflows" | "abort-log-overflow" | "pool-grows" | "extent-becomes-run"
             ) {
                 continue;
             }
@@ -121,23 +121,83 @@ fn the_same_seed_finds_the_same_image() {
     assert_eq!(found[0].survivors, found[1].survivors);
     assert_eq!(
         found[0].replay(Method::NvmInp),
-        "indelible torture --method nvm-inp --seed 5"
+        "indelible torture --method nvm-inp --seed 5 --operations all --without undo.record-fence"
     );
 }
 
+/// A planted bug, one for each of a few sites: the list that is left is short, is found in time, and fails every time.
 #[test]
-fn no_flip_is_believed() {
-    for method in durable() {
-        let report = flip(method, 1).expect("the database can be built");
-        assert!(
-            report.wrong.is_empty(),
-            "{}: {:#?}",
-            method.name(),
-            report.wrong
+fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
+    for (method, site, repeats) in [
+        (Method::NvmInp, "undo.record-fence", 100),
+        (Method::Inp, "wal.flush", 100),
+        (Method::NvmInp, "undo.recover-fence", 3),
+    ] {
+        let config = Config {
+            disabled: vec![site.into()],
+            minimise_max: Duration::from_mins(1),
+            ..config(method, 1)
+        };
+        let report = search(&config, &mut |_| {});
+        let failure = report.failure.expect("the site is needed");
+        let minimised = failure
+            .minimised
+            .expect("it fails without what came before");
+        let (operations, focus) = (&minimised.operations, minimised.failure.focus.clone());
+        println!(
+            "{site}: {} lists in {:.1} s, {}\n  {}",
+            minimised.tries,
+            minimised.seconds,
+            minimised.failure.replay(method),
+            operations.join("\n  ")
         );
-        assert!(report.detected > 0, "{report:?}");
-        assert!(report.longest_s < 5.0, "{report:?}");
+        assert!(operations.len() <= 12, "{site}: {operations:#?}");
+        assert!(minimised.seconds < 61.0, "{site}: {} s", minimised.seconds);
+        let config = Config {
+            seed: minimised.failure.seed,
+            focus,
+            minimise_max: Duration::ZERO,
+            ..config
+        };
+        for _ in 0..repeats {
+            let again = search(&config, &mut |_| {})
+                .failure
+                .expect("it fails every time");
+            let seen = |failure: &FailureReport| {
+                (
+                    failure.what.clone(),
+                    failure.event,
+                    failure.survivors.clone(),
+                )
+            };
+            assert_eq!(seen(&again), seen(&minimised.failure), "{site}");
+        }
     }
+}
+
+#[test]
+fn the_corpus_stays_right() {
+    let start = Instant::now();
+    for method in durable() {
+        for case in corpus::cases() {
+            let config = Config {
+                seed: case.seed,
+                focus: Some(case.focus),
+                images_max: u64::MAX,
+                ..config(method, 1)
+            };
+            let report = search(&config, &mut |_| {});
+            let name = method.name();
+            assert!(
+                report.failure.is_none(),
+                "{name}: {}: {:#?}",
+                case.what,
+                report.failure
+            );
+            assert!(report.images > 0, "{name}: {} takes no image", case.seed);
+        }
+    }
+    println!("{:.1} s", start.elapsed().as_secs_f64());
 }
 
 #[test]

@@ -5,4 +5,5 @@
 //! with it. Nothing here measures time; the program and the tests do that around these libraries.
 
 pub mod random;
+pub mod tpcc;
 pub mod ycsb;

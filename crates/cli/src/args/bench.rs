@@ -1,4 +1,4 @@
-//! Options of the measuring commands: `bench` and `torture`.
+//! Options of the measuring commands.
 //!
 //! Lists of methods and mixes run one after the other in one process, so that their ratios are taken under the same
 //! conditions.
@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indelible::Method;
 use std::path::PathBuf;
 use std::str::FromStr;
+use workload::tpcc::{Mix as TpccMix, WAREHOUSES_MAX};
 use workload::ycsb::{Mix, Skew};
 
 /// `bench`.
@@ -22,6 +23,16 @@ pub(crate) enum BenchCommand {
                             The method std-map is the standard library's BTreeMap of boxed rows, for scale."
     )]
     Ycsb(Box<YcsbArgs>),
+    /// Nine tables of a wholesale supplier, five transactions, consistency conditions
+    #[command(
+        after_help = "Examples:\n  indelible bench tpcc --method nvm-inp,inp --warehouses 2 --partitions 2 \
+                            --single-partition --seconds 10 --primitives flush\n  \
+                            indelible bench tpcc --method nvm-inp --warehouses 8 --partitions 4 --txns 1000000 --format json\n  \
+                            indelible bench tpcc --method inp --scale 0.01 --think-times 0.001 --seconds 5\n\n\
+                            The consistency conditions of clause 3.3.2 are checked after loading and at the end. Results are no \
+                            audited TPC results."
+    )]
+    Tpcc(Box<TpccArgs>),
 }
 
 /// `bench ycsb`.
@@ -39,6 +50,42 @@ pub(crate) struct YcsbArgs {
     /// Rows of a kilobyte
     #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rows: u32,
+    /// Columns that an update rewrites
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) update_columns: u32,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// `bench tpcc`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TpccArgs {
+    /// Methods, separated by commas: nvm-inp, inp, volatile
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub(crate) method: Vec<Method>,
+    /// Warehouses, at least one a partition; by default as many as partitions
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(WAREHOUSES_MAX)))]
+    pub(crate) warehouses: Option<u32>,
+    /// Keep every transaction within its partition, as the paper does
+    #[arg(long)]
+    pub(crate) single_partition: bool,
+    /// Shares of the transactions: standard, one of new-order, payment, order-status, delivery and stock-level, or five numbers
+    /// in this order
+    #[arg(long, default_value = "standard")]
+    pub(crate) mix: TpccMix,
+    /// Size of a warehouse as a share of 100,000 items and 30,000 customers; only 1 is TPC-C, less is for tests
+    #[arg(long, default_value_t = 1.0, value_parser = parse_scale)]
+    pub(crate) scale: f64,
+    /// Keying and think times of ten terminals a warehouse, as a multiple of those of the specification; 0 for none
+    #[arg(long, default_value_t = 0.0, value_parser = parse_think_times)]
+    pub(crate) think_times: f64,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// What all workloads let the user choose.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
     /// Partitions, each with a thread of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) partitions: u32,
@@ -51,9 +98,6 @@ pub(crate) struct YcsbArgs {
     /// How tuples lie in memory
     #[arg(long, value_enum, default_value_t = LayoutName::Together)]
     pub(crate) layout: LayoutName,
-    /// Columns that an update rewrites
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
-    pub(crate) update_columns: u32,
     /// Persistence domain that the medium must give
     #[arg(long, value_enum)]
     pub(crate) domain: Option<DomainName>,
@@ -75,16 +119,16 @@ pub(crate) struct YcsbArgs {
     /// Directory under which the database is made, and removed at the end; shared memory by default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,
-    /// Seed of the transactions
+    /// Seed of the rows and of the transactions
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Rounds over all methods and mixes; each round prints its rows
+    /// Rounds over all runs; each round prints its rows
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
     /// Most transactions in a commit group, in methods that have groups
     #[arg(long)]
     pub(crate) group: Option<u32>,
-    /// Do not compare the final content of all rows with what the transactions must have left
+    /// Do not check the final content
     #[arg(long)]
     pub(crate) skip_check: bool,
 }
@@ -137,38 +181,23 @@ pub(crate) enum FencesName {
     Paper,
 }
 
-/// `torture`.
-#[derive(Debug, Args)]
-pub(crate) struct TortureArgs {
-    /// Methods, separated by commas
-    #[arg(long, value_delimiter = ',', required_unless_present = "all")]
-    pub(crate) method: Vec<Method>,
-    /// All methods that keep something
-    #[arg(long, conflicts_with = "method")]
-    pub(crate) all: bool,
-    /// Seed of the search
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// How many distinct images to check
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
-    pub(crate) images: Option<u64>,
-    /// How long to search
-    #[arg(long, value_parser = parse_seconds)]
-    pub(crate) seconds: Option<f64>,
-    /// Run this scripted scenario with all its images instead of a random search; or all
-    #[arg(long)]
-    pub(crate) scenario: Option<String>,
-    /// Instead, kill a real process with SIGKILL this many times, and check its database after each
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["images", "seconds", "scenario", "mutate"])]
-    pub(crate) kills: Option<u64>,
-    /// Switch every flush, fence and sync off in turn and say whether that was noticed
-    #[arg(long)]
-    pub(crate) mutate: bool,
-}
-
 fn parse_mixes(text: &str) -> Result<Vec<Mix>, String> {
     if text == "all" {
         return Ok(Mix::ALL.to_vec());
     }
     text.split(',').map(str::parse).collect()
+}
+
+fn parse_scale(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(scale) if scale > 0.0 && scale <= 1.0 => Ok(scale),
+        _ => Err("use a number above 0 and at most 1, for example 0.01".into()),
+    }
+}
+
+fn parse_think_times(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if (0.0..=100.0).contains(&factor) => Ok(factor),
+        _ => Err("use a number from 0 to 100, for example 1".into()),
+    }
 }

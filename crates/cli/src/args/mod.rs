@@ -4,8 +4,14 @@
 //! work. What a command does with them is in its own module.
 
 mod bench;
+mod copy;
+mod torture;
 
-pub(crate) use bench::{BenchCommand, DeviceKind, FencesName, TortureArgs, YcsbArgs, YcsbMethod};
+pub(crate) use bench::{
+    BenchCommand, DeviceKind, FencesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
+};
+pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
+pub(crate) use torture::{SizeName, TortureArgs};
 
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -62,6 +68,15 @@ pub(crate) enum Command {
     /// Make a new database from a dump
     #[command(after_help = "Example:\n  indelible load ./copy shop.dump --method inp")]
     Load(LoadArgs),
+    /// Write the whole database into one checked, compressed file
+    #[command(after_help = copy::BACKUP_EXAMPLES)]
+    Backup(BackupArgs),
+    /// Make a new database from a backup; all of it or nothing
+    #[command(after_help = copy::RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
+    /// Copy a database into a new one with another method
+    #[command(after_help = copy::CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
     /// List, create and drop tables
     #[command(subcommand)]
     Tables(TablesCommand),
@@ -89,12 +104,8 @@ pub(crate) enum Command {
     /// Measure a workload
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Search for states that a power cut leaves and recovery does not mend
-    #[command(
-        after_help = "Examples:\n  indelible torture --method nvm-inp --images 200000\n  \
-                            indelible torture --method inp --seconds 60 --mutate\n  \
-                            indelible torture --all --kills 200"
-    )]
+    /// Look for states that a power cut, a failing device or damage leaves and the database does not cope with
+    #[command(after_help = torture::EXAMPLES)]
     Torture(TortureArgs),
     /// The process that is killed
     #[command(hide = true)]

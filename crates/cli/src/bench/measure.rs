@@ -1,21 +1,22 @@
-//! The measurement: one worker thread a partition runs its list, and each transaction is clocked from its start to its
-//! durable acknowledgement.
+//! The measurement: one thread a partition runs its list, and each transaction is clocked from its start to its durable
+//! acknowledgement.
 //!
 //! The clock is read once a transaction: the end of one is the start of the next. It is the time-stamp counter, read
 //! without a barrier, so that clocking does not keep the processor from working ahead. A transaction whose group is not durable
 //! yet waits in a queue with its start time, and is counted when its ticket is durable. Nothing is allocated
-//! between the first transaction and the last.
+//! between the first transaction and the last. Here each thread owns its partition; `shared` has the threads that take
+//! partitions from each other.
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use indelible::{Database, Durability, Pending, Table, Worker};
+use indelible::{Database, Durability, Error, Pending, Transaction, Worker};
 use pmem::device::emulated::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use workload::ycsb::{Runner, Ycsb};
+use workload::ycsb::Runner;
 
 use crate::report::LatencyUs;
 
@@ -34,29 +35,121 @@ pub(crate) enum Limit {
     Transactions(u64),
 }
 
+/// Runs the transactions of a partition's list.
+pub(crate) trait Script {
+    /// Kinds of transactions that are told apart.
+    const KINDS: usize;
+
+    /// Transactions run so far.
+    fn position(&self) -> u64;
+
+    /// The kind of the next transaction, below [`Script::KINDS`].
+    fn kind(&self) -> usize;
+
+    /// Runs the statements of the next transaction.
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()>;
+
+    /// Goes on to the next transaction, whether the last one was committed or rolled back.
+    fn next(&mut self);
+
+    /// Whether an error is a rollback that belongs to the workload.
+    fn is_rollback(error: &Error) -> bool;
+}
+
+impl Script for Runner<'_> {
+    const KINDS: usize = 1;
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.position()
+    }
+
+    #[inline]
+    fn kind(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        self.step(transaction)
+    }
+
+    /// The step has done it already.
+    #[inline]
+    fn next(&mut self) {}
+
+    fn is_rollback(_: &Error) -> bool {
+        false
+    }
+}
+
 /// What was measured.
 pub(crate) struct Measured {
     /// Position in its list that each partition has reached.
     pub(crate) positions: Vec<u64>,
-    /// Transactions run.
+    /// Transactions run, rollbacks included.
     pub(crate) txns: u64,
     pub(crate) seconds: f64,
     /// Processor time of the whole process.
     pub(crate) cpu_seconds: f64,
-    latencies_ns: Histogram<u64>,
+    pub(crate) tally: Tally,
 }
 
 impl Measured {
-    /// Latencies in microseconds.
+    /// Latencies of all transactions.
     pub(crate) fn latency_us(&self) -> LatencyUs {
-        let at = |quantile| self.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
-        LatencyUs {
-            p50: at(0.5),
-            p95: at(0.95),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: self.latencies_ns.max() as f64 / 1e3,
+        let mut all = histogram();
+        for of_kind in &self.tally.latencies_ns {
+            all += of_kind;
         }
+        latency_us(&all)
+    }
+}
+
+/// What threads count.
+pub(crate) struct Tally {
+    /// By kind of transaction.
+    pub(crate) latencies_ns: Vec<Histogram<u64>>,
+    /// Transactions that were rolled back because the workload wants it.
+    pub(crate) rollbacks: u64,
+    /// Transactions that took several partitions.
+    pub(crate) distributed: u64,
+}
+
+impl Tally {
+    /// Nothing counted yet, of so many kinds.
+    pub(super) fn new(kinds: usize) -> Self {
+        Self {
+            latencies_ns: (0..kinds).map(|_| histogram()).collect(),
+            rollbacks: 0,
+            distributed: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, kind: usize, latency_ns: u64) {
+        self.latencies_ns[kind].saturating_record(latency_ns);
+    }
+
+    fn add(&mut self, other: &Self) -> Result<()> {
+        for (sum, part) in self.latencies_ns.iter_mut().zip(&other.latencies_ns) {
+            sum.add(part).context("histograms have the same bounds")?;
+        }
+        self.rollbacks += other.rollbacks;
+        self.distributed += other.distributed;
+        Ok(())
+    }
+}
+
+/// Quantiles in microseconds.
+pub(super) fn latency_us(latencies_ns: &Histogram<u64>) -> LatencyUs {
+    let at = |quantile| latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
+    LatencyUs {
+        p50: at(0.5),
+        p95: at(0.95),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: latencies_ns.max() as f64 / 1e3,
     }
 }
 
@@ -65,28 +158,33 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS).expect("the bounds are constants")
 }
 
-/// Runs the list from `positions` on, on all partitions at once. `group` is the most transactions that wait for one sync.
-pub(crate) fn measure(
+/// Runs the list from `positions` on, on all partitions at once, each owned by its thread. `script` makes the transactions of a
+/// partition from its position on. `group` is the most transactions that wait for one sync.
+pub(crate) fn measure<S: Script>(
     database: &Database,
-    workload: &Ycsb,
-    table: &Table,
     positions: &[u64],
     limit: Limit,
     group: usize,
+    script: impl Fn(u32, u64) -> Result<S> + Sync,
 ) -> Result<Measured> {
-    run_threads(positions, limit, |partition, position, clockwork| {
-        let worker = database.worker(&[partition], Durability::Group)?;
-        let runner = workload.runner(table, partition, position);
-        Executor {
-            worker,
-            runner,
-            waiting: VecDeque::with_capacity(group + 1),
-            group,
-            latencies_ns: histogram(),
-            clock: Clock::real(),
-        }
-        .run(limit, clockwork)
-    })
+    run_threads(
+        S::KINDS,
+        positions,
+        limit,
+        |partition, position, clockwork| {
+            let script = script(partition, position)?;
+            let worker = database.worker(&[partition], Durability::Group)?;
+            Executor {
+                worker,
+                script,
+                waiting: VecDeque::with_capacity(group + 1),
+                group,
+                tally: Tally::new(S::KINDS),
+                clock: Clock::real(),
+            }
+            .run(limit, clockwork)
+        },
+    )
 }
 
 /// The signals that start and stop the threads of a run together.
@@ -110,11 +208,12 @@ impl Clockwork {
 /// What one thread did.
 pub(crate) struct Done {
     pub(crate) position: u64,
-    pub(crate) latencies_ns: Histogram<u64>,
+    pub(crate) tally: Tally,
 }
 
 /// Runs one thread a partition, and takes the time from their common start to the end of the last.
 pub(crate) fn run_threads(
+    kinds: usize,
     positions: &[u64],
     limit: Limit,
     work: impl Fn(u32, u64, &Clockwork) -> Result<Done> + Sync,
@@ -148,20 +247,16 @@ pub(crate) fn run_threads(
             .collect();
         done.map(|done| (done, seconds, cpu))
     })?;
-    let mut latencies_ns = histogram();
+    let mut tally = Tally::new(kinds);
     for part in &done {
-        latencies_ns
-            .add(&part.latencies_ns)
-            .context("histograms have the same bounds")?;
+        tally.add(&part.tally)?;
     }
-    let positions_after: Vec<u64> = done.iter().map(|part| part.position).collect();
-    let txns = positions_after.iter().sum::<u64>() - positions.iter().sum::<u64>();
     Ok(Measured {
-        positions: positions_after,
-        txns,
+        positions: done.iter().map(|part| part.position).collect(),
+        txns: tally.latencies_ns.iter().map(Histogram::len).sum(),
         seconds,
         cpu_seconds,
-        latencies_ns,
+        tally,
     })
 }
 
@@ -172,35 +267,44 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Runs the transactions of one partition.
-struct Executor<'run> {
+struct Executor<'run, S> {
     worker: Worker<'run>,
-    runner: Runner<'run>,
-    /// Transactions that are committed and not yet durable, oldest first, with the times of their starts.
-    waiting: VecDeque<(Pending, u64)>,
+    script: S,
+    /// Transactions that are committed and not yet durable, oldest first, with their kinds and the times of their starts.
+    waiting: VecDeque<(Pending, usize, u64)>,
     group: usize,
-    latencies_ns: Histogram<u64>,
+    tally: Tally,
     clock: Clock,
 }
 
-impl Executor<'_> {
+impl<S: Script> Executor<'_, S> {
     fn run(mut self, limit: Limit, clockwork: &Clockwork) -> Result<Done> {
         let end = match limit {
             Limit::Time(_) => u64::MAX,
-            Limit::Transactions(count) => self.runner.position().saturating_add(count),
+            Limit::Transactions(count) => self.script.position().saturating_add(count),
         };
         clockwork.wait_for_start();
         let mut start_ns = self.clock.now_ns_unordered();
-        while self.runner.position() < end && !clockwork.is_over() {
-            for _ in 0..BURST.min(end - self.runner.position()) {
-                let runner = &mut self.runner;
-                let ((), pending) = self
+        while self.script.position() < end && !clockwork.is_over() {
+            for _ in 0..BURST.min(end - self.script.position()) {
+                let kind = self.script.kind();
+                let script = &mut self.script;
+                let done = self
                     .worker
-                    .transaction(|transaction| runner.step(transaction))?;
+                    .transaction(|transaction| script.step(transaction));
+                self.script.next();
+                let pending = match done {
+                    Ok(((), pending)) => pending,
+                    Err(error) => {
+                        self.rolled_back(error)?;
+                        None
+                    }
+                };
                 if let Some(pending) = pending {
-                    start_ns = self.enqueue(pending, start_ns)?;
+                    start_ns = self.enqueue(pending, kind, start_ns)?;
                 } else {
                     let now_ns = self.clock.now_ns_unordered();
-                    self.latencies_ns.saturating_record(now_ns - start_ns);
+                    self.tally.record(kind, now_ns - start_ns);
                     start_ns = now_ns;
                 }
             }
@@ -208,14 +312,23 @@ impl Executor<'_> {
         self.worker.force()?;
         self.acknowledge(self.clock.now_ns_unordered());
         Ok(Done {
-            position: self.runner.position(),
-            latencies_ns: self.latencies_ns,
+            position: self.script.position(),
+            tally: self.tally,
         })
     }
 
+    #[cold]
+    fn rolled_back(&mut self, error: Error) -> Result<()> {
+        if !S::is_rollback(&error) {
+            return Err(error.into());
+        }
+        self.tally.rollbacks += 1;
+        Ok(())
+    }
+
     /// Lets a transaction wait for its group; returns the start of the next.
-    fn enqueue(&mut self, pending: Pending, start_ns: u64) -> Result<u64> {
-        self.waiting.push_back((pending, start_ns));
+    fn enqueue(&mut self, pending: Pending, kind: usize, start_ns: u64) -> Result<u64> {
+        self.waiting.push_back((pending, kind, start_ns));
         if self.waiting.len() >= self.group {
             self.worker.force()?;
         }
@@ -226,17 +339,12 @@ impl Executor<'_> {
 
     /// Counts the transactions that are durable by now.
     fn acknowledge(&mut self, now_ns: u64) {
-        while let Some((pending, start_ns)) = self.waiting.front() {
+        while let Some((pending, kind, start_ns)) = self.waiting.front() {
             if !self.worker.is_durable(*pending) {
                 break;
             }
-            self.latencies_ns.saturating_record(now_ns - start_ns);
+            self.tally.record(*kind, now_ns - start_ns);
             self.waiting.pop_front();
         }
     }
-}
-
-/// For runs that are not on a database.
-pub(super) fn empty_histogram() -> Histogram<u64> {
-    histogram()
 }

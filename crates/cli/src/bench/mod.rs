@@ -2,14 +2,19 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `ycsb` | the runs that the options ask for, and their rows |
+//! | `ycsb`, `tpcc` | the runs that the options ask for, and what is special in their rows |
+//! | `runs` | what they share: options to a database, a run to a row |
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
+//! | `shared` | threads that take partitions from each other, and users that think |
 //! | `std_map` | the same list on the standard library's map, for scale |
 //! | `device` | the database on an emulated device |
 
 mod device;
 mod measure;
+mod runs;
+mod shared;
 mod std_map;
+mod tpcc;
 mod ycsb;
 
 pub(crate) use ycsb::{YcsbRuns, measure_all};
@@ -22,5 +27,6 @@ use anyhow::Result;
 pub(crate) fn run(command: &BenchCommand, format: Format) -> Result<()> {
     match command {
         BenchCommand::Ycsb(args) => ycsb::run(args, format),
+        BenchCommand::Tpcc(args) => tpcc::run(args, format),
     }
 }

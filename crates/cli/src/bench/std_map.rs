@@ -3,7 +3,7 @@
 //! No transactions, no indexes beside the key, no durability, no checks: what is left is the cost of finding a row and of
 //! copying its columns, so the distance to it is what the rest of a database costs.
 
-use super::measure::{Clockwork, Done, Limit, Measured, empty_histogram, run_threads};
+use super::measure::{Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::{Result, bail};
 use pmem::device::emulated::Clock;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) fn measure(workload: &Ycsb, limit: Limit) -> Result<Measured> {
         .map(|partition| Mutex::new(load(workload, partition)))
         .collect();
     let positions = vec![0; maps.len()];
-    run_threads(&positions, limit, |partition, _, clockwork| {
+    run_threads(1, &positions, limit, |partition, _, clockwork| {
         let mut map = maps[partition as usize]
             .lock()
             .expect("one thread a map, and it does not panic");
@@ -58,7 +58,7 @@ fn run(
         Limit::Time(_) => u64::MAX,
         Limit::Transactions(count) => count,
     };
-    let mut latencies_ns = empty_histogram();
+    let mut tally = Tally::new(1);
     let mut buffer = [0_u8; ROW_BYTES];
     let (mut position, mut at) = (0_u64, 0);
     let clock = Clock::real();
@@ -87,12 +87,9 @@ fn run(
             position += 1;
             at = if at + 1 == list.len() { 0 } else { at + 1 };
             let now_ns = clock.now_ns_unordered();
-            latencies_ns.saturating_record(now_ns - start_ns);
+            tally.record(0, now_ns - start_ns);
             start_ns = now_ns;
         }
     }
-    Ok(Done {
-        position,
-        latencies_ns,
-    })
+    Ok(Done { position, tally })
 }

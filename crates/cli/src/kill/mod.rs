@@ -9,12 +9,15 @@
 //! | `bookings` | the transactions, and the proof that all acknowledged ones are there and none is half there |
 //! | `victim` | the process that is killed, and the pipe through which it acknowledges |
 //! | `cycles` | many kills of one database |
+//! | `power` | the power of a whole file system instead, which shows a missing sync |
 
 pub(crate) mod bookings;
 mod cycles;
+mod power;
 pub(crate) mod victim;
 
-pub(crate) use cycles::run as run_cycles;
+pub(crate) use cycles::{End, run as run_cycles};
+pub(crate) use power::Mount;
 
 use crate::args::ImportArgs;
 use crate::import::{self, Imported};

@@ -133,6 +133,16 @@ pub(crate) struct Work {
 
 /// Runs a victim on a database and kills it with SIGKILL `after` its first acknowledgement.
 pub(crate) fn run_and_kill(database: &Path, work: Work, after: Duration) -> Result<Acknowledged> {
+    run_and_end(database, work, after, &mut || Ok(()))
+}
+
+/// As [`run_and_kill`], but calls `strike` just before it.
+pub(super) fn run_and_end(
+    database: &Path,
+    work: Work,
+    after: Duration,
+    strike: &mut dyn FnMut() -> Result<()>,
+) -> Result<Acknowledged> {
     let mut child = start(database, work)?;
     let mut pipe = child.stdout.take().context("the pipe was asked for")?;
     let mut errors = child.stderr.take().context("the pipe was asked for")?;
@@ -143,8 +153,10 @@ pub(crate) fn run_and_kill(database: &Path, work: Work, after: Duration) -> Resu
         std::thread::sleep(after);
     }
     let was_running = child.try_wait()?.is_none();
+    let struck = if was_running { strike() } else { Ok(()) };
     child.kill()?;
     child.wait()?;
+    struck?;
     let acknowledged = reader.join().expect("reading a pipe does not panic")?;
     if !has_started || !was_running {
         let mut text = String::new();

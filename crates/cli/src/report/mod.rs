@@ -9,4 +9,4 @@ mod rows;
 
 pub(crate) use html::{Page, Section};
 pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
-pub(crate) use rows::{FootprintBytes, LatencyUs, PerTxn, RunRow};
+pub(crate) use rows::{FootprintBytes, LatencyUs, PerTxn, RunRow, TpccNumbers, TypeNumbers};

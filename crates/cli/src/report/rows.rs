@@ -5,6 +5,7 @@
 
 use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One measured run of a workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +43,35 @@ pub(crate) struct RunRow {
     /// Time of the open that recovers after SIGKILL, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recovery_ms: Option<f64>,
+    /// What only TPC-C has.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tpcc: Option<TpccNumbers>,
+}
+
+/// What a row of TPC-C has beside the others' fields.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TpccNumbers {
+    pub(crate) warehouses: u32,
+    /// Share of the full size of a warehouse; only 1 is TPC-C.
+    pub(crate) scale: f64,
+    pub(crate) single_partition: bool,
+    /// Keying and think times as a multiple of those of the specification.
+    pub(crate) think_times: f64,
+    /// New-Orders committed in a minute.
+    pub(crate) tpm_c: f64,
+    /// New-Orders rolled back because the input asked for it.
+    pub(crate) rollbacks: u64,
+    /// Share of the transactions that took several partitions.
+    pub(crate) distributed_share: f64,
+    pub(crate) by_type: BTreeMap<String, TypeNumbers>,
+}
+
+/// One of the five transactions.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct TypeNumbers {
+    /// Transactions run, rollbacks included.
+    pub(crate) txns: u64,
+    pub(crate) latency_us: LatencyUs,
 }
 
 /// Latency in microseconds.

@@ -2,13 +2,17 @@
 //!
 //! | module | goal |
 //! |---|---|
+//! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
 //! | `measure` | the measuring commands run end to end |
+//! | `tpcc` | TPC-C from the command line |
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it cannot do")]
 
 mod bad_input;
 mod common;
+mod copy;
 mod data;
 mod measure;
+mod tpcc;

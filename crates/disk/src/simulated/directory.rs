@@ -58,6 +58,16 @@ impl SimulatedDirectory {
         self.disk.lock().faults.calls()
     }
 
+    /// Calls of one kind so far.
+    pub fn calls_of(&self, call: Call) -> u64 {
+        self.disk.lock().faults.calls_of(call)
+    }
+
+    /// Calls that an injected fault let fail, or that lied.
+    pub fn strikes(&self) -> u64 {
+        self.disk.lock().faults.strikes()
+    }
+
     /// Limits the sum of all file lengths: a write beyond it stores what fits and fails. `None`
     /// lifts the limit.
     pub fn limit_space(&self, bytes: Option<u64>) {
@@ -315,7 +325,14 @@ fn sync_outcome(effect: Option<Effect>, name: &str) -> (Option<Outcome>, Result<
     (Some(outcome), Err(failure("sync", name, kind)))
 }
 
+/// The error of a kind; a full device has one of its own, as on the native device.
 fn failure(action: &'static str, name: &str, kind: ErrorKind) -> DiskError {
+    if kind == ErrorKind::StorageFull {
+        return DiskError::OutOfSpace {
+            path: name.into(),
+            bytes: 0,
+        };
+    }
     DiskError::Io {
         action,
         path: name.into(),

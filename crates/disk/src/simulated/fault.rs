@@ -63,6 +63,9 @@ pub enum Effect {
 #[derive(Default)]
 pub(super) struct Faults {
     calls: u64,
+    /// Calls by kind, in the order of [`Call`].
+    kinds: [u64; 5],
+    strikes: u64,
     pending: Vec<(Fault, u64)>,
 }
 
@@ -81,9 +84,24 @@ impl Faults {
         self.calls
     }
 
+    /// Calls of one kind so far, failed ones included.
+    pub(super) fn calls_of(&self, call: Call) -> u64 {
+        if call == Call::Any {
+            self.calls
+        } else {
+            self.kinds[call as usize]
+        }
+    }
+
+    /// Calls that a fault let fail, or that lied.
+    pub(super) fn strikes(&self) -> u64 {
+        self.strikes
+    }
+
     /// Counts a call and says what goes wrong with it.
     pub(super) fn strike(&mut self, call: Call) -> Option<Effect> {
         self.calls += 1;
+        self.kinds[call as usize] += 1;
         let mut effect = None;
         for (fault, counted) in &mut self.pending {
             if fault.call != Call::Any && fault.call != call {
@@ -98,6 +116,7 @@ impl Faults {
                 effect = Some(fault.effect);
             }
         }
+        self.strikes += u64::from(effect.is_some());
         effect
     }
 }

@@ -12,10 +12,12 @@ mod arch;
 mod map;
 mod native;
 mod report;
+mod shutdown;
 
 pub use map::{Medium, PageSize};
 pub use native::{NativeMemory, NativeOptions, NativeSource};
 pub use report::{Costs, DeviceReport};
+pub use shutdown::shut_down_file_system;
 
 use crate::error::Result;
 use std::fmt;

@@ -19,6 +19,10 @@ use std::path::{Component, Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
+/// With caches inside the power-fail domain, shorter data is stored like any other: a streaming store
+/// makes the next fence wait for the medium, and pays only where it saves the cache many lines.
+const FLUSH_FREE_STREAM_BYTES_MIN: usize = 512;
+
 /// Mapped memory, owned by one thread at a time.
 #[derive(Debug)]
 pub struct NativeMemory {
@@ -286,6 +290,7 @@ unsafe impl Memory for NativeMemory {
             misaligned(offset | data.len() as u64, "whole words");
         }
         match self.route {
+            Route::FlushFree if data.len() < FLUSH_FREE_STREAM_BYTES_MIN => self.copy(offset, data),
             Route::Lines | Route::FlushFree => {
                 let target = self.writable(offset, data.len());
                 // SAFETY: checked above to be mapped, writable and made of words; `data` cannot lie
@@ -308,7 +313,7 @@ unsafe impl Memory for NativeMemory {
         if !offset.is_multiple_of(LINE_BYTES) {
             misaligned(offset, "a line");
         }
-        if !matches!(self.route, Route::Lines | Route::FlushFree) {
+        if self.route != Route::Lines {
             return self.stream(offset, line, site);
         }
         let target = self.writable(offset, line.len());

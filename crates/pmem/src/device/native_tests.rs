@@ -147,6 +147,74 @@ fn a_reader_cannot_store_or_grow() {
     assert_eq!(read(&memory, 0, 4), b"kept");
 }
 
+/// Without the right to write anywhere, so that the operating system would notice a store too.
+#[test]
+fn a_pool_without_the_right_to_write_opens_for_reading() {
+    use crate::{Arena, POOL_FORMAT, PoolId, PoolIdentity, PoolKind};
+    let identity = PoolIdentity {
+        kind: PoolKind(1),
+        pool_id: PoolId(2),
+        format_version: POOL_FORMAT,
+        created_seconds: 3,
+        user: [4; 4],
+    };
+    let allow = |path: &Path, bits| {
+        fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
+    };
+    for scratch in [Scratch::shared("readable"), Scratch::plain("readable")] {
+        let path = scratch.0.join("pool");
+        let memory = scratch.source().create("pool", 256 << 10).unwrap();
+        drop(Arena::create(memory, &identity).unwrap());
+        // A copy that opening for writing would repair.
+        let mut content = fs::read(&path).unwrap();
+        content[4096] ^= 1;
+        fs::write(&path, &content).unwrap();
+        allow(&path, 0o444);
+        allow(&scratch.0, 0o555);
+        let memory = scratch.source().open("pool", Access::Read).unwrap();
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let name = path.to_str().unwrap();
+        let mapped: Vec<&str> = maps.lines().filter(|line| line.ends_with(name)).collect();
+        assert!(
+            !mapped.is_empty() && mapped.iter().all(|line| line.contains(" r--s ")),
+            "{mapped:?}"
+        );
+        let arena = Arena::open_read_only(memory, &path).unwrap();
+        assert_eq!(arena.identity(), &identity);
+        assert!(arena.allocated().unwrap().is_empty());
+        assert_eq!(arena.counters(), Counters::default(), "nothing is stored");
+        drop(arena);
+        assert!(fs::read(&path).unwrap() == content, "nothing is repaired");
+        allow(&scratch.0, 0o755);
+    }
+}
+
+#[test]
+fn short_streams_of_the_flush_free_domain_are_stored() {
+    let scratch = Scratch::shared("short-streams");
+    let options = NativeOptions {
+        primitive: Some(Primitive::FlushFree),
+        ..NativeOptions::default()
+    };
+    let source = NativeSource::new(&scratch.0, options);
+    let mut memory = source.create("pool", 16 << 10).unwrap();
+    let data = pattern(4096, 1);
+    let site = site!("native-test.flush-free");
+    for bytes in [8, 64, 504, 512, 4096] {
+        memory.stream(4096, &data[..bytes], site);
+        memory.fence(site!("native-test.flush-free-fence")).unwrap();
+        assert_eq!(read(&memory, 4096, bytes), &data[..bytes]);
+    }
+    memory.store_line(64, &[7; 64], site);
+    assert_eq!(read(&memory, 64, 64), [7; 64]);
+    let counted = memory.counters().total();
+    let bytes = 8 + 64 + 504 + 512 + 4096 + 64;
+    assert_eq!(
+        (counted.bytes_streamed, counted.bytes_stored),
+        (bytes, bytes)
+    );
+}
+
 #[test]
 fn foreign_files_are_refused_with_the_mend() {
     let scratch = Scratch::plain("foreign");

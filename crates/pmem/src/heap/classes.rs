@@ -28,6 +28,15 @@ pub struct ClassId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunId(u32);
 
+/// Which empty runs [`Classes::retire`] leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spare {
+    /// One a class: a class that is in use needs it again soon.
+    OneAClass,
+    /// None: also those of classes that nobody uses any more, as those of a dropped table.
+    None,
+}
+
 /// How a run of blocks of one size is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
@@ -302,16 +311,22 @@ impl Classes {
             .block_at(inside as u32)
     }
 
-    /// Forgets one run that is still empty and not the only empty one of its class; gives its
-    /// chunk. Call until `None`.
-    pub(crate) fn retire(&mut self) -> Option<u32> {
-        while let Some(id) = self.empty.pop() {
+    /// Forgets one run that is still empty, and gives its chunk. Call until `None`.
+    pub(crate) fn retire(&mut self, spare: Spare) -> Option<u32> {
+        let mut at = self.empty.len();
+        while at > 0 {
+            at -= 1;
+            let id = self.empty[at];
             let run = &mut self.runs[id.0 as usize];
-            run.noted_empty = false;
-            let (class_id, chunk, free) = (run.class, run.chunk, run.free);
-            let class = &mut self.all[class_id.0 as usize];
-            if free == class.geometry.blocks && class.empty_runs > 1 {
+            let class = &mut self.all[run.class.0 as usize];
+            if run.free < class.geometry.blocks {
+                run.noted_empty = false;
+                self.empty.swap_remove(at);
+            } else if spare == Spare::None || class.empty_runs > 1 {
+                run.noted_empty = false;
                 class.empty_runs -= 1;
+                let chunk = run.chunk;
+                self.empty.swap_remove(at);
                 self.unlist(id);
                 self.run_of_chunk[chunk as usize] = 0;
                 self.vacant.push(id);
@@ -407,9 +422,24 @@ mod tests {
         let id = classes.class_of(64, OWNER);
         let first = classes.add_run(1, id, &[0; 4]);
         classes.add_run(2, id, &[0; 4]);
-        assert_eq!(classes.retire(), Some(2));
-        assert_eq!(classes.retire(), None);
+        assert_eq!(classes.retire(Spare::OneAClass), Some(2));
+        assert_eq!(classes.retire(Spare::OneAClass), None);
         assert_eq!(classes.take(id), Some((first, 0)));
         assert_eq!(classes.run_in(2), None);
+    }
+
+    #[test]
+    fn the_last_empty_run_goes_when_no_spare_is_wanted() {
+        let mut classes = Classes::default();
+        classes.cover(4);
+        let id = classes.class_of(64, OWNER);
+        let run = classes.add_run(1, id, &[0; 4]);
+        assert_eq!(classes.take(id), Some((run, 0)));
+        assert_eq!(classes.retire(Spare::None), None, "a block is taken");
+        classes.release(run, 0);
+        assert_eq!(classes.retire(Spare::OneAClass), None);
+        assert_eq!(classes.retire(Spare::None), Some(1));
+        assert_eq!(classes.retire(Spare::None), None);
+        assert_eq!(classes.take(id), None);
     }
 }

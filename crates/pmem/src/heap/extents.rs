@@ -23,14 +23,18 @@ pub(crate) struct FreeExtents {
 }
 
 impl FreeExtents {
-    /// Adds a range that is free from now on.
+    /// Adds a range that is free from now on. One that overlaps another is left out, so that nothing
+    /// is handed out twice: only damage of the medium makes one.
     pub(crate) fn insert(&mut self, range: Range) {
         let Range {
             mut start,
             mut chunks,
         } = range;
-        if let Some((&before, &length)) = self.by_start.range(..start).next_back() {
-            debug_assert!(before + length <= start, "a range is freed twice");
+        let last = self.by_start.range(..start + chunks).next_back();
+        if let Some((&before, &length)) = last {
+            if before + length > start {
+                return;
+            }
             if before + length == start {
                 self.remove(before, length);
                 start = before;
@@ -92,6 +96,17 @@ mod tests {
         free.insert(range(5, 2));
         free.insert(range(3, 2));
         assert_eq!(free.take(6), Some(range(1, 6)));
+        assert_eq!(free.take(1), None);
+    }
+
+    #[test]
+    fn a_range_that_overlaps_is_left_out() {
+        let mut free = FreeExtents::default();
+        free.insert(range(4, 4));
+        for (start, chunks) in [(4, 4), (2, 3), (7, 5), (5, 1), (1, 20)] {
+            free.insert(range(start, chunks));
+        }
+        assert_eq!(free.take(1), Some(range(4, 4)));
         assert_eq!(free.take(1), None);
     }
 

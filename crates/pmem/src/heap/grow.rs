@@ -7,7 +7,7 @@
 use crate::arena::Arena;
 use crate::device::Memory;
 use crate::error::{PmemError, Result};
-use crate::heap::classes::{ClassId, RunId};
+use crate::heap::classes::{ClassId, RunId, Spare};
 use crate::heap::extents::Range;
 use crate::heap::table::{self, CHUNK_BYTES, CHUNKS_MAX, Entry, ZONE_CHUNKS};
 use crate::pool::{HEADER_BYTES, store_header};
@@ -156,21 +156,21 @@ impl<M: Memory> Arena<M> {
         if self.heap.cursor < self.heap.chunk_count {
             return self.advance_cursor();
         }
-        if self.retire_runs()? {
+        if self.retire_runs(Spare::OneAClass)? || self.retire_runs(Spare::None)? {
             return Ok(());
         }
         self.grow(chunks)
     }
 
-    /// Makes empty runs free chunks, but one a class. Says whether there were any.
-    fn retire_runs(&mut self) -> Result<bool> {
+    /// Makes empty runs free chunks. Says whether there were any.
+    fn retire_runs(&mut self, spare: Spare) -> Result<bool> {
         if self.heap.rolled_back {
             // Undo records of the open transaction may name bitmap words of runs that look empty
             // now.
             return Ok(false);
         }
         let mut found = false;
-        while let Some(chunk) = self.heap.classes.retire() {
+        while let Some(chunk) = self.heap.classes.retire(spare) {
             let word = Entry::Free { chunks: 1 }.encode(chunk);
             self.store_word(table::word_offset(chunk), word)?;
             self.flush(table::word_offset(chunk), 8, site!("heap.run-release"))?;

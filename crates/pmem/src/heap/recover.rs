@@ -6,12 +6,13 @@
 //! concerns. Undo of a log is done before, so words are settled.
 
 use crate::arena::Arena;
-use crate::device::Memory;
+use crate::device::{LINE_BYTES, Memory};
 use crate::error::Result;
 use crate::heap::classes::{Geometry, RunId};
 use crate::heap::extents::Range;
 use crate::heap::table::{self, Entry};
 use crate::heap::{Owner, not_a_block};
+use crate::site;
 
 /// Heads that one allocation reads at most before it looks again.
 const HEADS_PER_STEP: u32 = 64;
@@ -29,11 +30,21 @@ impl<M: Memory> Arena<M> {
     }
 
     /// Reads the next heads: notes free ranges and runs with room.
+    ///
+    /// Their words are flushed: what a killed process stored and did not flush would else be read here and never become
+    /// durable. The fence before their first use, or before the commit of a change inside, covers it.
     pub(super) fn advance_cursor(&mut self) -> Result<()> {
+        let mut flushed = u64::MAX;
         for _ in 0..HEADS_PER_STEP {
             let chunk = self.heap.cursor;
             if chunk >= self.heap.chunk_count {
                 break;
+            }
+            let word = table::word_offset(chunk);
+            if word / LINE_BYTES != flushed {
+                flushed = word / LINE_BYTES;
+                self.flush(word, 8, site!("heap.learn"))?;
+                self.heap.unfenced = true;
             }
             let entry = self.entry(chunk)?;
             match entry {

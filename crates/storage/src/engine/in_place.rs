@@ -7,7 +7,7 @@
 //! | commit | the transaction's record; one sync for its group | nothing |
 //! | prepare | the same record, marked, and a sync | nothing |
 //! | abort | nothing; before images in DRAM go back | the same |
-//! | checkpoint | all tables, compressed; then the log in front of it goes | nothing |
+//! | checkpoint | all tables, compressed, some rows after each transaction; then the log in front of it goes | nothing |
 //! | recovery | nothing, but how a prepared transaction ended | – |
 //!
 //! After SIGMOD 2015 (N-Store), section 3.1. Where we differ: a record is written when its
@@ -16,6 +16,7 @@
 
 mod journal;
 mod recovery;
+mod snapshot;
 mod store;
 
 use super::{
@@ -25,7 +26,7 @@ use super::{
 use crate::error::{Result, StorageError};
 use crate::log::Keep;
 use crate::log::checkpoint::is_harmless;
-use crate::log::redo::Outcome;
+use crate::log::redo::{Outcome, RedoRecord};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
@@ -43,6 +44,8 @@ pub struct InPlace<P: Platform> {
     /// What makes it durable; `volatile` has none.
     journal: Option<Journal<P::Files>>,
     state: State,
+    /// Why a checkpoint poisoned the partition after a commit; `begin` tells it.
+    failure: Option<StorageError>,
     /// Newest ticket of `volatile`.
     tickets: u64,
     /// Whether the open transaction of `volatile` has changed anything.
@@ -95,6 +98,7 @@ impl<P: Platform> InPlace<P> {
             store,
             journal,
             state,
+            failure: None,
             tickets: 0,
             changed: false,
             replayed: 0,
@@ -126,12 +130,43 @@ impl<P: Platform> InPlace<P> {
         Err(error)
     }
 
+    /// Changes a row. A log needs what the row was, and so does a checkpoint that is being written.
+    #[inline]
+    fn change(
+        &mut self,
+        table: TableId,
+        key: &[u64],
+        log: impl FnOnce(&mut RedoRecord, &Row),
+        change: impl FnOnce(&mut Store<DeviceOf<P>>) -> Result<bool>,
+    ) -> Result<bool> {
+        self.operate(|this| {
+            let Some(journal) = &mut this.journal else {
+                return change(&mut this.store);
+            };
+            let Some(before) = this.store.before_image(table, key)? else {
+                return Ok(false);
+            };
+            change(&mut this.store)?;
+            journal.keep(table, key, &before);
+            log(&mut journal.record, &before);
+            this.store.give_row(table, before);
+            Ok(true)
+        })
+    }
+
     /// Runs a change of the schema as a transaction of its own.
-    fn define(&mut self, operation: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    fn define(
+        &mut self,
+        change: impl FnOnce(&mut Store<DeviceOf<P>>) -> Result<()>,
+        log: impl FnOnce(&mut RedoRecord, &[Arc<Table>]),
+    ) -> Result<()> {
         self.begin()?;
         self.store.forget_rows();
-        let result = operation(self).and_then(|()| {
+        let result = change(&mut self.store).and_then(|()| {
             self.changed = true;
+            if let Some(journal) = &mut self.journal {
+                log(&mut journal.record, &self.store.space.tables());
+            }
             self.commit(Durability::Immediate).map(|_| ())
         });
         if result.is_err() && self.state != State::Poisoned {
@@ -165,11 +200,11 @@ impl<P: Platform> InPlace<P> {
 
     /// Puts the transaction into the log. A full disk, or a record that is too long, leaves the
     /// transaction to be aborted.
-    fn append(&mut self) -> Result<()> {
+    fn append(&mut self, append: impl FnOnce(&mut Journal<P::Files>) -> Result<()>) -> Result<()> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
-        let result = journal.append();
+        let result = append(journal);
         if result.is_err() {
             self.state = if journal.is_poisoned() {
                 State::Poisoned
@@ -178,6 +213,15 @@ impl<P: Platform> InPlace<P> {
             };
         }
         result
+    }
+
+    /// Notes how a prepared transaction ended.
+    fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        let result = journal.resolve(global, outcome);
+        self.durable_step(result)
     }
 
     /// Ends the transaction whose record is in the log.
@@ -204,38 +248,16 @@ impl<P: Platform> InPlace<P> {
         }
     }
 
-    /// Makes a checkpoint where the log has become long. A full disk puts it off: the log still has
-    /// everything.
-    fn checkpoint_if_due(&mut self) -> Result<()> {
-        let Some(journal) = &mut self.journal else {
-            return Ok(());
-        };
-        if !journal.wants_checkpoint() {
-            return Ok(());
+    /// Takes a step of a checkpoint after a transaction that wrote to the log. The transaction has
+    /// ended well, so a failure is told to the next one.
+    #[inline]
+    fn advance_checkpoint(&mut self) {
+        if let Some(journal) = &mut self.journal
+            && let Err(error) = journal.advance(&mut self.store)
+        {
+            self.state = State::Poisoned;
+            self.failure = Some(error);
         }
-        match journal.checkpoint(&mut self.store) {
-            Err(error) if is_harmless(&error) && !journal.is_poisoned() => {
-                journal.postpone_checkpoint();
-                Ok(())
-            }
-            result => self.durable_step(result),
-        }
-    }
-
-    /// Reads the row with this key into a lent row, for its before image.
-    fn before_image(&mut self, table: TableId, key: &[u64]) -> Result<Option<Row>> {
-        let mut row = self.store.take_row(table)?;
-        let Store {
-            arena,
-            writes,
-            space,
-            ..
-        } = &mut self.store;
-        if space.get(arena, writes, table, key, &mut row)? {
-            return Ok(Some(row));
-        }
-        self.store.give_row(table, row);
-        Ok(None)
     }
 }
 
@@ -245,75 +267,60 @@ impl<P: Platform> Engine for InPlace<P> {
     }
 
     fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|this| {
-            let Store {
-                arena,
-                writes,
-                space,
-                ..
-            } = &mut this.store;
-            space.create_table(arena, writes, def)?;
-            if let Some(journal) = &mut this.journal {
-                journal.record.create_table(def);
-            }
-            Ok(())
-        })
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.create_table(arena, writes, def)
+            },
+            |record, _| record.create_table(def),
+        )
     }
 
     fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|this| {
-            let Store {
-                arena,
-                writes,
-                space,
-                ..
-            } = &mut this.store;
-            space.drop_table(arena, writes, table)?;
-            if let Some(journal) = &mut this.journal {
-                journal.record.drop_table(table);
-            }
-            Ok(())
-        })
+        self.require(State::Idle)?;
+        if let Some(journal) = &mut self.journal {
+            let result = journal.release(&mut self.store, table);
+            self.durable_step(result)?;
+        }
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.drop_table(arena, writes, table)
+            },
+            |record, _| record.drop_table(table),
+        )
     }
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|this| {
-            let Store {
-                arena,
-                writes,
-                space,
-                ..
-            } = &mut this.store;
-            space.create_index(arena, writes, table, index)?;
-            let tables = space.tables();
-            let found = tables.iter().find(|found| found.def.id == table);
-            if let (Some(journal), Some(found)) = (&mut this.journal, found) {
-                journal.record.create_index(&found.def, index.id);
-            }
-            Ok(())
-        })
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.create_index(arena, writes, table, index)
+            },
+            |record, tables| {
+                if let Some(found) = tables.iter().find(|found| found.def.id == table) {
+                    record.create_index(&found.def, index.id);
+                }
+            },
+        )
     }
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|this| {
-            let Store {
-                arena,
-                writes,
-                space,
-                ..
-            } = &mut this.store;
-            space.drop_index(arena, writes, table, index)?;
-            if let Some(journal) = &mut this.journal {
-                journal.record.drop_index(table, index);
-            }
-            Ok(())
-        })
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.drop_index(arena, writes, table, index)
+            },
+            |record, _| record.drop_index(table, index),
+        )
     }
 
     #[inline]
     fn begin(&mut self) -> Result<()> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
         self.require(State::Idle)?;
-        self.checkpoint_if_due()?;
         self.state = State::Open;
         Ok(())
     }
@@ -321,12 +328,7 @@ impl<P: Platform> Engine for InPlace<P> {
     #[inline]
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.require(State::Open)?;
-        let Store {
-            arena,
-            writes,
-            space,
-            ..
-        } = &mut self.store;
+        let (space, arena, writes) = self.store.parts();
         space.get(arena, writes, table, key, row)
     }
 
@@ -337,12 +339,7 @@ impl<P: Platform> Engine for InPlace<P> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         self.require(State::Open)?;
-        let Store {
-            arena,
-            writes,
-            space,
-            ..
-        } = &mut self.store;
+        let (space, arena, writes) = self.store.parts();
         space.get_many(arena, writes, table, keys, visit)
     }
 
@@ -352,25 +349,16 @@ impl<P: Platform> Engine for InPlace<P> {
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
         self.require(State::Open)?;
-        let Store {
-            arena,
-            writes,
-            space,
-            ..
-        } = &mut self.store;
+        let (space, arena, writes) = self.store.parts();
         space.scan(arena, writes, range, visit)
     }
 
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         self.operate(|this| {
-            let Store {
-                arena,
-                writes,
-                space,
-                ..
-            } = &mut this.store;
+            let (space, arena, writes) = this.store.parts();
             space.insert(arena, writes, table, row)?;
             if let Some(journal) = &mut this.journal {
+                journal.leave_out(table, row);
                 journal.record.insert(table, row);
             }
             Ok(())
@@ -378,114 +366,66 @@ impl<P: Platform> Engine for InPlace<P> {
     }
 
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
-        self.operate(|this| {
-            if this.journal.is_none() {
-                let Store {
-                    arena,
-                    writes,
-                    space,
-                    ..
-                } = &mut this.store;
-                return space.update(arena, writes, table, key, changes);
-            }
-            let Some(before) = this.before_image(table, key)? else {
-                return Ok(false);
-            };
-            let Store {
-                arena,
-                writes,
-                space,
-                ..
-            } = &mut this.store;
-            space.update(arena, writes, table, key, changes)?;
-            if let Some(journal) = &mut this.journal {
-                journal.record.update(table, key, &before, changes);
-            }
-            this.store.give_row(table, before);
-            Ok(true)
-        })
+        self.change(
+            table,
+            key,
+            |record, before| record.update(table, key, before, changes),
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.update(arena, writes, table, key, changes)
+            },
+        )
     }
 
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
-        self.operate(|this| {
-            if this.journal.is_none() {
-                let Store {
-                    arena,
-                    writes,
-                    space,
-                    ..
-                } = &mut this.store;
-                return space.delete(arena, writes, table, key);
-            }
-            let Some(before) = this.before_image(table, key)? else {
-                return Ok(false);
-            };
-            let Store {
-                arena,
-                writes,
-                space,
-                ..
-            } = &mut this.store;
-            space.delete(arena, writes, table, key)?;
-            if let Some(journal) = &mut this.journal {
-                journal.record.delete(table, key, &before);
-            }
-            this.store.give_row(table, before);
-            Ok(true)
-        })
+        self.change(
+            table,
+            key,
+            |record, before| record.delete(table, key, before),
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.delete(arena, writes, table, key)
+            },
+        )
     }
 
     #[inline]
     fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
         let has_effects = self.has_effects();
         match self.state {
-            State::Prepared(global) if has_effects => {
-                if let Some(journal) = &mut self.journal {
-                    let result = journal.resolve(global, Outcome::Committed);
-                    self.durable_step(result)?;
-                }
-            }
+            State::Prepared(global) if has_effects => self.resolve(global, Outcome::Committed)?,
             State::Prepared(_) => {}
             _ => {
                 self.require(State::Open)?;
                 if has_effects {
-                    self.append()?;
+                    self.append(Journal::append)?;
                 }
             }
         }
-        self.join(durability, has_effects)
+        let ticket = self.join(durability, has_effects)?;
+        if has_effects {
+            self.advance_checkpoint();
+        }
+        Ok(ticket)
     }
 
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
         self.require(State::Open)?;
-        if let Some(journal) = &mut self.journal {
-            let result = if journal.record.is_empty() {
+        self.append(|journal| {
+            if journal.record.is_empty() {
                 journal.force()
             } else {
                 journal.prepare(global)
-            };
-            if result.is_err() {
-                self.state = if journal.is_poisoned() {
-                    State::Poisoned
-                } else {
-                    State::MustAbort
-                };
             }
-            result?;
-        }
+        })?;
         self.state = State::Prepared(global);
         Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
-        let has_effects = self.has_effects();
+        let is_logged = matches!(self.state, State::Prepared(_)) && self.has_effects();
         match self.state {
-            State::Prepared(global) if has_effects => {
-                if let Some(journal) = &mut self.journal {
-                    let result = journal.resolve(global, Outcome::Aborted);
-                    self.durable_step(result)?;
-                }
-            }
+            State::Prepared(global) if is_logged => self.resolve(global, Outcome::Aborted)?,
             State::MustAbort | State::Prepared(_) => {}
             _ => self.require(State::Open)?,
         }
@@ -496,6 +436,9 @@ impl<P: Platform> Engine for InPlace<P> {
         }
         self.changed = false;
         self.state = State::Idle;
+        if is_logged {
+            self.advance_checkpoint();
+        }
         Ok(())
     }
 
@@ -558,7 +501,7 @@ impl<P: Platform> Engine for InPlace<P> {
         self.require(State::Idle)?;
         let mut report = self.store.verify();
         if let Some(journal) = &self.journal {
-            journal.verify(&mut report);
+            journal.verify(&mut report)?;
         }
         Ok(report)
     }

@@ -3,10 +3,13 @@
 //! A method is known by its name to people and by its code to files; neither changes once it is released. What a
 //! partition was created with stands in its own files, so opening takes from the options only what may change.
 
+use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
 use crate::error::Result;
+use crate::error::StorageError;
 use crate::platform::Platform;
 use crate::record::LayoutKind;
+use pmem::Access;
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,11 +22,27 @@ pub enum Method {
     Inp,
     /// In-place updates in durable memory with an undo log of pointers and before images (`NVM-InP` of N-Store).
     NvmInp,
+    /// Copy-on-write trees with the rows in their leaves, in a file behind a cache (`CoW` of N-Store).
+    Cow,
+    /// Copy-on-write trees of pointers to tuples, in durable memory (`NVM-CoW` of N-Store).
+    NvmCow,
+    /// A log-structured tree of MemTables in durable memory (`NVM-Log` of N-Store).
+    NvmLog,
+    /// A log-structured tree of runs in files behind a MemTable and a log (`Log` of N-Store).
+    Log,
 }
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Volatile, Self::Inp, Self::NvmInp];
+    pub const ALL: [Self; 7] = [
+        Self::Volatile,
+        Self::Inp,
+        Self::NvmInp,
+        Self::Cow,
+        Self::NvmCow,
+        Self::Log,
+        Self::NvmLog,
+    ];
 
     /// The name by which a user selects it.
     pub fn name(self) -> &'static str {
@@ -31,6 +50,19 @@ impl Method {
             Self::Volatile => "volatile",
             Self::Inp => "inp",
             Self::NvmInp => "nvm-inp",
+            Self::Cow => "cow",
+            Self::NvmCow => "nvm-cow",
+            Self::Log => "log",
+            Self::NvmLog => "nvm-log",
+        }
+    }
+
+    /// Bytes of an index node if nobody chooses: small for trees that change in place, a page for those that are copied.
+    pub fn node_bytes_default(self) -> u32 {
+        let options = EngineOptions::default();
+        match self {
+            Self::Cow | Self::NvmCow => options.page_bytes,
+            _ => options.node_bytes,
         }
     }
 
@@ -39,12 +71,21 @@ impl Method {
         self != Self::Volatile
     }
 
+    /// Whether a partition can be opened without the right to write.
+    pub fn opens_for_reading(self) -> bool {
+        matches!(self, Self::Volatile | Self::Inp | Self::NvmInp)
+    }
+
     /// Stable number for headers.
     pub fn code(self) -> u32 {
         match self {
             Self::Volatile => 1,
             Self::Inp => 2,
             Self::NvmInp => 3,
+            Self::Cow => 4,
+            Self::NvmCow => 5,
+            Self::Log => 6,
+            Self::NvmLog => 7,
         }
     }
 }
@@ -77,12 +118,16 @@ impl FromStr for Method {
 pub struct EngineOptions {
     /// Number of the partition, from 0.
     pub partition: u32,
+    /// Whether an existing partition is opened for changing it. With [`Access::Read`] nothing is stored, written or synced.
+    pub access: Access,
     /// Identity of the database, so that a foreign partition is refused.
     pub database_id: u128,
     /// How tuples lie in memory. Fixed when the partition is created.
     pub layout: LayoutKind,
     /// Bytes of an index node. Fixed when the partition is created.
     pub node_bytes: u32,
+    /// Bytes of a page of the copy-on-write methods, a multiple of 512 up to 64 KiB. Fixed when the partition is created.
+    pub page_bytes: u32,
     /// Order of durable steps in the NVM-aware methods.
     pub fences: FenceOrder,
     /// First size of a pool in bytes; it grows by itself.
@@ -93,20 +138,28 @@ pub struct EngineOptions {
     pub group_wait_us_max: u64,
     /// Log length that triggers a checkpoint, in bytes.
     pub checkpoint_log_bytes: u64,
+    /// Bytes of changes after which a MemTable of the log-structured methods is full.
+    pub memtable_bytes: u64,
+    /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
+    pub growth_factor: u32,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             partition: 0,
+            access: Access::Write,
             database_id: 0,
             layout: LayoutKind::Together,
             node_bytes: 512,
+            page_bytes: 4096,
             fences: FenceOrder::Single,
             pool_bytes: 1 << 20,
             group_transactions_max: 64,
             group_wait_us_max: 100,
             checkpoint_log_bytes: 256 << 20,
+            memtable_bytes: 16 << 20,
+            growth_factor: 8,
         }
     }
 }
@@ -139,11 +192,40 @@ pub fn create<P: Platform>(
         Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::create(
             platform, options,
         )?),
+        Method::Cow => Box::new(super::cow::create_in_file(platform, options)?),
+        Method::NvmCow => Box::new(super::cow::create_in_pool(platform, options)?),
+        Method::Log => Box::new(super::log_structured::LogStructured::<P>::create(
+            platform, options,
+        )?),
+        Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::create(
+            platform, options,
+        )?),
     })
 }
 
 /// Opens the partition's storage and recovers it. Opening what recovery has left changes nothing.
+///
+/// With [`Access::Read`] nothing is changed in any case, and every change is refused afterwards. Where recovery would have to
+/// write, the error is [`StorageError::NeedsRecovery`].
 pub fn open<P: Platform>(
+    platform: &P,
+    method: Method,
+    options: &EngineOptions,
+    decide: Decide<'_>,
+) -> Result<Box<dyn Engine>> {
+    if options.access == Access::Write {
+        return open_engine(platform, method, options, decide);
+    }
+    if !method.opens_for_reading() {
+        return Err(StorageError::Unsupported(format!(
+            "a database of method `{method}` cannot be opened for reading only; open it for writing"
+        )));
+    }
+    let engine = open_engine(platform, method, options, decide)?;
+    Ok(Box::new(ReadOnly::new(engine)))
+}
+
+fn open_engine<P: Platform>(
     platform: &P,
     method: Method,
     options: &EngineOptions,
@@ -155,6 +237,14 @@ pub fn open<P: Platform>(
             platform, options, decide,
         )?),
         Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::open(
+            platform, options, decide,
+        )?),
+        Method::Cow => Box::new(super::cow::open_in_file(platform, options, decide)?),
+        Method::NvmCow => Box::new(super::cow::open_in_pool(platform, options, decide)?),
+        Method::Log => Box::new(super::log_structured::LogStructured::<P>::open(
+            platform, options, decide,
+        )?),
+        Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::open(
             platform, options, decide,
         )?),
     })

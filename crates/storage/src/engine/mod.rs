@@ -5,9 +5,13 @@
 //! A failed operation has no effect of its own: the transaction may go on where
 //! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
 
+pub mod cow;
 pub mod in_place;
+pub mod log_structured;
 mod method;
 pub mod nv_in_place;
+pub mod nv_log_structured;
+mod read_only;
 
 pub use method::{Decide, EngineOptions, FenceOrder, Method, create, open};
 

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! node   word 0: magic u16 | 0 u8 | level u8 (0 = leaf) | count u32
-//!        keys, sorted: `fanout` x key words
+//!        keys, sorted: `fanout` x key words; those that are not in use have all bits set
 //!        slots: `fanout` + 1 words. In a leaf slots[i] is the value of keys[i]. In an inner node slots[i] is a child
 //!        and keys[i] the smallest key that may lie below slots[i + 1]
 //! ```
@@ -20,7 +20,10 @@
 //! merge each time. A split at the right end of the tree leaves the old node full, which makes
 //! ascending inserts (loads, replay) a bulk build.
 
-use super::bptree_node::{Geometry, MAGIC, Node, Path, WORD, bytes, corrupted, meta, push_words};
+#[path = "bptree_replace.rs"]
+mod replace;
+
+use super::bptree_node::{Geometry, NO_KEY, Node, Path, WORD, bytes, corrupted, meta, push_words};
 use super::{IndexShape, OrderedIndex, Visit};
 use crate::engine::Direction;
 use crate::error::Result;
@@ -34,7 +37,7 @@ use std::ops::ControlFlow;
 const TOGETHER: usize = 16;
 
 /// A volatile B+tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bptree {
     root_word: u64,
     geometry: Geometry,
@@ -53,26 +56,14 @@ impl Bptree {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn node<'a, M: Memory>(&self, arena: &'a Arena<M>, offset: u64) -> Result<Node<'a>> {
-        let Geometry {
-            key_words, fanout, ..
-        } = self.geometry;
-        let words = arena.slice::<u64>(offset, 1 + fanout * key_words)?;
-        let (level, count) = ((words[0] >> 32) as u8, words[0] as u32 as usize);
-        if words[0] >> 48 != MAGIC || count > fanout {
-            return Err(corrupted(offset, "no node lies there"));
-        }
-        Ok(Node {
-            level,
-            count,
-            key_words,
-            keys: &words[1..=count * key_words],
-        })
+        let words = arena.slice::<u64>(offset, self.geometry.slots_word)?;
+        Node::of(words, self.geometry, offset)
     }
 
     /// A child of `node`, which lies at `offset`; its lines are on their way.
-    #[inline]
+    #[inline(always)]
     fn child<M: Memory>(&self, arena: &Arena<M>, offset: u64, index: usize) -> Result<u64> {
         let child = arena.word(self.geometry.slot_at(offset, index))?;
         arena.prefetch(child, self.geometry.node_bytes);
@@ -101,12 +92,12 @@ impl Bptree {
     }
 
     /// A node whose parent has level `level`.
-    #[inline]
+    #[inline(always)]
     fn node_below<'a, M: Memory>(
         &self,
         arena: &'a Arena<M>,
         offset: u64,
-        level: u8,
+        level: u64,
     ) -> Result<Node<'a>> {
         let node = self.node(arena, offset)?;
         if node.level + 1 == level {
@@ -201,40 +192,21 @@ impl Bptree {
         let geometry = self.geometry;
         let node = self.node(arena, offset)?;
         let (count, slots, level) = (node.count, node.slots(), node.level);
+        let at = geometry.key_at(offset, index);
         let moved = (count - index - 1) * geometry.key_bytes();
-        self.shift_down(
-            arena,
-            writes,
-            geometry.key_at(offset, index),
-            geometry.key_bytes(),
-            moved,
-        )?;
-        let moved = (slots - slot_index - 1) * WORD;
-        self.shift_down(
-            arena,
-            writes,
-            geometry.slot_at(offset, slot_index),
-            WORD,
-            moved,
-        )?;
-        writes.write(arena, offset, &meta(level, count - 1).to_le_bytes())
-    }
-
-    fn shift_down<M: Memory>(
-        &mut self,
-        arena: &mut Arena<M>,
-        writes: &mut VolatileUndo,
-        at: u64,
-        by: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        if bytes == 0 {
-            return Ok(());
-        }
         self.image.clear();
-        self.image
-            .extend_from_slice(arena.bytes(at + by as u64, bytes)?);
-        writes.write(arena, at, &self.image)
+        let above = geometry.key_at(offset, index + 1);
+        self.image.extend_from_slice(arena.bytes(above, moved)?);
+        self.push_no_keys(1);
+        writes.write(arena, at, &self.image)?;
+        let moved = (slots - slot_index - 1) * WORD;
+        if moved > 0 {
+            self.image.clear();
+            let above = geometry.slot_at(offset, slot_index + 1);
+            self.image.extend_from_slice(arena.bytes(above, moved)?);
+            writes.write(arena, geometry.slot_at(offset, slot_index), &self.image)?;
+        }
+        writes.write(arena, offset, &meta(level, count - 1).to_le_bytes())
     }
 
     /// Makes a node of `keys` (their bytes) and `slots` (theirs).
@@ -242,7 +214,7 @@ impl Bptree {
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut VolatileUndo,
-        level: u8,
+        level: u64,
         keys: &[u8],
         slots: &[u8],
     ) -> Result<u64> {
@@ -256,13 +228,19 @@ impl Bptree {
         self.image.clear();
         push_words(&mut self.image, &[meta(level, count)]);
         self.image.extend_from_slice(keys);
-        self.image
-            .resize(WORD + geometry.fanout * geometry.key_bytes(), 0);
+        self.push_no_keys(geometry.fanout - count);
         self.image.extend_from_slice(slots);
         writes.stage(arena, offset, &self.image)?;
         let change = arena.activate(offset)?;
         writes.change(arena, change)?;
         Ok(offset)
+    }
+
+    /// Adds places without keys to the image.
+    fn push_no_keys(&mut self, keys: usize) {
+        for _ in 0..keys * self.geometry.key_words {
+            push_words(&mut self.image, &[NO_KEY]);
+        }
     }
 
     fn free_node<M: Memory>(
@@ -298,6 +276,9 @@ impl Bptree {
             .bytes(geometry.slot_at(offset, first), slot_bytes)?
             .to_vec();
         let right = self.make_node(arena, writes, level, &keys, &slots)?;
+        self.image.clear();
+        self.push_no_keys(count - at);
+        writes.write(arena, geometry.key_at(offset, at), &self.image)?;
         writes.write(arena, offset, &meta(level, at).to_le_bytes())?;
         Ok((separator, right))
     }
@@ -356,7 +337,7 @@ impl Bptree {
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut VolatileUndo,
-        level: u8,
+        level: u64,
         left: u64,
         (key, right): (&[u64], u64),
     ) -> Result<()> {
@@ -436,7 +417,7 @@ impl Bptree {
             if inner > 0 {
                 push_words(&mut keys, self.node(arena, parent)?.key(left_index));
             }
-            push_words(&mut keys, high.keys);
+            push_words(&mut keys, high.keys());
             let slot_bytes = high.slots() * WORD;
             let slots = arena
                 .bytes(geometry.slot_at(right, 0), slot_bytes)?
@@ -582,6 +563,9 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
                     out_of_order.push(format!("the index node at offset {offset} is empty"));
                 }
                 let sorted = (1..found.count).all(|index| found.key(index - 1) < found.key(index));
+                if !found.is_padded() {
+                    out_of_order.push(format!("the index node at offset {offset} holds old keys"));
+                }
                 if !sorted {
                     out_of_order.push(format!("the index node at offset {offset} is not sorted"));
                 }

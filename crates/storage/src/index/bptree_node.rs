@@ -2,18 +2,28 @@
 //! one.
 //!
 //! Reading only; `bptree` changes nodes through the write set. The layout of a node stands in the
-//! header of that file. Keys are compared as words: one comparison a key where a key is one word,
-//! and no branch on its outcome.
+//! header of that file.
+//!
+//! A comparison of keys goes either way as often, so a branch on it is mispredicted every other
+//! time. Keys of one and of two words are therefore searched without such branches, and over all
+//! places of a node, used or not: the number of steps depends on the tree's geometry alone. That
+//! is why a place without a key holds [`NO_KEY`] words, which no key exceeds.
 
 use super::IndexShape;
 use crate::error::{Result, StorageError};
 use pmem::PmemError;
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 
-pub(super) const MAGIC: u64 = 0x7662;
+const MAGIC: u64 = 0x7662;
+const LEVEL_MASK: u64 = 0xff;
 pub(super) const WORD: usize = 8;
 const LINE: usize = 64;
 const FANOUT_MIN: usize = 4;
+/// Each word of a place where a key could lie and none does.
+pub(super) const NO_KEY: u64 = u64::MAX;
+/// Keys that are compared without halving their range once more: a line of words.
+const COUNTED: usize = 8;
 /// Deeper trees do not occur: two children a node and 2^48 bytes of arena, of which nobody fills
 /// the half.
 const LEVELS_MAX: usize = 40;
@@ -24,6 +34,8 @@ pub(super) struct Geometry {
     pub(super) node_bytes: usize,
     pub(super) key_words: usize,
     pub(super) fanout: usize,
+    /// Words in front of a node's slots.
+    pub(super) slots_word: usize,
 }
 
 impl Geometry {
@@ -36,6 +48,7 @@ impl Geometry {
             node_bytes,
             key_words: shape.key_words,
             fanout,
+            slots_word: 1 + fanout * shape.key_words,
         }
     }
 
@@ -51,43 +64,85 @@ impl Geometry {
 
     /// Where the slot number `index` of the node at `node` lies.
     pub(super) fn slot_at(self, node: u64, index: usize) -> u64 {
-        self.key_at(node, self.fanout) + (index * WORD) as u64
+        node + ((self.slots_word + index) * WORD) as u64
     }
 }
 
 /// A node as it is read: its slots apart, because most lookups need one of them.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
-    pub(super) level: u8,
+    pub(super) level: u64,
     pub(super) count: usize,
-    pub(super) key_words: usize,
-    pub(super) keys: &'a [u64],
+    key_words: usize,
+    /// All keys, those that are not in use included.
+    keys: &'a [u64],
 }
 
 impl<'a> Node<'a> {
+    /// Looks at the words of the node at `offset` up to its slots.
+    #[inline(always)]
+    pub(super) fn of(words: &'a [u64], geometry: Geometry, offset: u64) -> Result<Self> {
+        let Some((&meta, keys)) = words.split_first() else {
+            return Err(corrupted(offset, "no node lies there"));
+        };
+        let (level, count) = (meta >> 32 & LEVEL_MASK, meta as u32 as usize);
+        if meta >> 48 != MAGIC || count > geometry.fanout {
+            return Err(corrupted(offset, "no node lies there"));
+        }
+        Ok(Self {
+            level,
+            count,
+            key_words: geometry.key_words,
+            keys,
+        })
+    }
+
     pub(super) fn key(&self, index: usize) -> &'a [u64] {
         &self.keys[index * self.key_words..(index + 1) * self.key_words]
     }
 
+    /// The keys in use.
+    pub(super) fn keys(&self) -> &'a [u64] {
+        &self.keys[..self.count * self.key_words]
+    }
+
+    /// Whether the places of keys that are not in use hold what [`NO_KEY`] says.
+    pub(super) fn is_padded(&self) -> bool {
+        let rest = &self.keys[self.count * self.key_words..];
+        rest.iter().all(|&word| word == NO_KEY)
+    }
+
     /// Number of keys that are smaller than `key`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lower_bound(&self, key: &[u64]) -> usize {
-        match key {
-            &[key] if self.key_words == 1 => partition_words(self.keys, |word| word < key),
+        // No key is greater than the padding, so that is never counted.
+        match *key {
+            [key] if self.key_words == 1 => partition_words(self.keys, |word| word < key),
+            [high, low] if self.key_words == 2 => {
+                let key = pair([high, low]);
+                partition_pairs(self.keys.as_chunks().0, |words| pair(words) < key)
+            }
             _ => partition_keys(self, |found| found.cmp(key) == Ordering::Less),
         }
     }
 
     /// Number of the child below which `key` lies.
-    #[inline]
+    #[inline(always)]
     pub(super) fn child_of(&self, key: &[u64]) -> usize {
-        match key {
-            &[key] if self.key_words == 1 => partition_words(self.keys, |word| word <= key),
+        let index = match *key {
+            [key] if self.key_words == 1 => partition_words(self.keys, |word| word <= key),
+            [high, low] if self.key_words == 2 => {
+                let key = pair([high, low]);
+                partition_pairs(self.keys.as_chunks().0, |words| pair(words) <= key)
+            }
             _ => partition_keys(self, |found| found.cmp(key) != Ordering::Greater),
-        }
+        };
+        // The greatest of all keys equals the padding.
+        index.min(self.count)
     }
 
     /// Where `key` is, or where it belongs.
+    #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<usize, usize> {
         let index = self.lower_bound(key);
         if index < self.count && self.key(index) == key {
@@ -103,24 +158,49 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Length of the prefix for which `before` holds. Without branches on keys: they are not
-/// predictable.
-#[inline]
+/// Length of the prefix of `keys` for which `before` holds. It takes the same steps for any key and
+/// any number of keys in use: a comparison's outcome cannot be predicted, so none is branched on.
+#[inline(always)]
 fn partition_words(keys: &[u64], before: impl Fn(u64) -> bool) -> usize {
-    let Some(mut left) = keys.len().checked_sub(1) else {
-        return 0;
-    };
+    let (base, left) = narrow(keys.len(), |index| before(keys[index]));
+    let end = base + left;
+    // Counting a few more keys, of which `before` holds, makes the number of them a constant.
+    if let Some(last) = keys[..end].last_chunk::<COUNTED>() {
+        end - last
+            .iter()
+            .map(|&word| usize::from(!before(word)))
+            .sum::<usize>()
+    } else {
+        keys.iter().map(|&word| usize::from(before(word))).sum()
+    }
+}
+
+#[inline(always)]
+fn partition_pairs(keys: &[[u64; 2]], before: impl Fn([u64; 2]) -> bool) -> usize {
+    let (base, left) = narrow(keys.len(), |index| before(keys[index]));
+    let counted = keys[base..base + left].iter();
+    base + counted
+        .map(|&words| usize::from(before(words)))
+        .sum::<usize>()
+}
+
+/// Two words as one number, which has their order.
+#[inline(always)]
+fn pair([high, low]: [u64; 2]) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// Halves a sorted range of `left` keys until it is short enough to be counted. Where the range
+/// starts, and its length, which depends on `left` alone.
+#[inline(always)]
+fn narrow(mut left: usize, before: impl Fn(usize) -> bool) -> (usize, usize) {
     let mut base = 0;
-    while left > 0 {
-        let half = left.div_ceil(2);
-        base += if before(keys[base + half - 1]) {
-            half
-        } else {
-            0
-        };
+    while left > COUNTED {
+        let half = left / 2;
+        base = select_unpredictable(before(base + half - 1), base + half, base);
         left -= half;
     }
-    base + usize::from(before(keys[base]))
+    (base, left)
 }
 
 fn partition_keys(node: &Node<'_>, before: impl Fn(&[u64]) -> bool) -> usize {
@@ -165,8 +245,8 @@ impl Path {
     }
 }
 
-pub(super) fn meta(level: u8, count: usize) -> u64 {
-    MAGIC << 48 | u64::from(level) << 32 | count as u64
+pub(super) fn meta(level: u64, count: usize) -> u64 {
+    MAGIC << 48 | level << 32 | count as u64
 }
 
 pub(super) fn push_words(bytes: &mut Vec<u8>, words: &[u64]) {

@@ -238,6 +238,57 @@ fn ascending_inserts_fill_the_nodes() {
     assert!(nodes <= 10_000 / 31 + 10_000 / 31 / 32 + 5, "{nodes} nodes");
 }
 
+#[test]
+fn searches_find_the_place_in_nodes_of_any_fanout() {
+    const NUMBERS: u64 = 1009;
+    // The last number's key has all bits set, as have the places without a key.
+    let key_of = |number: u64, words: usize| {
+        let mut key = vec![if number < NUMBERS - 1 { 0 } else { u64::MAX }; words];
+        key[words - 1] = if number < NUMBERS - 1 {
+            number
+        } else {
+            u64::MAX
+        };
+        key
+    };
+    for words in 1..=3 {
+        for node_bytes in [64, 128, 192, 256, 512, 1024, 4096] {
+            let mut bench = Bench::new(words, node_bytes);
+            let mut model = BTreeMap::new();
+            for round in 0..NUMBERS {
+                let key = key_of(round * 331 % NUMBERS, words);
+                assert!(bench.insert(&key, round));
+                model.insert(key, round);
+            }
+            bench.commit();
+            bench.compare(&model);
+            let (first, last) = (key_of(0, words), key_of(NUMBERS - 1, words));
+            for number in (0..NUMBERS).step_by(7).chain([NUMBERS - 1]) {
+                let key = key_of(number, words);
+                let below = bench.range(&first, &key, Direction::Backward);
+                assert_eq!(below.len() as u64, number + 1, "{words} words");
+                let above = bench.range(&key, &last, Direction::Forward);
+                assert_eq!(above.len() as u64, NUMBERS - number, "{words} words");
+            }
+            for round in (0..NUMBERS).filter(|round| round % 3 > 0) {
+                let key = key_of(round * 577 % NUMBERS, words);
+                assert_eq!(bench.remove(&key), model.remove(&key));
+                assert_eq!(bench.tree.get(&bench.arena, &key).unwrap(), None);
+                assert_eq!(
+                    bench.tree.get(&bench.arena, &last).unwrap(),
+                    model.get(&last).copied()
+                );
+            }
+            bench.compare(&model);
+            bench.abort();
+            assert_eq!(
+                bench.range(&first, &last, Direction::Forward).len() as u64,
+                NUMBERS
+            );
+        }
+    }
+}
+
 /// Run it in release mode: `cargo test --release -p storage reads_beside -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement, not a check"]

@@ -5,6 +5,7 @@
 
 pub mod bptree;
 mod bptree_node;
+pub mod cow;
 pub mod nv_bptree;
 mod nv_node;
 

@@ -14,6 +14,9 @@
 //! are added so that a lookup reads about one entry of a leaf; scans sort one leaf at a time. Neighbours are reached
 //! through the parents, so a split changes no other leaf. Sparse leaves are not merged before they are empty.
 
+#[path = "nv_bulk.rs"]
+mod bulk;
+
 use super::nv_node::{
     HEADER_WORDS, Node, NodeShape, bitmap_delta, bytes_of, damaged, entry_sum, fingerprint,
     inner_checksum, inner_image, leaf_image,
@@ -54,6 +57,11 @@ impl NvBptree {
         }
     }
 
+    /// What is touched besides the tree when more than the header of a leaf has changed.
+    fn structure(&self) -> u64 {
+        self.root_word + 1
+    }
+
     fn check_tree<M: Memory>(
         &self,
         arena: &Arena<M>,
@@ -62,9 +70,16 @@ impl NvBptree {
         damage: &mut Vec<String>,
     ) {
         arena.enter(Part::Index);
+        // Pointers of a damaged tree may meet in one node: it is not visited more often than the pool has room for nodes.
+        let mut visits = arena.pool_bytes() / self.shape.node_bytes as u64;
+        let mut node = |offset| {
+            node(offset);
+            visits = visits.saturating_sub(1);
+            visits > 0
+        };
         let root = self.root(arena);
         let result =
-            root.and_then(|root| Self::check_node(&root, (None, None), node, entry, damage));
+            root.and_then(|root| Self::check_node(&root, (None, None), &mut node, entry, damage));
         if let Err(error) = result {
             damage.push(error.to_string());
         }
@@ -73,11 +88,13 @@ impl NvBptree {
     fn check_node<M: Memory>(
         this: &Node<'_, M>,
         (low, high): (Option<&[u64]>, Option<&[u64]>),
-        node: &mut dyn FnMut(u64),
+        node: &mut dyn FnMut(u64) -> bool,
         entry: &mut dyn FnMut(&[u64], u64),
         damage: &mut Vec<String>,
     ) -> Result<()> {
-        node(this.offset);
+        if !node(this.offset) {
+            return Err(damaged(this.offset, "nodes are shared".into()));
+        }
         if this.compute_checksum()? != this.checksum()? {
             damage.push(format!(
                 "index node at offset {}: wrong checksum",
@@ -197,14 +214,15 @@ impl NvBptree {
         let slot = index * 64 + bit;
         let mark = fingerprint(&entry[..self.shape.key_words]);
         let new = bitmap | 1 << bit;
-        let checksum = node
-            .checksum()?
+        let checksum = now(&node, writes, 1)?
             .wrapping_add(bitmap_delta(index, bitmap, new))
             .wrapping_add(entry_sum(&self.shape, slot, entry, mark));
         let entry_offset = node.at(self.shape.entry_at(slot));
         let fingerprint_offset = node.at(self.shape.fingerprints_at()) + slot as u64;
         writes.stage(arena, entry_offset, &bytes_of(entry))?;
-        // The header line changes anyway: the byte is better off in its write-back than in one of its own.
+        // The header line changes anyway: the byte is better off in its write-back than in one of its own. It is stored at
+        // once as well, so that the next insertion of this transaction finds the entry.
+        arena.store(fingerprint_offset, &[mark])?;
         writes.write(arena, fingerprint_offset, &[mark])?;
         self.write_bitmap(arena, writes, leaf, index, new, checksum)?;
         Ok(true)
@@ -217,7 +235,7 @@ impl NvBptree {
         writes: &W,
     ) -> Result<Option<(usize, usize, u64)>> {
         for index in 0..self.shape.bitmap_words {
-            let bitmap = node.bitmap(index)?;
+            let bitmap = now(node, writes, HEADER_WORDS + index)?;
             let retired = writes.retired(node.at(HEADER_WORDS + index));
             let free = !(bitmap | retired) & self.shape.slot_mask(index);
             if free != 0 {
@@ -263,6 +281,7 @@ impl NvBptree {
     ) -> Result<()> {
         writes.write(arena, self.root_word, &root.to_le_bytes())?;
         writes.touch(self.root_word);
+        writes.touch(self.structure());
         Ok(())
     }
 
@@ -411,6 +430,7 @@ impl NvBptree {
             )?;
         }
         writes.touch(self.root_word);
+        writes.touch(self.structure());
         Ok(())
     }
 
@@ -591,10 +611,14 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         key: &[u64],
         value: u64,
     ) -> Result<bool> {
-        writes.visible(arena, self.root_word)?;
+        // Entries that this transaction has added before are seen in the words of their leaf. So a transaction that adds many
+        // drains only at splits.
+        writes.visible(arena, self.structure())?;
         arena.enter(Part::Index);
         let (path, leaf) = self.path(arena, key)?;
-        if Node::open(arena, &self.shape, leaf)?.find(key)?.is_some() {
+        let node = Node::open(arena, &self.shape, leaf)?;
+        let bitmap = |index| now(&node, writes, HEADER_WORDS + index);
+        if node.find_among(key, bitmap)?.is_some() {
             return Ok(false);
         }
         let mut entry = [0; crate::record::MAX_KEY_WORDS + 1];
@@ -602,6 +626,7 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         entry[..key.len()].copy_from_slice(key);
         entry[key.len()] = value;
         if !self.add_to_leaf(arena, writes, leaf, entry)? {
+            writes.visible(arena, self.root_word)?;
             self.split_leaf(arena, writes, &path, leaf, entry)?;
         }
         Ok(true)
@@ -647,6 +672,15 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         let root = self.root(arena)?;
         let _ended = self.scan_node(&root, (low, high), direction, visit)?;
         Ok(())
+    }
+}
+
+/// A word of a node as the open transaction sees it.
+#[inline]
+fn now<M: Memory, W: WriteSet<M>>(node: &Node<'_, M>, writes: &W, word: usize) -> Result<u64> {
+    match writes.pending_word(node.at(word)) {
+        Some(pending) => Ok(pending),
+        None => node.word(word),
     }
 }
 

@@ -205,9 +205,19 @@ impl<'a, M: Memory> Node<'a, M> {
     /// The slot that holds `key`. Reads the header, the fingerprints, and the entries whose fingerprint matches.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<Option<(usize, u64)>> {
+        self.find_among(key, |index| self.bitmap(index))
+    }
+
+    /// As [`Node::find`], among the slots of other bitmap words than those of the node.
+    #[inline(always)]
+    pub(super) fn find_among(
+        &self,
+        key: &[u64],
+        bitmap: impl Fn(usize) -> Result<u64>,
+    ) -> Result<Option<(usize, u64)>> {
         let pattern = u64::from(fingerprint(key)) * LOW_BITS;
         for index in 0..self.shape.bitmap_words {
-            let mut used = self.bitmap(index)? & self.shape.slot_mask(index);
+            let mut used = bitmap(index)? & self.shape.slot_mask(index);
             let first = self.shape.fingerprints_at() + index * 8;
             let groups = self
                 .arena

@@ -5,50 +5,74 @@
 //! are the old checkpoint and the log in front of the new one removed. So at every moment the
 //! newest file that is named a checkpoint is whole, and the log that goes on from it is there.
 //!
+//! A name that is seen may be in a cache alone, where no sync reaches it any more once one has
+//! failed. What proves it durable is what was done afterwards: the older checkpoint is gone, or,
+//! for the first one, there is a log. Without proof recovery gives the file another name
+//! ([`CheckpointReader::secure`]), so a name may have a greater number than the header.
+//!
+//! A long file is synced piece by piece while it grows, so that no single sync is long.
+//!
 //! | header field | bytes | meaning |
 //! |---|---|---|
 //! | magic | 8 | `INDLCKP\n` |
-//! | version | 4 | `VERSION` |
+//! | version | 4 | 1 or 2 |
 //! | partition | 4 | number of the partition |
 //! | database | 16 | identity of the database |
-//! | number | 8 | the number in the file's name |
+//! | number | 8 | the number in the file's first name |
 //! | segment, position | 16 | where replay of the log starts |
 //! | ticket | 8 | the newest commit that is in it |
 //! | settings | 16 | two words of the engine |
+//! | byte order | 4 | `BYTE_ORDER`; from version 2 |
+//! | reserved | 4 | 0; from version 2 |
 //! | checksum | 4 | crc32c of all fields before |
 //!
 //! Blocks follow one after the other: checksum 4, stored bytes 4, plain bytes 4, data (LZ4). A
 //! block's checksum is seeded with the header's and the block's number. Plain blocks hold whole
-//! entries: tag 1 and a definition, tag 2 and a row of the table before it, tag 3 and the number of
-//! rows at the end, each with its length in four bytes.
+//! entries, each a tag and content with its length in four bytes:
+//!
+//! | tag | content |
+//! |---|---|
+//! | 1 | the definition of a table; until the next tag 1 or 4 rows are its |
+//! | 2 | a row |
+//! | 3 | the number of rows; the end |
+//! | 4 | the number of a table that was defined before: rows are its from here on; from version 2 |
 
 use super::redo::write_row;
-use super::wal::{LogIdentity, LogStart, Lsn};
-use super::wal_segment::{damage, read_u32, read_u64};
+use super::wal::{self, LogIdentity, LogStart, Lsn};
+use super::wal_segment::{BYTE_ORDER, damage, other_byte_order, read_u32, read_u64};
 use crate::engine::CommitTicket;
 use crate::error::{Result, StorageError};
-use crate::record::{Reader, Row, TableDef};
+use crate::record::{Reader, Row, TableDef, TableId};
 use disk::{Directory, DiskError, File};
 use pmem::site;
 
 const MAGIC: [u8; 8] = *b"INDLCKP\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const KIND: &str = "checkpoint";
-const FIELDS_BYTES: usize = 80;
+/// Bytes of the header's fields, without the checksum, in version 1.
+const OLD_FIELDS_BYTES: usize = 80;
+/// The same in version 2.
+const FIELDS_BYTES: usize = 88;
 const HEADER_BYTES: usize = FIELDS_BYTES + 4;
 const BLOCK_HEADER_BYTES: usize = 12;
 /// Plain bytes after which a block is closed: large enough for LZ4's window, small enough to stay
 /// in a cache.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Bytes that are handed to the file, or read from it, in one call.
+/// Bytes that are handed to the file and synced at once.
 const IO_BYTES: usize = 1 << 20;
-/// Longest plain block that is believed: the longest entry and what may stand before it.
+/// Longest plain block that is written, and believed.
 const PLAIN_BYTES_MAX: usize = 1 << 30;
+/// Longest content of an entry: with the rest of its block it stays below [`PLAIN_BYTES_MAX`].
+const ENTRY_BYTES_MAX: usize = PLAIN_BYTES_MAX - 2 * BLOCK_BYTES;
+/// LZ4 makes at most so many bytes of one.
+const EXPANSION_MAX: usize = 255;
+/// Numbers above are refused, so that counting on never overflows.
+pub(crate) const NUMBER_MAX: u64 = u64::MAX >> 1;
 
 /// What a checkpoint says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckpointHead {
-    /// The number in its name; greater ones are newer.
+    /// The number in its name; greater ones are newer, and its header has this one or a smaller.
     pub number: u64,
     /// Where replay of the log starts.
     pub start: LogStart,
@@ -61,9 +85,11 @@ pub struct CheckpointHead {
 /// One thing in a checkpoint.
 #[derive(Debug)]
 pub enum CheckpointEntry<'c> {
-    /// A table; its rows follow.
+    /// A table; rows that follow are its.
     Table(TableDef),
-    /// A row of the table before it; read it with [`super::redo::read_row`].
+    /// Rows that follow are of this table, which came before.
+    Rows(TableId),
+    /// A row; read it with [`super::redo::read_row`].
     Row(&'c [u8]),
 }
 
@@ -72,6 +98,7 @@ enum Tag {
     Table = 1,
     Row = 2,
     End = 3,
+    Rows = 4,
 }
 
 /// A checkpoint that is being written.
@@ -82,9 +109,13 @@ pub struct CheckpointWriter<F: File> {
     seed: u32,
     blocks: u32,
     rows: u64,
+    /// The table of the newest row.
+    table: Option<TableId>,
     plain: Vec<u8>,
+    plain_bytes: u64,
     stored: Vec<u8>,
     written: u64,
+    entry_bytes_max: usize,
 }
 
 impl<F: File> CheckpointWriter<F> {
@@ -96,8 +127,9 @@ impl<F: File> CheckpointWriter<F> {
     ) -> Result<Self> {
         remove_unpublished(directory, identity)?;
         let file = directory.create(&unpublished_name(identity))?;
-        let stored = encode_head(identity, &head);
-        let seed = crc32c::crc32c(&stored[..FIELDS_BYTES]);
+        let mut stored = fields(VERSION, identity, &head);
+        let seed = crc32c::crc32c(&stored);
+        stored.extend_from_slice(&seed.to_le_bytes());
         Ok(Self {
             identity,
             head,
@@ -105,32 +137,61 @@ impl<F: File> CheckpointWriter<F> {
             seed,
             blocks: 0,
             rows: 0,
+            table: None,
             plain: Vec::new(),
+            plain_bytes: 0,
             stored,
             written: 0,
+            entry_bytes_max: ENTRY_BYTES_MAX,
         })
     }
 
-    /// Adds a table. Its rows are added before the next table.
+    /// Adds a table.
     pub fn table(&mut self, def: &TableDef) -> Result<()> {
+        self.table = Some(def.id);
         self.entry(Tag::Table, |bytes| bytes.extend_from_slice(&def.encode()))
+            .map(|_| ())
     }
 
-    /// Adds a row to the newest table.
-    pub fn row(&mut self, row: &Row) -> Result<()> {
+    /// Adds a row of a table that was added before. Fails if the row is longer than a checkpoint
+    /// can hold: then this checkpoint cannot be finished.
+    pub fn row(&mut self, table: TableId, row: &Row) -> Result<()> {
+        if self.table != Some(table) {
+            self.table = Some(table);
+            self.entry(Tag::Rows, |bytes| {
+                bytes.extend_from_slice(&table.0.to_le_bytes());
+            })?;
+        }
         self.rows += 1;
-        self.entry(Tag::Row, |bytes| write_row(row, bytes))
+        let length = self.entry(Tag::Row, |bytes| write_row(row, bytes))?;
+        if length > self.entry_bytes_max {
+            let (name, most) = (row.layout().table(), self.entry_bytes_max);
+            return Err(StorageError::Unsupported(format!(
+                "a row of table `{name}` takes {length} bytes, a checkpoint holds rows of up to {most}; \
+                 shorten the row or delete it, or the log is never cut"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Bytes of all entries so far, before compression.
+    pub fn plain_bytes(&self) -> u64 {
+        self.plain_bytes
+    }
+
+    /// Bytes that the file has so far.
+    pub fn file_bytes(&self) -> u64 {
+        self.written
     }
 
     /// Makes the checkpoint durable under its name, and returns its length. Older ones stay.
     ///
     /// An error from here may leave either checkpoint in force, so the caller stops.
-    pub fn publish<D: Directory<File = F>>(mut self, directory: &D) -> Result<u64> {
+    pub fn publish<D: Directory<File = F>>(self, directory: &D) -> Result<u64> {
         let name = self.identity.file_name(KIND, self.head.number);
         directory.rename(&unpublished_name(self.identity), &name)?;
         // commit point: recovery takes the newest file that has a checkpoint's name
-        directory.sync(site!("checkpoint.publish"))?;
-        self.written += self.stored.len() as u64;
+        sync_names(directory)?;
         Ok(self.written)
     }
 
@@ -141,23 +202,29 @@ impl<F: File> CheckpointWriter<F> {
             bytes.extend_from_slice(&rows.to_le_bytes());
         })?;
         self.close_block()?;
-        self.write()?;
-        self.file.sync(site!("checkpoint.content"))?;
-        Ok(())
+        self.write()
     }
 
-    fn entry(&mut self, tag: Tag, content: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    /// Adds an entry and returns the length of its content. A content that is too long stays out of
+    /// the file.
+    fn entry(&mut self, tag: Tag, content: impl FnOnce(&mut Vec<u8>)) -> Result<usize> {
+        let before = self.plain.len();
         self.plain.push(tag as u8);
         self.plain.extend_from_slice(&[0; 4]);
         let start = self.plain.len();
         content(&mut self.plain);
-        let length = (self.plain.len() - start) as u32;
-        self.plain[start - 4..start].copy_from_slice(&length.to_le_bytes());
-        if self.plain.len() >= BLOCK_BYTES {
-            self.close_block()
-        } else {
-            Ok(())
+        let length = self.plain.len() - start;
+        if length > self.entry_bytes_max {
+            self.plain.truncate(before);
+            self.plain.shrink_to(IO_BYTES);
+            return Ok(length);
         }
+        self.plain[start - 4..start].copy_from_slice(&(length as u32).to_le_bytes());
+        self.plain_bytes += (self.plain.len() - before) as u64;
+        if self.plain.len() >= BLOCK_BYTES {
+            self.close_block()?;
+        }
+        Ok(length)
     }
 
     fn close_block(&mut self) -> Result<()> {
@@ -175,7 +242,7 @@ impl<F: File> CheckpointWriter<F> {
         let checksum = block_checksum(self.seed, self.blocks, &self.stored[start + 4..]);
         self.stored[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         self.plain.clear();
-        self.blocks += 1;
+        self.blocks = self.blocks.wrapping_add(1);
         if self.stored.len() >= IO_BYTES {
             self.write()
         } else {
@@ -183,20 +250,24 @@ impl<F: File> CheckpointWriter<F> {
         }
     }
 
+    /// Writes what is stored, and makes it durable.
     fn write(&mut self) -> Result<()> {
         self.file.write_at(self.written, &self.stored)?;
         self.written += self.stored.len() as u64;
         self.stored.clear();
+        self.file.sync(site!("checkpoint.content"))?;
         Ok(())
     }
 }
 
 /// A checkpoint that is being read.
 pub struct CheckpointReader<F: File> {
+    identity: LogIdentity,
     name: String,
     head: CheckpointHead,
     file: F,
     file_bytes: u64,
+    header_bytes: u64,
     seed: u32,
 }
 
@@ -216,15 +287,52 @@ impl<F: File> CheckpointReader<F> {
         let file_bytes = file.bytes()?;
         let mut header = vec![0; file_bytes.min(HEADER_BYTES as u64) as usize];
         file.read_at(0, &mut header)?;
-        let head = decode_head(&name, identity, number, &header)?;
-        let seed = crc32c::crc32c(&header[..FIELDS_BYTES]);
+        let (head, fields_bytes) = decode_head(&name, identity, number, &header)?;
+        let seed = crc32c::crc32c(&header[..fields_bytes]);
         Ok(Self {
+            identity,
             name,
             head,
             file,
             file_bytes,
+            header_bytes: fields_bytes as u64 + 4,
             seed,
         })
+    }
+
+    /// Makes the checkpoint durable under its name where nothing proves that it is: a failed sync of
+    /// the directory may have lost a name that a cache still shows, and no later sync brings it
+    /// back. To be called before anything that it replaced is removed. `is_empty` if it has no
+    /// tables.
+    ///
+    /// Costs two syncs at most. A second call on what the first one left does nothing, if
+    /// [`remove_older`] came in between.
+    pub fn secure<D: Directory<File = F>>(&mut self, directory: &D, is_empty: bool) -> Result<()> {
+        let is_alone = self.identity.numbers(directory, KIND)?.len() == 1;
+        let has_log = || wal::exists(directory, self.identity);
+        // The first checkpoint is empty; a newer one is alone only when it is known to be durable.
+        if is_alone && (self.head.number > 1 || !is_empty || has_log()?) {
+            return Ok(());
+        }
+        let number = self.head.number + 1;
+        if is_alone {
+            let head = CheckpointHead {
+                number,
+                ..self.head
+            };
+            let mut writer = CheckpointWriter::create(directory, self.identity, head)?;
+            writer.finish()?;
+            writer.publish(directory)?;
+            *self = Self::open_newest(directory, self.identity)?;
+        } else {
+            let name = self.identity.file_name(KIND, number);
+            directory.rename(&self.name, &name)?;
+            // commit point: as in `CheckpointWriter::publish`
+            sync_names(directory)?;
+            self.name = name;
+            self.head.number = number;
+        }
+        Ok(())
     }
 
     /// What the checkpoint says about itself.
@@ -237,13 +345,18 @@ impl<F: File> CheckpointReader<F> {
         self.file_bytes
     }
 
-    /// Hands everything in it to `visit`, in order, and checks that all of it is there.
-    pub fn read(&mut self, visit: &mut dyn FnMut(CheckpointEntry<'_>) -> Result<()>) -> Result<()> {
-        let mut offset = HEADER_BYTES as u64;
-        let (mut block, mut rows) = (0, 0_u64);
+    /// Hands everything in it to `visit`, in order, checks that all of it is there, and returns how
+    /// many bytes it takes before compression.
+    pub fn read(
+        &mut self,
+        visit: &mut dyn FnMut(CheckpointEntry<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        let mut offset = self.header_bytes;
+        let (mut block, mut rows, mut plain_bytes) = (0_u32, 0_u64, 0);
         let mut stored = Vec::new();
         loop {
             let plain = self.read_block(offset, block, &mut stored)?;
+            plain_bytes += plain.len() as u64;
             let at_block = |detail: String| damage(&self.name, offset, detail);
             let mut reader = Reader::new(&plain);
             while reader.remaining() > 0 {
@@ -260,7 +373,9 @@ impl<F: File> CheckpointReader<F> {
                     rows += 1;
                     visit(CheckpointEntry::Row(content))?;
                 } else if tag == Tag::End as u8 && read_u64(content, 0) == Some(rows) {
-                    return Ok(());
+                    return Ok(plain_bytes);
+                } else if let (true, Some(id)) = (tag == Tag::Rows as u8, read_u32(content, 0)) {
+                    visit(CheckpointEntry::Rows(TableId(id)))?;
                 } else {
                     return Err(at_block(format!(
                         "an entry has tag {tag} after {rows} rows"
@@ -268,7 +383,7 @@ impl<F: File> CheckpointReader<F> {
                 }
             }
             offset += (BLOCK_HEADER_BYTES + stored.len()) as u64;
-            block += 1;
+            block = block.wrapping_add(1);
         }
     }
 
@@ -291,9 +406,10 @@ impl<F: File> CheckpointReader<F> {
                 "a block of {stored_bytes} bytes leaves the file"
             )));
         }
-        if plain_bytes > PLAIN_BYTES_MAX {
+        // What is allocated stays in proportion to what the file really has.
+        if plain_bytes > PLAIN_BYTES_MAX.min(stored_bytes as usize * EXPANSION_MAX) {
             return Err(damaged(format!(
-                "a block says that it holds {plain_bytes} bytes"
+                "a block of {stored_bytes} bytes says that it holds {plain_bytes}"
             )));
         }
         stored.resize(stored_bytes as usize, 0);
@@ -308,16 +424,42 @@ impl<F: File> CheckpointReader<F> {
     }
 }
 
-/// Removes the checkpoints before `number` and what an unfinished one left.
+/// Removes the checkpoints before `number`, durably, and what an unfinished one left.
 pub fn remove_older<D: Directory>(directory: &D, identity: LogIdentity, number: u64) -> Result<()> {
-    for old in identity
-        .numbers(directory, KIND)?
-        .into_iter()
-        .filter(|&old| old < number)
-    {
+    let mut numbers = identity.numbers(directory, KIND)?;
+    numbers.retain(|&old| old < number);
+    for &old in &numbers {
         directory.remove(&identity.file_name(KIND, old))?;
     }
+    if !numbers.is_empty() {
+        sync_names(directory)?;
+    }
     remove_unpublished(directory, identity)
+}
+
+/// Makes the names of checkpoints durable.
+fn sync_names<D: Directory>(directory: &D) -> Result<(), DiskError> {
+    directory.sync(site!("checkpoint.publish"))
+}
+
+/// Removes the file of a checkpoint that another one has replaced, in pieces: giving a long file
+/// back takes a device long. True when it is gone.
+pub fn remove_piece<D: Directory>(
+    directory: &D,
+    identity: LogIdentity,
+    number: u64,
+) -> Result<bool> {
+    const PIECE_BYTES: u64 = 16 << 20;
+    let name = identity.file_name(KIND, number);
+    let mut file = directory.open(&name)?;
+    let bytes = file.bytes()?;
+    if bytes > PIECE_BYTES {
+        file.set_bytes(bytes - PIECE_BYTES)?;
+        return Ok(false);
+    }
+    drop(file);
+    directory.remove(&name)?;
+    Ok(true)
 }
 
 /// Removes what an unfinished checkpoint left.
@@ -342,10 +484,11 @@ fn block_checksum(seed: u32, block: u32, rest: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &block.to_le_bytes()), rest)
 }
 
-fn encode_head(identity: LogIdentity, head: &CheckpointHead) -> Vec<u8> {
+/// The fields of a header of one version, without the checksum.
+fn fields(version: u32, identity: LogIdentity, head: &CheckpointHead) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES);
     bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&identity.partition.to_le_bytes());
     bytes.extend_from_slice(&identity.database.to_le_bytes());
     let words = [
@@ -357,21 +500,20 @@ fn encode_head(identity: LogIdentity, head: &CheckpointHead) -> Vec<u8> {
     for word in words.into_iter().chain(head.settings) {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
-    debug_assert_eq!(
-        bytes.len(),
-        FIELDS_BYTES,
-        "the header's fields end at its checksum"
-    );
-    bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+    if version > 1 {
+        bytes.extend_from_slice(&BYTE_ORDER.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+    }
     bytes
 }
 
+/// What a header says, and how many bytes its fields take.
 fn decode_head(
     name: &str,
     identity: LogIdentity,
     number: u64,
     header: &[u8],
-) -> Result<CheckpointHead> {
+) -> Result<(CheckpointHead, usize)> {
     let foreign = |reason: &str| StorageError::ForeignFile {
         file: name.to_owned(),
         reason: reason.to_owned(),
@@ -380,19 +522,28 @@ fn decode_head(
         return Err(foreign("it does not begin as a checkpoint does"));
     }
     let short = || damage(name, header.len() as u64, "the file ends in its header");
-    let fields = header.get(..FIELDS_BYTES).ok_or_else(short)?;
-    let checksum = read_u32(header, FIELDS_BYTES).ok_or_else(short)?;
-    if checksum != crc32c::crc32c(fields) {
+    let version = read_u32(header, 8).ok_or_else(short)?;
+    if let Some(reason) = other_byte_order(version, 1..=VERSION) {
+        return Err(foreign(reason));
+    }
+    let fields_bytes = if version == 1 {
+        OLD_FIELDS_BYTES
+    } else {
+        FIELDS_BYTES
+    };
+    // Where the checksum of a newer version stands is not known, nor that of a damaged one.
+    let found = header.get(..fields_bytes).ok_or_else(short)?;
+    let is_intact = read_u32(header, fields_bytes) == Some(crc32c::crc32c(found));
+    if !is_intact && version <= VERSION {
         return Err(damage(name, 0, "the checksum of the header is wrong"));
     }
-    let version = read_u32(fields, 8).ok_or_else(short)?;
-    if version != VERSION {
+    if !(1..=VERSION).contains(&version) {
         return Err(foreign(&format!(
-            "it has version {version}; this program reads {VERSION}"
+            "it has version {version}; this program reads up to {VERSION}"
         )));
     }
     let word = |index: usize| read_u64(header, 32 + index * 8).unwrap_or(0);
-    let head = CheckpointHead {
+    let mut head = CheckpointHead {
         number: word(0),
         start: LogStart {
             segment: word(1),
@@ -401,16 +552,35 @@ fn decode_head(
         ticket: CommitTicket(word(3)),
         settings: [word(4), word(5)],
     };
-    if !encode_head(identity, &head).starts_with(fields) {
+    if fields(version, identity, &head) != found {
         return Err(foreign("it belongs to another database or partition"));
     }
-    if head.number != number {
+    if head.number > number {
         return Err(foreign("it is another checkpoint under this name"));
     }
-    Ok(head)
+    head.number = number;
+    if [number, head.ticket.0, head.start.segment, head.start.lsn.0]
+        .iter()
+        .any(|&count| count > NUMBER_MAX)
+    {
+        return Err(damage(
+            name,
+            0,
+            "a number in the header is impossibly large",
+        ));
+    }
+    Ok((head, fields_bytes))
 }
 
-/// Whether an error of [`CheckpointWriter`] before `publish` leaves everything as it was.
+/// Whether an error of [`CheckpointWriter`] before `publish` leaves everything as it was: a full
+/// disk, or a row that no checkpoint can hold.
 pub fn is_harmless(error: &StorageError) -> bool {
-    matches!(error, StorageError::Disk(DiskError::OutOfSpace { .. }))
+    matches!(
+        error,
+        StorageError::Disk(DiskError::OutOfSpace { .. }) | StorageError::Unsupported(_)
+    )
 }
+
+#[cfg(test)]
+#[path = "checkpoint_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@
 
 pub mod checkpoint;
 pub mod group_commit;
+pub mod nv_master;
 mod nv_record;
 pub mod nv_undo;
 pub mod redo;
@@ -27,7 +28,7 @@ use pmem::{Arena, Memory, WordChange};
 /// block, a free slot of a node) are not, so they may be stored at once.
 pub trait WriteSet<M: Memory>: Send {
     /// Changes published bytes, at once or when the change becomes [visible](Self::visible). A structure that
-    /// was written is read again only after `visible`.
+    /// was written is read again only after `visible`, or word by word over [`pending_word`](Self::pending_word).
     fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// Changes bits of one published word. Several changes of one word in one transaction add up.
@@ -39,6 +40,11 @@ pub trait WriteSet<M: Memory>: Send {
     /// Notes that the structure at `offset` has writes that may not be visible yet. To be called after the last of them: a write
     /// may make all before it visible, which forgets what was touched.
     fn touch(&mut self, offset: u64);
+
+    /// The word at `offset` as a write that is not visible yet has left it; none if there is no such write.
+    fn pending_word(&self, _offset: u64) -> Option<u64> {
+        None
+    }
 
     /// Makes all writes visible if the structure at `offset` is touched.
     fn visible(&mut self, arena: &mut Arena<M>, offset: u64) -> Result<()>;

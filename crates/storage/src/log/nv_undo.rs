@@ -42,7 +42,7 @@ use super::nv_record::{
 use crate::engine::{FenceOrder, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Bytes of the block that holds the commit word and the slots.
 pub const LOG_BYTES: usize = 16 << 10;
@@ -118,6 +118,10 @@ impl Replayable {
 
 /// The undo log of one partition.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the log or the open transaction"
+)]
 pub struct UndoLog {
     base: u64,
     salt: u32,
@@ -137,7 +141,7 @@ pub struct UndoLog {
     spare: u64,
     spare_is_used: bool,
     touched: Vec<u64>,
-    retired: HashMap<u64, u64>,
+    retired: BTreeMap<u64, u64>,
     record: Vec<u8>,
     lines: Vec<u64>,
     prepared: bool,
@@ -174,8 +178,7 @@ impl UndoLog {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, Recovered)> {
         arena.enter(Part::Log);
-        let word = CommitWord::unseal(arena.word(base)?, salt)
-            .ok_or_else(|| PmemError::corrupted("commit word", base, "its check bits are wrong"))?;
+        let word = read_commit_word(arena, base, salt)?;
         let mut log = Self::at(base, salt, order, word.sequence);
         log.replay = word.replay;
         log.replay_commits(arena)?;
@@ -192,6 +195,22 @@ impl UndoLog {
         };
         log.end_transaction(arena)?;
         Ok((log, outcome))
+    }
+
+    /// Opens the log block at `base` and stores nothing; `None` if [`UndoLog::recover`] would change what is read.
+    /// What the death of a process has left in a cache counts as there.
+    pub fn open_read_only<M: Memory>(
+        arena: &Arena<M>,
+        base: u64,
+        salt: u32,
+        order: FenceOrder,
+    ) -> Result<Option<Self>> {
+        let word = read_commit_word(arena, base, salt)?;
+        let mut log = Self::at(base, salt, order, word.sequence);
+        log.replay = word.replay;
+        let records = log.read_commits(arena)?;
+        let is_whole = all_in_place(arena, &records)? && log.read_records(arena).is_empty();
+        Ok(is_whole.then_some(log))
     }
 
     /// Gives the log an allocated block of [`OVERFLOW_BYTES`] to go on in before it reserves one; 0 for none.
@@ -304,7 +323,7 @@ impl UndoLog {
             spare: 0,
             spare_is_used: false,
             touched: Vec::new(),
-            retired: HashMap::new(),
+            retired: BTreeMap::new(),
             record: Vec::new(),
             lines: Vec::new(),
             prepared: false,
@@ -415,11 +434,35 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Stores the changes of the newest commit records again, in their order, where they are missing. If none is, the
-    /// commit word stays as it is and the next change of the pool takes the flag away.
+    /// Stores the changes of the newest commit records again, in their order, and takes the replay flag away. What is there is not
+    /// compared first: a recovery that looks at less has fewer states to be right for.
     ///
-    /// All lines are flushed even then: after the death of a process what is read need not be durable.
+    /// The commit word is flushed and fenced in any case: after the death of a process what is read need not be durable.
     fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        let records = self.read_commits(arena)?;
+        self.lines.clear();
+        push_lines(&mut self.lines, self.base, 8);
+        for record in &records {
+            for (offset, new) in record.changes()? {
+                store(arena, offset, new)?;
+                push_lines(&mut self.lines, offset, new.len());
+            }
+        }
+        for &line in &self.lines {
+            arena.flush(line, LINE, site!("undo.replay"))?;
+        }
+        self.replay = !records.is_empty();
+        if self.replay {
+            self.end_replay(arena)?;
+        } else {
+            arena.fence(site!("undo.replay-fence"))?;
+        }
+        self.reset();
+        Ok(())
+    }
+
+    /// The commit records that may not be in place yet, oldest first. The newest is the last transaction that has committed.
+    fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Vec<Record>> {
         let named = self.committed;
         let first = named + u64::from(!self.replay);
         let mut records = Vec::new();
@@ -435,37 +478,7 @@ impl UndoLog {
             let detail = "the record of the last transaction is damaged";
             return Err(PmemError::corrupted("log record", self.slot(named).offset, detail).into());
         }
-        let mut changes = Vec::new();
-        for record in &records {
-            changes.extend(record.changes()?);
-        }
-        let mut stored = false;
-        self.lines.clear();
-        push_lines(&mut self.lines, self.base, 8);
-        for (index, &(offset, new)) in changes.iter().enumerate() {
-            let is_replaced = |&(later, bytes): &(u64, &[u8])| {
-                later <= offset && offset + new.len() as u64 <= later + bytes.len() as u64
-            };
-            if !changes[index + 1..].iter().any(is_replaced)
-                && arena.bytes(offset, new.len())? != new
-            {
-                store(arena, offset, new)?;
-                stored = true;
-            }
-            push_lines(&mut self.lines, offset, new.len());
-        }
-        for &line in &self.lines {
-            arena.flush(line, LINE, site!("undo.replay"))?;
-        }
-        self.replay = !records.is_empty();
-        self.replayable.stale = self.replay;
-        if stored {
-            self.end_replay(arena)?;
-        } else {
-            arena.fence(site!("undo.replay-fence"))?;
-        }
-        self.reset();
-        Ok(())
+        Ok(records)
     }
 
     /// Logs the before images of all pending writes, then applies them.
@@ -577,11 +590,12 @@ impl UndoLog {
     fn read_records<M: Memory>(&self, arena: &Arena<M>) -> Vec<Record> {
         let mut records = Vec::new();
         let mut tail = self.slot(self.committed + 1);
-        // No log has more records than the pool has lines: jumps that a forger made into a ring come to an end.
-        for _ in 0..arena.pool_bytes() / LINE as u64 {
-            let Some(record) = read_record(arena, tail, self.committed + 1, self.salt) else {
-                break;
-            };
+        // No log is longer than the pool: jumps that a forger made into a ring come to an end.
+        let mut budget = arena.pool_bytes();
+        while let Some(record) = read_record(arena, tail, self.committed + 1, self.salt)
+            && record.bytes as u64 <= budget
+        {
+            budget -= record.bytes as u64;
             tail.offset += record.bytes as u64;
             tail.room -= record.bytes;
             if record.kind != RecordKind::Jump {
@@ -643,14 +657,7 @@ impl<M: Memory> WriteSet<M> for UndoLog {
     }
 
     fn change(&mut self, arena: &mut Arena<M>, change: WordChange) -> Result<()> {
-        let pending = self.changes[self.applied..]
-            .iter()
-            .rev()
-            .find(|pending| pending.offset == change.offset && pending.bytes == 8)
-            .and_then(|pending| self.pending_bytes.get(pending.range()))
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(u64::from_le_bytes);
-        let old = match pending {
+        let old = match WriteSet::<M>::pending_word(self, change.offset) {
             Some(word) => word,
             None => arena.word(change.offset)?,
         };
@@ -672,6 +679,18 @@ impl<M: Memory> WriteSet<M> for UndoLog {
 
     fn touch(&mut self, offset: u64) {
         self.touched.push(offset);
+    }
+
+    #[inline]
+    fn pending_word(&self, offset: u64) -> Option<u64> {
+        let pending = self.changes[self.applied..].iter().rev();
+        let mut holders = pending.filter(|change| {
+            change.offset <= offset && offset + 8 <= change.offset + u64::from(change.bytes)
+        });
+        let change = holders.next()?;
+        let at = (u64::from(change.data) + offset - change.offset) as usize;
+        let bytes = self.pending_bytes.get(at..at + 8)?;
+        bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
     fn visible(&mut self, arena: &mut Arena<M>, offset: u64) -> Result<()> {
@@ -697,6 +716,28 @@ impl<M: Memory> WriteSet<M> for UndoLog {
             self.retired.get(&word).copied().unwrap_or(0)
         }
     }
+}
+
+fn read_commit_word<M: Memory>(arena: &Arena<M>, base: u64, salt: u32) -> Result<CommitWord> {
+    let word = CommitWord::unseal(arena.word(base)?, salt);
+    Ok(word.ok_or_else(|| PmemError::corrupted("commit word", base, "its check bits are wrong"))?)
+}
+
+/// Whether the changes of all commit records are in place, those aside that a later one covers.
+fn all_in_place<M: Memory>(arena: &Arena<M>, records: &[Record]) -> Result<bool> {
+    let mut changes = Vec::new();
+    for record in records {
+        changes.extend(record.changes()?);
+    }
+    for (index, &(offset, new)) in changes.iter().enumerate() {
+        let is_covered = changes[index + 1..].iter().any(|&(later, bytes)| {
+            later <= offset && offset + new.len() as u64 <= later + bytes.len() as u64
+        });
+        if !is_covered && arena.bytes(offset, new.len())? != new {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Adds a change to a record: where, how long, and the bytes of its image.

@@ -22,8 +22,8 @@
 
 use crate::engine::{CommitTicket, GlobalTxnId};
 use crate::record::{
-    Changes, DecodeError, IndexId, KeyBuf, Reader, RecordError, Row, TableDef, TableId,
-    decode_value, encode_value,
+    Changes, DecodeError, IndexId, KeyBuf, MAX_KEY_WORDS, Reader, RecordError, Row, TableDef,
+    TableId, decode_value, encode_value,
 };
 
 const HEADER_BYTES: usize = 18;
@@ -280,6 +280,9 @@ impl<'r> Record<'r> {
         let kind = reader.byte("the kind of an operation")?;
         let table = TableId(reader.number("the table of an operation")?);
         let key_words = reader.byte("the key of an operation")?;
+        if usize::from(key_words) > MAX_KEY_WORDS {
+            return Err(unknown("the words of an operation's key", key_words));
+        }
         let key = reader.take("the key of an operation", usize::from(key_words) * 8)?;
         let image = reader.content("the image of an operation")?;
         let index = || {
@@ -342,5 +345,38 @@ fn unknown(what: &'static str, found: u8) -> DecodeError {
     DecodeError::Unknown {
         what,
         found: u64::from(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_longer_than_any_is_refused() {
+        let mut record = RedoRecord::default();
+        record.delete(TableId(0), &[7; MAX_KEY_WORDS], &row());
+        let mut bytes = record.seal(Fate::Committed, CommitTicket(1)).to_vec();
+        let read = |bytes: &[u8]| Record::read(bytes).unwrap().next_operation().map(|_| ());
+        assert_eq!(read(&bytes), Ok(()));
+        let key_words = HEADER_BYTES + 5;
+        assert_eq!(usize::from(bytes[key_words]), MAX_KEY_WORDS);
+        bytes[key_words] += 1;
+        bytes.resize(bytes.len() + (1 << 16), 0);
+        let error = read(&bytes).unwrap_err();
+        assert!(
+            matches!(error, DecodeError::Unknown { found: 33, .. }),
+            "{error}"
+        );
+    }
+
+    fn row() -> Row {
+        use crate::record::{Column, DataType, LayoutKind, TupleLayout};
+        let columns = vec![Column::new("id", DataType::Int64)];
+        let def = TableDef::new(TableId(0), "t", columns, vec![0]);
+        let layout = TupleLayout::new(&def, LayoutKind::Together);
+        let mut row = Row::new(std::sync::Arc::new(layout));
+        row.set(0, 1_i64).expect("an integer fits");
+        row
     }
 }

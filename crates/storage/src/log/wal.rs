@@ -11,21 +11,33 @@
 //! 2. A segment gets its name only after everything in front of its first record is durable. So all
 //!    segments but the last must be valid up to the first record of the next one; anything else is
 //!    damage.
-//! 3. Recovery never appends behind what it found: it goes on in a new segment. Otherwise a record
-//!    that was lost, and is written again with the same bytes, would bring back its old successors.
+//!    A checkpoint begins a new segment, so that what it makes needless is whole files.
+//! 3. Recovery appends no record behind what it found: it goes on in a new segment. Otherwise a
+//!    record that was lost, and is written again with the same bytes, would bring back its old
+//!    successors. (A mark takes fewer bytes than any record, so no successor stands behind it.)
 //! 4. After a failed write or sync nothing more is appended ([`StorageError::Poisoned`]): what was
 //!    lost is unknown.
+//! 5. What recovery replays is durable before anything is done with it. Being readable is no proof,
+//!    nor is a sync: after a failed one a cache may show what is lost, as if it were clean. Proof
+//!    is what was written after a sync that succeeded: the `synced` of a later frame, a mark, or a
+//!    newer segment. So recovery writes the records of the last segment that have no proof again,
+//!    the same bytes to the same place, which at worst leaves what was durable before; then it
+//!    syncs them and adds a mark. An orderly end has added it already, and so has an earlier
+//!    recovery.
+//!
+//! Invariant 5 costs at most one segment of writes and two syncs: usually the last group.
 //!
 //! States of a segment file: `p0.wal.tmp` → (`roll`) current → (the next `roll`) full →
 //! (`remove_before`) gone.
 
+use super::checkpoint::NUMBER_MAX;
 use super::wal_segment::{
-    FRAME_BYTES, HEADER_BYTES, SegmentHeader, damage, frame_bytes, push_frame, read_frame,
-    was_durable,
+    FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
+    read_frame, was_durable,
 };
 use crate::error::{Result, StorageError};
 use disk::{Directory, DiskError, File};
-use pmem::site;
+use pmem::{Access, site};
 
 /// A position in the log: bytes of records since the log began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -102,9 +114,19 @@ impl Default for WalOptions {
 }
 
 const KIND: &str = "wal";
+
+/// Whether the partition has a segment. Its first one comes after its first checkpoint is durable.
+pub(super) fn exists<D: Directory>(directory: &D, identity: LogIdentity) -> Result<bool> {
+    Ok(!identity.numbers(directory, KIND)?.is_empty())
+}
+
 /// Longest payload. A length on the medium has 32 bits; half of that keeps every sum of sizes in
 /// range.
 const PAYLOAD_BYTES_MAX: usize = 1 << 31;
+const _: () = assert!(
+    HEADER_BYTES + frame_bytes(PAYLOAD_BYTES_MAX) + FRAME_BYTES <= SEGMENT_BYTES_MAX as usize,
+    "the longest record has a segment"
+);
 
 /// Why there is a current segment: nothing is appended without one, and it goes only when
 /// everything is synced.
@@ -138,8 +160,23 @@ pub struct Wal<D: Directory> {
 
 impl<D: Directory> Wal<D> {
     /// Reads the log from `start` on, hands each record to `replay`, and makes the end ready for
-    /// appending. Writes nothing but the removal of files that are not needed.
+    /// appending. Writes nothing but the removal of files that are not needed, and what is not known
+    /// to be durable (invariant 5).
     pub fn open(
+        directory: &D,
+        identity: LogIdentity,
+        options: WalOptions,
+        start: LogStart,
+        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<Self> {
+        Self::open_for(Access::Write, directory, identity, options, start, replay)
+    }
+
+    /// As [`Wal::open`]. With [`Access::Read`] nothing is written at all: files that are not needed
+    /// stay, what a process has left in a cache is read and not made durable, and the log refuses
+    /// what would be appended.
+    pub fn open_for(
+        access: Access,
         directory: &D,
         identity: LogIdentity,
         options: WalOptions,
@@ -163,7 +200,15 @@ impl<D: Directory> Wal<D> {
             .numbers(directory, KIND)?
             .into_iter()
             .partition(|&number| number < start.segment);
-        wal.replay_segments(directory, &live, replay)?;
+        if let Some(&last) = live.last().filter(|&&last| last > NUMBER_MAX) {
+            let name = identity.file_name(KIND, last);
+            return Err(damage(&name, 0, "no log has so many segments"));
+        }
+        wal.replay_segments(access, directory, &live, replay)?;
+        if access == Access::Read {
+            wal.refuse();
+            return Ok(wal);
+        }
         for number in old {
             directory.remove(&identity.file_name(KIND, number))?;
         }
@@ -190,7 +235,9 @@ impl<D: Directory> Wal<D> {
             return Err(StorageError::Unsupported(text));
         }
         let bytes = frame_bytes(payload.len()) as u64;
-        if self.room() < bytes {
+        // A record leaves the last bytes of its segment to a mark.
+        let mark_bytes = if payload.is_empty() { 0 } else { FRAME_BYTES };
+        if self.room() < bytes + mark_bytes as u64 {
             self.roll(directory, bytes)?;
         }
         let seed = self.current().seed;
@@ -220,7 +267,7 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Makes all records durable and marks the end, so that damage to the last record is told from
-    /// a torn tail.
+    /// a torn tail, and the next recovery knows what is durable.
     pub fn close(&mut self, directory: &D) -> Result<()> {
         self.flush()?;
         if self.marked != self.end && self.room() >= FRAME_BYTES as u64 {
@@ -234,23 +281,22 @@ impl<D: Directory> Wal<D> {
     /// Reads what is durable once more, and says what is wrong with it.
     pub fn verify(&self, directory: &D) -> Result<()> {
         let mut data = Vec::new();
-        let mut lsn = self.start.lsn;
-        for &(number, _) in &self.segments {
+        let mut log = Replayed::new(self.start.lsn);
+        let needless = |number: u64| number < self.start.segment;
+        for &(number, _) in self
+            .segments
+            .iter()
+            .filter(|(number, _)| !needless(*number))
+        {
             let (name, header, _) = self.read_segment(directory, number, &mut data)?;
-            if header.first != lsn {
-                return Err(broken_chain(&name, &header, lsn, None));
-            }
-            let end = replay_segment(&data, &header, &mut lsn, &mut |_, _| Ok(()))?;
+            let found = log.segment(&name, &header, &data, &mut |_, _| Ok(()))?;
             let is_last = self
                 .segments
                 .last()
                 .is_some_and(|&(last, _)| last == number);
-            if is_last && lsn < self.synced {
-                return Err(damage(
-                    &name,
-                    end as u64,
-                    "the record here is not valid any more",
-                ));
+            if is_last && log.frames < self.synced {
+                let detail = "the record here is not valid any more";
+                return Err(damage(&name, found.frames as u64, detail));
             }
         }
         Ok(())
@@ -287,38 +333,37 @@ impl<D: Directory> Wal<D> {
         self.poisoned = true;
     }
 
-    /// Where replay will start if everything appended so far is in a checkpoint. All records are
-    /// durable afterwards.
-    pub fn next_start(&mut self) -> Result<LogStart> {
+    /// Where replay will start if everything appended so far is in a checkpoint. All of it is
+    /// durable afterwards, and what comes later goes to a new segment.
+    pub fn begin_checkpoint(&mut self) -> Result<LogStart> {
         self.flush()?;
+        self.current = None;
         Ok(LogStart {
             segment: self.next_segment,
             lsn: self.end,
         })
     }
 
-    /// Forgets what a durable checkpoint made needless. `start` comes from [`Wal::next_start`].
-    ///
-    /// # Panics
-    /// If a record was appended since then: it would be lost.
-    ///
-    /// # Panics
-    /// If a record was appended since, which would be lost.
-    pub fn remove_before(&mut self, directory: &D, start: LogStart) -> Result<()> {
-        assert_eq!(
-            start.lsn, self.end,
-            "a record that is not in the checkpoint would be lost"
-        );
+    /// Notes that a durable checkpoint made everything in front of `start` needless, which comes
+    /// from [`Wal::begin_checkpoint`]. The files go with [`Wal::remove_needless`].
+    pub fn end_checkpoint(&mut self, start: LogStart) {
         self.start = start;
-        self.current = None;
-        self.marked = self.end;
-        // A crash may keep any of these files; the checkpoint says that their numbers are out of
-        // date.
-        while let Some(&(number, _)) = self.segments.first() {
-            directory.remove(&self.identity.file_name(KIND, number))?;
-            self.segments.remove(0);
+        if start.lsn == self.end {
+            self.marked = self.end;
         }
-        Ok(())
+    }
+
+    /// Removes one file that a checkpoint made needless; false if there is none. A crash may keep
+    /// any of them, or bring them back: the checkpoint says that their numbers are out of date.
+    pub fn remove_needless(&mut self, directory: &D) -> Result<bool> {
+        match self.segments.first() {
+            Some(&(number, _)) if number < self.start.segment => {
+                directory.remove(&self.identity.file_name(KIND, number))?;
+                self.segments.remove(0);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// The segment that has, or will get, what is in the buffer or unsynced.
@@ -326,6 +371,7 @@ impl<D: Directory> Wal<D> {
         self.current.as_mut().expect(HAS_CURRENT)
     }
 
+    /// Bytes of the current segment behind the buffer.
     fn room(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| {
             current.header.bytes - current.written - self.buffer.len() as u64
@@ -337,7 +383,7 @@ impl<D: Directory> Wal<D> {
         let bytes = self
             .options
             .segment_bytes
-            .max(HEADER_BYTES as u64 + record_bytes);
+            .max((HEADER_BYTES + FRAME_BYTES) as u64 + record_bytes);
         let header = SegmentHeader {
             identity: self.identity,
             number: self.next_segment,
@@ -423,14 +469,20 @@ impl<D: Directory> Wal<D> {
         let name = self.identity.file_name(KIND, number);
         let mut file = directory.open(&name)?;
         let bytes = file.bytes()?;
+        let mut head = [0; HEADER_BYTES];
+        let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
+        file.read_at(0, &mut head[..head_bytes])?;
+        // The length is believed, and memory taken, only after the header was.
+        let header =
+            SegmentHeader::decode(&name, self.identity, number, &head[..head_bytes], bytes)?;
         data.resize(bytes as usize, 0);
         file.read_at(0, data)?;
-        let header = SegmentHeader::decode(&name, self.identity, number, data)?;
         Ok((name, header, file))
     }
 
     fn replay_segments(
         &mut self,
+        access: Access,
         directory: &D,
         numbers: &[u64],
         replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
@@ -438,52 +490,117 @@ impl<D: Directory> Wal<D> {
         let mut data = Vec::new();
         // A torn tail may only be in the last segment: the end of each earlier one is checked when
         // the next is read.
-        let mut end_of_earlier: Option<(String, u64)> = None;
+        let mut log = Replayed::new(self.end);
         for (index, &number) in numbers.iter().enumerate() {
             let (name, header, mut file) = self.read_segment(directory, number, &mut data)?;
-            if header.first != self.end {
-                return Err(broken_chain(&name, &header, self.end, end_of_earlier));
+            let found = log.segment(&name, &header, &data, replay)?;
+            if index + 1 == numbers.len() {
+                if was_durable(&data, &header, found.frames) {
+                    let detail = "the record here is not valid, but was durable once";
+                    return Err(damage(&name, found.frames as u64, detail));
+                }
+                if access == Access::Write {
+                    prove(&mut file, &header, &data, &found)?;
+                }
             }
-            let end = replay_segment(&data, &header, &mut self.end, replay)?;
-            let is_last = index + 1 == numbers.len();
-            if is_last && was_durable(&data, &header, end) {
-                let detail = "the record here is not valid, but was durable once";
-                return Err(damage(&name, end as u64, detail));
-            }
-            if is_last && end > HEADER_BYTES {
-                // Only a power cut makes sure that what is readable is durable; after the death of
-                // the process alone it may still be in a cache, and what is replayed now may be
-                // read and acknowledged before the next flush.
-                file.sync(site!("wal.replayed"))?;
-            }
-            end_of_earlier = Some((name, end as u64));
             self.segments.push((number, header.bytes));
             self.next_segment = number + 1;
         }
+        self.end = log.records;
         self.synced = self.end;
         self.marked = self.end;
         Ok(())
     }
 }
 
-/// Hands the valid records of a segment to `replay`, moves `lsn` behind them, and returns the
-/// offset where they end.
-fn replay_segment(
-    data: &[u8],
-    header: &SegmentHeader,
-    lsn: &mut Lsn,
-    replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
-) -> Result<usize> {
-    let seed = header.seed();
-    let mut offset = HEADER_BYTES;
-    while let Some(frame) = read_frame(data, seed, offset, *lsn) {
-        if !frame.payload.is_empty() {
-            replay(*lsn, &data[frame.payload])?;
+/// What is known of the log while its segments are read.
+struct Replayed {
+    /// Position behind the last record.
+    records: Lsn,
+    /// Position behind the last frame, which may be a mark.
+    frames: Lsn,
+    /// The segment that ends there, and where in the file.
+    last: Option<(String, u64)>,
+}
+
+/// Where the valid content of one segment ends, as offsets in the file.
+struct SegmentEnd {
+    /// Behind the last record.
+    records: usize,
+    /// Behind the last frame.
+    frames: usize,
+    /// What surely became durable: up to here a frame says so, or the segment's being there.
+    synced: Lsn,
+}
+
+impl Replayed {
+    fn new(start: Lsn) -> Self {
+        Self {
+            records: start,
+            frames: start,
+            last: None,
         }
-        offset += frame.bytes;
-        *lsn = Lsn(lsn.0 + frame.bytes as u64);
     }
-    Ok(offset)
+
+    /// Hands the valid records of the next segment to `replay`.
+    fn segment(
+        &mut self,
+        name: &str,
+        header: &SegmentHeader,
+        data: &[u8],
+        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<SegmentEnd> {
+        if !(self.records..=self.frames).contains(&header.first) {
+            return Err(broken_chain(name, header, self.frames, self.last.take()));
+        }
+        let seed = header.seed();
+        let mut found = SegmentEnd {
+            records: HEADER_BYTES,
+            frames: HEADER_BYTES,
+            synced: header.first,
+        };
+        while let Some(frame) = read_frame(data, seed, found.frames, header.position(found.frames))
+        {
+            let at = header.position(found.frames);
+            found.frames += frame.bytes;
+            found.synced = found.synced.max(frame.synced);
+            if !frame.payload.is_empty() {
+                replay(at, &data[frame.payload])?;
+                found.records = found.frames;
+            }
+        }
+        self.records = header.position(found.records);
+        self.frames = header.position(found.frames);
+        self.last = Some((name.to_owned(), found.frames as u64));
+        Ok(found)
+    }
+}
+
+/// Makes the records of the last segment durable where nothing proves that they are, and adds the
+/// proof.
+fn prove<F: File>(
+    file: &mut F,
+    header: &SegmentHeader,
+    data: &[u8],
+    found: &SegmentEnd,
+) -> Result<(), DiskError> {
+    let end = header.position(found.records);
+    if end <= found.synced {
+        return Ok(());
+    }
+    let mut write = |offset: usize, bytes: &[u8]| {
+        file.write_at(offset as u64, bytes)?;
+        file.sync(site!("wal.replayed"))
+    };
+    let from = HEADER_BYTES + (found.synced.0 - header.first.0) as usize;
+    write(from, &data[from..found.records])?;
+    let mut mark = Vec::with_capacity(FRAME_BYTES);
+    push_frame(&mut mark, header.seed(), end, end, &[]);
+    // A segment of an earlier version may be full; then the next recovery does the same again.
+    if found.records + mark.len() <= data.len() {
+        write(found.records, &mark)?;
+    }
+    Ok(())
 }
 
 /// What is wrong if a segment does not begin where the log ended.

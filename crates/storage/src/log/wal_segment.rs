@@ -14,6 +14,7 @@
 //! | first | 8 | position of the first record |
 //! | bytes | 8 | length of the file |
 //! | checksum | 4 | crc32c of all fields before |
+//! | byte order | 4 | [`BYTE_ORDER`]; 0 in files that were made before there was a mark |
 //!
 //! | frame field | bytes | meaning |
 //! |---|---|---|
@@ -26,10 +27,14 @@
 //! The seed and the position keep old bytes, which a device may show behind the tail, from being
 //! taken for records. `synced` tells damage from a torn tail: a frame that is not valid, followed
 //! by a frame that says that the log was durable beyond the first, was valid once.
+//!
+//! A frame without payload is a *mark*: it only says that everything in front of it is durable. A
+//! mark at the end of a segment is no part of the log: the next segment may begin at its position
+//! or behind it.
 
 use super::wal::{LogIdentity, Lsn};
 use crate::error::{Result, StorageError};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Bytes in front of the first record: one sector, so that no later write tears it.
 pub(super) const HEADER_BYTES: usize = 512;
@@ -39,6 +44,12 @@ pub(super) const FRAME_BYTES: usize = 24;
 const MAGIC: [u8; 8] = *b"INDLWAL\n";
 const VERSION: u32 = 1;
 const CHECKSUM_AT: usize = 56;
+const BYTE_ORDER_AT: usize = 60;
+
+/// Reads `04 03 02 01` where numbers are little-endian, as all numbers in our files are.
+pub(super) const BYTE_ORDER: u32 = 0x0102_0304;
+/// Longest segment: one record of the longest kind. No more than that is read into memory.
+pub(super) const SEGMENT_BYTES_MAX: u64 = (1 << 31) + (1 << 20);
 
 /// What a segment's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +79,18 @@ impl SegmentHeader {
         fields.extend_from_slice(&crc32c::crc32c(&fields).to_le_bytes());
         let mut header = [0; HEADER_BYTES];
         header[..fields.len()].copy_from_slice(&fields);
+        header[BYTE_ORDER_AT..BYTE_ORDER_AT + 4].copy_from_slice(&BYTE_ORDER.to_le_bytes());
         header
     }
 
-    /// Reads a header and checks that the file is the segment that its name and its database say.
+    /// Reads a header from the first bytes of a file, and checks that the file is the segment that
+    /// its name and its database say, and as long as it must be.
     pub(super) fn decode(
         file: &str,
         identity: LogIdentity,
         number: u64,
         data: &[u8],
+        file_bytes: u64,
     ) -> Result<Self> {
         let foreign = |reason: String| StorageError::ForeignFile {
             file: file.to_owned(),
@@ -90,6 +104,9 @@ impl SegmentHeader {
         }
         let short = || damaged(data.len() as u64, "the file ends in its header".to_owned());
         let version = read_u32(data, 8).ok_or_else(short)?;
+        if let Some(reason) = other_byte_order(version, 1..=VERSION) {
+            return Err(foreign(reason.to_owned()));
+        }
         let sum = read_u32(data, CHECKSUM_AT).ok_or_else(short)?;
         let fields = data.get(..CHECKSUM_AT).ok_or_else(short)?;
         if crc32c::crc32c(fields) != sum {
@@ -99,6 +116,12 @@ impl SegmentHeader {
             return Err(foreign(format!(
                 "it has version {version}; this program reads {VERSION}"
             )));
+        }
+        if !matches!(read_u32(data, BYTE_ORDER_AT), Some(0 | BYTE_ORDER)) {
+            return Err(damaged(
+                BYTE_ORDER_AT as u64,
+                "the mark of the byte order is wrong".to_owned(),
+            ));
         }
         let header = Self {
             identity: LogIdentity {
@@ -124,15 +147,23 @@ impl SegmentHeader {
                 header.number
             )));
         }
-        if header.bytes != data.len() as u64 {
+        if header.bytes != file_bytes {
             let detail = format!(
-                "the file has {} bytes instead of {}",
-                data.len(),
+                "the file has {file_bytes} bytes instead of {}",
                 header.bytes
             );
-            return Err(damaged(data.len() as u64, detail));
+            return Err(damaged(file_bytes, detail));
+        }
+        if file_bytes > SEGMENT_BYTES_MAX {
+            let detail = format!("no segment has {file_bytes} bytes");
+            return Err(damaged(0, detail));
         }
         Ok(header)
+    }
+
+    /// Where the byte at `offset` of the file stands in the log.
+    pub(super) fn position(&self, offset: usize) -> Lsn {
+        Lsn(self.first.0 + (offset - HEADER_BYTES) as u64)
     }
 
     /// What seeds the checksums of this segment's frames.
@@ -142,7 +173,7 @@ impl SegmentHeader {
 }
 
 /// Bytes of a frame with a payload of `payload` bytes.
-pub(super) fn frame_bytes(payload: usize) -> usize {
+pub(super) const fn frame_bytes(payload: usize) -> usize {
     (FRAME_BYTES + payload).next_multiple_of(8)
 }
 
@@ -189,14 +220,20 @@ pub(super) fn read_frame(segment: &[u8], seed: u32, offset: usize, at: Lsn) -> O
 /// Whether a frame behind byte `offset` shows that the log was once durable beyond it.
 pub(super) fn was_durable(segment: &[u8], header: &SegmentHeader, offset: usize) -> bool {
     let seed = header.seed();
-    let position = |offset: usize| Lsn(header.first.0 + (offset - HEADER_BYTES) as u64);
-    let end = position(offset);
+    let end = header.position(offset);
     (offset + 8..segment.len().saturating_sub(FRAME_BYTES - 1))
         .step_by(8)
         .any(|offset| {
-            read_frame(segment, seed, offset, position(offset))
+            read_frame(segment, seed, offset, header.position(offset))
                 .is_some_and(|frame| frame.synced > end)
         })
+}
+
+/// Why a file cannot be read if its version number makes sense only with its bytes swapped.
+pub(super) fn other_byte_order(version: u32, known: RangeInclusive<u32>) -> Option<&'static str> {
+    known.contains(&version.swap_bytes()).then_some(
+        "it was written with big-endian numbers, and this program reads little-endian ones",
+    )
 }
 
 /// A [`StorageError::DamagedFile`], built where it is found.
@@ -251,9 +288,10 @@ mod tests {
     #[test]
     fn a_header_survives_encoding_and_notices_each_flipped_bit() {
         let data = file();
-        let read = |data: &[u8]| SegmentHeader::decode("f", header().identity, 5, data);
+        let read =
+            |data: &[u8]| SegmentHeader::decode("f", header().identity, 5, data, data.len() as u64);
         assert_eq!(read(&data).unwrap(), header());
-        for bit in 0..(CHECKSUM_AT + 4) * 8 {
+        for bit in 0..(BYTE_ORDER_AT + 4) * 8 {
             let mut flipped = data.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(read(&flipped).is_err(), "bit {bit}");
@@ -271,14 +309,26 @@ mod tests {
             partition: 3,
         };
         for read in [
-            SegmentHeader::decode("f", other, 5, &data),
-            SegmentHeader::decode("f", header().identity, 6, &data),
+            SegmentHeader::decode("f", other, 5, &data, 2048),
+            SegmentHeader::decode("f", header().identity, 6, &data, 2048),
         ] {
             assert!(
                 matches!(read, Err(StorageError::ForeignFile { .. })),
                 "{read:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_segment_without_a_mark_opens_and_one_of_the_other_byte_order_does_not() {
+        let mut data = file();
+        let read =
+            |data: &[u8]| SegmentHeader::decode("f", header().identity, 5, data, data.len() as u64);
+        data[BYTE_ORDER_AT..BYTE_ORDER_AT + 4].fill(0);
+        assert_eq!(read(&data).unwrap(), header());
+        data[8..12].copy_from_slice(&VERSION.to_be_bytes());
+        let message = read(&data).unwrap_err().to_string();
+        assert!(message.contains("big-endian") && message.contains("little-endian"));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! log together with its checkpoints stand with the engine.
 
 use super::*;
-use disk::simulated::SimulatedDirectory;
+use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
 use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, WorldOptions};
+use std::io::ErrorKind;
 
 const IDENTITY: LogIdentity = LogIdentity {
     database: 5,
@@ -157,9 +158,10 @@ fn what_a_checkpoint_made_needless_is_not_replayed_and_a_gap_is_an_error() {
     for number in 0..40 {
         wal.append(&directory, &record(number)).unwrap();
     }
-    let start = wal.next_start().unwrap();
+    let start = wal.begin_checkpoint().unwrap();
     let before = world.image(&ImageChoice::default()).unwrap();
-    wal.remove_before(&directory, start).unwrap();
+    wal.end_checkpoint(start);
+    while wal.remove_needless(&directory).unwrap() {}
     assert_eq!((wal.live_bytes(), wal.file_bytes()), (0, 0));
     wal.append(&directory, &record(99)).unwrap();
     wal.flush().unwrap();
@@ -168,4 +170,128 @@ fn what_a_checkpoint_made_needless_is_not_replayed_and_a_gap_is_an_error() {
     assert!(open_at(&before, start).unwrap().2.is_empty());
     let left = directory.list().unwrap();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn the_log_goes_on_while_a_checkpoint_is_made() {
+    let world = world();
+    let (directory, mut wal, _) = open(&world);
+    for number in 0..20 {
+        wal.append(&directory, &record(number)).unwrap();
+    }
+    let start = wal.begin_checkpoint().unwrap();
+    for number in 20..40 {
+        wal.append(&directory, &record(number)).unwrap();
+    }
+    wal.flush().unwrap();
+    let all: Vec<_> = (0..40).map(record).collect();
+    assert_eq!(open(&world.image(&ImageChoice::default()).unwrap()).2, all);
+    wal.end_checkpoint(start);
+    let mut removed = 0;
+    loop {
+        wal.verify(&directory).unwrap();
+        let image = world.image(&ImageChoice::default()).unwrap();
+        assert_eq!(open_at(&image, start).unwrap().2, all[20..]);
+        if !wal.remove_needless(&directory).unwrap() {
+            break;
+        }
+        removed += 1;
+    }
+    assert!(removed > 1);
+    assert_eq!(wal.live_bytes(), wal.end().0 - start.lsn.0);
+}
+
+#[test]
+fn a_file_whose_number_cannot_be_is_an_error() {
+    let world = world();
+    let (directory, mut wal, _) = open(&world);
+    wal.append(&directory, &record(1)).unwrap();
+    wal.flush().unwrap();
+    let name = IDENTITY.file_name(KIND, 1);
+    let image = world.image(&ImageChoice::default()).unwrap();
+    let files = SimulatedDirectory::new(&image);
+    files
+        .rename(&name, &IDENTITY.file_name(KIND, u64::MAX))
+        .unwrap();
+    assert!(open_at(&image, LogStart::NEW).is_err());
+}
+
+/// Appends records until one fails.
+fn fill(directory: &SimulatedDirectory, wal: &mut Wal<SimulatedDirectory>) -> Result<()> {
+    for number in 0..30 {
+        wal.append(directory, &record(number))?;
+        if number % 3 == 0 {
+            wal.flush()?;
+        }
+    }
+    wal.close(directory)
+}
+
+#[test]
+fn what_a_failed_sync_left_in_a_cache_is_durable_once_it_was_replayed() {
+    let mut failed = 0;
+    for effect in [
+        Effect::SyncLost(ErrorKind::Other),
+        Effect::SyncKept(ErrorKind::Other),
+        Effect::Error(ErrorKind::Other),
+    ] {
+        for nth in 0..40 {
+            let world = world();
+            let (directory, mut wal, _) = open(&world);
+            directory.inject(Fault {
+                call: Call::Sync,
+                nth,
+                repeat: Repeat::Once,
+                effect,
+            });
+            failed += u32::from(fill(&directory, &mut wal).is_err());
+            drop(wal);
+            directory.heal();
+            // The same life of the machine: reads still see what was lost.
+            let (directory, mut wal, mut expected) = open(&world);
+            wal.append(&directory, &record(77)).unwrap();
+            wal.flush().unwrap();
+            expected.push(record(77));
+            let image = world.image(&ImageChoice::default()).unwrap();
+            assert_eq!(open(&image).2, expected, "sync {nth}, {effect:?}");
+        }
+    }
+    assert!(failed > 60, "{failed} of the logs failed");
+}
+
+#[test]
+fn what_was_proved_durable_is_not_written_again() {
+    for closes in [false, true] {
+        let world = world();
+        let (directory, mut wal, _) = open(&world);
+        for number in 0..5 {
+            wal.append(&directory, &record(number)).unwrap();
+            wal.flush().unwrap();
+        }
+        if closes {
+            wal.close(&directory).unwrap();
+        }
+        let first = world.image(&ImageChoice::default()).unwrap();
+        assert_eq!(open(&first).2.len(), 5);
+        assert_eq!(first.stores() == 0, closes);
+        let second = first.image(&ImageChoice::default()).unwrap();
+        assert_eq!(open(&second).2.len(), 5);
+        assert_eq!(second.stores(), 0);
+    }
+}
+
+#[test]
+fn a_log_of_a_version_that_counted_marks_goes_on() {
+    let world = world();
+    let (directory, mut wal, _) = open(&world);
+    for number in 0..40 {
+        wal.append(&directory, &record(number)).unwrap();
+        // The mark is counted, as every mark was.
+        wal.close(&directory).unwrap();
+    }
+    wal.verify(&directory).unwrap();
+    let (_, wal, records) = open(&world);
+    assert_eq!(records, (0..40).map(record).collect::<Vec<_>>());
+    assert!(wal.segments.len() > 2);
+    wal.verify(&directory).unwrap();
 }

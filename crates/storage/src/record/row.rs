@@ -190,6 +190,43 @@ impl Row {
         Ok(&mut self.buffer[start..])
     }
 
+    /// Appends the row as one run of bytes that [`Row::read_image`] takes back: the tuple, then the contents of its outline
+    /// columns, whose words say where in the image they lie. The checksum word is 0.
+    pub fn write_image(&self, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        bytes.extend_from_slice(self.tuple_bytes());
+        bytes[start..start + 8].fill(0);
+        for &column in self.layout.outlines() {
+            let (Some(offset), Some(old)) = (
+                self.layout.outline_offset(column),
+                self.outline_word(column),
+            ) else {
+                continue;
+            };
+            let content = self.content(old).unwrap_or(&[]);
+            let new = if content.is_empty() {
+                0
+            } else {
+                ((bytes.len() - start) as u64) << 32 | content.len() as u64
+            };
+            bytes[start + offset..start + offset + 8].copy_from_slice(&new.to_le_bytes());
+            bytes.extend_from_slice(content);
+        }
+    }
+
+    /// Becomes the row of an image; false, and no row of any use, if the image is too short for this table.
+    #[inline]
+    pub fn read_image(&mut self, image: &[u8]) -> bool {
+        self.buffer.clear();
+        self.buffer.extend_from_slice(image);
+        self.assigned.fill(u64::MAX);
+        let is_whole = image.len() >= self.layout.tuple_bytes();
+        if !is_whole {
+            self.buffer.resize(self.layout.tuple_bytes(), 0);
+        }
+        is_whole
+    }
+
     fn content(&self, word: u64) -> Option<&[u8]> {
         let start = (word >> 32) as usize;
         let length = word as u32 as usize;

@@ -1,7 +1,9 @@
 //! A table as an engine sees it: its definition, the layout of its tuples, and the encoders of its keys.
 //!
-//! [`space::TableSpace`] holds the tables of a partition that is updated in place, in volatile or in durable memory.
+//! [`space::TableSpace`] holds the tables of a partition that is updated in place, in volatile or in durable memory;
+//! [`cow::CowSpace`] those of one that is copied on write, in durable memory or in a file.
 
+pub mod cow;
 pub mod space;
 mod tuples;
 

@@ -71,6 +71,10 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         let mut known = 0;
         while at != 0 {
             let (next, table) = space.read_descriptor(arena, at)?;
+            if table.table.def.id.0 >= TABLES_MAX {
+                let detail = format!("table number {}", table.table.def.id.0);
+                return Err(PmemError::corrupted("table descriptor", at, detail).into());
+            }
             space.add(table);
             known += 1;
             if known > TABLES_MAX {
@@ -101,6 +105,11 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             return Err(StorageError::Unsupported(format!(
                 "table number {} is taken",
                 def.id.0
+            )));
+        }
+        if def.id.0 >= TABLES_MAX {
+            return Err(StorageError::Unsupported(format!(
+                "table numbers end at {TABLES_MAX}; dump and load the database, which numbers its tables anew"
             )));
         }
         let next = arena.word(self.directory)?;
@@ -204,8 +213,8 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         const TOGETHER: usize = 16;
-        writes.visible_all(arena)?;
         let state = self.find_mut(id)?;
+        writes.visible(arena, state.primary.identity())?;
         for (group, keys) in keys.chunks(TOGETHER).enumerate() {
             let mut found = [None; TOGETHER];
             state
@@ -213,6 +222,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
                 .get_many(arena, keys, &mut found[..keys.len()])?;
             for tuple in found.iter().flatten() {
                 state.tuples.prefetch(arena, *tuple);
+                writes.visible(arena, *tuple)?;
             }
             for (place, tuple) in found[..keys.len()].iter().enumerate() {
                 match tuple {
@@ -330,8 +340,8 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     }
 }
 
-/// Descriptors on a list before it is called endless.
-const TABLES_MAX: usize = 1 << 20;
+/// Table numbers of a partition end here, and so does the list of descriptors.
+const TABLES_MAX: u32 = 1 << 20;
 
 impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     /// Checks every table; `block` is called with the offset of each block in use.
@@ -646,7 +656,7 @@ fn collect<M: Memory, W, I: OrderedIndex<M, W>>(
         })
 }
 
-fn index_number(table: &Table, index: IndexId) -> Result<usize> {
+pub(super) fn index_number(table: &Table, index: IndexId) -> Result<usize> {
     table
         .def
         .indexes
@@ -658,13 +668,13 @@ fn index_number(table: &Table, index: IndexId) -> Result<usize> {
         })
 }
 
-fn tag(table: TableId) -> u16 {
+pub(super) fn tag(table: TableId) -> u16 {
     // Numbers that differ by 65,536 share runs; the tag is a check, not an identity.
     table.0 as u16
 }
 
 #[cold]
-fn duplicate(table: &Table, number: Option<usize>, row: &Row) -> StorageError {
+pub(super) fn duplicate(table: &Table, number: Option<usize>, row: &Row) -> StorageError {
     let (index, columns) = match number {
         None => ("primary".to_owned(), &table.def.primary_key),
         Some(number) => {

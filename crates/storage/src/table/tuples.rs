@@ -4,6 +4,8 @@
 //! header and bytes (`record::variable`). The tuple's first word is a linear checksum over the other words, which an update adjusts by the
 //! words that it changes. An update of an outline column writes a new block and swings the pointer.
 
+mod copies;
+
 use crate::error::Result;
 use crate::log::WriteSet;
 use crate::record::checksum::{delta, tuple_checksum, tuple_is_intact};
@@ -28,13 +30,35 @@ pub(super) struct Tuples {
 struct Outline {
     column: usize,
     offset: usize,
+    content_bytes_max: usize,
 }
 
 impl Outline {
     /// The tuple's pointer to the block, or 0.
     #[inline]
     fn pointer<M: Memory>(&self, arena: &Arena<M>, tuple: u64) -> Result<u64> {
-        Ok(arena.word(tuple + self.offset as u64)?)
+        Ok(arena.word(place_in(tuple, self.offset)?)?)
+    }
+
+    /// The header and the content of the column's block.
+    #[inline]
+    fn read<'a, M: Memory>(
+        &self,
+        arena: &'a Arena<M>,
+        block: u64,
+    ) -> Result<([u8; HEADER_BYTES], &'a [u8])> {
+        let header = *arena.get(NvPtr::<[u8; HEADER_BYTES]>::new(block))?;
+        let bytes = variable::content_bytes(header);
+        // Many columns could share one damaged block, and the row would hold it once for each.
+        if bytes > self.content_bytes_max {
+            let detail = format!(
+                "{bytes} bytes, but the column has {}",
+                self.content_bytes_max
+            );
+            return Err(PmemError::corrupted("field", block, detail).into());
+        }
+        let content = arena.bytes(block + HEADER_BYTES as u64, bytes)?;
+        Ok((header, content))
     }
 }
 
@@ -49,9 +73,11 @@ struct Scratch {
 impl Tuples {
     pub(super) fn new(layout: Arc<TupleLayout>, tag: u16) -> Self {
         let outline = |&column: &usize| {
-            layout
-                .outline_offset(column)
-                .map(|offset| Outline { column, offset })
+            layout.outline_offset(column).map(|offset| Outline {
+                column,
+                offset,
+                content_bytes_max: layout.fields()[column].data_type.bytes_max() as usize,
+            })
         };
         let outlines = layout.outlines().iter().filter_map(outline).collect();
         // Whole lines let a new tuple be streamed past the cache; below 512 bytes that would waste too much space.
@@ -110,7 +136,7 @@ impl Tuples {
         for outline in &self.outlines {
             let pointer = outline.pointer(arena, tuple)?;
             if pointer != 0 {
-                row.set_outline(outline.column, read_field(arena, pointer)?.1)?;
+                row.set_outline(outline.column, outline.read(arena, pointer)?.1)?;
             }
         }
         Ok(())
@@ -168,7 +194,7 @@ impl Tuples {
         // The header line and the lines of the fields are asked for together: one miss instead of two.
         arena.prefetch(tuple, 8);
         for span in &scratch.spans {
-            arena.prefetch(tuple + span.start as u64, span.len());
+            arena.prefetch(tuple.wrapping_add(span.start as u64), span.len());
         }
         scratch.pointers.clear();
         if !self.outlines.is_empty() {
@@ -176,7 +202,7 @@ impl Tuples {
         }
         let mut checksum = arena.word(tuple)?;
         for span in &scratch.spans {
-            let at = tuple + span.start as u64;
+            let at = place_in(tuple, span.start)?;
             let old = arena.bytes(at, span.len())?;
             scratch.image.clear();
             scratch.image.extend_from_slice(old);
@@ -212,7 +238,7 @@ impl Tuples {
             } = patch
             {
                 pointers.push((column, self.write_field(arena, writes, content)?));
-                Self::free_field(arena, writes, tuple, &Outline { column, offset })?;
+                Self::free_field(arena, writes, tuple, offset)?;
             }
         }
         Ok(())
@@ -227,7 +253,7 @@ impl Tuples {
     ) -> Result<()> {
         arena.enter(Part::Table);
         for outline in &self.outlines {
-            Self::free_field(arena, writes, tuple, outline)?;
+            Self::free_field(arena, writes, tuple, outline.offset)?;
         }
         let change = arena.free(tuple)?;
         writes.change(arena, change)
@@ -237,9 +263,9 @@ impl Tuples {
         arena: &mut Arena<M>,
         writes: &mut W,
         tuple: u64,
-        outline: &Outline,
+        offset: usize,
     ) -> Result<()> {
-        let pointer = outline.pointer(arena, tuple)?;
+        let pointer = arena.word(place_in(tuple, offset)?)?;
         if pointer != 0 {
             let change = arena.free(pointer)?;
             writes.change(arena, change)?;
@@ -264,7 +290,7 @@ impl Tuples {
             let pointer = outline.pointer(arena, tuple)?;
             if pointer != 0 {
                 block(pointer);
-                let (header, content) = read_field(arena, pointer)?;
+                let (header, content) = outline.read(arena, pointer)?;
                 if !variable::is_intact(header, content) {
                     return Err(PmemError::corrupted("field", pointer, "wrong checksum").into());
                 }
@@ -297,10 +323,11 @@ impl Tuples {
     }
 }
 
-/// The header and the content of an outline field.
+/// Where a field lies. A damaged index can name any tuple.
 #[inline]
-fn read_field<M: Memory>(arena: &Arena<M>, block: u64) -> Result<([u8; HEADER_BYTES], &[u8])> {
-    let header = *arena.get(NvPtr::<[u8; HEADER_BYTES]>::new(block))?;
-    let content = arena.bytes(block + HEADER_BYTES as u64, variable::content_bytes(header))?;
-    Ok((header, content))
+fn place_in(tuple: u64, offset: usize) -> Result<u64> {
+    match tuple.checked_add(offset as u64) {
+        Some(place) => Ok(place),
+        None => Err(PmemError::corrupted("tuple", tuple, "it ends behind the last address").into()),
+    }
 }

@@ -345,8 +345,8 @@ impl Runner<'_> {
     pub fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
         let access = self.list[self.at];
         let key = i64::from(access.key);
-        let found = match access.action() {
-            Action::Read => transaction.get_into(self.table, key, &mut self.row)?,
+        let done = match access.action() {
+            Action::Read => transaction.get_into(self.table, key, &mut self.row),
             Action::Update(first) => {
                 self.changes.clear();
                 for step in 0..self.update_columns {
@@ -354,8 +354,16 @@ impl Runner<'_> {
                     let value = self.contents.update(self.partition, self.position, column);
                     self.changes.set(column + 1, value)?;
                 }
-                transaction.update(self.table, key, &self.changes)?
+                transaction.update(self.table, key, &self.changes)
             }
+        };
+        #[expect(
+            clippy::question_mark,
+            reason = "`?` would copy a large error through memory where there is none"
+        )]
+        let found = match done {
+            Ok(found) => found,
+            Err(error) => return Err(error),
         };
         self.position += 1;
         self.at += 1;
@@ -365,9 +373,15 @@ impl Runner<'_> {
         if found {
             Ok(())
         } else {
-            Err(Error::rejected(YcsbError::Missing { key: access.key }))
+            Err(missing(access.key))
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn missing(key: u32) -> Error {
+    Error::rejected(YcsbError::Missing { key })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! not counted. One handle at a time has a memory open, so nothing else writes its live bytes:
 //! images are made in closed memories only.
 
+use super::fault::MemoryCall;
 use super::lines::{Kind, MemoryState};
 use super::region::Region;
 use super::sites::SiteKind;
@@ -120,6 +121,8 @@ pub struct SimulatedMemory {
     access: Access,
     /// Whether the memory was watched when it was opened.
     watched: bool,
+    /// Whether a fence of this handle has failed.
+    poisoned: bool,
     part: Cell<Part>,
     counters: Counters,
 }
@@ -146,6 +149,7 @@ impl SimulatedMemory {
             backing,
             access,
             watched: false,
+            poisoned: false,
             part,
             counters,
         }
@@ -253,11 +257,17 @@ unsafe impl Memory for SimulatedMemory {
         if self.access == Access::Read {
             return Err(PmemError::ReadOnly);
         }
+        if self.poisoned {
+            return Err(PmemError::Poisoned);
+        }
         match &self.backing {
             Backing::Durable(state) => self.bytes = self.world.grow(state, bytes)?,
             Backing::Volatile { region, .. } => {
                 let capacity = region.as_ref().map_or(0, Region::capacity);
                 let end = bytes.next_multiple_of(LINE_BYTES).max(self.bytes);
+                if end > self.bytes {
+                    self.world.strike(MemoryCall::Volatile, end - self.bytes)?;
+                }
                 if end > capacity {
                     return Err(PmemError::OutOfSpace {
                         wanted_bytes: end - self.bytes,
@@ -350,7 +360,14 @@ unsafe impl Memory for SimulatedMemory {
         let Backing::Durable(state) = &self.backing else {
             return Ok(());
         };
+        if self.poisoned {
+            return Err(PmemError::Poisoned);
+        }
         self.world.mark(CrashPoint::Fence(site));
+        if let Err(error) = self.world.strike(MemoryCall::Fence, 0) {
+            self.poisoned = true;
+            return Err(error);
+        }
         let mut state = lock(state);
         let useful = state.fence_is_useful();
         if self.world.execute(site, SiteKind::Fence, useful) {

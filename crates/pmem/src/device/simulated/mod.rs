@@ -21,6 +21,7 @@
 mod attachment;
 mod branch;
 mod choice;
+mod fault;
 mod image;
 mod lines;
 mod memory;
@@ -32,6 +33,7 @@ mod world;
 pub use attachment::Attachment;
 pub use branch::Branches;
 pub use choice::{ImageChoice, ImageChoices, TooMany, Unit, UnitChoice};
+pub use fault::{MemoryCall, MemoryFault};
 pub use memory::{SimulatedMemory, SimulatedSource};
 pub use sites::{SiteKind, SiteReport};
 pub use watch::{Read, ReadLog};

@@ -7,6 +7,7 @@
 
 use super::attachment::Attachment;
 use super::choice::{ImageChoice, Unit};
+use super::fault::{MemoryCall, MemoryFault, MemoryFaults};
 use super::lines::MemoryState;
 use super::memory::SimulatedSource;
 use super::region::{Region, Template};
@@ -130,6 +131,7 @@ struct WorldState {
     next_number: u32,
     spare_regions: Vec<Region>,
     space_bytes: Option<u64>,
+    faults: MemoryFaults,
 }
 
 impl SimulatedWorld {
@@ -392,6 +394,31 @@ impl SimulatedWorld {
         lock(&self.shared.state).space_bytes = bytes;
     }
 
+    /// Lets a later call to a memory fail. Faults stay with this world; images have none.
+    pub fn inject(&self, fault: MemoryFault) {
+        lock(&self.shared.state).faults.inject(fault);
+    }
+
+    /// Takes all faults of memories back.
+    pub fn heal(&self) {
+        lock(&self.shared.state).faults.clear();
+    }
+
+    /// Calls of a kind to all memories so far: the range over which a test sweeps a fault.
+    pub fn memory_calls(&self, call: MemoryCall) -> u64 {
+        lock(&self.shared.state).faults.calls(call)
+    }
+
+    /// Calls to memories that an injected fault let fail.
+    pub fn memory_strikes(&self) -> u64 {
+        lock(&self.shared.state).faults.strikes()
+    }
+
+    /// Counts a call to a memory; the error where a fault strikes.
+    pub(super) fn strike(&self, call: MemoryCall, wanted_bytes: u64) -> Result<()> {
+        lock(&self.shared.state).faults.strike(call, wanted_bytes)
+    }
+
     /// The bytes of a memory that are certain to survive, for example to start other worlds from a
     /// used device. `None` if there is no memory of that name.
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
@@ -399,6 +426,16 @@ impl SimulatedWorld {
         let memory = lock(&memory);
         let lines = 0..(memory.bytes / LINE_BYTES) as usize;
         Some(lines.flat_map(|line| memory.durable.line(line)).collect())
+    }
+
+    /// Names and lengths of the durable memories, in the order in which they were made.
+    pub fn memory_lengths(&self) -> Vec<(String, u64)> {
+        let memories = self.memories();
+        let mut all: Vec<_> = memories.iter().map(|memory| lock(memory)).collect();
+        all.sort_by_key(|memory| memory.number);
+        all.iter()
+            .map(|memory| (memory.name.clone(), memory.bytes))
+            .collect()
     }
 
     /// Flips the bits of `mask` in one byte of a closed memory, as a decaying medium does. Fails if
@@ -459,6 +496,7 @@ impl SimulatedWorld {
     /// Adds a memory, open and filled, of a name that is not taken.
     pub(super) fn create(&self, name: &str, bytes: u64) -> Result<Arc<Mutex<MemoryState>>> {
         self.mark(CrashPoint::Space);
+        self.strike(MemoryCall::Space, bytes)?;
         self.check_space(bytes)?;
         let options = &self.shared.options;
         let number = lock(&self.shared.state).next_number;
@@ -487,6 +525,7 @@ impl SimulatedWorld {
         let before = lock(memory).bytes;
         if bytes > before {
             self.mark(CrashPoint::Space);
+            self.strike(MemoryCall::Space, bytes - before)?;
             self.check_space(bytes - before)?;
             extend(&mut lock(memory), bytes)?;
         }

@@ -4,19 +4,34 @@
 //! committed is ever written to a checkpoint, so the order is simple: the record is in the log
 //! before the commit is acknowledged, and the checkpoint is durable before the log in front of it
 //! goes.
+//!
+//! A checkpoint is written in steps ([`Snapshot`]), each after the end of a transaction that is in
+//! the log; so reading alone writes nothing. What it replaces goes in pieces as well.
+//!
+//! States: *none* → `begin_snapshot` (the log is long) → *writing* → `publish` → *clearing* →
+//! `clear_piece` … → *none*; *writing* → `give_up` (a full disk, an explicit checkpoint) → *none*.
 
+use super::snapshot::Snapshot;
 use super::store::Store;
-use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId, ScanRange};
-use crate::engine::{Direction, VerifyReport};
+use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::{self, CheckpointHead, CheckpointReader, CheckpointWriter};
 use crate::log::redo::{self, Fate, Outcome, RedoRecord};
 use crate::log::{Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Wal, WalOptions};
-use crate::record::KeyBuf;
-use crate::table::Table;
-use disk::{Directory, DiskCounters};
+use crate::record::{Row, TableId};
+use disk::{Directory, DiskCounters, DiskError};
 use pmem::Memory;
-use std::ops::ControlFlow;
+use std::io::ErrorKind;
+
+/// The newest durable checkpoint.
+#[derive(Clone, Copy)]
+pub(super) struct Checkpoint {
+    pub(super) head: CheckpointHead,
+    /// Length of its file.
+    pub(super) file_bytes: u64,
+    /// Its length before compression.
+    pub(super) plain_bytes: u64,
+}
 
 /// The files of one partition.
 pub(super) struct Journal<D: Directory> {
@@ -26,9 +41,11 @@ pub(super) struct Journal<D: Directory> {
     group: GroupCommit,
     /// The open transaction.
     pub(super) record: RedoRecord,
-    /// The newest checkpoint, and its length.
-    head: CheckpointHead,
-    checkpoint_bytes: u64,
+    newest: Checkpoint,
+    /// The checkpoint that is being written.
+    snapshot: Option<Box<Snapshot<D::File>>>,
+    /// The checkpoint that the newest replaced, while it or the log in front of the newest is left.
+    replaced: Option<Checkpoint>,
     log_bytes_max: u64,
     /// Log length at which the next checkpoint is tried.
     checkpoint_at: u64,
@@ -55,30 +72,21 @@ impl<D: Directory> Journal<D> {
         };
         let mut writer = CheckpointWriter::create(&directory, identity, head)?;
         writer.finish()?;
-        let checkpoint_bytes = writer.publish(&directory)?;
-        let wal = Wal::open(
-            &directory,
-            identity,
-            wal_options(options),
-            head.start,
-            &mut |_, _| Ok(()),
-        )?;
-        Ok(Self::new(
-            directory,
-            options,
-            wal,
+        let newest = Checkpoint {
             head,
-            checkpoint_bytes,
-            head.ticket,
-        ))
+            plain_bytes: writer.plain_bytes(),
+            file_bytes: writer.publish(&directory)?,
+        };
+        let sizes = wal_options(options);
+        let wal = Wal::open(&directory, identity, sizes, head.start, &mut |_, _| Ok(()))?;
+        Ok(Self::new(directory, options, wal, newest, head.ticket))
     }
 
     pub(super) fn new(
         directory: D,
         options: &EngineOptions,
         wal: Wal<D>,
-        head: CheckpointHead,
-        checkpoint_bytes: u64,
+        newest: Checkpoint,
         recovered: CommitTicket,
     ) -> Self {
         let group = GroupCommitOptions {
@@ -91,8 +99,9 @@ impl<D: Directory> Journal<D> {
             wal,
             group: GroupCommit::new(group, recovered),
             record: RedoRecord::default(),
-            head,
-            checkpoint_bytes,
+            newest,
+            snapshot: None,
+            replaced: None,
             log_bytes_max: options.checkpoint_log_bytes,
             checkpoint_at: options.checkpoint_log_bytes,
         }
@@ -132,9 +141,10 @@ impl<D: Directory> Journal<D> {
         self.wal.flush()
     }
 
-    /// Notes how the commit table decided about the prepared transaction. A note of an abort may be left out where the disk
-    /// is full: recovery does not find the transaction in the commit table. Without the note of a commit the
-    /// table's slot must never be used again, so the partition stops and recovery asks the table.
+    /// Notes how the commit table decided about the prepared transaction. A note of an abort may be
+    /// left out where the disk is full: recovery does not find the transaction in the commit table.
+    /// Without the note of a commit the table's slot must never be used again, so the partition
+    /// stops and recovery asks the table.
     pub(super) fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
         let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
         match self.wal.append(&self.directory, &record) {
@@ -164,55 +174,178 @@ impl<D: Directory> Journal<D> {
         self.group.newest()
     }
 
-    /// Whether the log is long enough for a checkpoint.
-    pub(super) fn wants_checkpoint(&self) -> bool {
-        self.wal.live_bytes() >= self.checkpoint_at
+    /// Whether a checkpoint is being written.
+    #[cfg(test)]
+    pub(super) fn is_writing(&self) -> bool {
+        self.snapshot.is_some()
     }
 
-    /// Tries again only after the log has grown by a part of its limit.
-    pub(super) fn postpone_checkpoint(&mut self) {
-        self.checkpoint_at = self.wal.live_bytes() + self.log_bytes_max / 4 + 1;
+    /// Bytes of the log since the newest checkpoint.
+    #[cfg(test)]
+    pub(super) fn live_bytes(&self) -> u64 {
+        self.wal.live_bytes()
     }
 
-    /// Writes a checkpoint of `store`, and removes the log and the checkpoint before it. If the
-    /// disk is full everything is as it was.
+    /// Tells a checkpoint that is being written what a row was before it was changed or deleted.
+    #[inline]
+    pub(super) fn keep(&mut self, table: TableId, key: &[u64], before: &Row) {
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.keep(table, key, before);
+        }
+    }
+
+    /// Tells a checkpoint that is being written that a row is new.
+    #[inline]
+    pub(super) fn leave_out(&mut self, table: TableId, row: &Row) {
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.leave_out(table, row);
+        }
+    }
+
+    /// Takes the next step of a checkpoint, or begins one where the log has become long. To be
+    /// called between transactions. A full disk puts the checkpoint off: the log still has
+    /// everything.
+    #[inline]
+    pub(super) fn advance<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
+        if self.snapshot.is_some() {
+            self.advance_snapshot(store)
+        } else if self.replaced.is_some() {
+            self.clear_piece().map(|_| ())
+        } else if self.wal.live_bytes() >= self.checkpoint_at {
+            let result = self.begin_snapshot(store);
+            self.unless_harmless(result)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes the rest of a checkpoint that still needs a table, before the table goes.
+    pub(super) fn release<M: Memory>(
+        &mut self,
+        store: &mut Store<M>,
+        table: TableId,
+    ) -> Result<()> {
+        match &mut self.snapshot {
+            Some(snapshot) if snapshot.needs(table) => {
+                let result = snapshot.complete(store).and_then(|()| self.publish());
+                self.unless_harmless(result)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a checkpoint of the state now, and removes what it replaces. If the disk is full
+    /// everything is as it was.
     pub(super) fn checkpoint<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
-        let start = self.wal.next_start()?;
-        self.group.synced();
-        if start.lsn == self.head.start.lsn && self.head.ticket == self.group.newest() {
+        self.give_up()?;
+        while self.clear_piece()? {}
+        self.force()?;
+        let head = self.newest.head;
+        if self.wal.end() == head.start.lsn && head.ticket == self.group.newest() {
             return Ok(());
         }
+        let mut result = self.begin_snapshot(store);
+        if let (Ok(()), Some(snapshot)) = (&result, &mut self.snapshot) {
+            result = snapshot.complete(store).and_then(|()| self.publish());
+        }
+        if result.is_err() {
+            self.give_up()?;
+            return result;
+        }
+        while self.clear_piece()? {}
+        Ok(())
+    }
+
+    fn advance_snapshot<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
+        let Some(snapshot) = &mut self.snapshot else {
+            return Ok(());
+        };
+        let grown_bytes = self.wal.end().0 - snapshot.head.start.lsn.0;
+        let result = match snapshot.advance(store, grown_bytes) {
+            Ok(true) => self.publish(),
+            other => other.map(|_| ()),
+        };
+        self.unless_harmless(result)
+    }
+
+    fn begin_snapshot<M: Memory>(&mut self, store: &Store<M>) -> Result<()> {
+        let expected_bytes = self.newest.plain_bytes + self.wal.live_bytes();
+        let start = self.wal.begin_checkpoint()?;
+        self.group.synced();
         let head = CheckpointHead {
-            number: self.head.number + 1,
+            number: self.newest.head.number + 1,
             start,
             ticket: self.group.newest(),
-            settings: self.head.settings,
+            settings: self.newest.head.settings,
         };
-        let written = CheckpointWriter::create(&self.directory, self.identity, head)
-            .and_then(|mut writer| write_tables(&mut writer, store).map(|()| writer));
-        let writer = match written {
-            Ok(writer) => writer,
-            Err(error) => {
-                // The space goes back at once, not only at the next attempt.
-                checkpoint::remove_unpublished(&self.directory, self.identity)?;
-                return Err(error);
-            }
+        let snapshot = Snapshot::begin(
+            &self.directory,
+            self.identity,
+            head,
+            store.space.tables(),
+            expected_bytes,
+            self.log_bytes_max / 2,
+        )?;
+        self.snapshot = Some(Box::new(snapshot));
+        Ok(())
+    }
+
+    /// Puts the finished snapshot in force.
+    fn publish(&mut self) -> Result<()> {
+        let Some(mut snapshot) = self.snapshot.take() else {
+            return Ok(());
         };
-        let published = writer.publish(&self.directory).and_then(|bytes| {
-            self.wal.remove_before(&self.directory, start)?;
-            checkpoint::remove_older(&self.directory, self.identity, head.number)?;
-            Ok(bytes)
-        });
-        match published {
-            Ok(bytes) => self.checkpoint_bytes = bytes,
+        snapshot.writer.finish()?;
+        let plain_bytes = snapshot.writer.plain_bytes();
+        let head = snapshot.head;
+        let file_bytes = match snapshot.writer.publish(&self.directory) {
+            Ok(bytes) => bytes,
             Err(error) => {
                 self.wal.refuse();
                 return Err(error);
             }
-        }
-        self.head = head;
+        };
+        self.wal.end_checkpoint(head.start);
+        self.replaced = Some(self.newest);
+        self.newest = Checkpoint {
+            head,
+            file_bytes,
+            plain_bytes,
+        };
         self.checkpoint_at = self.log_bytes_max;
         Ok(())
+    }
+
+    /// Removes one piece of what the newest checkpoint replaced; false if nothing is left.
+    fn clear_piece(&mut self) -> Result<bool> {
+        let Some(replaced) = self.replaced else {
+            return Ok(false);
+        };
+        if !self.wal.remove_needless(&self.directory)?
+            && checkpoint::remove_piece(&self.directory, self.identity, replaced.head.number)?
+        {
+            self.replaced = None;
+        }
+        Ok(true)
+    }
+
+    /// Drops the checkpoint that is being written. The space goes back at once, not only at the
+    /// next attempt.
+    fn give_up(&mut self) -> Result<()> {
+        self.snapshot = None;
+        checkpoint::remove_unpublished(&self.directory, self.identity)
+    }
+
+    /// After a failure that changed nothing the checkpoint is tried again when the log has grown by
+    /// a part of its limit.
+    fn unless_harmless(&mut self, result: Result<()>) -> Result<()> {
+        match result {
+            Err(error) if checkpoint::is_harmless(&error) && !self.wal.is_poisoned() => {
+                self.checkpoint_at = self.wal.live_bytes() + self.log_bytes_max / 4 + 1;
+                self.give_up()
+            }
+            other => other,
+        }
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -220,7 +353,10 @@ impl<D: Directory> Journal<D> {
     }
 
     pub(super) fn checkpoint_bytes(&self) -> u64 {
-        self.checkpoint_bytes
+        let written = self.snapshot.as_ref();
+        self.newest.file_bytes
+            + self.replaced.map_or(0, |replaced| replaced.file_bytes)
+            + written.map_or(0, |snapshot| snapshot.writer.file_bytes())
     }
 
     pub(super) fn is_poisoned(&self) -> bool {
@@ -231,14 +367,22 @@ impl<D: Directory> Journal<D> {
         self.directory.counters()
     }
 
-    /// Reads both files again.
-    pub(super) fn verify(&self, report: &mut VerifyReport) {
+    /// Reads both files again. Fails where they cannot be read, which is no damage; a file that is
+    /// not there any more is.
+    pub(super) fn verify(&self, report: &mut VerifyReport) -> Result<()> {
         let checkpoint = CheckpointReader::open_newest(&self.directory, self.identity)
-            .and_then(|mut reader| reader.read(&mut |_| Ok(())));
+            .and_then(|mut reader| reader.read(&mut |_| Ok(())))
+            .map(|_| ());
         let log = self.wal.verify(&self.directory);
         for error in [checkpoint, log].into_iter().filter_map(Result::err) {
+            let is_missing = matches!(&error, StorageError::Disk(DiskError::Io { source, .. })
+                if source.kind() == ErrorKind::NotFound);
+            if matches!(error, StorageError::Disk(_)) && !is_missing {
+                return Err(error);
+            }
             report.damage.push(error.to_string());
         }
+        Ok(())
     }
 }
 
@@ -247,6 +391,9 @@ impl<D: Directory> Drop for Journal<D> {
     /// here loses nothing.
     fn drop(&mut self) {
         if !std::thread::panicking() && !self.wal.is_poisoned() {
+            if self.snapshot.is_some() {
+                let _ = self.give_up();
+            }
             let _ = self.wal.close(&self.directory);
         }
     }
@@ -268,45 +415,5 @@ pub(super) fn wal_options(options: &EngineOptions) -> WalOptions {
     WalOptions {
         segment_bytes,
         ..usual
-    }
-}
-
-/// Writes all tables and their rows in key order, and syncs.
-fn write_tables<M: Memory, F: disk::File>(
-    writer: &mut CheckpointWriter<F>,
-    store: &mut Store<M>,
-) -> Result<()> {
-    for table in store.space.tables() {
-        writer.table(&table.def)?;
-        let mut result = Ok(());
-        let range = whole_table(&table);
-        store
-            .space
-            .scan(&mut store.arena, &mut store.writes, &range, &mut |row| {
-                result = writer.row(row);
-                if result.is_ok() {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            })?;
-        result?;
-    }
-    writer.finish()
-}
-
-fn whole_table(table: &Table) -> ScanRange {
-    let words = table.primary.shape().words;
-    let filled = |word: u64| {
-        let mut key = KeyBuf::default();
-        key.resized(words).fill(word);
-        key
-    };
-    ScanRange {
-        table: table.def.id,
-        index: None,
-        low: filled(0),
-        high: filled(u64::MAX),
-        direction: Direction::Forward,
     }
 }

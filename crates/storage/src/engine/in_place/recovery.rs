@@ -1,20 +1,21 @@
 //! Recovery of the in-place engine: load the newest checkpoint, replay what was committed after it,
 //! drop the rest.
 //!
-//! Replay keeps no undo: where it fails, the opening fails and the store is thrown away. Rows come
-//! in key order from the checkpoint, so the primary indexes are filled from left to right with full
-//! nodes.
+//! Replay keeps no undo: where it fails, the opening fails and the store is thrown away. Most rows
+//! come in key order from the checkpoint, so the primary indexes are filled from left to right with
+//! full nodes; those that changed while it was written come before.
 
-use super::journal::{Journal, identity, wal_options};
+use super::journal::{Checkpoint, Journal, identity, wal_options};
 use super::store::Store;
 use crate::engine::{CommitTicket, Decide, EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
-use crate::log::checkpoint::{self, CheckpointEntry, CheckpointReader};
+use crate::log::checkpoint::{self, CheckpointEntry, CheckpointReader, NUMBER_MAX};
 use crate::log::redo::{self, Fate, Operation, Outcome, Record};
 use crate::log::{Keep, Lsn, Wal};
 use crate::record::{Changes, KeyBuf, LayoutKind, TableId};
 use disk::Directory;
-use pmem::Memory;
+use pmem::{Access, Memory};
+use std::collections::BTreeMap;
 
 /// What recovery made of the files.
 pub(super) struct Recovered<M: Memory, D: Directory> {
@@ -26,7 +27,8 @@ pub(super) struct Recovered<M: Memory, D: Directory> {
     pub(super) undone: u64,
 }
 
-/// Recovers a partition from its files. `memory` makes the volatile memory.
+/// Recovers a partition from its files. `memory` makes the volatile memory. With [`Access::Read`]
+/// nothing is written: what recovery decides and drops, it decides and drops in memory only.
 pub(super) fn recover<M: Memory, D: Directory>(
     directory: D,
     memory: impl FnOnce() -> Result<M>,
@@ -41,15 +43,20 @@ pub(super) fn recover<M: Memory, D: Directory>(
         store: Store::new(memory()?, layout, node_bytes, Keep::Nothing)?,
         decide,
         key: KeyBuf::default(),
-        changes: Vec::new(),
+        changes: BTreeMap::new(),
         in_doubt: None,
         ticket: head.ticket,
         replayed: 0,
         undone: 0,
     };
-    load(&mut reader, &mut replay.store)?;
+    let plain_bytes = load(&mut reader, &mut replay.store)?;
+    if options.access == Access::Write {
+        reader.secure(&directory, replay.store.space.tables().is_empty())?;
+    }
+    let head = reader.head();
     let log_name = format!("p{}.wal", options.partition);
-    let wal = Wal::open(
+    let wal = Wal::open_for(
+        options.access,
         &directory,
         identity,
         wal_options(options),
@@ -63,7 +70,9 @@ pub(super) fn recover<M: Memory, D: Directory>(
     let resolved = replay
         .resolve_last()
         .map_err(|failure| failure.at(&log_name, wal.end()))?;
-    checkpoint::remove_older(&directory, identity, head.number)?;
+    if options.access == Access::Write {
+        checkpoint::remove_older(&directory, identity, head.number)?;
+    }
     let Replay {
         mut store,
         ticket,
@@ -72,8 +81,13 @@ pub(super) fn recover<M: Memory, D: Directory>(
         ..
     } = replay;
     store.keep(Keep::BeforeImages);
-    let mut journal = Journal::new(directory, options, wal, head, reader.file_bytes(), ticket);
-    if let Some((global, outcome)) = resolved {
+    let newest = Checkpoint {
+        head,
+        file_bytes: reader.file_bytes(),
+        plain_bytes,
+    };
+    let mut journal = Journal::new(directory, options, wal, newest, ticket);
+    if let (Some((global, outcome)), Access::Write) = (resolved, options.access) {
         journal.resolve(global, outcome)?;
         journal.force()?;
     }
@@ -107,18 +121,25 @@ fn read_settings([layout, node_bytes]: [u64; 2]) -> Result<(LayoutKind, usize)> 
     Ok((layout, node_bytes as usize))
 }
 
+/// Fills the store, and returns the length of the checkpoint before compression.
 fn load<M: Memory, F: disk::File>(
     reader: &mut CheckpointReader<F>,
     store: &mut Store<M>,
-) -> Result<()> {
+) -> Result<u64> {
     let mut current = None;
     reader.read(&mut |entry| {
         match entry {
             CheckpointEntry::Table(def) => {
-                store
-                    .space
-                    .create_table(&mut store.arena, &mut store.writes, &def)?;
+                check_number(def.id)?;
+                let (space, arena, writes) = store.parts();
+                space.create_table(arena, writes, &def)?;
                 current = Some((def.id, store.take_row(def.id)?));
+            }
+            CheckpointEntry::Rows(table) => {
+                if let Some((earlier, row)) = current.take() {
+                    store.give_row(earlier, row);
+                }
+                current = Some((table, store.take_row(table)?));
             }
             CheckpointEntry::Row(image) => {
                 let Some((table, row)) = &mut current else {
@@ -127,14 +148,23 @@ fn load<M: Memory, F: disk::File>(
                 };
                 redo::read_row(image, row)
                     .map_err(|error| StorageError::Unsupported(error.to_string()))?;
-                store
-                    .space
-                    .insert(&mut store.arena, &mut store.writes, *table, row)?;
+                let (space, arena, writes) = store.parts();
+                space.insert(arena, writes, *table, row)?;
             }
         }
         store.commit();
         Ok(())
     })
+}
+
+/// Tables are kept by their numbers, so a number that no catalogue gives is not believed.
+fn check_number(table: TableId) -> Result<()> {
+    const TABLES_MAX: u32 = 1 << 20;
+    if table.0 < TABLES_MAX {
+        return Ok(());
+    }
+    let text = format!("a file has a table of the impossible number {}", table.0);
+    Err(StorageError::Unsupported(text))
 }
 
 /// Why a record could not be replayed.
@@ -187,7 +217,8 @@ struct Replay<'d, M: Memory> {
     store: Store<M>,
     decide: Decide<'d>,
     key: KeyBuf,
-    changes: Vec<Option<Changes>>,
+    /// Changes that are used again, by table.
+    changes: BTreeMap<u32, Option<Changes>>,
     /// The prepared transaction of which no outcome was read yet.
     in_doubt: Option<(GlobalTxnId, Vec<u8>)>,
     ticket: CommitTicket,
@@ -236,6 +267,10 @@ impl<M: Memory> Replay<'_, M> {
     }
 
     fn apply(&mut self, mut record: Record<'_>) -> Result<(), Failure> {
+        if record.ticket.0 > NUMBER_MAX {
+            let text = "its ticket is impossibly large";
+            return Err(Failure::Record(text.to_owned()));
+        }
         while let Some(operation) = record.next_operation()? {
             self.operation(operation)?;
         }
@@ -250,12 +285,7 @@ impl<M: Memory> Replay<'_, M> {
             Operation::Insert(table, image) => {
                 let mut row = self.store.take_row(table)?;
                 redo::read_row(image, &mut row)?;
-                let Store {
-                    arena,
-                    writes,
-                    space,
-                    ..
-                } = &mut self.store;
+                let (space, arena, writes) = self.store.parts();
                 space.insert(arena, writes, table, &row)?;
                 self.store.give_row(table, row);
             }
@@ -263,27 +293,17 @@ impl<M: Memory> Replay<'_, M> {
                 let mut changes = self.take_changes(table)?;
                 redo::read_changes(image, &mut changes)?;
                 key.copy_to(&mut self.key);
-                let Store {
-                    arena,
-                    writes,
-                    space,
-                    ..
-                } = &mut self.store;
+                let (space, arena, writes) = self.store.parts();
                 if !space.update(arena, writes, table, &self.key, &changes)? {
                     return Err(Failure::Record(
                         "it updates a row that is not there".to_owned(),
                     ));
                 }
-                self.changes[table.0 as usize] = Some(changes);
+                self.changes.insert(table.0, Some(changes));
             }
             Operation::Delete(table, key) => {
                 key.copy_to(&mut self.key);
-                let Store {
-                    arena,
-                    writes,
-                    space,
-                    ..
-                } = &mut self.store;
+                let (space, arena, writes) = self.store.parts();
                 if !space.delete(arena, writes, table, &self.key)? {
                     return Err(Failure::Record(
                         "it deletes a row that is not there".to_owned(),
@@ -298,14 +318,12 @@ impl<M: Memory> Replay<'_, M> {
     fn definition(&mut self, operation: Operation<'_>) -> Result<(), Failure> {
         self.store.forget_rows();
         self.changes.clear();
-        let Store {
-            arena,
-            writes,
-            space,
-            ..
-        } = &mut self.store;
+        let (space, arena, writes) = self.store.parts();
         match operation {
-            Operation::CreateTable(def) => space.create_table(arena, writes, &def)?,
+            Operation::CreateTable(def) => {
+                check_number(def.id)?;
+                space.create_table(arena, writes, &def)?;
+            }
             Operation::DropTable(table) => space.drop_table(arena, writes, table)?,
             Operation::CreateIndex(def, id) => {
                 let index = def.index_by_id(id).ok_or_else(|| {
@@ -322,16 +340,12 @@ impl<M: Memory> Replay<'_, M> {
     }
 
     fn take_changes(&mut self, table: TableId) -> Result<Changes> {
-        let slot = table.0 as usize;
-        if let Some(changes) = self.changes.get_mut(slot).and_then(Option::take) {
+        if let Some(changes) = self.changes.get_mut(&table.0).and_then(Option::take) {
             return Ok(changes);
         }
         let row = self.store.take_row(table)?;
         let changes = Changes::new(row.layout().clone());
         self.store.give_row(table, row);
-        if self.changes.len() <= slot {
-            self.changes.resize_with(slot + 1, || None);
-        }
         Ok(changes)
     }
 }

@@ -12,20 +12,23 @@ use crate::record::{LayoutKind, Row, TableId};
 use crate::table::space::TableSpace;
 use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity};
 use pmem::{POOL_BYTES_MIN, PoolKind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of the arenas of this engine.
 const POOL_KIND: PoolKind = PoolKind(0x696e_7020);
+
+type Space<M> = TableSpace<M, VolatileUndo, Bptree>;
 
 /// Tables, indexes and undo of one partition.
 pub(super) struct Store<M: Memory> {
     pub(super) arena: Arena<M>,
     pub(super) writes: VolatileUndo,
-    pub(super) space: TableSpace<M, VolatileUndo, Bptree>,
+    pub(super) space: Space<M>,
     directory: u64,
     layout: LayoutKind,
     node_bytes: usize,
-    rows: Vec<Option<Row>>,
+    /// Lent rows that came back, by table.
+    rows: BTreeMap<u32, Option<Row>>,
 }
 
 /// Where a transaction stands.
@@ -72,7 +75,7 @@ impl<M: Memory> Store<M> {
             directory,
             layout,
             node_bytes,
-            rows: Vec::new(),
+            rows: BTreeMap::new(),
         })
     }
 
@@ -84,6 +87,12 @@ impl<M: Memory> Store<M> {
     /// From now on transactions can be aborted or not.
     pub(super) fn keep(&mut self, keep: Keep) {
         self.writes = VolatileUndo::new(keep);
+    }
+
+    /// What an operation on tables takes.
+    #[inline]
+    pub(super) fn parts(&mut self) -> (&mut Space<M>, &mut Arena<M>, &mut VolatileUndo) {
+        (&mut self.space, &mut self.arena, &mut self.writes)
     }
 
     pub(super) fn mark(&self) -> StoreMark {
@@ -121,7 +130,7 @@ impl<M: Memory> Store<M> {
 
     /// Lends a row of the table's format; [`Store::give_row`] takes it back.
     pub(super) fn take_row(&mut self, id: TableId) -> Result<Row> {
-        if let Some(row) = self.rows.get_mut(id.0 as usize).and_then(Option::take) {
+        if let Some(row) = self.rows.get_mut(&id.0).and_then(Option::take) {
             return Ok(row);
         }
         let tables = self.space.tables();
@@ -131,11 +140,18 @@ impl<M: Memory> Store<M> {
     }
 
     pub(super) fn give_row(&mut self, id: TableId, row: Row) {
-        let slot = id.0 as usize;
-        if self.rows.len() <= slot {
-            self.rows.resize_with(slot + 1, || None);
+        self.rows.insert(id.0, Some(row));
+    }
+
+    /// The row with this key, lent, as it is now.
+    pub(super) fn before_image(&mut self, table: TableId, key: &[u64]) -> Result<Option<Row>> {
+        let mut row = self.take_row(table)?;
+        let (space, arena, writes) = self.parts();
+        if space.get(arena, writes, table, key, &mut row)? {
+            return Ok(Some(row));
         }
-        self.rows[slot] = Some(row);
+        self.give_row(table, row);
+        Ok(None)
     }
 
     /// Drops all lent rows. To be called when definitions change.

@@ -5,6 +5,8 @@
 //! last begun. Then each sync is switched off in turn, and the same run must fail: a sync that
 //! nothing misses would be a needless cost or a hole in the test.
 
+mod snapshots;
+
 use super::*;
 use crate::engine::Direction;
 use crate::record::{Column, DataType, Value};
@@ -460,11 +462,17 @@ fn a_full_disk_aborts_the_transaction_and_nothing_else() {
 
 #[test]
 fn after_any_failed_call_nothing_wrong_is_acknowledged() {
-    for nth in 0..60 {
+    let faults = [
+        (Call::Any, Effect::Error(ErrorKind::Other), 60),
+        (Call::Sync, Effect::SyncLost(ErrorKind::Other), 30),
+    ];
+    let faults = faults
+        .into_iter()
+        .flat_map(|(call, effect, calls)| (0..calls).map(move |nth| (call, effect, nth)));
+    for (call, effect, nth) in faults {
         let world = new_world(9);
         let mut engine = create(&world);
         let files = SimulatedDirectory::new(&world);
-        let (call, effect) = (Call::Any, Effect::Error(ErrorKind::Other));
         files.inject(Fault {
             call,
             nth,
@@ -495,6 +503,40 @@ fn after_any_failed_call_nothing_wrong_is_acknowledged() {
                 "call {nth}"
             );
         }
+        // Without a power cut reads still see what was lost; what is used must stay.
+        let mut engine = open(&world).unwrap();
+        let mut expected = content(&mut engine);
+        assert!(possible.contains(&expected), "call {nth}");
+        for id in 1_000..1_080 {
+            engine.begin().unwrap();
+            insert(&mut engine, id, id).unwrap();
+            engine.commit(Durability::Immediate).unwrap();
+            expected.insert(id, id);
+        }
+        let image = cut(&world);
+        drop(engine);
+        for world in [image, cut(&world)] {
+            assert_eq!(content(&mut open(&world).unwrap()), expected, "call {nth}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_and_no_damage() {
+    let world = new_world(13);
+    let mut engine = create(&world);
+    let files = SimulatedDirectory::new(&world);
+    for nth in 0..8 {
+        files.inject(Fault {
+            call: Call::Any,
+            nth,
+            repeat: Repeat::Once,
+            effect: Effect::Error(ErrorKind::Other),
+        });
+        let error = engine.verify().unwrap_err();
+        assert!(matches!(error, StorageError::Disk(_)), "{error}");
+        files.heal();
+        check(&mut engine);
     }
 }
 

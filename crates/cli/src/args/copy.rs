@@ -1,0 +1,114 @@
+//! Arguments of `backup`, `restore` and `convert`.
+//!
+//! Whoever restores or converts chooses only what shall differ from the database that is copied; what is left out stays as it
+//! was recorded.
+
+use super::{DomainName, LayoutName};
+use clap::Args;
+use indelible::{Choice, Options};
+use std::path::PathBuf;
+
+pub(super) const BACKUP_EXAMPLES: &str = "\
+Examples:
+  indelible backup ./shop shop.backup
+  indelible backup ./shop shop.backup --force --format json
+  indelible backup --check shop.backup
+
+The file appears under its name when it is complete and synced. A running database is backed up by the process that has it
+open (Database::backup); this command needs it closed.";
+pub(super) const RESTORE_EXAMPLES: &str = "\
+Examples:
+  indelible restore shop.backup ./shop
+  indelible restore shop.backup /dev/shm/shop --method nvm-inp --partitions 2
+
+All or nothing: a backup that is damaged anywhere restores nothing.";
+pub(super) const CONVERT_EXAMPLES: &str = "\
+Example:
+  indelible convert ./shop /dev/shm/shop --method nvm-inp
+
+The new database is read back and compared with the old one, which stays as it is.";
+
+/// `backup`.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Directory of the database
+    #[arg(required_unless_present = "check")]
+    pub(crate) path: Option<PathBuf>,
+    /// The file to write. It must not exist
+    #[arg(required_unless_present = "check")]
+    pub(crate) file: Option<PathBuf>,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Read this backup to its end and check every byte of it instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["path", "file", "force"])]
+    pub(crate) check: Option<PathBuf>,
+}
+
+/// `restore`.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup
+    pub(crate) file: PathBuf,
+    /// Directory of the new database
+    pub(crate) path: PathBuf,
+    /// Storage method, or auto for the best on the medium; that of the backup if it is left out
+    #[arg(long)]
+    pub(crate) method: Option<Choice>,
+    #[command(flatten)]
+    pub(crate) database: OtherDatabaseArgs,
+}
+
+/// `convert`.
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// Directory of the new database
+    pub(crate) new: PathBuf,
+    /// Storage method of the new database, or auto for the best on the medium
+    #[arg(long)]
+    pub(crate) method: Choice,
+    #[command(flatten)]
+    pub(crate) database: OtherDatabaseArgs,
+}
+
+/// What shall differ from the database that is copied.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OtherDatabaseArgs {
+    /// Number of partitions
+    #[arg(long)]
+    pub(crate) partitions: Option<u32>,
+    /// How tuples lie in memory
+    #[arg(long, value_enum)]
+    pub(crate) layout: Option<LayoutName>,
+    /// Persistence domain that the medium must give; an error if it gives less
+    #[arg(long, value_enum)]
+    pub(crate) domain: Option<DomainName>,
+    /// Bytes of an index node, a power of two from 256 to 8192
+    #[arg(long)]
+    pub(crate) node_bytes: Option<u32>,
+}
+
+impl OtherDatabaseArgs {
+    /// The options of the new database.
+    pub(crate) fn options(&self, method: Option<Choice>) -> Options {
+        let mut options = Options::new();
+        if let Some(method) = method {
+            options = options.method(method);
+        }
+        if let Some(partitions) = self.partitions {
+            options = options.partitions(partitions);
+        }
+        if let Some(layout) = self.layout {
+            options = options.layout(layout.into());
+        }
+        if let Some(domain) = self.domain {
+            options = options.domain(domain.into());
+        }
+        if let Some(bytes) = self.node_bytes {
+            options = options.node_bytes(bytes);
+        }
+        options
+    }
+}

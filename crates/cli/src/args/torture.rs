@@ -1,0 +1,132 @@
+//! Options of `torture`.
+//!
+//! One option chooses the kind of test; without one it is the crash search, and `--all` alone is every kind on every
+//! method. The other options say how much of it, and what exactly, so that the line which a failure prints repeats it.
+
+use super::parse_seconds;
+use ::torture::Selection;
+use clap::{ArgGroup, Args, ValueEnum};
+use indelible::Method;
+use std::path::PathBuf;
+
+/// Examples in the help text.
+pub(super) const EXAMPLES: &str = "Examples:
+  indelible torture --method nvm-inp --images 200000
+  indelible torture --method inp --seconds 60 --mutate
+  indelible torture --method nvm-inp --flips --every-bit
+  indelible torture --method inp --faults --size full
+  indelible torture --method inp --seed 7 --operations 0-3,60 --depth 1
+  indelible torture --all --kills 200
+  indelible torture --all --size full --format json
+
+Power cuts need the right to mount and a file system that nothing else is on:
+  truncate -s 256M disk.img && mkfs.ext4 -q disk.img && mkdir -p cut && mount -o loop disk.img cut
+  indelible torture --method inp --power-cuts 500 --path cut
+
+A failure prints what was wrong, the shortest list of operations that leads to it, and the line that repeats it. The exit \
+code is 1 if anything was wrong.";
+
+/// `torture`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("kind").args(["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts"]))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+pub(crate) struct TortureArgs {
+    /// Methods, separated by commas
+    #[arg(long, value_delimiter = ',', required_unless_present = "all")]
+    pub(crate) method: Vec<Method>,
+    /// All methods that keep something; alone, with every kind of test, one result a method and kind
+    #[arg(long, conflicts_with = "method")]
+    pub(crate) all: bool,
+    /// How much of --all, --flips, --truncations and --faults: small takes seconds a method, full what it takes
+    #[arg(long, value_enum, default_value_t = SizeName::Small)]
+    pub(crate) size: SizeName,
+    /// Where all randomness comes from
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many distinct images to check
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
+    pub(crate) images: Option<u64>,
+    /// How long to search
+    #[arg(long, value_parser = parse_seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// Run only these operations of the seed's round, as a failure prints them: 0-3,60; or all, or none
+    #[arg(long, conflicts_with_all = ["kind", "images", "seconds"])]
+    pub(crate) operations: Option<Selection>,
+    /// With --operations, what is done to each image. 0: recovered; 1: and again, and used; 2 to 4: and cut off once to three times
+    #[arg(long, requires = "operations", value_parser = clap::value_parser!(u32).range(0..=4))]
+    pub(crate) depth: Option<u32>,
+    /// Switch a durable step off by the name of its site, to see that it is missed; may be repeated
+    #[arg(long, value_name = "SITE", conflicts_with = "kind")]
+    pub(crate) without: Vec<String>,
+    /// Run this scripted scenario with all its images instead of a random search; or all
+    #[arg(long)]
+    pub(crate) scenario: Option<String>,
+    /// Switch every flush, fence and sync off in turn and say whether that was noticed
+    #[arg(long)]
+    pub(crate) mutate: bool,
+    /// Flip one bit in each 64 bytes of a small database, one at a time, and see that it is detected or harmless
+    #[arg(long)]
+    pub(crate) flips: bool,
+    /// Flip every bit instead; minutes
+    #[arg(long, requires = "flips")]
+    pub(crate) every_bit: bool,
+    /// Cut the files of a small database off at every 4 KiB and at 1,000 random lengths
+    #[arg(long)]
+    pub(crate) truncations: bool,
+    /// Let every call to a file or memory fail in turn, in every way, and tear every write into sectors
+    #[arg(long)]
+    pub(crate) faults: bool,
+    /// With --faults, only the runs whose place begins so, as a failure prints it
+    #[arg(
+        long,
+        requires = "faults",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) only: String,
+    /// Kill a real process with SIGKILL this many times, and check its database after each
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) kills: Option<u64>,
+    /// Cut the power of a file system this many times under a real process, and check its database after each
+    #[arg(long, requires = "path", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) power_cuts: Option<u64>,
+    /// Mount point of the file system whose power is cut: a loop device on which nothing else lies
+    #[arg(long)]
+    pub(crate) path: Option<PathBuf>,
+    /// Threads of --flips, --truncations and --faults; as many as there are processors by default
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+}
+
+/// How much to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SizeName {
+    /// Seconds a method and kind
+    Small,
+    /// What a result that is kept needs: hours for all methods
+    Full,
+}
+
+impl TortureArgs {
+    /// Whether every kind of test is wanted.
+    pub(crate) fn wants_everything(&self) -> bool {
+        let has_kind = self.scenario.is_some()
+            || self.mutate
+            || self.flips
+            || self.truncations
+            || self.faults
+            || self.kills.is_some()
+            || self.power_cuts.is_some();
+        let has_bounds = self.images.is_some() || self.seconds.is_some();
+        self.all && !has_kind && !has_bounds && self.operations.is_none() && self.without.is_empty()
+    }
+
+    /// Threads for what can be done in parallel.
+    pub(crate) fn threads(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.threads.map_or_else(processors, usize::from)
+    }
+}

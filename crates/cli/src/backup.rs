@@ -1,0 +1,94 @@
+//! `backup`: a whole database in one checked, compressed file.
+//!
+//! The work is the library's (`Database::backup`); here are the progress and the report. What the report of a copy says is
+//! shared with `restore` and `convert`.
+
+use crate::args::BackupArgs;
+use crate::failure::Usage;
+use crate::output::{Cell, Facts, Format, bytes};
+use crate::progress;
+use anyhow::{Context, Result};
+use indelible::{CopyProgress, CopyReport, CopyStage, Database, Existing};
+use indicatif::ProgressBar;
+use std::path::Path;
+
+/// Runs the command.
+pub(crate) fn run(args: &BackupArgs, format: Format) -> Result<()> {
+    match (&args.check, &args.path, &args.file) {
+        (Some(file), _, _) => check(file, format),
+        (None, Some(path), Some(file)) => backup(path, file, args.force, format),
+        _ => Err(Usage::error("give the database and the file of the backup")),
+    }
+}
+
+fn backup(path: &Path, file: &Path, force: bool, format: Format) -> Result<()> {
+    let existing = if force {
+        Existing::Replace
+    } else {
+        Existing::Refuse
+    };
+    if existing == Existing::Refuse && file.exists() {
+        return Err(Usage::error(format!(
+            "{} exists already; choose another name, or overwrite it with --force",
+            file.display()
+        )));
+    }
+    let database = Database::open(path)?;
+    let bar = progress::spinner("backing up");
+    let report = database.backup_with(file, existing, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let report = report.with_context(|| format!("cannot write {}", file.display()))?;
+    database.close()?;
+    let mut facts = Facts::default();
+    facts.add("backup", file.display().to_string());
+    facts.add("database", path.display().to_string());
+    add_report(&mut facts, &report, format);
+    facts.print(format)
+}
+
+fn check(file: &Path, format: Format) -> Result<()> {
+    let bar = progress::spinner("checking");
+    let report = Database::check_backup(file, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let report = report.with_context(|| file.display().to_string())?;
+    let mut facts = Facts::default();
+    facts.add("backup", file.display().to_string());
+    facts.add("verdict", "sound");
+    add_report(&mut facts, &report, format);
+    facts.print(format)
+}
+
+/// Shows how far a copy is on a bar without an end.
+pub(crate) fn show(bar: &ProgressBar, progress: &CopyProgress<'_>) {
+    let action = match progress.stage {
+        CopyStage::Rows => "copying",
+        CopyStage::Indexes => "building the indexes of",
+        CopyStage::Check => "reading back",
+    };
+    let rows = crate::output::thousands(progress.rows);
+    bar.set_message(format!("{action} {}: {rows} rows", progress.table));
+}
+
+/// Adds what a copy came to.
+pub(crate) fn add_report(facts: &mut Facts, report: &CopyReport, format: Format) {
+    let size = |count: u64| {
+        if format == Format::Text {
+            Cell::from(bytes(count))
+        } else {
+            Cell::Whole(count)
+        }
+    };
+    facts.add("method", report.method.name());
+    facts.add("tables", Cell::Whole(report.tables));
+    facts.add("indexes", Cell::Whole(report.indexes));
+    facts.add("rows", Cell::Whole(report.rows));
+    facts.add("content", format!("{:016x}", report.content));
+    facts.add("row bytes", size(report.plain_bytes));
+    if report.file_bytes > 0 {
+        facts.add("file bytes", size(report.file_bytes));
+    }
+    if !report.held.is_zero() {
+        let held_ms = report.held.as_secs_f64() * 1e3;
+        facts.add("held ms", Cell::number(held_ms, 1));
+    }
+}

@@ -1,0 +1,321 @@
+//! What the workloads share: options to a database, a run to a row, rows to print.
+//!
+//! Every run has a database of its own that is loaded afresh, measured, checked, and removed. A row is the difference of the
+//! database's statistics before and after; each workload fills in what only it knows.
+
+use super::device::EmulatedPlatform;
+use super::measure::{Limit, Measured};
+use crate::args::{DeviceKind, FencesName, PrimitiveName, RunArgs};
+use crate::failure::Usage;
+use crate::machine::{COMMIT, Machine};
+use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
+use crate::report::{FootprintBytes, PerTxn, RunRow};
+use crate::scratch::Scratch;
+use anyhow::Result;
+use indelible::{Database, Domain, FenceOrder, LayoutKind, Method, Options, Statistics};
+use pmem::device::NativeOptions;
+use pmem::device::emulated::Profile;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// Most transactions that wait for one sync unless the user says otherwise.
+const GROUP: u32 = 64;
+
+/// Pairs of options that make no sense with any workload. `others` says whether something runs that is no method of ours.
+pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
+    let wrong = |sentence: &str| Err(Usage::error(sentence));
+    if args.profile.is_some() && args.device == DeviceKind::Native {
+        return wrong("--profile belongs to the emulated device; add --device emulated");
+    }
+    if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
+    {
+        return wrong(
+            "--fences chooses the order of nvm-inp's fences; run it with --method nvm-inp alone",
+        );
+    }
+    if args.domain.is_some() && (others || methods.iter().any(|method| !method.is_durable())) {
+        return wrong(
+            "--domain asks for durability, which volatile and std-map do not have; leave it out for them",
+        );
+    }
+    profile(args).map(drop)
+}
+
+/// The most transactions that wait for one sync.
+pub(super) fn group(args: &RunArgs) -> usize {
+    args.group.unwrap_or(GROUP) as usize
+}
+
+/// Where the run's database goes.
+pub(super) fn scratch(args: &RunArgs) -> Result<Scratch> {
+    match &args.path {
+        Some(path) => Scratch::in_directory(path),
+        None => Scratch::new(),
+    }
+}
+
+fn profile(args: &RunArgs) -> Result<Profile> {
+    let name = args.profile.as_deref().unwrap_or("dram");
+    name.parse()
+        .map_err(|error| Usage::error(format!("--profile: {error}")))
+}
+
+/// When a run ends that has `default` transactions if the user says nothing.
+pub(super) fn limit(args: &RunArgs, default: u64) -> Limit {
+    match args.seconds {
+        Some(seconds) => Limit::Time(Duration::from_secs_f64(seconds)),
+        None => Limit::Transactions(
+            args.txns
+                .unwrap_or(default)
+                .div_ceil(u64::from(args.partitions)),
+        ),
+    }
+}
+
+/// Creates the database of a run.
+pub(super) fn open(args: &RunArgs, method: Method, directory: &Path) -> Result<Database> {
+    let mut options = Options::new()
+        .method(method)
+        .partitions(args.partitions)
+        .layout(args.layout.into())
+        .group_transactions_max(args.group.unwrap_or(GROUP));
+    if let Some(domain) = args.domain {
+        options = options.domain(domain.into());
+    }
+    if let Some(primitives) = args.primitives {
+        options = options.primitives(primitives.into());
+    }
+    if let Some(bytes) = args.node_bytes {
+        options = options.node_bytes(bytes);
+    }
+    match args.fences {
+        FencesName::Single => {}
+        FencesName::Shared => options = options.fences(FenceOrder::Shared),
+        FencesName::Paper => options = options.fences(FenceOrder::Paper),
+    }
+    Ok(match args.device {
+        DeviceKind::Native => Database::create(directory, &options)?,
+        DeviceKind::Emulated => {
+            let native = NativeOptions {
+                domain: args.domain.map(Domain::from),
+                primitive: args.primitives.map(Into::into),
+                ..NativeOptions::default()
+            };
+            let directory = directory.to_owned();
+            let platform =
+                EmulatedPlatform::new(directory, native, profile(args)?, args.partitions)?;
+            Database::create_on(platform, &options)?
+        }
+    })
+}
+
+/// What a row says beside the numbers.
+pub(super) struct Setting<'s> {
+    pub(super) method: &'s str,
+    pub(super) primitives: &'s str,
+    pub(super) device: &'s str,
+    pub(super) profile: &'s str,
+    /// Where the database lies.
+    pub(super) directory: &'s Path,
+}
+
+impl<'s> Setting<'s> {
+    /// The setting of a run on a database of ours.
+    pub(super) fn new(
+        args: &'s RunArgs,
+        method: Method,
+        domain: Domain,
+        directory: &'s Path,
+    ) -> Self {
+        let (device, profile) = match args.device {
+            DeviceKind::Native => ("native", "none"),
+            DeviceKind::Emulated => ("emulated", args.profile.as_deref().unwrap_or("dram")),
+        };
+        Self {
+            method: method.name(),
+            primitives: args.primitives.map_or(domain.name(), PrimitiveName::name),
+            device,
+            profile,
+            directory,
+        }
+    }
+}
+
+/// What a workload says of itself in a row.
+pub(super) struct About {
+    pub(super) workload: &'static str,
+    pub(super) mix: String,
+    pub(super) skew: &'static str,
+    pub(super) rows: u64,
+    pub(super) partitions: u32,
+    /// Columns that an update rewrites; 0 where that differs between updates.
+    pub(super) update_columns: u32,
+    pub(super) seed: u64,
+}
+
+/// The row of a run between two looks at the database's statistics.
+pub(super) fn row(
+    setting: &Setting<'_>,
+    about: &About,
+    measured: &Measured,
+    before: &Statistics,
+    after: &Statistics,
+) -> RunRow {
+    let (memory_before, memory_after) = (before.memory.total(), after.memory.total());
+    let each = |after: u64, before: u64| (after - before) as f64 / measured.txns.max(1) as f64;
+    let stored = |total: &pmem::PartCounters| total.bytes_stored + total.bytes_streamed;
+    let footprint = after.footprint;
+    RunRow {
+        layout: layout_name(after.layout).into(),
+        domain: after.domain.name().into(),
+        survives: after.survives.into(),
+        per_txn: PerTxn {
+            loads: each(memory_after.loads, memory_before.loads),
+            stores: each(memory_after.stores, memory_before.stores),
+            lines_flushed: each(memory_after.lines_flushed, memory_before.lines_flushed),
+            fences: each(after.memory.fences, before.memory.fences),
+            bytes_written: each(stored(&memory_after), stored(&memory_before))
+                + each(after.disk.bytes_written, before.disk.bytes_written),
+            syncs: each(after.disk.syncs, before.disk.syncs),
+        },
+        footprint_bytes: FootprintBytes {
+            table: footprint.table,
+            index: footprint.index,
+            log: footprint.log,
+            checkpoint: footprint.checkpoint,
+            other: footprint.other,
+        },
+        ..bare_row(setting, about, measured)
+    }
+}
+
+/// A row of something that is no database.
+pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured) -> RunRow {
+    RunRow {
+        workload: about.workload.into(),
+        method: setting.method.into(),
+        mix: about.mix.clone(),
+        skew: about.skew.into(),
+        rows: about.rows,
+        partitions: about.partitions,
+        threads: about.partitions,
+        layout: layout_name(LayoutKind::Together).into(),
+        update_columns: about.update_columns,
+        domain: Domain::Process.name().into(),
+        primitives: setting.primitives.into(),
+        survives: "nothing".into(),
+        device: setting.device.into(),
+        profile: setting.profile.into(),
+        txns: measured.txns,
+        seconds: measured.seconds,
+        txn_per_s: measured.txns as f64 / measured.seconds,
+        latency_us: measured.latency_us(),
+        cpu_us_per_txn: measured.cpu_seconds * 1e6 / measured.txns.max(1) as f64,
+        per_txn: PerTxn::default(),
+        footprint_bytes: FootprintBytes::default(),
+        commit: COMMIT.into(),
+        seed: about.seed,
+        machine: Machine::here(setting.directory),
+        recovery_ms: None,
+        tpcc: None,
+    }
+}
+
+/// Prints a row at once where rows are for programs.
+pub(super) fn print_row(row: &RunRow, format: Format) -> Result<()> {
+    if format == Format::Json {
+        let mut out = stdout();
+        serde_json::to_writer(&mut out, row)?;
+        writeln!(out)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// Prints all rows where they are not printed one by one.
+pub(super) fn print_rows(rows: &[RunRow], format: Format) -> Result<()> {
+    match format {
+        Format::Json => Ok(()),
+        Format::Text => text_listing(rows).print(format),
+        Format::Csv => flat_listing(rows)?.print(format),
+    }
+}
+
+/// The rows as a table for people.
+fn text_listing(rows: &[RunRow]) -> Listing {
+    let mut listing = Listing::new([
+        "method",
+        "mix",
+        "txn/s",
+        "p50",
+        "p99",
+        "cpu/txn",
+        "flushes/txn",
+        "fences/txn",
+        "bytes/txn",
+        "syncs/txn",
+        "footprint",
+    ]);
+    for row in rows {
+        let latency = row.latency_us;
+        listing.push(vec![
+            row.method.as_str().into(),
+            row.mix.as_str().into(),
+            Cell::Number(row.txn_per_s, whole(row.txn_per_s)),
+            Cell::Number(latency.p50, duration(latency.p50)),
+            Cell::Number(latency.p99, duration(latency.p99)),
+            Cell::Number(row.cpu_us_per_txn, duration(row.cpu_us_per_txn)),
+            Cell::number(row.per_txn.lines_flushed, 2),
+            Cell::number(row.per_txn.fences, 2),
+            Cell::number(row.per_txn.bytes_written, 0),
+            Cell::number(row.per_txn.syncs, 3),
+            Cell::Number(
+                row.footprint_bytes.total() as f64,
+                bytes(row.footprint_bytes.total()),
+            ),
+        ]);
+    }
+    listing
+}
+
+/// The rows with one column a field; fields inside fields are named `outer.inner`.
+fn flat_listing(rows: &[RunRow]) -> Result<Listing> {
+    let mut flat_rows = Vec::new();
+    for row in rows {
+        let mut flat = Vec::new();
+        flatten("", &serde_json::to_value(row)?, &mut flat);
+        flat_rows.push(flat);
+    }
+    let header = flat_rows.first().map(Vec::as_slice).unwrap_or_default();
+    let mut listing = Listing::new(header.iter().map(|(name, _)| name.clone()));
+    for flat in flat_rows {
+        listing.push(flat.into_iter().map(|(_, cell)| cell).collect());
+    }
+    Ok(listing)
+}
+
+fn flatten(prefix: &str, value: &serde_json::Value, flat: &mut Vec<(String, Cell)>) {
+    let cell = match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = if prefix.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{prefix}.{name}")
+                };
+                flatten(&name, value, flat);
+            }
+            return;
+        }
+        serde_json::Value::Null => Cell::Null,
+        serde_json::Value::String(text) => text.as_str().into(),
+        other => other.to_string().into(),
+    };
+    flat.push((prefix.to_owned(), cell));
+}
+
+/// The name of a layout on the command line.
+fn layout_name(layout: LayoutKind) -> &'static str {
+    crate::inspect::layout_name(layout)
+}

@@ -1,0 +1,278 @@
+//! Threads that take partitions from each other, for transactions over several of them, and users that think.
+//!
+//! Each transaction declares its partitions, takes them in ascending order, and gives them back when it is committed. Where the method
+//! commits in groups, it is acknowledged with the others of its thread, when all are forced.
+//!
+//! With think times, ten terminals a warehouse wait for their user to key an input in and to think about the answer (clause 5.2.5
+//! of TPC-C). The thread of a partition serves its terminals in the order in which they are ready; a latency begins when the
+//! terminal is ready, so it has the time in the queue as well.
+
+use super::measure::{Clockwork, Done, Limit, Measured, Script, Tally, run_threads};
+use anyhow::Result;
+use indelible::{Database, Durability, Error, TransactionOptions};
+use pmem::device::emulated::Clock;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+use workload::random::Random;
+use workload::tpcc::{Kind, Runner, is_rollback};
+
+/// Terminals of a warehouse.
+const TERMINALS: u64 = 10;
+/// Longest sleep between two looks at the stop flag.
+const SLEEP_MAX: Duration = Duration::from_millis(20);
+/// A user thinks at most so many times the mean.
+const THINK_MAX: f64 = 10.0;
+
+impl Script for Runner<'_> {
+    const KINDS: usize = Kind::ALL.len();
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.position()
+    }
+
+    #[inline]
+    fn kind(&self) -> usize {
+        self.kind() as usize
+    }
+
+    #[inline]
+    fn step(&mut self, transaction: &mut indelible::Transaction<'_>) -> indelible::Result<()> {
+        self.step(transaction)
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        self.next();
+    }
+
+    fn is_rollback(error: &Error) -> bool {
+        is_rollback(error)
+    }
+}
+
+/// How users behave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Users {
+    /// Keying and think times as a multiple of those of the specification; 0 for none.
+    pub(super) think_times: f64,
+    pub(super) seed: u64,
+}
+
+/// Runs all partitions at once. `runner` makes the transactions of a partition and says how many warehouses it has.
+pub(super) fn measure<'w>(
+    database: &Database,
+    positions: &[u64],
+    limit: Limit,
+    group: usize,
+    users: Users,
+    runner: impl Fn(u32, u64) -> Result<(Runner<'w>, u64)> + Sync,
+) -> Result<Measured> {
+    let kinds = Kind::ALL.len();
+    run_threads(kinds, positions, limit, |partition, position, clockwork| {
+        let (runner, warehouses) = runner(partition, position)?;
+        let options = TransactionOptions::new().durability(Durability::None);
+        let mut executor = Executor {
+            database,
+            runner,
+            partitions: Vec::new(),
+            own: options.partitions([partition]),
+            waiting: Vec::with_capacity(group),
+            group: if database.commits_are_durable() {
+                1
+            } else {
+                group.max(1)
+            },
+            tally: Tally::new(kinds),
+            clock: Clock::real(),
+        };
+        if users.think_times > 0.0 {
+            let terminals = Terminals {
+                ready: BinaryHeap::new(),
+                next_position: position,
+                random: Random::new(users.seed ^ u64::from(partition) << 32),
+                factor: users.think_times,
+            };
+            executor.serve(terminals, warehouses * TERMINALS, limit, clockwork)
+        } else {
+            executor.run(limit, clockwork)
+        }
+    })
+}
+
+/// Runs the transactions of one partition, also where they touch others.
+struct Executor<'run> {
+    database: &'run Database,
+    runner: Runner<'run>,
+    partitions: Vec<u32>,
+    /// Options of a transaction that stays in its partition.
+    own: TransactionOptions,
+    /// Kinds and starts of the transactions that are not acknowledged yet.
+    waiting: Vec<(usize, u64)>,
+    group: usize,
+    tally: Tally,
+    clock: Clock,
+}
+
+impl Executor<'_> {
+    fn run(&mut self, limit: Limit, clockwork: &Clockwork) -> Result<Done> {
+        let mut left = transactions(limit);
+        clockwork.wait_for_start();
+        let mut start_ns = self.clock.now_ns_unordered();
+        while left > 0 && !clockwork.is_over() {
+            start_ns = self.transaction(start_ns)?;
+            self.runner.next();
+            left -= 1;
+        }
+        self.done()
+    }
+
+    /// Runs with users that think.
+    fn serve(
+        &mut self,
+        mut terminals: Terminals,
+        count: u64,
+        limit: Limit,
+        clockwork: &Clockwork,
+    ) -> Result<Done> {
+        let mut left = transactions(limit);
+        clockwork.wait_for_start();
+        let start_ns = self.clock.now_ns_unordered();
+        for _ in 0..count {
+            terminals.begin(&self.runner, start_ns);
+        }
+        while left > 0 && !clockwork.is_over() {
+            let now_ns = self.clock.now_ns_unordered();
+            let Some((ready_ns, position)) = terminals.take(now_ns) else {
+                // Nobody is ready: whoever waits for a group is answered before the thread sleeps.
+                self.acknowledge()?;
+                std::thread::sleep(terminals.pause(now_ns));
+                continue;
+            };
+            self.runner.seek(position);
+            let end_ns = self.transaction(ready_ns)?;
+            terminals.answer(&self.runner, end_ns);
+            left -= 1;
+        }
+        self.done()
+    }
+
+    fn done(&mut self) -> Result<Done> {
+        self.acknowledge()?;
+        Ok(Done {
+            position: self.runner.position(),
+            tally: std::mem::replace(&mut self.tally, Tally::new(0)),
+        })
+    }
+
+    /// Runs one transaction; returns the time of its end.
+    fn transaction(&mut self, start_ns: u64) -> Result<u64> {
+        let kind = self.runner.kind() as usize;
+        self.runner.partitions(&mut self.partitions);
+        let runner = &mut self.runner;
+        let is_distributed = self.partitions.len() > 1;
+        let done = if is_distributed {
+            self.tally.distributed += 1;
+            let options = TransactionOptions::new().durability(Durability::None);
+            let options = options.partitions(self.partitions.iter().copied());
+            self.database.transaction_with(&options, |t| runner.step(t))
+        } else {
+            self.database
+                .transaction_with(&self.own, |t| runner.step(t))
+        };
+        match done {
+            Ok(()) => {}
+            Err(error) if is_rollback(&error) => self.tally.rollbacks += 1,
+            Err(error) => return Err(error.into()),
+        }
+        // Over several partitions the commit point is durable in every method.
+        if self.group == 1 || is_distributed {
+            let now_ns = self.clock.now_ns_unordered();
+            self.tally.record(kind, now_ns.saturating_sub(start_ns));
+            return Ok(now_ns);
+        }
+        self.waiting.push((kind, start_ns));
+        if self.waiting.len() >= self.group {
+            self.acknowledge()?;
+        }
+        Ok(self.clock.now_ns_unordered())
+    }
+
+    /// Makes what waits durable, and counts it.
+    fn acknowledge(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.database.force()?;
+        let now_ns = self.clock.now_ns_unordered();
+        for (kind, start_ns) in self.waiting.drain(..) {
+            self.tally.record(kind, now_ns.saturating_sub(start_ns));
+        }
+        Ok(())
+    }
+}
+
+fn transactions(limit: Limit) -> u64 {
+    match limit {
+        Limit::Time(_) => u64::MAX,
+        Limit::Transactions(count) => count,
+    }
+}
+
+/// The terminals of a partition's warehouses.
+struct Terminals {
+    /// When each is ready, and its input's place in the list; the earliest first.
+    ready: BinaryHeap<Reverse<(u64, u64)>>,
+    next_position: u64,
+    random: Random,
+    factor: f64,
+}
+
+impl Terminals {
+    /// A user sits down, at some time within the keying of the first input.
+    fn begin(&mut self, runner: &Runner<'_>, now_ns: u64) {
+        let share = self.even();
+        let keying_s = runner.input_at(self.next_position).kind().keying_s() * share;
+        self.push(now_ns, keying_s);
+    }
+
+    /// A user has an answer: thinks about it and keys the next input in.
+    fn answer(&mut self, runner: &Runner<'_>, now_ns: u64) {
+        let mean_s = runner.kind().think_mean_s();
+        let think_s = (-self.even().ln()).min(THINK_MAX) * mean_s;
+        let keying_s = runner.input_at(self.next_position).kind().keying_s();
+        self.push(now_ns, think_s + keying_s);
+    }
+
+    fn push(&mut self, now_ns: u64, seconds: f64) {
+        let delay = Duration::from_secs_f64(seconds * self.factor);
+        let ready_ns = now_ns + delay.as_nanos() as u64;
+        self.ready.push(Reverse((ready_ns, self.next_position)));
+        self.next_position += 1;
+    }
+
+    /// The terminal that has been ready longest.
+    fn take(&mut self, now_ns: u64) -> Option<(u64, u64)> {
+        let Reverse((ready_ns, _)) = *self.ready.peek()?;
+        if ready_ns > now_ns {
+            return None;
+        }
+        self.ready.pop().map(|Reverse(taken)| taken)
+    }
+
+    /// How long to sleep until a terminal is ready.
+    fn pause(&self, now_ns: u64) -> Duration {
+        let ready_ns = self
+            .ready
+            .peek()
+            .map_or(u64::MAX, |Reverse((ready_ns, _))| *ready_ns);
+        Duration::from_nanos(ready_ns.saturating_sub(now_ns)).min(SLEEP_MAX)
+    }
+
+    /// An even choice from 0 (not included) to 1.
+    fn even(&mut self) -> f64 {
+        const STEPS: u64 = 1 << 32;
+        (self.random.below(STEPS) + 1) as f64 / STEPS as f64
+    }
+}

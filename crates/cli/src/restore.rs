@@ -1,0 +1,41 @@
+//! `restore`: a new database from a backup file, all of it or nothing.
+//!
+//! The work is the library's (`Database::restore`), which verifies every checksum and reads the new database back before it
+//! gets its name; here are the progress and the report.
+
+use crate::args::RestoreArgs;
+use crate::backup::{add_report, show};
+use crate::output::{Facts, Format};
+use crate::progress;
+use anyhow::{Context, Result};
+use indelible::{CopyStage, Database};
+use std::fs;
+
+/// Runs the command.
+pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
+    let options = args.database.options(args.method);
+    options.check()?;
+    let total = fs::metadata(&args.file).map_or(0, |metadata| metadata.len());
+    let bar = progress::bytes("restoring", total);
+    let watch = &mut |progress: &indelible::CopyProgress<'_>| {
+        if progress.stage == CopyStage::Rows {
+            bar.set_position(progress.file_bytes);
+        } else {
+            show(&bar, progress);
+        }
+    };
+    let report = Database::restore_with(&args.file, &args.path, &options, watch);
+    bar.finish_and_clear();
+    let report = report.with_context(|| {
+        format!(
+            "cannot restore {} to {}",
+            args.file.display(),
+            args.path.display()
+        )
+    })?;
+    let mut facts = Facts::default();
+    facts.add("database", args.path.display().to_string());
+    facts.add("backup", args.file.display().to_string());
+    add_report(&mut facts, &report, format);
+    facts.print(format)
+}

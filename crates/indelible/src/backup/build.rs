@@ -1,0 +1,150 @@
+//! Making a new database that appears under its name only when it is complete.
+//!
+//! It is made beside its place, filled, closed, opened again as any program would, and read back; then the directory gets its
+//! name. What is left of a process that was killed meanwhile is a directory `NAME.unfinished-NUMBER`, which may be removed.
+
+use super::content::Totals;
+use super::load::Loader;
+use super::{CopyStage, CopyWatch, Nowhere, source};
+use crate::database::Database;
+use crate::descriptor::Descriptor;
+use crate::error::{Error, Result};
+use crate::options::{Choice, Mode, Options};
+use crate::platform::{is_empty_directory, sync_parent};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use storage::engine::Method;
+
+/// Makes a database at `path` with what `fill` puts into it; returns its method and what it holds.
+pub(super) fn build(
+    path: &Path,
+    recorded: &Descriptor,
+    options: &Options,
+    watch: CopyWatch<'_>,
+    fill: impl FnOnce(&mut Loader<'_>, CopyWatch<'_>) -> Result<Totals>,
+) -> Result<(Method, Totals)> {
+    let options = complete(options, recorded);
+    if options.method == Some(Choice::Explicit(Method::Volatile)) {
+        return Err(Error::option(
+            "method",
+            "`volatile` keeps nothing, so a copy would be gone at once",
+            "choose a method that is durable",
+        ));
+    }
+    options.check()?;
+    check_free(path)?;
+    let mut unfinished = Unfinished(Some(beside(path)?));
+    let temporary = unfinished.path();
+    let database = Database::create(&temporary, &options)?;
+    let method = database.method();
+    let filled = fill(&mut Loader::new(&database), watch)?;
+    database.close()?;
+    let database = Database::open(&temporary)?;
+    let (found, _) = source::read(&database, CopyStage::Check, &mut Nowhere, watch)?;
+    database.close()?;
+    if found != filled {
+        return Err(Error::CopyDiffers {
+            detail: format!(
+                "{} rows of {} tables were written with the checksum {:#018x}, {} rows of {} tables \
+                 with {:#018x} were read back",
+                filled.rows, filled.tables, filled.sum, found.rows, found.tables, found.sum
+            ),
+        });
+    }
+    check_free(path)?;
+    // commit point: the database is there from here on, whole. An empty directory at its place gives way.
+    fs::rename(&temporary, path).map_err(|source| io_error("create", path, source))?;
+    unfinished.0 = None;
+    sync_parent(path)?;
+    Ok((method, found))
+}
+
+/// What is not asked for is as it was. Node sizes and fences mean something only to the method that they were chosen for.
+fn complete(asked: &Options, recorded: &Descriptor) -> Options {
+    let mut options = asked.clone();
+    options.mode = Mode::ReadWrite;
+    options.identity = None;
+    options.method = options.method.or(Some(recorded.method.into()));
+    options.partitions = options.partitions.or(Some(recorded.partitions));
+    options.layout = options.layout.or(Some(recorded.layout));
+    options.domain = options.domain.or(recorded.domain);
+    if options.method == Some(recorded.method.into()) {
+        options.node_bytes = options.node_bytes.or(Some(recorded.node_bytes));
+        if matches!(recorded.method, Method::NvmInp | Method::NvmLog) {
+            options.fences = options.fences.or(Some(recorded.fences));
+        }
+    }
+    options
+}
+
+/// Fails unless a database can be made at `path`.
+fn check_free(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(_) if is_empty_directory(path) => Ok(()),
+        Ok(_) => Err(Error::Occupied {
+            path: path.to_owned(),
+        }),
+        Err(source) => Err(io_error("look for", path, source)),
+    }
+}
+
+/// A name in the same directory, so that a rename is all that is left to do.
+fn beside(path: &Path) -> Result<PathBuf> {
+    let (parent, name) = split(path)?;
+    let temporary = parent.join(format!("{name}.unfinished-{}", std::process::id()));
+    if fs::symlink_metadata(&temporary).is_ok() {
+        return Err(Error::Occupied { path: temporary });
+    }
+    Ok(temporary)
+}
+
+/// The directory and the name of a path.
+pub(super) fn split(path: &Path) -> Result<(&Path, &str)> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match path.file_name().and_then(OsStr::to_str) {
+        Some(name) => Ok((parent, name)),
+        None => Err(Error::option(
+            "path",
+            format!("{} does not end with a name in UTF-8", path.display()),
+            "give a path that ends with the new name",
+        )),
+    }
+}
+
+/// The error for a backup file that is there already.
+pub(super) fn exists(name: &str) -> Error {
+    let source = io::ErrorKind::AlreadyExists.into();
+    io_error("create", Path::new(name), source)
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::Io {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// A directory that is removed unless it got its name.
+struct Unfinished(Option<PathBuf>);
+
+impl Unfinished {
+    fn path(&self) -> PathBuf {
+        self.0.clone().unwrap_or_default()
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // The copy has failed already; a directory that cannot be removed is the smaller problem.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What a backup file looks like: a header, compressed blocks, a trailer, and nothing behind it.
+//!
+//! Everything is little-endian. The header says which database it is and how it was kept; blocks hold whole entries; the trailer
+//! makes the file complete. The checksum of a block is seeded with the header's and with the block's number, so blocks of
+//! two backups, or in another order, are told apart.
+//!
+//! | header field | offset | bytes | meaning |
+//! |---|---|---|---|
+//! | magic | 0 | 8 | `INDLBKP\n` |
+//! | version | 8 | 4 | 1 |
+//! | byte order | 12 | 4 | `0x0A0B_0C0D` as the writer stores it |
+//! | descriptor | 16 | 128 | that of the database, as in `indelible.db` |
+//! | taken | 144 | 8 | seconds since 1970 |
+//! | zero | 152 | 36 | for later versions |
+//! | checksum | 188 | 4 | CRC-32C of the bytes before |
+//!
+//! A block is: checksum 4, stored bytes 4, plain bytes 4, data (LZ4). Its checksum covers the two lengths and the data. Plain
+//! blocks hold entries, each a tag of one byte, a length of four, and content:
+//!
+//! | tag | content |
+//! |---|---|
+//! | 1 | the definition of a table; rows up to tag 3 are its |
+//! | 2 | a row: its values in the form of the redo log |
+//! | 3 | rows 8 and content sum 8 of the table; it is complete |
+//! | 4 | nothing; the trailer follows the block |
+//!
+//! | trailer field | offset | bytes | meaning |
+//! |---|---|---|---|
+//! | magic | 0 | 8 | `INDLEND\n` |
+//! | tables, rows, blocks | 8 | 24 | how many there are |
+//! | content | 32 | 8 | content sum of the database |
+//! | file bytes | 40 | 8 | length of the file, trailer included |
+//! | total | 48 | 4 | CRC-32C of all bytes before the trailer |
+//! | checksum | 52 | 4 | CRC-32C of the trailer's bytes before |
+
+use super::content::Totals;
+use crate::descriptor::{BYTES as DESCRIPTOR_BYTES, Descriptor};
+use crate::error::{Error, Result};
+
+const MAGIC: [u8; 8] = *b"INDLBKP\n";
+const END_MAGIC: [u8; 8] = *b"INDLEND\n";
+const VERSION: u32 = 1;
+const BYTE_ORDER: u32 = 0x0A0B_0C0D;
+const DESCRIPTOR_AT: usize = 16;
+const TAKEN_AT: usize = DESCRIPTOR_AT + DESCRIPTOR_BYTES;
+pub(super) const HEADER_BYTES: usize = 192;
+const HEADER_CHECKSUM_AT: usize = HEADER_BYTES - 4;
+pub(super) const TRAILER_BYTES: usize = 56;
+const TRAILER_CHECKSUM_AT: usize = TRAILER_BYTES - 4;
+pub(super) const BLOCK_HEADER_BYTES: usize = 12;
+/// Plain bytes after which a block is closed.
+pub(super) const BLOCK_BYTES: usize = 256 << 10;
+/// Longest plain block that is written, and believed.
+pub(super) const PLAIN_BYTES_MAX: usize = 1 << 30;
+/// Longest content of an entry.
+pub(super) const ENTRY_BYTES_MAX: usize = PLAIN_BYTES_MAX - 2 * BLOCK_BYTES;
+/// LZ4 makes at most so many bytes of one.
+pub(super) const EXPANSION_MAX: usize = 255;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    Table = 1,
+    Row = 2,
+    EndTable = 3,
+    End = 4,
+}
+
+/// What a backup says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) descriptor: Descriptor,
+    pub(super) taken_s: u64,
+}
+
+impl Header {
+    /// The first bytes of every backup.
+    pub(super) fn magic() -> [u8; 8] {
+        MAGIC
+    }
+
+    pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&BYTE_ORDER.to_le_bytes());
+        bytes[DESCRIPTOR_AT..TAKEN_AT].copy_from_slice(&self.descriptor.encode());
+        bytes[TAKEN_AT..TAKEN_AT + 8].copy_from_slice(&self.taken_s.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..HEADER_CHECKSUM_AT]);
+        bytes[HEADER_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Foreign files come before newer ones, and those before damaged ones, whose checksum may lie elsewhere.
+    pub(super) fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self> {
+        if bytes[..8] != MAGIC {
+            return Err(Error::NotABackup);
+        }
+        if word(bytes, 12) == BYTE_ORDER.swap_bytes() {
+            return Err(Error::OtherEndian);
+        }
+        let intact =
+            word(bytes, HEADER_CHECKSUM_AT) == crc32c::crc32c(&bytes[..HEADER_CHECKSUM_AT]);
+        let found = word(bytes, 8);
+        if found > VERSION && (intact || word(bytes, 12) == BYTE_ORDER && found < 1 << 16) {
+            let supported = VERSION;
+            return Err(Error::NewerBackup { found, supported });
+        }
+        if !intact || found != VERSION {
+            return Err(damaged(
+                "its header does not have the checksum that was written",
+            ));
+        }
+        let descriptor = bytes[DESCRIPTOR_AT..TAKEN_AT]
+            .try_into()
+            .expect("the two offsets are a descriptor apart");
+        let descriptor = Descriptor::decode(descriptor)
+            .map_err(|error| damaged(format!("the description in it is unusable ({error})")))?;
+        let taken_s = long(bytes, TAKEN_AT);
+        Ok(Self {
+            descriptor,
+            taken_s,
+        })
+    }
+}
+
+/// What makes a file complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trailer {
+    pub(super) tables: u64,
+    pub(super) rows: u64,
+    pub(super) blocks: u64,
+    pub(super) content: u64,
+    pub(super) file_bytes: u64,
+    pub(super) total: u32,
+}
+
+impl Trailer {
+    /// The trailer of a file that has these totals and `written` bytes so far, whose checksum is `total`.
+    pub(super) fn new(totals: &Totals, blocks: u64, written: u64, total: u32) -> Self {
+        Self {
+            tables: totals.tables,
+            rows: totals.rows,
+            blocks,
+            content: totals.sum,
+            file_bytes: written + TRAILER_BYTES as u64,
+            total,
+        }
+    }
+
+    pub(super) fn encode(&self) -> [u8; TRAILER_BYTES] {
+        let mut bytes = [0; TRAILER_BYTES];
+        bytes[..8].copy_from_slice(&END_MAGIC);
+        let words = [
+            self.tables,
+            self.rows,
+            self.blocks,
+            self.content,
+            self.file_bytes,
+        ];
+        for (at, word) in (8..).step_by(8).zip(words) {
+            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[48..52].copy_from_slice(&self.total.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..TRAILER_CHECKSUM_AT]);
+        bytes[TRAILER_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+}
+
+/// The checksum of block number `block`; `rest` are the bytes behind it.
+pub(super) fn block_checksum(seed: u32, block: u64, rest: [&[u8]; 2]) -> u32 {
+    let seed = crc32c::crc32c_append(seed, &block.to_le_bytes());
+    rest.iter()
+        .fold(seed, |sum, bytes| crc32c::crc32c_append(sum, bytes))
+}
+
+pub(super) fn damaged(detail: impl Into<String>) -> Error {
+    Error::DamagedBackup {
+        detail: detail.into(),
+    }
+}
+
+/// Four bytes of `bytes`, which has them.
+pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Eight bytes of `bytes`, which has them.
+pub(super) fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
+}

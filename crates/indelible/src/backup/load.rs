@@ -1,0 +1,133 @@
+//! A new database as a sink.
+//!
+//! Rows go in by transactions of bounded size that are not waited for: a database that is made may be lost as a whole until it
+//! is complete. Indexes are built when their table has all rows, in one go, which also checks those that are unique.
+
+use super::{CopyProgress, CopyStage, CopyWatch, Sink};
+use crate::database::Database;
+use crate::definitions::Uniqueness;
+use crate::error::Result;
+use crate::options::TransactionOptions;
+use crate::table::Table;
+use crate::transaction::Transaction;
+use storage::engine::Durability;
+use storage::log::redo::{ImageError, read_row};
+use storage::record::{Column, IndexDef, Partitioning, Row, TableDef, TableId};
+
+/// A transaction ends after so many rows, or bytes of rows.
+const BATCH_ROWS: usize = 1000;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Fills a database.
+pub(super) struct Loader<'db> {
+    database: &'db Database,
+    table: Option<Filling>,
+    transaction: Option<Transaction<'db>>,
+    batch_rows: usize,
+    batch_bytes: usize,
+    rows: u64,
+}
+
+/// The table whose rows come.
+struct Filling {
+    table: Table,
+    columns: Vec<Column>,
+    indexes: Vec<IndexDef>,
+    row: Row,
+}
+
+impl<'db> Loader<'db> {
+    /// `database` has no table yet that comes.
+    pub(super) fn new(database: &'db Database) -> Self {
+        Self {
+            database,
+            table: None,
+            transaction: None,
+            batch_rows: 0,
+            batch_bytes: 0,
+            rows: 0,
+        }
+    }
+
+    /// Ends the transaction that is open, if one is.
+    fn end_batch(&mut self) -> Result<()> {
+        (self.batch_rows, self.batch_bytes) = (0, 0);
+        self.transaction.take().map_or(Ok(()), Transaction::commit)
+    }
+}
+
+impl Sink for Loader<'_> {
+    fn table(&mut self, def: &TableDef) -> Result<()> {
+        let mut def = def.clone();
+        def.id = TableId(0);
+        let indexes = std::mem::take(&mut def.indexes);
+        fit(&mut def.partitioning, self.database.partitions());
+        let columns = def.columns.clone();
+        let table = self.database.create_table_from(def)?;
+        let row = table.row();
+        self.table = Some(Filling {
+            table,
+            columns,
+            indexes,
+            row,
+        });
+        Ok(())
+    }
+
+    fn row(&mut self, image: &[u8]) -> Result<()> {
+        let filling = (self.table.as_mut()).expect("a source hands out a table before its rows");
+        read_row(image, &mut filling.row).map_err(|error| match error {
+            ImageError::Record(error) => error.into(),
+            ImageError::Decode(error) => super::format::damaged(format!("a row ({error})")),
+        })?;
+        let transaction = match &mut self.transaction {
+            Some(transaction) => transaction,
+            none => {
+                let options = TransactionOptions::new().durability(Durability::None);
+                none.insert(self.database.begin_with(&options)?)
+            }
+        };
+        transaction.insert(&filling.table, &filling.row)?;
+        self.rows += 1;
+        self.batch_rows += 1;
+        self.batch_bytes += image.len();
+        if self.batch_rows >= BATCH_ROWS || self.batch_bytes >= BATCH_BYTES {
+            self.end_batch()?;
+        }
+        Ok(())
+    }
+
+    fn end_table(&mut self, watch: CopyWatch<'_>) -> Result<()> {
+        self.end_batch()?;
+        let Some(filling) = self.table.take() else {
+            return Ok(());
+        };
+        for index in filling.indexes {
+            watch(&CopyProgress {
+                stage: CopyStage::Indexes,
+                table: filling.table.name(),
+                rows: self.rows,
+                file_bytes: 0,
+            });
+            let columns = index.columns.iter();
+            let columns = columns.map(|&at| filling.columns[at].name.as_str());
+            let uniqueness = if index.unique {
+                Uniqueness::Unique
+            } else {
+                Uniqueness::Repeating
+            };
+            let database = self.database;
+            database.create_index(&filling.table, &index.name, columns, uniqueness)?;
+        }
+        Ok(())
+    }
+}
+
+/// Ranges keep their starts; fewer partitions than before take them in turn.
+fn fit(partitioning: &mut Partitioning, partitions: u32) {
+    if let Partitioning::Ranges(starts) = partitioning {
+        for start in starts {
+            start.partition %= partitions;
+        }
+    }
+}

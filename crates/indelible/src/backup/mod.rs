@@ -1,0 +1,342 @@
+//! Copies of a whole database: backup into one file, restore from it, and conversion to another method.
+//!
+//! All three are one way with two ends. A *source* hands out tables and rows as one moment of the database: an open database
+//! ([`source`]) or a backup file ([`read`]). A *sink* takes them: a backup file ([`write`]) or a new database ([`load`]). Rows
+//! travel in the stable form of the redo log, one at a time, so memory is bounded by one block and one batch of rows.
+//!
+//! Invariants:
+//! 1. A backup is one transaction over all partitions, made durable before the first row is read.
+//! 2. A file has its name only when all of it is durable; a database has its name only when all of it is durable, was closed,
+//!    opened again, and read back with the rows and the content checksum that its source had.
+//! 3. A backup that is damaged anywhere is refused as a whole: each block has a checksum, the trailer has counts and a checksum
+//!    of the whole file, and nothing may follow.
+//!
+//! | module | job |
+//! |---|---|
+//! | `content` | row counts and content checksums that do not depend on the order of rows |
+//! | `format` | header, blocks and trailer of a file |
+//! | `source` | reading an open database |
+//! | `write`, `read` | a backup file as a sink and as a source |
+//! | `load` | a new database as a sink |
+//! | `build` | a new database under its name only when it is complete |
+
+mod build;
+mod content;
+mod format;
+mod load;
+mod read;
+mod source;
+mod write;
+
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use content::Totals;
+use disk::{Directory, File as _, IoMode, NativeDirectory};
+use format::Header;
+use load::Loader;
+use pmem::site;
+use read::BackupReader;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use storage::engine::Method;
+use storage::record::TableDef;
+use write::BackupWriter;
+
+/// Bytes that are read from a backup at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// What a copy of a database came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyReport {
+    /// Method of the database that was made; of the one that was read, for a backup.
+    pub method: Method,
+    /// Tables copied.
+    pub tables: u64,
+    /// Secondary indexes whose definitions were copied.
+    pub indexes: u64,
+    /// Rows copied. Rows of a replicated table count once.
+    pub rows: u64,
+    /// Checksum of all tables' definitions and rows. It depends on the content only: not on the method, the number of
+    /// partitions or the order of rows.
+    pub content: u64,
+    /// Bytes of the rows before compression.
+    pub plain_bytes: u64,
+    /// Length of the backup file; 0 where there is none.
+    pub file_bytes: u64,
+    /// How long the partitions of the database that was read were held: the longest that a writer has waited. Zero for a restore.
+    pub held: Duration,
+}
+
+/// What a copy is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyStage {
+    /// Rows are copied.
+    Rows,
+    /// Indexes of the new database are built.
+    Indexes,
+    /// The new database is read back.
+    Check,
+}
+
+/// How far a copy has come.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyProgress<'t> {
+    /// What it is doing.
+    pub stage: CopyStage,
+    /// The table that it has come to.
+    pub table: &'t str,
+    /// Rows since the stage began.
+    pub rows: u64,
+    /// Bytes of the backup file so far.
+    pub file_bytes: u64,
+}
+
+/// Told how far a copy has come, every few hundred rows.
+pub type CopyWatch<'w> = &'w mut dyn FnMut(&CopyProgress<'_>);
+
+/// What to do with a backup file that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Existing {
+    /// Fail.
+    #[default]
+    Refuse,
+    /// Replace it, once the new one is complete.
+    Replace,
+}
+
+/// Takes what a source hands out: each table, then its rows, then its end.
+trait Sink {
+    /// A table begins.
+    fn table(&mut self, def: &TableDef) -> Result<()>;
+    /// A row of it.
+    fn row(&mut self, image: &[u8]) -> Result<()>;
+    /// The table is complete.
+    fn end_table(&mut self, watch: CopyWatch<'_>) -> Result<()>;
+    /// Bytes of the backup file so far.
+    fn file_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Takes everything and keeps nothing, where only the count and the checksum are wanted.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn table(&mut self, _: &TableDef) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_table(&mut self, _: CopyWatch<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Database {
+    /// Writes the whole database into one new file: a consistent copy while transactions go on in this process.
+    ///
+    /// The copy shows one moment. All partitions are held while rows are read and compressed, so writers *and* readers wait
+    /// that long ([`CopyReport::held`] says how long), and one whose wait limit is shorter gets
+    /// [`Error::Conflict`]. The file's sync comes after the partitions are free again. A failure, also of a full disk, leaves
+    /// no file.
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<CopyReport> {
+        self.backup_with(path, Existing::Refuse, &mut |_| {})
+    }
+
+    /// As [`Database::backup`], over a file that exists or with a view of the progress.
+    pub fn backup_with(
+        &self,
+        path: impl AsRef<Path>,
+        existing: Existing,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let (parent, name) = build::split(path.as_ref())?;
+        let files = NativeDirectory::open(parent, IoMode::Buffered)?;
+        self.backup_on(&files, name, existing, watch)
+    }
+
+    /// As [`Database::backup_with`], into a directory of any device.
+    pub fn backup_on(
+        &self,
+        files: &impl Directory,
+        name: &str,
+        existing: Existing,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let check = || -> Result<()> {
+            if existing == Existing::Refuse && files.exists(name)? {
+                return Err(build::exists(name));
+            }
+            Ok(())
+        };
+        check()?;
+        let temporary = format!("{name}.partial-{}", std::process::id());
+        if files.exists(&temporary)? {
+            files.remove(&temporary)?;
+        }
+        let written = (|| {
+            let file = files.create(&temporary)?;
+            let mut out = FileOut { file, offset: 0 };
+            let report = self.backup_named(&mut out, Path::new(name), watch)?;
+            out.file.sync(site!("backup.bytes"))?;
+            drop(out);
+            check()?;
+            files.rename(&temporary, name)?;
+            // commit point: a file of this name is a whole backup.
+            files.sync(site!("backup.name"))?;
+            Ok(report)
+        })();
+        if written.is_err() && files.exists(&temporary).is_ok_and(|is_there| is_there) {
+            // The first error is the one to report.
+            let _ = files.remove(&temporary);
+        }
+        written
+    }
+
+    /// As [`Database::backup`], into a stream, which is neither synced nor taken back after a failure. What was written is a
+    /// backup only if this returns `Ok`.
+    pub fn backup_to(&self, out: &mut impl Write, watch: CopyWatch<'_>) -> Result<CopyReport> {
+        self.backup_named(out, Path::new("the backup"), watch)
+    }
+
+    fn backup_named(
+        &self,
+        out: &mut impl Write,
+        name: &Path,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let header = Header {
+            descriptor: self.core.descriptor,
+            taken_s: since.map_or(0, |since| since.as_secs()),
+        };
+        let mut writer = BackupWriter::new(out, name, &header)?;
+        let (totals, held) = source::read(self, CopyStage::Rows, &mut writer, watch)?;
+        let file_bytes = writer.finish(&totals)?;
+        Ok(report(self.method(), &totals, file_bytes, held))
+    }
+
+    /// Makes a new database at `path` from a backup file. `options` choose what shall differ from the database that was backed
+    /// up: method, partitions, layout, node size, domain; everything else is as it was.
+    ///
+    /// All or nothing: the database appears at `path`, which must not exist or be an empty directory, when all checksums were
+    /// found right and it was read back. A failure leaves nothing.
+    pub fn restore(
+        file: impl AsRef<Path>,
+        path: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<CopyReport> {
+        Self::restore_with(file, path, options, &mut |_| {})
+    }
+
+    /// As [`Database::restore`], with a view of the progress.
+    pub fn restore_with(
+        file: impl AsRef<Path>,
+        path: impl AsRef<Path>,
+        options: &Options,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let file = file.as_ref();
+        let mut input = open_backup(file)?;
+        let mut reader = BackupReader::new(&mut input, file)?;
+        let recorded = reader.header().descriptor;
+        let load = |loader: &mut Loader<'_>, watch: CopyWatch<'_>| reader.read(loader, watch);
+        let (method, totals) = build::build(path.as_ref(), &recorded, options, watch, load)?;
+        Ok(report(method, &totals, reader.file_bytes(), Duration::ZERO))
+    }
+
+    /// Fills this database, which must have no tables, from a backup. A failure, at the latest when the end of the backup is
+    /// found damaged, drops the tables that were made; others who have the database open see them until then.
+    pub fn restore_into(&self, input: &mut impl Read, watch: CopyWatch<'_>) -> Result<CopyReport> {
+        if let Some(table) = self.tables().first() {
+            let table = table.name().to_owned();
+            return Err(Error::TableExists { table });
+        }
+        let mut reader = BackupReader::new(input, Path::new("the backup"))?;
+        let filled = reader.read(&mut Loader::new(self), watch);
+        if filled.is_err() {
+            for table in self.tables() {
+                // The first error is the one to report.
+                let _ = self.drop_table(table.name());
+            }
+        }
+        let (totals, bytes) = (filled?, reader.file_bytes());
+        Ok(report(self.method(), &totals, bytes, Duration::ZERO))
+    }
+
+    /// Reads a backup file to its end and checks everything in it, without restoring it.
+    pub fn check_backup(file: impl AsRef<Path>, watch: CopyWatch<'_>) -> Result<CopyReport> {
+        let file = file.as_ref();
+        let mut input = open_backup(file)?;
+        let mut reader = BackupReader::new(&mut input, file)?;
+        let method = reader.header().descriptor.method;
+        let totals = reader.read(&mut Nowhere, watch)?;
+        Ok(report(method, &totals, reader.file_bytes(), Duration::ZERO))
+    }
+
+    /// Copies this database into a new one at `path`, with another method or other options: a backup into a restore without the
+    /// file in between, and all or nothing like it. The partitions of this database are held until all rows are copied.
+    pub fn convert(
+        &self,
+        path: impl AsRef<Path>,
+        options: &Options,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let mut held = Duration::ZERO;
+        let recorded = &self.core.descriptor;
+        let fill = |loader: &mut Loader<'_>, watch: CopyWatch<'_>| {
+            let (totals, time) = source::read(self, CopyStage::Rows, loader, watch)?;
+            held = time;
+            Ok(totals)
+        };
+        let (method, totals) = build::build(path.as_ref(), recorded, options, watch, fill)?;
+        Ok(report(method, &totals, 0, held))
+    }
+}
+
+fn open_backup(path: &Path) -> Result<BufReader<File>> {
+    let opened = File::open(path).map_err(|source| Error::Io {
+        action: "open the backup",
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(BufReader::with_capacity(READ_BYTES, opened))
+}
+
+fn report(method: Method, totals: &Totals, file_bytes: u64, held: Duration) -> CopyReport {
+    CopyReport {
+        method,
+        tables: totals.tables,
+        indexes: totals.indexes,
+        rows: totals.rows,
+        content: totals.sum,
+        plain_bytes: totals.plain_bytes,
+        file_bytes,
+        held,
+    }
+}
+
+/// A file of a device as a stream.
+struct FileOut<F: disk::File> {
+    file: F,
+    offset: u64,
+}
+
+impl<F: disk::File> Write for FileOut<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write_at(self.offset, bytes);
+        written.map_err(io::Error::other)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! A backup file as a source, which believes nothing before it is checked.
+//!
+//! A block is taken apart after its checksum was found right; counts, sums and the checksum of the whole file are compared at
+//! the end. Lengths are bounded before memory is taken for them, so a damaged file costs no more than its own length.
+//!
+//! States: *between tables* → (tag 1) *in a table* → (tag 3) *between tables*, or → (tag 4) *ended*; anything else is damage.
+
+use super::content::{Content, Totals};
+use super::format::{
+    BLOCK_HEADER_BYTES, EXPANSION_MAX, HEADER_BYTES, Header, PLAIN_BYTES_MAX, TRAILER_BYTES, Tag,
+    Trailer, block_checksum, damaged, long, word,
+};
+use super::{CopyProgress, CopyStage, CopyWatch, Sink};
+use crate::error::{Error, Result};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use storage::record::{Reader, TableDef};
+
+/// A backup that is being read.
+pub(super) struct BackupReader<'i, R: Read> {
+    input: &'i mut R,
+    /// For errors.
+    name: PathBuf,
+    header: Header,
+    seed: u32,
+    total: u32,
+    bytes: u64,
+    blocks: u64,
+    stored: Vec<u8>,
+    totals: Totals,
+    /// The table whose rows come, and what has come of them.
+    table: Option<(TableDef, Content)>,
+    ended: bool,
+}
+
+impl<'i, R: Read> BackupReader<'i, R> {
+    /// Reads the header.
+    pub(super) fn new(input: &'i mut R, name: &Path) -> Result<Self> {
+        let mut stored = Vec::new();
+        let read = input
+            .by_ref()
+            .take(HEADER_BYTES as u64)
+            .read_to_end(&mut stored)
+            .map_err(|source| cannot_read(name, source))?;
+        let Ok(bytes) = <&[u8; HEADER_BYTES]>::try_from(stored.as_slice()) else {
+            let is_ours = stored.get(..8) == Some(&Header::magic());
+            return Err(if is_ours {
+                cut_off(read as u64)
+            } else {
+                Error::NotABackup
+            });
+        };
+        let header = Header::decode(bytes)?;
+        let seed = crc32c::crc32c(bytes);
+        Ok(Self {
+            input,
+            name: name.to_owned(),
+            header,
+            seed,
+            total: seed,
+            bytes: HEADER_BYTES as u64,
+            blocks: 0,
+            stored,
+            totals: Totals::default(),
+            table: None,
+            ended: false,
+        })
+    }
+
+    /// What the backup says about itself.
+    pub(super) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Bytes read so far.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Hands everything to `sink` and checks that all of it was there. To be called once.
+    pub(super) fn read(&mut self, sink: &mut dyn Sink, watch: CopyWatch<'_>) -> Result<Totals> {
+        while !self.ended {
+            let plain = self.read_block()?;
+            self.take_block(&plain, sink, watch)?;
+            if let Some((def, content)) = &self.table {
+                watch(&CopyProgress {
+                    stage: CopyStage::Rows,
+                    table: &def.name,
+                    rows: self.totals.rows + content.rows,
+                    file_bytes: self.bytes,
+                });
+            }
+        }
+        self.check_trailer()?;
+        Ok(self.totals)
+    }
+
+    fn take_block(
+        &mut self,
+        plain: &[u8],
+        sink: &mut dyn Sink,
+        watch: CopyWatch<'_>,
+    ) -> Result<()> {
+        let mut reader = Reader::new(plain);
+        while reader.remaining() > 0 {
+            if self.ended {
+                return Err(damaged("something follows its end"));
+            }
+            let unusable = |error| damaged(format!("an entry is cut off ({error})"));
+            let tag = reader.byte("an entry").map_err(unusable)?;
+            let content = reader.content("an entry").map_err(unusable)?;
+            self.take_entry(tag, content, sink, watch)?;
+        }
+        Ok(())
+    }
+
+    fn take_entry(
+        &mut self,
+        tag: u8,
+        content: &[u8],
+        sink: &mut dyn Sink,
+        watch: CopyWatch<'_>,
+    ) -> Result<()> {
+        match (&mut self.table, tag) {
+            (Some((_, table)), tag) if tag == Tag::Row as u8 => {
+                table.add(content);
+                self.totals.plain_bytes += content.len() as u64;
+                sink.row(content)
+            }
+            (Some((def, table)), tag) if tag == Tag::EndTable as u8 && content.len() == 16 => {
+                let stated = (long(content, 0), long(content, 8));
+                if stated != (table.rows, table.sum) {
+                    let name = &def.name;
+                    return Err(damaged(format!(
+                        "table `{name}` has {} rows instead of {}, or others than were written",
+                        table.rows, stated.0
+                    )));
+                }
+                self.totals.add(def, *table);
+                self.table = None;
+                sink.end_table(watch)
+            }
+            (None, tag) if tag == Tag::Table as u8 => {
+                let def = TableDef::decode(content)
+                    .map_err(|error| damaged(format!("a table has no definition ({error})")))?;
+                sink.table(&def)?;
+                self.table = Some((def, Content::default()));
+                Ok(())
+            }
+            (None, tag) if tag == Tag::End as u8 && content.is_empty() => {
+                self.ended = true;
+                Ok(())
+            }
+            _ => Err(damaged(format!("an entry with tag {tag} is not expected"))),
+        }
+    }
+
+    /// Reads and checks one block, and returns its plain bytes.
+    fn read_block(&mut self) -> Result<Vec<u8>> {
+        self.fill(BLOCK_HEADER_BYTES)?;
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        header.copy_from_slice(&self.stored);
+        let (checksum, stored_bytes) = (word(&header, 0), word(&header, 4) as usize);
+        let plain_bytes = word(&header, 8) as usize;
+        let block = self.blocks;
+        if plain_bytes > PLAIN_BYTES_MAX.min(stored_bytes.saturating_mul(EXPANSION_MAX)) {
+            return Err(damaged(format!(
+                "block {block} of {stored_bytes} bytes says that it holds {plain_bytes}"
+            )));
+        }
+        self.fill(stored_bytes)?;
+        if block_checksum(self.seed, block, [&header[4..], &self.stored]) != checksum {
+            return Err(damaged(format!("the checksum of block {block} is wrong")));
+        }
+        self.blocks += 1;
+        match lz4_flex::block::decompress(&self.stored, plain_bytes) {
+            Ok(plain) if plain.len() == plain_bytes => Ok(plain),
+            _ => Err(damaged(format!("block {block} cannot be expanded"))),
+        }
+    }
+
+    /// Compares the trailer with what was read, byte by byte.
+    fn check_trailer(&mut self) -> Result<()> {
+        let expected = Trailer::new(&self.totals, self.blocks, self.bytes, self.total).encode();
+        self.fill(TRAILER_BYTES)?;
+        if self.stored != expected {
+            return Err(damaged(
+                "its trailer does not fit what is in front of it, or is damaged itself",
+            ));
+        }
+        match self.input.read(&mut [0]) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(damaged("something follows its trailer")),
+            Err(source) => Err(cannot_read(&self.name, source)),
+        }
+    }
+
+    /// Reads exactly `bytes` into `stored`. Memory grows with what really comes.
+    fn fill(&mut self, bytes: usize) -> Result<()> {
+        self.stored.clear();
+        let limited = self
+            .input
+            .by_ref()
+            .take(bytes as u64)
+            .read_to_end(&mut self.stored);
+        limited.map_err(|source| cannot_read(&self.name, source))?;
+        if self.stored.len() < bytes {
+            return Err(cut_off(self.bytes + self.stored.len() as u64));
+        }
+        self.total = crc32c::crc32c_append(self.total, &self.stored);
+        self.bytes += bytes as u64;
+        Ok(())
+    }
+}
+
+fn cut_off(bytes: u64) -> Error {
+    damaged(format!("it ends after {bytes} bytes; it was cut off"))
+}
+
+fn cannot_read(name: &Path, source: std::io::Error) -> Error {
+    if source.kind() == ErrorKind::IsADirectory {
+        return Error::NotABackup;
+    }
+    Error::Io {
+        action: "read",
+        path: name.to_owned(),
+        source,
+    }
+}

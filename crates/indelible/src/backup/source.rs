@@ -1,0 +1,100 @@
+//! An open database as a source: every table and row, as one moment.
+//!
+//! All partitions are held from the first row to the last, so what is read is as if nothing else ran. What was committed without
+//! waiting is made durable first: a copy never has what a crash could take from its source.
+
+use super::content::{Content, Totals};
+use super::{CopyProgress, CopyStage, CopyWatch, Sink};
+use crate::database::Database;
+use crate::error::Result;
+use crate::session::Session;
+use crate::table::TableEntry;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+use storage::engine::{Direction, ScanRange};
+use storage::log::redo::write_row;
+use storage::record::{KeyBuf, ValueRef};
+
+/// Rows after which progress is told.
+const WATCH_ROWS: u64 = 512;
+
+/// Hands everything to `sink`; returns what there was, and how long the partitions were held.
+pub(super) fn read(
+    database: &Database,
+    stage: CopyStage,
+    sink: &mut dyn Sink,
+    watch: CopyWatch<'_>,
+) -> Result<(Totals, Duration)> {
+    let mut session = database.hold_all_to_look()?;
+    let start = Instant::now();
+    session.force()?;
+    let mut totals = Totals::default();
+    for table in database.tables() {
+        let entry = &table.entry;
+        let def = &entry.current().def;
+        sink.table(def)?;
+        let content = read_rows(&mut session, entry, stage, &mut totals, sink, watch)?;
+        totals.add(def, content);
+        sink.end_table(watch)?;
+    }
+    drop(session);
+    Ok((totals, start.elapsed()))
+}
+
+fn read_rows(
+    session: &mut Session<'_>,
+    entry: &TableEntry,
+    stage: CopyStage,
+    totals: &mut Totals,
+    sink: &mut dyn Sink,
+    watch: CopyWatch<'_>,
+) -> Result<Content> {
+    let range = whole_table(entry)?;
+    // Every partition has all rows of a replicated table.
+    let partitions = if entry.replicated {
+        1
+    } else {
+        session.core.descriptor.partitions
+    };
+    let mut content = Content::default();
+    let mut image = Vec::new();
+    for partition in 0..partitions {
+        let mut taken = Ok(());
+        session.engine(partition)?.scan(&range, &mut |row| {
+            image.clear();
+            write_row(row, &mut image);
+            content.add(&image);
+            totals.plain_bytes += image.len() as u64;
+            taken = sink.row(&image);
+            if content.rows.is_multiple_of(WATCH_ROWS) {
+                watch(&CopyProgress {
+                    stage,
+                    table: &entry.shape.def.name,
+                    rows: totals.rows + content.rows,
+                    file_bytes: sink.file_bytes(),
+                });
+            }
+            if taken.is_ok() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        taken?;
+    }
+    Ok(content)
+}
+
+fn whole_table(entry: &TableEntry) -> Result<ScanRange> {
+    const NOTHING: &[ValueRef<'_>] = &[];
+    let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
+    entry.shape.primary.lower_bound(NOTHING, &mut low)?;
+    entry.shape.primary.upper_bound(NOTHING, &mut high)?;
+    Ok(ScanRange {
+        table: entry.id,
+        index: None,
+        low,
+        high,
+        direction: Direction::Forward,
+    })
+}

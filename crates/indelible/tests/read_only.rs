@@ -1,0 +1,230 @@
+//! Reading without the right to write: no store, no write, no sync, and a clear error where recovery has work to do.
+//!
+//! Tests may run as root, to whom file modes mean nothing, so what is checked is what really happened: the mappings of the
+//! process, the counters of the devices, the bytes and times of the files.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod common;
+
+use common::{Directory, people};
+use disk::Directory as _;
+use disk::simulated::SimulatedDirectory;
+use indelible::{Database, Error, Method, Mode, Options};
+use pmem::device::simulated::{ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::SystemTime;
+use storage::Platform;
+
+/// Memories and files of one simulated world.
+struct Simulated(SimulatedWorld);
+
+impl Platform for Simulated {
+    type Memories = SimulatedSource;
+    type Files = SimulatedDirectory;
+
+    fn memories(&self, _: u32) -> SimulatedSource {
+        self.0.source()
+    }
+
+    fn files(&self, _: u32) -> disk::Result<SimulatedDirectory> {
+        Ok(SimulatedDirectory::new(&self.0))
+    }
+}
+
+fn reading() -> Options {
+    Options::new().mode(Mode::ReadOnly)
+}
+
+fn readable() -> impl Iterator<Item = Method> {
+    let methods = Method::ALL.into_iter();
+    methods.filter(|method| method.is_durable() && method.opens_for_reading())
+}
+
+fn options(method: Method) -> Options {
+    Options::new().method(method).partitions(2)
+}
+
+fn fill(db: &Database, rows: i64) {
+    let table = people(db);
+    for id in 0..rows {
+        db.transaction(|t| t.insert(&table, (id, "x", Some(id))))
+            .unwrap();
+    }
+}
+
+/// Names, contents and times of change of all files.
+fn files(path: &Path) -> Vec<(String, Vec<u8>, SystemTime)> {
+    let mut files: Vec<_> = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let changed = fs::metadata(&path).unwrap().modified().unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read(&path).unwrap(), changed)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn set_modes(path: &Path, directory: u32, file: u32) {
+    for entry in fs::read_dir(path).unwrap() {
+        fs::set_permissions(entry.unwrap().path(), Permissions::from_mode(file)).unwrap();
+    }
+    fs::set_permissions(path, Permissions::from_mode(directory)).unwrap();
+}
+
+/// Everything that reads works, and everything that writes is refused.
+fn use_read_only(db: &Database, rows: u64) {
+    let table = db.table("people").unwrap();
+    assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), rows);
+    let by_name = table.index("by_name").unwrap();
+    let found = db.read(|r| r.find(&by_name, "x")).unwrap();
+    assert_eq!(found.len() as u64, rows);
+    assert_eq!(db.transaction(|t| t.count(&table, ..)).unwrap(), rows);
+    assert!(db.verify().unwrap().damage.is_empty());
+    assert!(db.statistics().unwrap().footprint.total() > 0);
+    db.force().unwrap();
+    assert!(matches!(
+        db.transaction(|t| t.insert(&table, (-1_i64, "y", None::<i64>))),
+        Err(Error::ReadOnly)
+    ));
+    assert!(matches!(db.checkpoint(), Err(Error::ReadOnly)));
+    assert!(matches!(db.drop_table("people"), Err(Error::ReadOnly)));
+    let mut copy = Vec::new();
+    assert_eq!(db.backup_to(&mut copy, &mut |_| {}).unwrap().rows, rows);
+}
+
+#[test]
+fn files_without_the_right_to_write_are_enough() {
+    for method in readable() {
+        let directory = Directory::new();
+        let db = Database::create(directory.path(), &options(method)).unwrap();
+        fill(&db, 100);
+        db.close().unwrap();
+        set_modes(directory.path(), 0o555, 0o444);
+        let before = files(directory.path());
+        let db = Database::open_with(directory.path(), &reading()).unwrap();
+        use_read_only(&db, 100);
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let ours: Vec<&str> = maps
+            .lines()
+            .filter(|line| line.contains(directory.path().to_str().unwrap()))
+            .collect();
+        assert!(!ours.is_empty(), "the commit table at least is mapped");
+        assert!(ours.iter().all(|line| !line.contains(" rw")), "{ours:?}");
+        let statistics = db.statistics().unwrap();
+        assert_eq!((statistics.disk.writes, statistics.disk.syncs), (0, 0));
+        db.close().unwrap();
+        assert_eq!(files(directory.path()), before, "{method}");
+        set_modes(directory.path(), 0o755, 0o644);
+        Database::open(directory.path()).unwrap();
+    }
+}
+
+#[test]
+fn methods_that_cannot_be_only_read_say_so() {
+    for method in common::durable_methods() {
+        if method.opens_for_reading() {
+            continue;
+        }
+        let directory = Directory::new();
+        drop(Database::create(directory.path(), &options(method)).unwrap());
+        let error = Database::open_with(directory.path(), &reading()).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(method.name()) && text.contains("for writing"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_stored_on_a_device_that_counts() {
+    for method in readable() {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let db = Database::create_on(Simulated(world.clone()), &options(method)).unwrap();
+        fill(&db, 50);
+        db.close().unwrap();
+        let counted = || SimulatedDirectory::new(&world).counters();
+        let (stores, hash, files) = (world.stores(), world.hash(), counted());
+        let db = Database::open_on(Simulated(world.clone()), &reading()).unwrap();
+        use_read_only(&db, 50);
+        let statistics = db.statistics().unwrap();
+        db.close().unwrap();
+        assert_eq!(world.hash(), hash, "{method}");
+        assert_eq!(
+            (counted().writes, counted().syncs),
+            (files.writes, files.syncs)
+        );
+        if method == Method::NvmInp {
+            // The tables of `inp` are made anew in volatile memory, which takes stores.
+            assert_eq!(world.stores(), stores);
+            let parts = statistics.memory.parts;
+            assert_eq!(parts.iter().map(|part| part.stores).sum::<u64>(), 0);
+            assert_eq!(parts.iter().map(|part| part.lines_flushed).sum::<u64>(), 0);
+            assert_eq!(statistics.memory.fences, 0);
+        }
+    }
+}
+
+/// Images of every moment of some transactions: reading them either works and changes nothing, or asks for recovery, after
+/// which it works.
+#[test]
+fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
+    for method in readable() {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let db = Database::create_on(Simulated(world.clone()), &options(method)).unwrap();
+        fill(&db, 3);
+        let (sender, images) = std::sync::mpsc::channel();
+        world.observe(move |world, _| {
+            // Nothing of what is not durable yet, and all of it.
+            for choice in ImageChoices::bounded(world, 1, 2) {
+                sender.send(world.image(&choice).unwrap()).unwrap();
+            }
+        });
+        let table = db.table("people").unwrap();
+        for id in 10..14_i64 {
+            // Over both partitions: prepared, decided, committed.
+            db.transaction(|t| {
+                t.insert(&table, (id, "x", Some(id)))?;
+                t.insert(&table, (id + 1001, "x", Some(id)))
+            })
+            .unwrap();
+            db.transaction(|t| t.insert(&table, (id + 2000, "x", Some(id))))
+                .unwrap();
+        }
+        world.unobserve();
+        let (mut read, mut asked) = (0, 0);
+        while let Ok(image) = images.try_recv() {
+            let hash = image.hash();
+            let rows_of = |options: &Options| -> Result<u64, Error> {
+                let db = Database::open_on(Simulated(image.clone()), options)?;
+                let table = db.table("people")?;
+                let rows = db.read(|r| r.count(&table, ..))?;
+                assert!(db.verify()?.damage.is_empty());
+                db.close()?;
+                Ok(rows)
+            };
+            match rows_of(&reading()) {
+                Ok(rows) => {
+                    read += 1;
+                    assert_eq!(image.hash(), hash);
+                    assert_eq!(rows_of(&Options::new()).unwrap(), rows);
+                }
+                Err(error) => {
+                    asked += 1;
+                    assert!(error.to_string().contains("once for writing"), "{error}");
+                    assert_eq!(image.hash(), hash);
+                    let rows = rows_of(&Options::new()).unwrap();
+                    assert_eq!(rows_of(&reading()).unwrap(), rows);
+                }
+            }
+        }
+        assert!(read > 0, "{method}: no image could be read");
+        assert_eq!(asked > 0, method == Method::NvmInp, "{method}: {asked}");
+    }
+}

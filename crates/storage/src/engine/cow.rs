@@ -1,0 +1,653 @@
+//! `cow` and `nvm-cow`: a current and a dirty directory of copy-on-write trees, and groups of transactions that swing the
+//! master from one to the other.
+//!
+//! | when | what is written |
+//! |---|---|
+//! | operation | copies of pages in volatile memory; `nvm-cow`: copies of tuples in free blocks |
+//! | commit | nothing, until the group is due |
+//! | end of a group | all dirty pages; a fence or sync; the master; a fence or sync |
+//! | prepare | as at the end of a group, but the master says *prepared* |
+//! | abort | nothing |
+//! | recovery | nothing, but the fate of a prepared group, and in `nvm-cow` the bitmap words of the last one |
+//!
+//! The two methods are one engine over two places for pages (`index::cow::pool`, `index::cow::file`) and two kinds of values
+//! (`table::cow::rows`). After SIGMOD 2015 (N-Store), sections 3.2 and 4.2; docs/methods.md says where we differ.
+
+use super::{
+    CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
+    ScanRange, VerifyReport,
+};
+use crate::error::{Result, StorageError};
+use crate::index::cow::file::{FileIdentity, FileStore};
+use crate::index::cow::pool::PoolStore;
+use crate::index::cow::{PageStore, Pages, PagesMark};
+use crate::log::nv_master::MASTER_BYTES;
+use crate::log::{Due, GroupCommit, GroupCommitOptions};
+use crate::platform::Platform;
+use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use crate::table::Table;
+use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows};
+use pmem::{
+    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT, Part,
+    PmemError, PoolId, PoolIdentity, PoolKind, RootIndex, site,
+};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Kind of the pools of `nvm-cow`.
+const POOL_KIND: PoolKind = PoolKind(0x6e76_636f);
+const MASTER_ROOT: RootIndex = RootIndex::new(0);
+/// Dirty pages, in bytes, after which a group ends even if nobody waits for it.
+const DIRTY_BYTES_MAX: usize = 16 << 20;
+/// First size of the volatile memory for frames.
+const FRAMES_BYTES: u64 = 1 << 20;
+
+type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
+
+/// One partition of `nvm-cow`.
+pub type NvCow<P> = CowEngine<PoolStore<DeviceOf<P>>, TupleRows>;
+/// One partition of `cow`.
+pub type Cow<P> = CowEngine<FileStore<DeviceOf<P>, <P as Platform>::Files>, ImageRows>;
+
+/// What the engine asks of a place for pages beyond [`PageStore`].
+pub trait CowStore: PageStore {
+    /// Reports blocks in use that belong to no table, and holds all of those in use against what is allocated.
+    fn check(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport);
+
+    /// Bytes in use.
+    fn footprint(&mut self) -> Result<Footprint>;
+
+    /// Adds what the store's devices have counted.
+    fn count(&self, status: &mut EngineStatus);
+}
+
+/// One partition that is copied on write.
+pub struct CowEngine<S: CowStore, R: Rows<S>> {
+    space: CowSpace<S, R>,
+    group: GroupCommit,
+    state: State,
+    /// Where the open transaction began.
+    begin: Option<PagesMark<S::Mark>>,
+    undone: u64,
+}
+
+/// What the engine may do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Open,
+    /// Only `commit` and `abort` are possible.
+    Prepared {
+        wrote: bool,
+    },
+    /// An operation failed half-way: only `abort` is possible.
+    MustAbort,
+    /// A durable step failed: nothing is possible.
+    Poisoned,
+}
+
+impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
+    fn start(
+        store: S,
+        memory: S::Memory,
+        directory: u64,
+        layout: LayoutKind,
+        options: &EngineOptions,
+        undone: bool,
+    ) -> Result<Self> {
+        let pages = Pages::new(store, memory, directory)?;
+        let group = GroupCommitOptions {
+            transactions_max: options.group_transactions_max,
+            wait_us_max: options.group_wait_us_max,
+        };
+        Ok(Self {
+            space: CowSpace::open(pages, layout)?,
+            group: GroupCommit::new(group, CommitTicket(0)),
+            state: State::Idle,
+            begin: None,
+            undone: u64::from(undone),
+        })
+    }
+
+    /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
+    #[inline]
+    fn operate<T>(&mut self, operation: impl Fn(&mut CowSpace<S, R>) -> Result<T>) -> Result<T> {
+        self.require(State::Open)?;
+        let mut mark = self.space.pages.mark();
+        let mut result = operation(&mut self.space);
+        if result.as_ref().is_err_and(is_out_of_space) && self.make_space(mark)? {
+            mark = self.space.pages.mark();
+            result = operation(&mut self.space);
+        }
+        let error = match result {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        self.state = State::MustAbort;
+        if error.is_statement_error() && self.space.pages.rollback(mark).is_ok() {
+            self.state = State::Open;
+        }
+        Err(error)
+    }
+
+    /// On a full device: ends the group, whose old pages are free then. Says whether that has helped. A transaction that has
+    /// written before cannot be parted from its group.
+    #[cold]
+    fn make_space(&mut self, mark: PagesMark<S::Mark>) -> Result<bool> {
+        self.space.pages.rollback(mark)?;
+        if self.space.pages.is_changed() || !self.space.pages.is_dirty() {
+            return Ok(false);
+        }
+        self.end_group()?;
+        self.begin = Some(self.space.pages.mark());
+        Ok(true)
+    }
+
+    /// Runs a change of definitions as a group of its own. If it fails, the definitions are read again.
+    fn define(&mut self, operation: impl FnOnce(&mut CowSpace<S, R>) -> Result<()>) -> Result<()> {
+        self.require(State::Idle)?;
+        self.force()?;
+        self.begin()?;
+        let result = operation(&mut self.space)
+            .and_then(|()| self.space.end_definition())
+            .and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
+        if result.is_err() && self.state != State::Poisoned {
+            self.abort()?;
+            self.space.reload()?;
+        }
+        result
+    }
+
+    fn require(&self, state: State) -> Result<()> {
+        if self.state == state {
+            return Ok(());
+        }
+        let refuse = |text: &str| StorageError::Unsupported(text.to_owned());
+        Err(match self.state {
+            State::Poisoned => StorageError::Poisoned,
+            State::MustAbort => refuse("an operation failed half-way; abort the transaction"),
+            State::Prepared { .. } => refuse("the transaction is prepared; commit or abort it"),
+            State::Idle => refuse("no transaction is open"),
+            State::Open => refuse("a transaction is open already"),
+        })
+    }
+
+    /// Remembers that a durable step failed, after which memory and medium may differ.
+    fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.state = State::Poisoned;
+        }
+        result
+    }
+
+    /// Writes the group. Nothing of an open transaction may be in it.
+    fn end_group(&mut self) -> Result<()> {
+        if self.space.pages.is_dirty() {
+            let result = self.space.write_roots().and_then(|()| {
+                self.space.pages.end_transaction();
+                self.space.pages.commit()
+            });
+            self.durable_step(result)?;
+        }
+        self.group.synced();
+        Ok(())
+    }
+
+    /// Ends the transaction; its group goes on or ends.
+    fn join(&mut self, durability: Durability, wrote: bool) -> Result<CommitTicket> {
+        self.begin = None;
+        self.state = State::Idle;
+        let due = if wrote {
+            self.group.join(durability)
+        } else {
+            self.group.wait(durability)
+        };
+        let pages = &self.space.pages;
+        if due == Due::Now || pages.dirty_pages() * pages.page_bytes() > DIRTY_BYTES_MAX {
+            self.end_group()?;
+        }
+        Ok(self.group.newest())
+    }
+}
+
+impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.space.tables()
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(|space| space.create_table(def))
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.define(|space| space.drop_table(table))
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(|space| space.create_index(table, index))
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(|space| space.drop_index(table, index))
+    }
+
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        self.require(State::Idle)?;
+        self.begin = Some(self.space.pages.mark());
+        self.state = State::Open;
+        Ok(())
+    }
+
+    #[inline]
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.require(State::Open)?;
+        self.space.get(table, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        self.require(State::Open)?;
+        self.space.get_many(table, keys, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.require(State::Open)?;
+        self.space.scan(range, visit)
+    }
+
+    fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
+        self.operate(|space| space.insert(table, row))
+    }
+
+    fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+        self.operate(|space| space.update(table, key, changes))
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
+        self.operate(|space| space.delete(table, key))
+    }
+
+    #[inline]
+    fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
+        if let State::Prepared { wrote } = self.state {
+            self.space.pages.end_transaction();
+            if wrote {
+                let result = self.space.pages.resolve(true);
+                self.durable_step(result)?;
+                // What the group had before is durable with it.
+                self.group.join(Durability::None);
+                self.group.synced();
+            }
+            return self.join(durability, false);
+        }
+        self.require(State::Open)?;
+        let wrote = self.space.pages.is_changed();
+        self.space.pages.end_transaction();
+        self.join(durability, wrote)
+    }
+
+    fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
+        self.require(State::Open)?;
+        let wrote = self.space.pages.is_changed();
+        if wrote {
+            let result = self
+                .space
+                .write_roots()
+                .and_then(|()| self.space.pages.prepare(global));
+            if let Err(error) = &result {
+                self.state = if error.is_statement_error() {
+                    State::MustAbort
+                } else {
+                    State::Poisoned
+                };
+            }
+            result?;
+        } else {
+            self.end_group()?;
+            self.begin = Some(self.space.pages.mark());
+        }
+        self.state = State::Prepared { wrote };
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        match self.state {
+            State::Prepared { wrote: true } => {
+                let result = self.space.pages.resolve(false);
+                self.durable_step(result)?;
+            }
+            State::MustAbort | State::Prepared { wrote: false } => {}
+            _ => self.require(State::Open)?,
+        }
+        if let Some(mark) = self.begin.take() {
+            let result = self.space.pages.rollback(mark);
+            self.durable_step(result)?;
+        }
+        self.state = State::Idle;
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.group.durable()
+    }
+
+    fn force(&mut self) -> Result<()> {
+        match self.state {
+            State::Poisoned => Err(StorageError::Poisoned),
+            State::Idle => self.end_group(),
+            State::Open if !self.space.pages.is_changed() => {
+                self.end_group()?;
+                self.begin = Some(self.space.pages.mark());
+                Ok(())
+            }
+            // The open transaction's changes are not apart from the group's.
+            _ => Err(StorageError::Unsupported(
+                "a transaction that has changed something is open".to_owned(),
+            )),
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.require(State::Idle)
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        self.space.pages.store.footprint()
+    }
+
+    fn status(&self) -> EngineStatus {
+        let mut status = EngineStatus {
+            memory: self.space.pages.frame_counters(),
+            recovery_undone: self.undone,
+            ..EngineStatus::default()
+        };
+        self.space.pages.store.count(&mut status);
+        status
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.require(State::Idle)?;
+        self.end_group()?;
+        let mut report = VerifyReport::default();
+        let mut reachable = BTreeSet::new();
+        let mut shared = Vec::new();
+        let mut block = |place: u64| {
+            if !reachable.insert(place) {
+                shared.push(format!("the block at offset {place} is used twice"));
+            }
+        };
+        self.space.check(&mut block, &mut report);
+        report.damage.append(&mut shared);
+        self.space.pages.store.check(&mut reachable, &mut report);
+        Ok(report)
+    }
+}
+
+impl<S: CowStore, R: Rows<S>> Drop for CowEngine<S, R> {
+    /// Ends the last group in order. What could not be written is not acknowledged either, so a failure here loses
+    /// nothing.
+    fn drop(&mut self) {
+        let ends = match self.state {
+            State::Idle => true,
+            State::Open | State::MustAbort => self.abort().is_ok(),
+            State::Prepared { .. } | State::Poisoned => false,
+        };
+        if ends && !std::thread::panicking() {
+            let _ = self.end_group();
+        }
+    }
+}
+
+impl<M: Memory> CowStore for PoolStore<M> {
+    fn check(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
+        reachable.insert(self.arena.root(MASTER_ROOT));
+        for block in self.own_blocks() {
+            if !reachable.insert(block) {
+                let text = format!("the block at offset {block} is used twice");
+                report.damage.push(text);
+            }
+        }
+        let blocks = match self.arena.allocated() {
+            Ok(blocks) => blocks,
+            Err(error) => return report.damage.push(error.to_string()),
+        };
+        report.blocks = blocks.len() as u64;
+        let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
+        let leaked = allocated.difference(reachable);
+        let leaked = leaked.map(|at| format!("the block at offset {at} is leaked"));
+        let free = reachable.difference(&allocated);
+        let free = free.map(|at| format!("the block at offset {at} is in use but free"));
+        report.damage.extend(leaked.chain(free));
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        let heap = self.arena.footprint()?;
+        let held = |part: Part| heap.held_bytes[part as usize];
+        Ok(Footprint {
+            table: held(Part::Table),
+            index: held(Part::Index),
+            log: held(Part::Log),
+            checkpoint: held(Part::Checkpoint),
+            other: held(Part::Other) + heap.metadata_bytes,
+        })
+    }
+
+    fn count(&self, status: &mut EngineStatus) {
+        status.memory = sum(status.memory, self.arena.counters());
+    }
+}
+
+impl<M: Memory, D: disk::Directory> CowStore for FileStore<M, D> {
+    fn check(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
+        self.check_space(reachable, report);
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        let (used, free) = self.used_and_free_bytes();
+        Ok(Footprint {
+            table: used,
+            other: free,
+            ..Footprint::default()
+        })
+    }
+
+    fn count(&self, status: &mut EngineStatus) {
+        status.disk = self.counters();
+    }
+}
+
+fn is_out_of_space(error: &StorageError) -> bool {
+    matches!(
+        error,
+        StorageError::Memory(PmemError::OutOfSpace { .. })
+            | StorageError::Disk(disk::DiskError::OutOfSpace { .. })
+    )
+}
+
+/// Adds two devices' counts.
+fn sum(mut first: pmem::Counters, second: pmem::Counters) -> pmem::Counters {
+    for (part, other) in first.parts.iter_mut().zip(&second.parts) {
+        part.loads += other.loads;
+        part.stores += other.stores;
+        part.lines_flushed += other.lines_flushed;
+        part.bytes_streamed += other.bytes_streamed;
+        part.bytes_stored += other.bytes_stored;
+    }
+    first.fences += second.fences;
+    first.serial_misses += second.serial_misses;
+    first
+}
+
+/// Makes the pool of a partition of `nvm-cow`.
+pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Result<NvCow<P>> {
+    check_page_size(options)?;
+    let memories = platform.memories(options.partition);
+    let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
+    let mut arena = Arena::create(memory, &identity(options))?;
+    let owner = Owner {
+        part: Part::Log,
+        tag: 0,
+    };
+    let master = arena.reserve(MASTER_BYTES, owner)?;
+    let change = arena.activate(master)?;
+    let word = arena.word(change.offset)?;
+    arena.store_word(change.offset, change.apply(word))?;
+    arena.flush(change.offset, 8, site!("nvm-cow.create-block"))?;
+    let page_bytes = options.page_bytes as usize;
+    let mut store = PoolStore::create(arena, master, salt(options), page_bytes)?;
+    // commit point: a pool whose master is set is a complete, empty partition
+    store.arena.set_root(MASTER_ROOT, master)?;
+    store.arena.settle(Outcome::Committed);
+    let frames = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
+    CowEngine::start(store, frames, 0, options.layout, options, false)
+}
+
+/// Opens the pool of a partition of `nvm-cow`.
+pub fn open_in_pool<P: Platform>(
+    platform: &P,
+    options: &EngineOptions,
+    decide: Decide<'_>,
+) -> Result<NvCow<P>> {
+    let memories = platform.memories(options.partition);
+    let name = pool_name(options.partition);
+    let memory = memories.open(&name, Access::Write)?;
+    let arena = Arena::open(memory, Path::new(&name))?;
+    let identity = arena.identity().clone();
+    let foreign = |reason: String| PmemError::Foreign {
+        path: name.clone().into(),
+        reason,
+    };
+    if identity.kind != POOL_KIND {
+        return Err(foreign("it is a pool of another method".to_owned()).into());
+    }
+    if identity.pool_id != pool_id(options) {
+        let text = "it belongs to another database or partition; put the right file back";
+        return Err(foreign(text.to_owned()).into());
+    }
+    let master = arena.root(MASTER_ROOT);
+    if master == 0 {
+        let text = "its creation was not finished; remove the database and create it again";
+        return Err(foreign(text.to_owned()).into());
+    }
+    let layout = layout_of(identity.user[0])
+        .ok_or_else(|| foreign(format!("its tuple layout {} is unknown", identity.user[0])))?;
+    let page_bytes = identity.user[1];
+    if !is_page_size(page_bytes) {
+        return Err(foreign(format!("its pages of {page_bytes} bytes are unknown")).into());
+    }
+    let (store, undone) =
+        PoolStore::open(arena, master, salt(options), page_bytes as usize, decide)?;
+    let directory = store.directory();
+    let frames = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
+    CowEngine::start(store, frames, directory, layout, options, undone)
+}
+
+/// Makes the file of a partition of `cow`.
+pub fn create_in_file<P: Platform>(platform: &P, options: &EngineOptions) -> Result<Cow<P>> {
+    check_page_size(options)?;
+    let files = platform.files(options.partition)?;
+    let store = FileStore::create(files, file_identity(options), options.page_bytes as usize)?;
+    let frames = platform
+        .memories(options.partition)
+        .volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
+    CowEngine::start(store, frames, 0, LayoutKind::Together, options, false)
+}
+
+/// Opens the file of a partition of `cow`.
+pub fn open_in_file<P: Platform>(
+    platform: &P,
+    options: &EngineOptions,
+    decide: Decide<'_>,
+) -> Result<Cow<P>> {
+    let files = platform.files(options.partition)?;
+    let (store, undone) = FileStore::open(files, file_identity(options), decide)?;
+    let directory = store.directory();
+    let frames = platform
+        .memories(options.partition)
+        .volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
+    CowEngine::start(
+        store,
+        frames,
+        directory,
+        LayoutKind::Together,
+        options,
+        undone,
+    )
+}
+
+fn check_page_size(options: &EngineOptions) -> Result<()> {
+    if is_page_size(u64::from(options.page_bytes)) {
+        return Ok(());
+    }
+    Err(StorageError::Unsupported(format!(
+        "pages of {} bytes; choose a multiple of 512 from 512 to 65536",
+        options.page_bytes
+    )))
+}
+
+/// Whether pages of so many bytes can be used: whole sectors, of which two entries of every key fit.
+fn is_page_size(bytes: u64) -> bool {
+    (512..=64 << 10).contains(&bytes) && bytes.is_multiple_of(512)
+}
+
+fn layout_of(code: u64) -> Option<LayoutKind> {
+    match code {
+        0 => Some(LayoutKind::Together),
+        1 => Some(LayoutKind::Separate),
+        _ => None,
+    }
+}
+
+fn file_identity(options: &EngineOptions) -> FileIdentity {
+    FileIdentity {
+        database: options.database_id,
+        partition: options.partition,
+    }
+}
+
+fn pool_name(partition: u32) -> String {
+    format!("p{partition}.pool")
+}
+
+fn pool_id(options: &EngineOptions) -> PoolId {
+    PoolId(options.database_id ^ u128::from(options.partition) << 96)
+}
+
+fn identity(options: &EngineOptions) -> PoolIdentity {
+    let layout = match options.layout {
+        LayoutKind::Together => 0,
+        LayoutKind::Separate => 1,
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    PoolIdentity {
+        kind: POOL_KIND,
+        pool_id: pool_id(options),
+        format_version: POOL_FORMAT,
+        created_seconds: now.map_or(0, |now| now.as_secs()),
+        user: [
+            layout,
+            u64::from(options.page_bytes),
+            u64::from(options.partition),
+            0,
+        ],
+    }
+}
+
+/// Tells this pool's records from those that its memory held before.
+fn salt(options: &EngineOptions) -> u32 {
+    crc32c::crc32c_append(options.partition, &options.database_id.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! Both copy-on-write methods on the simulated devices, against a map.
+//!
+//! Random transactions, some of them aborted, run in groups of different lengths. After every one the content and now and then
+//! the whole structure is compared; at the end of groups the world is cut off, and what is opened must be what was
+//! acknowledged. Crash points inside of a group's end are the torture room's business.
+
+use super::super::{Direction, Method, create, open};
+use super::*;
+use crate::record::{Column, DataType, Value};
+use disk::simulated::SimulatedDirectory;
+use pmem::device::simulated::{ImageChoice, SimulatedSource, SimulatedWorld, WorldOptions, mix};
+use std::collections::BTreeMap;
+
+const TABLE: TableId = TableId(3);
+const INDEX: IndexId = IndexId(7);
+const METHODS: [Method; 2] = [Method::Cow, Method::NvmCow];
+
+type Content = BTreeMap<i64, (i64, usize)>;
+
+#[derive(Clone)]
+struct TestPlatform(SimulatedWorld);
+
+impl Platform for TestPlatform {
+    type Memories = SimulatedSource;
+    type Files = SimulatedDirectory;
+
+    fn memories(&self, _partition: u32) -> SimulatedSource {
+        self.0.source()
+    }
+
+    fn files(&self, _partition: u32) -> Result<SimulatedDirectory, disk::DiskError> {
+        Ok(SimulatedDirectory::new(&self.0))
+    }
+}
+
+fn options(group: u32) -> EngineOptions {
+    EngineOptions {
+        database_id: 0x55,
+        page_bytes: 512,
+        layout: LayoutKind::Separate,
+        group_transactions_max: group,
+        group_wait_us_max: u64::MAX,
+        ..EngineOptions::default()
+    }
+}
+
+fn table() -> TableDef {
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("value", DataType::Int64),
+        Column::new("note", DataType::Text).nullable(),
+    ];
+    let mut def = TableDef::new(TABLE, "t", columns, vec![0]);
+    def.indexes.push(IndexDef {
+        id: INDEX,
+        name: "by_value".into(),
+        columns: vec![1],
+        unique: false,
+    });
+    def
+}
+
+/// An engine and what it should hold.
+struct Subject {
+    method: Method,
+    world: SimulatedWorld,
+    engine: Box<dyn Engine>,
+    content: Content,
+    random: u64,
+}
+
+impl Subject {
+    fn new(method: Method, seed: u64, group: u32) -> Self {
+        let world = SimulatedWorld::new(WorldOptions {
+            seed,
+            ..WorldOptions::default()
+        });
+        let platform = TestPlatform(world.clone());
+        let mut engine = create(&platform, method, &options(group)).unwrap();
+        engine.create_table(&table()).unwrap();
+        Self {
+            method,
+            world,
+            engine,
+            content: Content::new(),
+            random: seed,
+        }
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random = mix(self.random.wrapping_add(1));
+        self.random % limit
+    }
+
+    fn key(&self, id: i64) -> KeyBuf {
+        let mut key = KeyBuf::default();
+        let tables = self.engine.tables();
+        let encoder = &tables[0].primary;
+        encoder.encode_values(&[Value::from(id)], &mut key).unwrap();
+        key
+    }
+
+    /// One random change, in the engine and in `content`.
+    fn step(&mut self, content: &mut Content) {
+        let id = self.below(300).cast_signed();
+        let value = self.below(50).cast_signed();
+        // Some notes are longer than a page.
+        let note = [0, 5, 90, 700][self.below(4) as usize];
+        let layout = Arc::clone(&self.engine.tables()[0].layout);
+        match self.below(4) {
+            0 | 1 => {
+                let mut row = Row::new(layout);
+                row.set(0, id).unwrap();
+                row.set(1, value).unwrap();
+                row.set(2, "n".repeat(note).as_str()).unwrap();
+                let result = self.engine.insert(TABLE, &row);
+                assert_eq!(result.is_ok(), !content.contains_key(&id), "{result:?}");
+                content.entry(id).or_insert((value, note));
+            }
+            2 => {
+                let mut changes = Changes::new(layout);
+                changes.set(1, value).unwrap();
+                changes.set(2, "n".repeat(note).as_str()).unwrap();
+                let key = self.key(id);
+                let found = self.engine.update(TABLE, &key, &changes).unwrap();
+                assert_eq!(found, content.contains_key(&id));
+                if found {
+                    content.insert(id, (value, note));
+                }
+            }
+            _ => {
+                let key = self.key(id);
+                let found = self.engine.delete(TABLE, &key).unwrap();
+                assert_eq!(found, content.remove(&id).is_some());
+            }
+        }
+    }
+
+    /// A transaction of a few changes, which one in four times is aborted.
+    fn transaction(&mut self) {
+        self.engine.begin().unwrap();
+        let mut content = self.content.clone();
+        for _ in 0..=self.below(6) {
+            self.step(&mut content);
+        }
+        match self.below(8) {
+            0 | 1 => self.engine.abort().unwrap(),
+            2 => {
+                self.engine.prepare(GlobalTxnId(9)).unwrap();
+                self.engine.abort().unwrap();
+            }
+            3 => {
+                self.engine.prepare(GlobalTxnId(9)).unwrap();
+                self.engine.commit(Durability::Immediate).unwrap();
+                self.content = content;
+            }
+            _ => {
+                self.engine.commit(Durability::Group).unwrap();
+                self.content = content;
+            }
+        }
+    }
+
+    fn check(&mut self) {
+        assert_eq!(read(&mut *self.engine, None), self.content);
+        let by_value = read(&mut *self.engine, Some(INDEX));
+        assert_eq!(by_value, self.content, "through the index");
+    }
+
+    /// Opens what surely survives a power cut.
+    fn reopened(&self) -> Box<dyn Engine> {
+        let image = self.world.image(&ImageChoice::default()).unwrap();
+        open(&TestPlatform(image), self.method, &options(64), &|_| false).unwrap()
+    }
+}
+
+fn read(engine: &mut dyn Engine, index: Option<IndexId>) -> Content {
+    let mut content = Content::new();
+    let tables = engine.tables();
+    let words = tables[0].encoder(index.map(|_| 0)).shape().words;
+    let filled = |word: u64| {
+        let mut key = KeyBuf::default();
+        key.resized(words).fill(word);
+        key
+    };
+    let range = ScanRange {
+        table: TABLE,
+        index,
+        low: filled(0),
+        high: filled(u64::MAX),
+        direction: Direction::Backward,
+    };
+    engine.begin().unwrap();
+    let mut visit = |row: &Row| {
+        let values = row.to_values();
+        let [Value::Int64(id), Value::Int64(value), Value::Text(note)] = &values[..] else {
+            panic!("an unexpected row {values:?}");
+        };
+        content.insert(*id, (*value, note.len()));
+        ControlFlow::Continue(())
+    };
+    engine.scan(&range, &mut visit).unwrap();
+    engine.abort().unwrap();
+    content
+}
+
+fn verified(engine: &mut dyn Engine) {
+    let report = engine.verify().unwrap();
+    assert_eq!(report.damage, Vec::<String>::new());
+}
+
+#[test]
+fn random_transactions_in_groups_leave_what_a_map_has() {
+    for method in METHODS {
+        for (seed, group) in [(1, 1), (2, 5), (3, 64)] {
+            let mut subject = Subject::new(method, seed, group);
+            for number in 0..400 {
+                subject.transaction();
+                if number % 20 == 0 {
+                    subject.check();
+                }
+                if number % 100 == 0 {
+                    verified(&mut *subject.engine);
+                }
+            }
+            subject.engine.force().unwrap();
+            subject.check();
+            verified(&mut *subject.engine);
+            let mut reopened = subject.reopened();
+            assert_eq!(read(&mut *reopened, None), subject.content);
+            verified(&mut *reopened);
+        }
+    }
+}
+
+#[test]
+fn a_group_is_durable_as_a_whole_and_not_before_it_ends() {
+    for method in METHODS {
+        let mut subject = Subject::new(method, 4, 3);
+        let mut tickets = Vec::new();
+        for id in 0_i64..3 {
+            let before = read(&mut *subject.reopened(), None);
+            assert_eq!(before, Content::new());
+            subject.engine.begin().unwrap();
+            let layout = Arc::clone(&subject.engine.tables()[0].layout);
+            let mut row = Row::new(layout);
+            row.set(0, id).unwrap();
+            row.set(1, id).unwrap();
+            row.set(2, "").unwrap();
+            subject.engine.insert(TABLE, &row).unwrap();
+            tickets.push(subject.engine.commit(Durability::Group).unwrap());
+            let durable = subject.engine.durable();
+            let is_durable = tickets.last().is_some_and(|&newest| durable >= newest);
+            assert_eq!(is_durable, id == 2, "{method} {id}");
+        }
+        assert_eq!(read(&mut *subject.reopened(), None).len(), 3);
+    }
+}
+
+#[test]
+fn an_emptied_table_keeps_its_space_for_the_next_rows() {
+    for method in METHODS {
+        let mut subject = Subject::new(method, 5, 8);
+        let mut used = Vec::new();
+        for _ in 0..4 {
+            for _ in 0..120 {
+                subject.transaction();
+            }
+            for id in 0..300 {
+                let key = subject.key(id);
+                subject.engine.begin().unwrap();
+                subject.engine.delete(TABLE, &key).unwrap();
+                subject.engine.commit(Durability::Group).unwrap();
+            }
+            subject.content.clear();
+            subject.engine.force().unwrap();
+            subject.check();
+            verified(&mut *subject.engine);
+            used.push(subject.engine.footprint().unwrap().total());
+        }
+        assert!(used[3] <= used[0] * 2, "{method}: {used:?}");
+    }
+}
+
+#[test]
+fn changes_of_definitions_keep_the_rows() {
+    for method in METHODS {
+        let mut subject = Subject::new(method, 6, 64);
+        for _ in 0..100 {
+            subject.transaction();
+        }
+        let index = table().indexes.remove(0);
+        let unique = IndexDef {
+            id: IndexId(8),
+            name: "unique".into(),
+            unique: true,
+            ..index.clone()
+        };
+        let refused = subject.engine.create_index(TABLE, &unique);
+        assert!(matches!(refused, Err(StorageError::DuplicateKey { .. })));
+        subject.engine.drop_index(TABLE, INDEX).unwrap();
+        assert_eq!(read(&mut *subject.engine, None), subject.content);
+        verified(&mut *subject.engine);
+        subject.engine.create_index(TABLE, &index).unwrap();
+        subject.check();
+        assert_eq!(read(&mut *subject.reopened(), Some(INDEX)), subject.content);
+        subject.engine.drop_table(TABLE).unwrap();
+        assert!(subject.reopened().tables().is_empty());
+        verified(&mut *subject.engine);
+    }
+}

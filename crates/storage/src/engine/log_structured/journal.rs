@@ -1,0 +1,173 @@
+//! The write-ahead log of `log`: one record a transaction, groups that share a sync, and where replay starts.
+//!
+//! A record is in the log before its commit is acknowledged. When the MemTable is full the log is cut: what comes later goes to
+//! a new segment. When the MemTable is in a run, and a manifest says so, the segments in front of the cut are needless and go one
+//! by one.
+
+use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId};
+use crate::error::Result;
+use crate::log::checkpoint::is_harmless;
+use crate::log::redo::{self, Fate, Outcome, RedoRecord};
+use crate::log::{Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Wal, WalOptions};
+use disk::{Directory, DiskCounters};
+
+/// The log of one partition.
+pub(super) struct Journal<D: Directory> {
+    pub(super) directory: D,
+    wal: Wal<D>,
+    group: GroupCommit,
+    /// The open transaction.
+    pub(super) record: RedoRecord,
+}
+
+impl<D: Directory> Journal<D> {
+    /// A journal over an open log, behind the newest commit that was recovered.
+    pub(super) fn new(
+        directory: D,
+        options: &EngineOptions,
+        wal: Wal<D>,
+        recovered: CommitTicket,
+    ) -> Self {
+        let group = GroupCommitOptions {
+            transactions_max: options.group_transactions_max,
+            wait_us_max: options.group_wait_us_max,
+        };
+        Self {
+            directory,
+            wal,
+            group: GroupCommit::new(group, recovered),
+            record: RedoRecord::default(),
+        }
+    }
+
+    /// Puts the open transaction into the log. Fails without effect if there is no space.
+    pub(super) fn append(&mut self) -> Result<()> {
+        let record = self.record.seal(Fate::Committed, self.group.next());
+        self.wal.append(&self.directory, record)?;
+        Ok(())
+    }
+
+    /// Gives the transaction in the log its ticket, and makes it durable if that is due.
+    pub(super) fn join(&mut self, durability: Durability) -> Result<CommitTicket> {
+        let due = self.group.join(durability);
+        self.end(due)
+    }
+
+    /// The ticket of a transaction without effects: of the newest one that it may have read.
+    pub(super) fn wait(&mut self, durability: Durability) -> Result<CommitTicket> {
+        let due = self.group.wait(durability);
+        self.end(due)
+    }
+
+    fn end(&mut self, due: Due) -> Result<CommitTicket> {
+        self.record.clear();
+        if due == Due::Now {
+            self.force()?;
+        }
+        Ok(self.group.newest())
+    }
+
+    /// Makes the open transaction survive a crash without deciding it.
+    pub(super) fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
+        let record = self.record.seal(Fate::Prepared(global), self.group.next());
+        self.wal.append(&self.directory, record)?;
+        self.wal.flush()
+    }
+
+    /// Notes how the commit table decided about the prepared transaction. A note of an abort may be left out where the disk
+    /// is full: recovery does not find the transaction in the commit table. Without the note of a commit the
+    /// table's slot must never be used again, so the partition stops and recovery asks the table.
+    pub(super) fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
+        let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
+        match self.wal.append(&self.directory, &record) {
+            Err(error) if is_harmless(&error) && outcome == Outcome::Aborted => Ok(()),
+            Err(error) => {
+                self.wal.refuse();
+                Err(error)
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Makes every committed transaction durable.
+    pub(super) fn force(&mut self) -> Result<()> {
+        self.wal.flush()?;
+        self.group.synced();
+        Ok(())
+    }
+
+    /// Cuts the log: everything in front of the cut is durable, and what comes later goes to a new segment.
+    pub(super) fn cut(&mut self) -> Result<LogStart> {
+        let start = self.wal.begin_checkpoint()?;
+        self.group.synced();
+        Ok(start)
+    }
+
+    /// Notes that a durable manifest has replay start here.
+    pub(super) fn starts_at(&mut self, start: LogStart) {
+        self.wal.end_checkpoint(start);
+    }
+
+    /// Removes one segment that is not needed, if there is one.
+    pub(super) fn remove_needless(&mut self) -> Result<()> {
+        self.wal.remove_needless(&self.directory)?;
+        Ok(())
+    }
+
+    pub(super) fn durable(&self) -> CommitTicket {
+        self.group.durable()
+    }
+
+    /// The ticket of the newest commit.
+    pub(super) fn newest(&self) -> CommitTicket {
+        self.group.newest()
+    }
+
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.wal.file_bytes()
+    }
+
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.wal.is_poisoned()
+    }
+
+    pub(super) fn refuse(&mut self) {
+        self.wal.refuse();
+    }
+
+    pub(super) fn counters(&self) -> DiskCounters {
+        self.directory.counters()
+    }
+
+    /// Reads the log again; what is wrong with it.
+    pub(super) fn verify(&self) -> Result<()> {
+        self.wal.verify(&self.directory)
+    }
+}
+
+impl<D: Directory> Drop for Journal<D> {
+    /// Closes the log in order. What could not be written is not acknowledged either, so a failure here loses nothing.
+    fn drop(&mut self) {
+        if !std::thread::panicking() && !self.wal.is_poisoned() {
+            let _ = self.wal.close(&self.directory);
+        }
+    }
+}
+
+pub(super) fn identity(options: &EngineOptions) -> LogIdentity {
+    LogIdentity {
+        database: options.database_id,
+        partition: options.partition,
+    }
+}
+
+/// Segments are about as long as what a MemTable takes, so that a small one has small files.
+pub(super) fn wal_options(options: &EngineOptions) -> WalOptions {
+    const SEGMENT_BYTES_MIN: u64 = 8 << 10;
+    let usual = WalOptions::default();
+    let share = options.memtable_bytes.next_multiple_of(4096);
+    WalOptions {
+        segment_bytes: share.clamp(SEGMENT_BYTES_MIN, usual.segment_bytes),
+        ..usual
+    }
+}

@@ -1,0 +1,131 @@
+//! Goal: what only a dead process can leave behind is durable before anybody reads it.
+//!
+//! Method: the process dies in front of a fence, on the simulated device, without a power cut: memory keeps every store.
+//! The partition is opened again and read, and then the power goes. The crash search cannot see this, because
+//! its images are what a power cut leaves. Last, an ordinary end, after which opening stores nothing.
+
+use super::*;
+use crate::engine::FenceOrder;
+use crate::record::{Column, DataType, Value};
+use disk::simulated::SimulatedDirectory;
+use pmem::device::simulated::{
+    CrashPoint, ImageChoice, SimulatedSource, SimulatedWorld, WorldOptions,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const TABLE: TableId = TableId(0);
+
+struct TestPlatform(SimulatedWorld);
+
+impl Platform for TestPlatform {
+    type Memories = SimulatedSource;
+    type Files = SimulatedDirectory;
+
+    fn memories(&self, _partition: u32) -> SimulatedSource {
+        self.0.source()
+    }
+
+    fn files(&self, _partition: u32) -> Result<SimulatedDirectory, disk::DiskError> {
+        Ok(SimulatedDirectory::new(&self.0))
+    }
+}
+
+type TestEngine = NvInPlace<TestPlatform>;
+
+fn options(fences: FenceOrder) -> EngineOptions {
+    EngineOptions {
+        database_id: 0x1234,
+        fences,
+        ..EngineOptions::default()
+    }
+}
+
+fn create(world: &SimulatedWorld, fences: FenceOrder) -> TestEngine {
+    let mut engine = NvInPlace::create(&TestPlatform(world.clone()), &options(fences)).unwrap();
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("value", DataType::Int64),
+    ];
+    engine
+        .create_table(&TableDef::new(TABLE, "t", columns, vec![0]))
+        .unwrap();
+    engine
+}
+
+fn open(world: &SimulatedWorld, fences: FenceOrder) -> TestEngine {
+    NvInPlace::open(&TestPlatform(world.clone()), &options(fences), &|_| false).unwrap()
+}
+
+fn insert(engine: &mut TestEngine, id: i64) {
+    let mut row = Row::new(engine.tables()[0].layout.clone());
+    row.set(0, id).unwrap();
+    row.set(1, 7_i64).unwrap();
+    engine.begin().unwrap();
+    engine.insert(TABLE, &row).unwrap();
+    engine.commit(Durability::Immediate).unwrap();
+}
+
+fn holds(engine: &mut TestEngine, id: i64) -> bool {
+    let table = engine.tables()[0].clone();
+    let mut key = KeyBuf::default();
+    table
+        .primary
+        .encode_values(&[Value::from(id)], &mut key)
+        .unwrap();
+    engine.begin().unwrap();
+    let mut row = Row::new(table.layout.clone());
+    let found = engine.get(TABLE, &key, &mut row).unwrap();
+    engine.abort().unwrap();
+    found
+}
+
+/// Inserts row 2 and dies in front of the fence `site`; opens again with the site `disabled` switched off, reads, and cuts the power.
+/// Whether the row was seen, and whether it is there afterwards.
+fn die_and_cut(fences: FenceOrder, site: &'static str, disabled: &str) -> (bool, bool) {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, fences);
+    insert(&mut engine, 1);
+    world.observe(move |_, point| {
+        if let CrashPoint::Fence(found) = point {
+            assert!(found.name != site, "the process dies here");
+        }
+    });
+    let death = catch_unwind(AssertUnwindSafe(|| insert(&mut engine, 2)));
+    assert!(death.is_err(), "{site} was not reached");
+    world.unobserve();
+    drop(engine);
+    world.disable(disabled);
+    let seen = holds(&mut open(&world, fences), 2);
+    let image = world.image(&ImageChoice::default()).unwrap();
+    (seen, holds(&mut open(&image, fences), 2))
+}
+
+#[test]
+fn what_a_killed_process_left_in_a_cache_is_durable_before_it_is_read() {
+    for (fences, site) in [
+        (FenceOrder::Single, "undo.commit-record-fence"),
+        (FenceOrder::Shared, "undo.commit-fence"),
+    ] {
+        assert_eq!(die_and_cut(fences, site, "none"), (true, true), "{site}");
+    }
+    let order = FenceOrder::Shared;
+    let lost = die_and_cut(order, "undo.commit-fence", "undo.replay-fence");
+    assert_eq!(
+        lost,
+        (true, false),
+        "the fence at the end of a replay is needless"
+    );
+}
+
+#[test]
+fn opening_after_an_orderly_end_stores_nothing() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    insert(&mut engine, 1);
+    engine.close().unwrap();
+    drop(engine);
+    let image = world.image(&ImageChoice::default()).unwrap();
+    let stores = image.stores();
+    assert!(holds(&mut open(&image, FenceOrder::Single), 1));
+    assert_eq!(image.stores(), stores);
+}

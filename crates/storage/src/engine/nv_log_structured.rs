@@ -1,0 +1,552 @@
+//! `nvm-log`: a log-structured tree of MemTables in durable memory, with an undo log.
+//!
+//! A change is an entry (whole row, changed columns, or tombstone) that is staged in a block of its own; the active MemTable, a
+//! non-volatile B+tree, points to it. A full MemTable is only called immutable; commits merge it into larger runs bit by bit, each in its own transaction.
+//! What is written before commit, at commit and at recovery stands in `log::nv_undo`, what runs are in `lsm::nv`. This file
+//! puts them together.
+//!
+//! | pool | content |
+//! |---|---|
+//! | root 0 | the word that heads the list of tables; set last when the partition is created |
+//! | root 1 | the log block |
+//! | root 2 | the block in which a long transaction's log goes on |
+//! | user words | layout, bytes of an index node, number of the partition, 0 |
+//!
+//! After SIGMOD 2015 (N-Store), section 4.3 and Table 2; docs/methods.md says where we differ.
+
+use super::{
+    CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
+    ScanRange, VerifyReport,
+};
+use crate::error::{Result, StorageError};
+use crate::log::nv_undo::{LOG_BYTES, OVERFLOW_BYTES};
+use crate::log::{Recovered, UndoLog, WriteSet};
+use crate::lsm::filter::Filters;
+use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
+use crate::platform::Platform;
+use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use crate::table::Table;
+use pmem::{
+    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
+    PoolIdentity, PoolKind, RootIndex, site,
+};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Kind of the pools of this method.
+const POOL_KIND: PoolKind = PoolKind(0x6e76_6c67);
+const DIRECTORY_ROOT: RootIndex = RootIndex::new(0);
+const LOG_ROOT: RootIndex = RootIndex::new(1);
+const SPARE_ROOT: RootIndex = RootIndex::new(2);
+/// Bytes of an index node that a pool may name.
+const NODE_BYTES_MIN: u64 = 64;
+const NODE_BYTES_MAX: u64 = 64 << 10;
+/// Transactions after which compaction is tried again where the pool was full.
+const PAUSE_TRANSACTIONS: u32 = 64;
+/// First size of the memory for filters.
+const FILTER_BYTES: u64 = 1 << 20;
+/// Bytes of the block that holds the head of the list of tables.
+const DIRECTORY_BYTES: usize = 8;
+
+type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
+
+/// One partition of `nvm-log`.
+pub struct NvLogStructured<P: Platform> {
+    arena: Arena<DeviceOf<P>>,
+    log: UndoLog,
+    space: NvTables<DeviceOf<P>>,
+    log_block: u64,
+    /// Transactions for which compaction pauses after the pool was full.
+    pause: u32,
+    state: State,
+    tickets: u64,
+    undone: u64,
+}
+
+/// What the engine may do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Open,
+    /// Only `commit` and `abort` are possible.
+    Prepared,
+    /// An operation failed half-way: only `abort` is possible.
+    MustAbort,
+    /// A durable step failed: nothing is possible.
+    Poisoned,
+}
+
+impl<P: Platform> NvLogStructured<P> {
+    /// Makes the partition's pool.
+    pub fn create(platform: &P, options: &EngineOptions) -> Result<Self> {
+        let memories = platform.memories(options.partition);
+        let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
+        let mut arena = Arena::create(memory, &identity(options))?;
+        let log_block = allocate(&mut arena, LOG_BYTES, Part::Log)?;
+        let spare = allocate(&mut arena, OVERFLOW_BYTES, Part::Log)?;
+        let directory = allocate(&mut arena, DIRECTORY_BYTES, Part::Other)?;
+        arena.store_word(directory, 0)?;
+        arena.flush(directory, 8, site!("nvm-log.create"))?;
+        let salt = salt(options.database_id, options.partition);
+        let log = UndoLog::create(&mut arena, log_block, salt, options.fences)?;
+        arena.settle(Outcome::Committed);
+        arena.set_root(LOG_ROOT, log_block)?;
+        arena.set_root(SPARE_ROOT, spare)?;
+        // commit point: a pool whose directory is set is a complete, empty partition
+        arena.set_root(DIRECTORY_ROOT, directory)?;
+        let filters = filters(&memories)?;
+        let settings = settings(options, options.layout, options.node_bytes as usize);
+        Self::start(arena, log, filters, settings, Recovered::Clean)
+    }
+
+    /// Opens the partition's pool and undoes the transaction that was open, unless the commit table has it.
+    pub fn open(platform: &P, options: &EngineOptions, decide: Decide<'_>) -> Result<Self> {
+        let memories = platform.memories(options.partition);
+        let name = pool_name(options.partition);
+        let memory = memories.open(&name, Access::Write)?;
+        let mut arena = Arena::open(memory, Path::new(&name))?;
+        let identity = arena.identity().clone();
+        let foreign = |reason: &str| PmemError::Foreign {
+            path: name.clone().into(),
+            reason: reason.to_owned(),
+        };
+        if identity.kind != POOL_KIND {
+            return Err(foreign("it is a pool of another method").into());
+        }
+        if identity.pool_id != pool_id(options) {
+            return Err(foreign(
+                "it belongs to another database or partition; put the right file back",
+            )
+            .into());
+        }
+        if arena.root(DIRECTORY_ROOT) == 0 {
+            return Err(foreign(
+                "its creation was not finished; remove the database and create it again",
+            )
+            .into());
+        }
+        let layout = match identity.user[0] {
+            0 => LayoutKind::Together,
+            1 => LayoutKind::Separate,
+            other => return Err(foreign(&format!("its tuple layout {other} is unknown")).into()),
+        };
+        let node_bytes = identity.user[1];
+        if !(NODE_BYTES_MIN..=NODE_BYTES_MAX).contains(&node_bytes) {
+            return Err(foreign(&format!(
+                "its index nodes of {node_bytes} bytes are unknown"
+            ))
+            .into());
+        }
+        let salt = salt(options.database_id, options.partition);
+        let base = arena.root(LOG_ROOT);
+        let (log, recovered) = UndoLog::recover(&mut arena, base, salt, options.fences, decide)?;
+        let filters = filters(&memories)?;
+        let settings = settings(options, layout, node_bytes as usize);
+        Self::start(arena, log, filters, settings, recovered)
+    }
+
+    fn start(
+        arena: Arena<DeviceOf<P>>,
+        mut log: UndoLog,
+        filters: Filters<DeviceOf<P>>,
+        settings: NvSettings,
+        recovered: Recovered,
+    ) -> Result<Self> {
+        let directory = arena.root(DIRECTORY_ROOT);
+        let log_block = arena.root(LOG_ROOT);
+        log.set_spare(arena.root(SPARE_ROOT));
+        let settings = NvSettings {
+            directory,
+            ..settings
+        };
+        let space = NvTables::open(&arena, filters, settings)?;
+        Ok(Self {
+            arena,
+            log,
+            space,
+            log_block,
+            pause: 0,
+            state: State::Idle,
+            tickets: 0,
+            undone: u64::from(recovered == Recovered::Undone),
+        })
+    }
+
+    /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
+    #[inline]
+    fn operate<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.require(State::Open)?;
+        let (log_mark, heap_mark) = (self.log.mark(), self.arena.heap_mark());
+        let error = match operation(self).and_then(|value| {
+            self.log.end_operation(&mut self.arena)?;
+            Ok(value)
+        }) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        self.state = State::MustAbort;
+        if error.is_statement_error() && self.log.rollback_to(&mut self.arena, log_mark).is_ok() {
+            self.arena.heap_rollback(heap_mark);
+            self.state = State::Open;
+        }
+        Err(error)
+    }
+
+    /// Runs a change of the schema as a transaction of its own. If it fails, the definitions in DRAM are read again.
+    fn define(&mut self, operation: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.begin()?;
+        let result = operation(self).and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
+        if result.is_err() && self.state != State::Poisoned {
+            self.abort()?;
+            self.space.reload(&self.arena)?;
+        }
+        result
+    }
+
+    /// Does the share of compaction that belongs to the transaction, inside of it. Without space it is put off.
+    fn maintain(&mut self) -> Result<()> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return Ok(());
+        }
+        let (log_mark, heap_mark) = (self.log.mark(), self.arena.heap_mark());
+        let Err(error) = self.space.maintain(&mut self.arena, &mut self.log) else {
+            return Ok(());
+        };
+        self.state = State::MustAbort;
+        if !error.is_statement_error() {
+            return Err(error);
+        }
+        self.log.rollback_to(&mut self.arena, log_mark)?;
+        self.arena.heap_rollback(heap_mark);
+        self.log.visible_all(&mut self.arena)?;
+        self.space.reload(&self.arena)?;
+        self.pause = PAUSE_TRANSACTIONS;
+        self.state = State::Open;
+        Ok(())
+    }
+
+    fn require(&self, state: State) -> Result<()> {
+        if self.state == state {
+            return Ok(());
+        }
+        Err(match self.state {
+            State::Poisoned => StorageError::Poisoned,
+            State::MustAbort => StorageError::Unsupported(
+                "an operation failed half-way; abort the transaction".into(),
+            ),
+            State::Prepared => {
+                StorageError::Unsupported("the transaction is prepared; commit or abort it".into())
+            }
+            State::Idle => StorageError::Unsupported("no transaction is open".into()),
+            State::Open => StorageError::Unsupported("a transaction is open already".into()),
+        })
+    }
+
+    /// Remembers that a durable step failed, after which the state of the medium is unknown. A log that has found no room
+    /// is as it was: then the transaction can be aborted.
+    fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.state = if error.is_statement_error() {
+                State::MustAbort
+            } else {
+                State::Poisoned
+            };
+        }
+        result
+    }
+}
+
+impl<P: Platform> Engine for NvLogStructured<P> {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.space.tables()
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(|this| this.space.create_table(&mut this.arena, &mut this.log, def))
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.define(|this| this.space.drop_table(&mut this.arena, &mut this.log, table))
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(|this| {
+            this.space
+                .create_index(&mut this.arena, &mut this.log, table, index)
+        })
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(|this| {
+            this.space
+                .drop_index(&mut this.arena, &mut this.log, table, index)
+        })
+    }
+
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        self.require(State::Idle)?;
+        self.state = State::Open;
+        Ok(())
+    }
+
+    #[inline]
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.require(State::Open)?;
+        self.space
+            .get(&mut self.arena, &mut self.log, table, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        self.require(State::Open)?;
+        self.space
+            .get_many(&mut self.arena, &mut self.log, table, keys, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.require(State::Open)?;
+        self.space
+            .scan(&mut self.arena, &mut self.log, range, visit)
+    }
+
+    fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
+        self.operate(|this| {
+            this.space
+                .insert(&mut this.arena, &mut this.log, table, row)
+        })
+    }
+
+    fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+        self.operate(|this| {
+            this.space
+                .update(&mut this.arena, &mut this.log, table, key, changes)
+        })
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
+        let result = self.operate(|this| {
+            this.space
+                .delete(&mut this.arena, &mut this.log, table, key)
+        });
+        match result {
+            // There is no space for a tombstone, and none is needed to take the row out of all runs.
+            Err(StorageError::Memory(PmemError::OutOfSpace { .. }))
+                if self.state == State::Open =>
+            {
+                self.operate(|this| this.space.purge(&mut this.arena, &mut this.log, table, key))
+            }
+            result => result,
+        }
+    }
+
+    fn commit(&mut self, _durability: Durability) -> Result<CommitTicket> {
+        if self.state != State::Prepared {
+            self.require(State::Open)?;
+            self.maintain()?;
+        }
+        let result = self.log.commit(&mut self.arena);
+        self.durable_step(result)?;
+        self.arena.settle(Outcome::Committed);
+        self.space.end_transaction();
+        self.state = State::Idle;
+        self.tickets += 1;
+        Ok(CommitTicket(self.tickets))
+    }
+
+    fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
+        self.require(State::Open)?;
+        let result = self.log.prepare(&mut self.arena, global);
+        self.durable_step(result)?;
+        self.state = State::Prepared;
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        let reload = self.state == State::MustAbort;
+        if !reload && self.state != State::Prepared {
+            self.require(State::Open)?;
+        }
+        let result = self.log.abort(&mut self.arena);
+        self.durable_step(result)?;
+        self.arena.settle(Outcome::Aborted);
+        self.space.end_transaction();
+        if reload {
+            // The commit may have failed behind compaction, whose steps are undone with it.
+            let result = self.space.reload(&self.arena);
+            self.durable_step(result)?;
+        }
+        self.state = State::Idle;
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        CommitTicket(self.tickets)
+    }
+
+    fn force(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Recovery needs none; the merges that have begun are brought to their ends, a transaction a step.
+    fn checkpoint(&mut self) -> Result<()> {
+        loop {
+            self.begin()?;
+            let stepped = self.space.settle(&mut self.arena, &mut self.log);
+            match stepped {
+                Ok(more) => {
+                    let result = self.log.commit(&mut self.arena);
+                    self.durable_step(result)?;
+                    self.arena.settle(Outcome::Committed);
+                    self.state = State::Idle;
+                    if !more {
+                        return Ok(());
+                    }
+                }
+                Err(error) => {
+                    self.state = State::MustAbort;
+                    self.abort()?;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.require(State::Idle)?;
+        let result = self.log.close(&mut self.arena);
+        self.durable_step(result)
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        let heap = self.arena.footprint()?;
+        let held = |part: Part| heap.held_bytes[part as usize];
+        Ok(Footprint {
+            table: held(Part::Table),
+            index: held(Part::Index),
+            log: held(Part::Log),
+            checkpoint: held(Part::Checkpoint),
+            other: held(Part::Other) + heap.metadata_bytes,
+        })
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            memory: self.arena.counters(),
+            recovery_undone: self.undone,
+            ..EngineStatus::default()
+        }
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.require(State::Idle)?;
+        let mut report = VerifyReport::default();
+        let mut reachable = BTreeSet::new();
+        let mut shared = Vec::new();
+        let mut block = |offset: u64| {
+            if !reachable.insert(offset) {
+                shared.push(offset);
+            }
+        };
+        block(self.log_block);
+        if self.arena.root(SPARE_ROOT) != 0 {
+            block(self.arena.root(SPARE_ROOT));
+        }
+        block(self.arena.root(DIRECTORY_ROOT));
+        self.space.check(&self.arena, &mut block, &mut report);
+        report.damage.extend(
+            shared
+                .iter()
+                .map(|at| format!("the block at offset {at} is used twice")),
+        );
+        match self.arena.allocated() {
+            Err(error) => report.damage.push(error.to_string()),
+            Ok(blocks) => {
+                report.blocks = blocks.len() as u64;
+                let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
+                for leaked in allocated.difference(&reachable) {
+                    report
+                        .damage
+                        .push(format!("the block at offset {leaked} is leaked"));
+                }
+                for free in reachable.difference(&allocated) {
+                    report
+                        .damage
+                        .push(format!("the block at offset {free} is in use but free"));
+                }
+            }
+        }
+        Ok(report)
+    }
+}
+
+fn pool_name(partition: u32) -> String {
+    format!("p{partition}.pool")
+}
+
+fn pool_id(options: &EngineOptions) -> PoolId {
+    PoolId(options.database_id ^ u128::from(options.partition) << 96)
+}
+
+fn identity(options: &EngineOptions) -> PoolIdentity {
+    let layout = match options.layout {
+        LayoutKind::Together => 0,
+        LayoutKind::Separate => 1,
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    PoolIdentity {
+        kind: POOL_KIND,
+        pool_id: pool_id(options),
+        format_version: POOL_FORMAT,
+        created_seconds: now.map_or(0, |now| now.as_secs()),
+        user: [
+            layout,
+            u64::from(options.node_bytes),
+            u64::from(options.partition),
+            0,
+        ],
+    }
+}
+
+/// Tells this pool's log records from those that its memory held before.
+fn salt(database_id: u128, partition: u32) -> u32 {
+    crc32c::crc32c_append(partition, &database_id.to_le_bytes())
+}
+
+/// Allocates a block outside of any transaction, while the pool is being made.
+fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: usize, part: Part) -> Result<u64> {
+    let offset = arena.reserve(bytes, Owner { part, tag: 0 })?;
+    let change = arena.activate(offset)?;
+    let word = arena.word(change.offset)?;
+    arena.store_word(change.offset, change.apply(word))?;
+    arena.flush(change.offset, 8, site!("nvm-log.create-block"))?;
+    Ok(offset)
+}
+
+/// What the tables are made with; the directory is filled in when it is known.
+fn settings(options: &EngineOptions, layout: LayoutKind, node_bytes: usize) -> NvSettings {
+    NvSettings {
+        directory: 0,
+        layout,
+        node_bytes,
+        sizes: LevelSizes {
+            memtable_bytes: options.memtable_bytes.max(1),
+            growth: u64::from(options.growth_factor.max(2)),
+        },
+    }
+}
+
+fn filters<S: MemorySource>(memories: &S) -> Result<Filters<S::Memory>> {
+    Filters::new(memories.volatile(FILTER_BYTES)?)
+}

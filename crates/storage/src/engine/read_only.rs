@@ -1,0 +1,132 @@
+//! A partition that is open for reading only, of any method.
+//!
+//! The engine below was opened without the right to change its medium, where a store would be a fault of the process. This
+//! wrapper is what keeps that promise: it passes on what only reads and refuses the rest before the engine sees it.
+//!
+//! Invariants: no call that could write reaches the engine below; a transaction ends by an abort, which has nothing to undo.
+
+use super::{
+    CommitTicket, Durability, Engine, EngineStatus, Footprint, GlobalTxnId, ScanRange, VerifyReport,
+};
+use crate::error::{Result, StorageError};
+use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
+use crate::table::Table;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// An engine that is only read.
+pub(super) struct ReadOnly {
+    engine: Box<dyn Engine>,
+}
+
+impl ReadOnly {
+    /// `engine` was opened with [`pmem::Access::Read`].
+    pub(super) fn new(engine: Box<dyn Engine>) -> Self {
+        Self { engine }
+    }
+}
+
+fn refused<T>() -> Result<T> {
+    let text = "the partition is open for reading only; open the database for writing";
+    Err(StorageError::Unsupported(text.to_owned()))
+}
+
+impl Engine for ReadOnly {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.engine.tables()
+    }
+
+    fn create_table(&mut self, _: &TableDef) -> Result<()> {
+        refused()
+    }
+
+    fn drop_table(&mut self, _: TableId) -> Result<()> {
+        refused()
+    }
+
+    fn create_index(&mut self, _: TableId, _: &IndexDef) -> Result<()> {
+        refused()
+    }
+
+    fn drop_index(&mut self, _: TableId, _: IndexId) -> Result<()> {
+        refused()
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.engine.begin()
+    }
+
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.engine.get(table, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        self.engine.get_many(table, keys, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.engine.scan(range, visit)
+    }
+
+    fn insert(&mut self, _: TableId, _: &Row) -> Result<()> {
+        refused()
+    }
+
+    fn update(&mut self, _: TableId, _: &[u64], _: &Changes) -> Result<bool> {
+        refused()
+    }
+
+    fn delete(&mut self, _: TableId, _: &[u64]) -> Result<bool> {
+        refused()
+    }
+
+    fn commit(&mut self, _: Durability) -> Result<CommitTicket> {
+        self.engine.abort()?;
+        Ok(self.engine.durable())
+    }
+
+    fn prepare(&mut self, _: GlobalTxnId) -> Result<()> {
+        refused()
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        self.engine.abort()
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.engine.durable()
+    }
+
+    fn force(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        refused()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        self.engine.footprint()
+    }
+
+    fn status(&self) -> EngineStatus {
+        self.engine.status()
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.engine.verify()
+    }
+}

@@ -1,0 +1,607 @@
+//! Pages in a file, behind a cache in volatile memory.
+//!
+//! A group's pages are written to free places, neighbours in one call; a sync; the master record; a sync. The master is two
+//! records at fixed offsets that take turns. The one with the higher sequence number counts if its checksum is right, so a torn
+//! one leaves the other in force; no argument rests on a write being atomic.
+//!
+//! ```text
+//! file           [master record 0, 512 bytes][...][master record 1 at 4096, 512 bytes][...][pages from 8192 or two pages on]
+//! master record  magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | sequence u64
+//!                | global transaction u64, or 0 | base: directory u64, chain u64, end u64, file bytes u64 | prepared: the same
+//!                | crc32c u32 | 0 u32 | zeros to 512
+//! ```
+//!
+//! A record with a global transaction is *prepared*: the base is in force, the other state follows if the commit table has the
+//! transaction. The first 40 bytes keep their place in every later version.
+
+use super::file_space::{FileSpace, NewList, SpaceHead, SpaceMark};
+use super::node::{PageView, checksum, damaged, word_of};
+use super::{Frames, PageStore, Purpose};
+use crate::engine::GlobalTxnId;
+use crate::error::{Result, StorageError};
+use disk::{Directory, DiskCounters, DiskError, File, SECTOR_BYTES};
+use pmem::{Memory, site};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::marker::PhantomData;
+
+const MAGIC: [u8; 8] = *b"INDCOW\x1a\x01";
+const VERSION: u32 = 1;
+const RECORD_BYTES: usize = SECTOR_BYTES as usize;
+const CHECKED_BYTES: usize = 120;
+const RECORD_AT: [u64; 2] = [0, 4096];
+const HEAD_BYTES: u64 = 8192;
+/// The file grows by an eighth of itself, within these bounds.
+const GROWTH_BYTES_MIN: u64 = 64 << 10;
+const GROWTH_BYTES_MAX: u64 = 32 << 20;
+/// Pages that are kept back for deletions.
+const KEPT_PAGES: usize = 16;
+/// Bytes of the cache.
+const CACHE_BYTES: usize = 512 << 20;
+/// Neighbouring pages are written together up to so many bytes.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Identity of the database.
+    pub database: u128,
+    /// Number of the partition.
+    pub partition: u32,
+}
+
+impl FileIdentity {
+    fn name(self) -> String {
+        format!("p{}.cow", self.partition)
+    }
+}
+
+/// A state that a master record names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct FileState {
+    directory: u64,
+    space: SpaceHead,
+}
+
+/// What a master record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    page_bytes: u32,
+    sequence: u64,
+    base: FileState,
+    prepared: Option<(u64, FileState)>,
+}
+
+/// A page in the cache.
+struct Cached {
+    at: u64,
+    frame: u64,
+    /// Whether it was used since the hand last passed.
+    used: bool,
+}
+
+/// Offsets of pages are spread by one multiplication.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
+
+type PageMap = HashMap<u64, usize, BuildHasherDefault<PageHasher>>;
+
+/// The pages of one partition of `cow`.
+pub struct FileStore<M: Memory, D: Directory> {
+    directory: D,
+    file: D::File,
+    identity: FileIdentity,
+    page_bytes: usize,
+    sequence: u64,
+    /// The state in force.
+    base: FileState,
+    space: FileSpace,
+    /// What a prepared group will leave.
+    next: Option<(FileState, NewList)>,
+    cache: Vec<Cached>,
+    cached: PageMap,
+    hand: usize,
+    /// Pages of the group that are not written yet.
+    pending: Vec<(u64, Vec<u8>)>,
+    memory: PhantomData<fn(M)>,
+}
+
+impl<M: Memory, D: Directory> FileStore<M, D> {
+    /// Makes the file of a new partition, with an empty directory.
+    pub fn create(directory: D, identity: FileIdentity, page_bytes: usize) -> Result<Self> {
+        let name = identity.name();
+        if directory.exists(&name)? {
+            let reason = "another database has files here; choose an empty directory".to_owned();
+            return Err(StorageError::ForeignFile { file: name, reason });
+        }
+        let mut file = directory.create(&name)?;
+        let first = HEAD_BYTES.max(2 * page_bytes as u64);
+        let file_bytes = first + GROWTH_BYTES_MIN.next_multiple_of(page_bytes as u64);
+        file.set_bytes(file_bytes)?;
+        let base = FileState {
+            directory: 0,
+            space: FileSpace::head_of_new(first, file_bytes),
+        };
+        let space = FileSpace::new(page_bytes, base.space, file_bytes);
+        let mut store = Self::new(directory, file, identity, page_bytes, 0, base, space);
+        store.write_master(base, None)?;
+        // commit point: with its name the file is a complete, empty partition
+        store.directory.sync(site!("cow.create-name"))?;
+        Ok(store)
+    }
+
+    /// Opens the file of a partition. Gives the store and whether a prepared group was undone.
+    pub fn open(
+        directory: D,
+        identity: FileIdentity,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
+    ) -> Result<(Self, bool)> {
+        let name = identity.name();
+        let mut file = directory.open(&name)?;
+        let record = read_master(&mut file, identity, &name)?;
+        // A creation that failed at its last step has left a file whose name is not durable yet.
+        directory.sync(site!("cow.open-name"))?;
+        let file_bytes = file.bytes()?;
+        let states = [record.base].into_iter();
+        let states = states.chain(record.prepared.map(|(_, state)| state));
+        let bytes = states.map(|state| state.space.file_bytes.max(state.space.end));
+        if bytes.max().is_some_and(|least| least > file_bytes) {
+            let detail = format!("it was cut to {file_bytes} bytes; restore it from a backup");
+            return Err(damaged_file(&name, file_bytes, detail));
+        }
+        let mut base = record.base;
+        let mut undone = false;
+        if let Some((global, next)) = record.prepared {
+            if decide(GlobalTxnId(global)) {
+                base = next;
+            } else {
+                undone = true;
+            }
+        }
+        let page_bytes = record.page_bytes as usize;
+        let file_bytes = file_bytes / page_bytes as u64 * page_bytes as u64;
+        let space = FileSpace::new(page_bytes, base.space, file_bytes);
+        let sequence = record.sequence;
+        let mut store = Self::new(directory, file, identity, page_bytes, sequence, base, space);
+        if record.prepared.is_some() {
+            store.write_master(base, None)?;
+        }
+        Ok((store, undone))
+    }
+
+    fn new(
+        directory: D,
+        file: D::File,
+        identity: FileIdentity,
+        page_bytes: usize,
+        sequence: u64,
+        base: FileState,
+        space: FileSpace,
+    ) -> Self {
+        Self {
+            directory,
+            file,
+            identity,
+            page_bytes,
+            sequence,
+            base,
+            space,
+            next: None,
+            cache: Vec::new(),
+            cached: PageMap::default(),
+            hand: 0,
+            pending: Vec::new(),
+            memory: PhantomData,
+        }
+    }
+
+    /// Root of the directory that is in force.
+    pub fn directory(&self) -> u64 {
+        self.base.directory
+    }
+
+    /// What the files have counted.
+    pub fn counters(&self) -> DiskCounters {
+        self.directory.counters()
+    }
+
+    /// Bytes of pages that were used once, and those that were never used.
+    pub fn used_and_free_bytes(&self) -> (u64, u64) {
+        let end = self.space.end();
+        (end, self.space.file_bytes - end)
+    }
+
+    /// Holds the pages in use against those that are free.
+    pub fn check_space(
+        &mut self,
+        reachable: &mut BTreeSet<u64>,
+        report: &mut crate::engine::VerifyReport,
+    ) {
+        let file = &mut self.file;
+        let mut read = |at: u64, page: &mut [u8]| Ok(file.read_at(at, page)?);
+        report.blocks = reachable.len() as u64;
+        self.space.collect(reachable, &mut report.damage, &mut read);
+        let first = HEAD_BYTES.max(2 * self.page_bytes as u64);
+        let all = (first..self.space.end()).step_by(self.page_bytes);
+        let leaked = all.filter(|at| !reachable.contains(at));
+        let leaked = leaked.map(|at| format!("the page at offset {at} is leaked"));
+        report.damage.extend(leaked);
+        let outside = reachable.range(self.space.end()..).next();
+        let outside = outside.map(|at| format!("the page at offset {at} lies behind the end"));
+        report.damage.extend(outside);
+    }
+
+    /// Writes the next master record and makes it durable.
+    fn write_master(&mut self, base: FileState, prepared: Option<(u64, FileState)>) -> Result<()> {
+        let record = Record {
+            page_bytes: self.page_bytes as u32,
+            sequence: self.sequence + 1,
+            base,
+            prepared,
+        };
+        let at = RECORD_AT[(record.sequence % 2) as usize];
+        // commit point: once this record is durable recovery finds the new directory
+        self.file.write_at(at, &encode(&record, self.identity))?;
+        self.file.sync(site!("cow.master"))?;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    /// Makes the file longer, if `pages` more do not fit.
+    fn grow(&mut self, pages: usize) -> Result<()> {
+        let missing = pages.saturating_sub(self.space.room());
+        if missing == 0 {
+            return Ok(());
+        }
+        let page_bytes = self.page_bytes as u64;
+        let least = missing as u64 * page_bytes;
+        let step = (self.space.file_bytes / 8).clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
+        let step = step.max(least).next_multiple_of(page_bytes);
+        let grown = match self.file.set_bytes(self.space.file_bytes + step) {
+            Err(DiskError::OutOfSpace { .. }) if step > least => {
+                self.file.set_bytes(self.space.file_bytes + least)?;
+                least
+            }
+            result => result.map(|()| step)?,
+        };
+        self.space.file_bytes += grown;
+        Ok(())
+    }
+
+    /// Writes the pages of the group and the list, neighbours together.
+    fn write_pending(&mut self, list: &NewList) -> Result<()> {
+        let mut pages = std::mem::take(&mut self.pending);
+        pages.extend(list.pages.iter().cloned());
+        pages.sort_unstable_by_key(|(at, _)| *at);
+        let mut buffer: Vec<u8> = Vec::with_capacity(WRITE_BYTES);
+        let mut start = 0;
+        for (at, image) in &pages {
+            if !buffer.is_empty()
+                && (start + buffer.len() as u64 != *at || buffer.len() >= WRITE_BYTES)
+            {
+                self.file.write_at(start, &buffer)?;
+                buffer.clear();
+            }
+            if buffer.is_empty() {
+                start = *at;
+            }
+            buffer.extend_from_slice(image);
+        }
+        if !buffer.is_empty() {
+            self.file.write_at(start, &buffer)?;
+        }
+        pages.clear();
+        self.pending = pages;
+        self.file.sync(site!("cow.pages"))?;
+        Ok(())
+    }
+
+    fn make_list(&self) -> Result<NewList> {
+        self.space.make_list().ok_or_else(|| {
+            StorageError::Unsupported("no room was kept for the list of free pages".to_owned())
+        })
+    }
+
+    /// Forgets the frames of pages that are free now, and takes over the new list.
+    fn settle(&mut self, state: FileState, list: NewList) {
+        self.base = state;
+        self.space.commit(list);
+    }
+
+    /// A frame for a page that is read: a new one, or that of a page that was not used for long.
+    fn frame(&mut self, frames: &mut Frames<M>) -> Result<u64> {
+        if self.cached.len() * self.page_bytes < CACHE_BYTES {
+            match frames.take() {
+                Err(_) if !self.cached.is_empty() => {}
+                result => return result,
+            }
+        }
+        loop {
+            self.hand = (self.hand + 1) % self.cache.len();
+            let page = &mut self.cache[self.hand];
+            if !std::mem::take(&mut page.used) {
+                break;
+            }
+        }
+        let page = self.forget(self.hand);
+        Ok(page.frame)
+    }
+
+    fn forget(&mut self, index: usize) -> Cached {
+        let page = self.cache.swap_remove(index);
+        self.cached.remove(&page.at);
+        if let Some(moved) = self.cache.get(index) {
+            self.cached.insert(moved.at, index);
+        }
+        page
+    }
+
+    fn remember(&mut self, at: u64, frame: u64) {
+        self.cached.insert(at, self.cache.len());
+        let used = true;
+        self.cache.push(Cached { at, frame, used });
+    }
+
+    /// Reads a page into the cache; gives its frame.
+    #[cold]
+    fn load(&mut self, frames: &mut Frames<M>, at: u64) -> Result<u64> {
+        let mut page = vec![0; self.page_bytes];
+        if at < HEAD_BYTES || at + self.page_bytes as u64 > self.space.end() {
+            return Err(damaged(at, "no page lies there".to_owned()));
+        }
+        self.file.read_at(at, &mut page)?;
+        if checksum(&page) != word_of(&page, 1) {
+            return Err(damaged(at, "wrong checksum".to_owned()));
+        }
+        let frame = self.frame(frames)?;
+        frames.store(frame, 0, &page)?;
+        self.remember(at, frame);
+        Ok(frame)
+    }
+}
+
+impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
+    type Memory = M;
+    type Mark = SpaceMark;
+
+    const KEEPS_FRAMES: bool = true;
+
+    fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn group(&self) -> u64 {
+        self.sequence + 1
+    }
+
+    #[inline]
+    fn view<'a>(&'a mut self, frames: &'a mut Frames<M>, at: u64) -> Result<PageView<'a, M>> {
+        let frame = match self.cached.get(&at) {
+            Some(&index) => {
+                let page = &mut self.cache[index];
+                page.used = true;
+                page.frame
+            }
+            None => self.load(frames, at)?,
+        };
+        Ok(frames.view(frame))
+    }
+
+    fn prefetch(&self, _at: u64) {}
+
+    fn reserve(&mut self, purpose: Purpose) -> Result<u64> {
+        let file = &mut self.file;
+        self.space
+            .fill(&mut |at, page| Ok(file.read_at(at, page)?))?;
+        let kept = match purpose {
+            Purpose::Growth => KEPT_PAGES,
+            Purpose::Copy => 0,
+        };
+        self.grow(1 + self.space.list_pages_max() + kept)?;
+        match self.space.take() {
+            Some(page) => Ok(page),
+            None => Err(damaged(self.space.end(), "no page is free".to_owned())),
+        }
+    }
+
+    fn retire(&mut self, at: u64) -> Result<()> {
+        self.space.retire(at);
+        Ok(())
+    }
+
+    fn end_operation(&mut self) -> Result<()> {
+        self.grow(self.space.list_pages_max())
+    }
+
+    fn mark(&self) -> SpaceMark {
+        self.space.mark()
+    }
+
+    fn rollback(&mut self, mark: SpaceMark) {
+        self.space.rollback(mark);
+    }
+
+    fn write(&mut self, at: u64, image: &[u8]) -> Result<()> {
+        self.pending.push((at, image.to_vec()));
+        Ok(())
+    }
+
+    fn commit(&mut self, frames: &mut Frames<M>, directory: u64) -> Result<()> {
+        let list = self.make_list()?;
+        self.write_pending(&list)?;
+        let space = list.head;
+        let state = FileState { directory, space };
+        self.write_master(state, None)?;
+        for index in 0..self.space.retired().len() {
+            let at = self.space.retired()[index];
+            if let Some(&index) = self.cached.get(&at) {
+                let page = self.forget(index);
+                frames.give(page.frame);
+            }
+        }
+        self.settle(state, list);
+        Ok(())
+    }
+
+    fn prepare(&mut self, directory: u64, global: GlobalTxnId) -> Result<()> {
+        let list = self.make_list()?;
+        self.write_pending(&list)?;
+        let space = list.head;
+        let state = FileState { directory, space };
+        self.write_master(self.base, Some((global.0, state)))?;
+        self.next = Some((state, list));
+        Ok(())
+    }
+
+    fn resolve(&mut self, commit: bool) -> Result<()> {
+        let next = self.next.take();
+        match next.filter(|_| commit) {
+            Some((state, list)) => {
+                self.write_master(state, None)?;
+                self.settle(state, list);
+                Ok(())
+            }
+            None => self.write_master(self.base, None),
+        }
+    }
+
+    fn adopt(&mut self, frames: &mut Frames<M>, at: u64, frame: u64) {
+        if let Some(&index) = self.cached.get(&at) {
+            let old = std::mem::replace(&mut self.cache[index].frame, frame);
+            frames.give(old);
+        } else {
+            self.remember(at, frame);
+        }
+    }
+}
+
+/// The newer of the two master records that are whole.
+fn read_master<F: File>(file: &mut F, identity: FileIdentity, name: &str) -> Result<Record> {
+    let file_bytes = file.bytes()?;
+    if file_bytes < HEAD_BYTES {
+        let detail = format!("it has {file_bytes} bytes, too few for a master record");
+        return Err(damaged_file(name, file_bytes, detail));
+    }
+    let mut best: Option<Record> = None;
+    let mut fault = None;
+    for at in RECORD_AT {
+        let mut bytes = [0; RECORD_BYTES];
+        file.read_at(at, &mut bytes)?;
+        match decode(&bytes, identity, name, at) {
+            Ok(record) if best.is_none_or(|best| best.sequence < record.sequence) => {
+                best = Some(record);
+            }
+            Ok(_) => {}
+            Err(error) => fault = Some(error),
+        }
+    }
+    match (best, fault) {
+        (Some(record), _) => Ok(record),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(damaged_file(name, 0, "it has no master record".to_owned())),
+    }
+}
+
+fn encode(record: &Record, identity: FileIdentity) -> [u8; RECORD_BYTES] {
+    let mut bytes = [0; RECORD_BYTES];
+    let mut at = 0;
+    let mut put = |part: &[u8]| {
+        bytes[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    };
+    put(&MAGIC);
+    put(&VERSION.to_le_bytes());
+    put(&record.page_bytes.to_le_bytes());
+    put(&identity.database.to_le_bytes());
+    put(&identity.partition.to_le_bytes());
+    put(&[0; 4]);
+    let (global, next) = record.prepared.unwrap_or((0, record.base));
+    put(&record.sequence.to_le_bytes());
+    put(&global.to_le_bytes());
+    for state in [record.base, next] {
+        let space = state.space;
+        for word in [state.directory, space.chain, space.end, space.file_bytes] {
+            put(&word.to_le_bytes());
+        }
+    }
+    let crc = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
+    bytes[CHECKED_BYTES..CHECKED_BYTES + 4].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn decode(
+    bytes: &[u8; RECORD_BYTES],
+    identity: FileIdentity,
+    name: &str,
+    at: u64,
+) -> Result<Record> {
+    let foreign = |reason: String| StorageError::ForeignFile {
+        file: name.to_owned(),
+        reason,
+    };
+    if bytes[..8] != MAGIC {
+        return Err(foreign("it is no file of this method".to_owned()));
+    }
+    let half = |at: usize| word_of(bytes, at / 8) >> (8 * (at % 8)) & 0xffff_ffff;
+    let version = half(8);
+    if version > u64::from(VERSION) {
+        return Err(foreign(format!(
+            "written by a newer version (format {version}, this program reads up to {VERSION}); \
+             upgrade the program"
+        )));
+    }
+    let crc = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
+    let rest_is_zero = bytes[CHECKED_BYTES + 4..].iter().all(|&byte| byte == 0);
+    if half(CHECKED_BYTES) != u64::from(crc) || !rest_is_zero {
+        return Err(damaged_file(name, at, "its checksum is wrong".to_owned()));
+    }
+    let database = u128::from(word_of(bytes, 2)) | u128::from(word_of(bytes, 3)) << 64;
+    if database != identity.database || half(32) != u64::from(identity.partition) {
+        let text = "it belongs to another database or partition; put the right file back";
+        return Err(foreign(text.to_owned()));
+    }
+    let page_bytes = half(12);
+    if !(512..=64 << 10).contains(&page_bytes) || !page_bytes.is_multiple_of(512) {
+        return Err(foreign(format!(
+            "its pages of {page_bytes} bytes are unknown"
+        )));
+    }
+    let state = |first: usize| FileState {
+        directory: word_of(bytes, first),
+        space: SpaceHead {
+            chain: word_of(bytes, first + 1),
+            end: word_of(bytes, first + 2),
+            file_bytes: word_of(bytes, first + 3),
+        },
+    };
+    let global = word_of(bytes, 6);
+    Ok(Record {
+        page_bytes: page_bytes as u32,
+        sequence: word_of(bytes, 5),
+        base: state(7),
+        prepared: (global != 0).then(|| (global, state(11))),
+    })
+}
+
+fn damaged_file(file: &str, offset: u64, detail: String) -> StorageError {
+    StorageError::DamagedFile {
+        file: file.to_owned(),
+        offset,
+        detail,
+    }
+}

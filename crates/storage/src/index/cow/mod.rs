@@ -1,0 +1,119 @@
+//! The copy-on-write B+tree: pages that are never changed once a group of transactions has written them.
+//!
+//! A group copies a page when it first changes it (*dirty*), changes the copy in place from then on, and writes all of its
+//! copies at once. What the last group wrote (the *current directory*) and what this one is about to write (the *dirty
+//! directory*) share every page that did not change. All trees hang under one tree, the directory, whose root stands in the
+//! master record; so one swing of the master publishes the changes of many transactions in many tables.
+//!
+//! | file | job |
+//! |---|---|
+//! | `node` | the bytes of a page: header, entries, contents |
+//! | `frames` | volatile memory for dirty and cached pages |
+//! | `pages` | dirty pages, their undo, the roots of the trees |
+//! | `tree` | lookups, scans, and where a change goes |
+//! | `change` | insertion, split, removal, merge |
+//! | `long` | values longer than a page has room for |
+//! | `inspect` | checks and removal of a whole tree |
+//! | `pool` | pages in durable memory, with their blocks and the master record |
+//! | `file` | pages in a file behind a cache; its master record and free list in `file_space` |
+//!
+//! A *reference* is the word that leads to a page. Committed pages have the offset of their place; dirty pages have the number
+//! of their slot and the mark `DIRTY`, so following one needs no search. References become offsets when the page that holds
+//! them is written.
+
+mod change;
+pub mod file;
+mod file_space;
+mod frames;
+mod inspect;
+mod long;
+mod node;
+mod pages;
+pub mod pool;
+mod tree;
+
+pub use file_space::SpaceMark;
+pub use frames::Frames;
+pub use inspect::TreeReport;
+pub use node::{PageView, Shape};
+pub use pages::{Pages, PagesMark};
+pub use tree::{CowTree, Value, Visit};
+
+use crate::engine::GlobalTxnId;
+use crate::error::Result;
+use pmem::Memory;
+
+/// Marks a reference to a dirty page: `slot << 2 | DIRTY`.
+pub(crate) const DIRTY: u64 = 1;
+/// Marks a value word whose content lies in the leaf: `byte offset << 32 | bytes << 2 | INLINE`.
+const INLINE: u64 = 2;
+
+/// What a page is reserved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The tree grows.
+    Growth,
+    /// The copy of a page whose own place becomes free with the group. It may take what is kept back, so that deletions and
+    /// changes in place work on a full device.
+    Copy,
+}
+
+/// Where pages live, and how a group of them becomes durable.
+///
+/// The life of a page: reserved (a place is known, only DRAM knows of it) → written → published by `commit` → retired, and
+/// reserved again once no crash can need its content.
+pub trait PageStore: Send {
+    /// The memory of pages and frames.
+    type Memory: Memory;
+    /// How far a transaction had come.
+    type Mark: Copy + Send;
+
+    /// Whether frames of committed pages go on as a cache.
+    const KEEPS_FRAMES: bool;
+
+    /// Bytes of a page, a multiple of 8.
+    fn page_bytes(&self) -> usize;
+
+    /// Number of the group that is open: one more than that of the last one that is durable.
+    fn group(&self) -> u64;
+
+    /// The page at `at`, which an earlier group has written.
+    fn view<'a>(
+        &'a mut self,
+        frames: &'a mut Frames<Self::Memory>,
+        at: u64,
+    ) -> Result<PageView<'a, Self::Memory>>;
+
+    /// Asks for a page's first lines ahead of their use.
+    fn prefetch(&self, at: u64);
+
+    /// Reserves a place for a page.
+    fn reserve(&mut self, purpose: Purpose) -> Result<u64>;
+
+    /// Gives up a page or a reserved place. It is not used again before the group is durable.
+    fn retire(&mut self, at: u64) -> Result<()>;
+
+    /// Makes sure that the group can be committed with all that it has reserved and retired so far.
+    fn end_operation(&mut self) -> Result<()>;
+
+    /// Where the open transaction stands.
+    fn mark(&self) -> Self::Mark;
+
+    /// Takes back what was reserved and retired since `mark`.
+    fn rollback(&mut self, mark: Self::Mark);
+
+    /// Writes a page that was reserved; durable after `commit` or `prepare`.
+    fn write(&mut self, at: u64, image: &[u8]) -> Result<()>;
+
+    /// Makes what was written durable and swings the master to the directory whose root is at `directory`.
+    fn commit(&mut self, frames: &mut Frames<Self::Memory>, directory: u64) -> Result<()>;
+
+    /// Makes what was written durable without deciding whether the master swings.
+    fn prepare(&mut self, directory: u64, global: GlobalTxnId) -> Result<()>;
+
+    /// Ends what `prepare` began. After an abort the caller rolls back.
+    fn resolve(&mut self, commit: bool) -> Result<()>;
+
+    /// Takes over the frame of a page that was written and committed.
+    fn adopt(&mut self, frames: &mut Frames<Self::Memory>, at: u64, frame: u64);
+}

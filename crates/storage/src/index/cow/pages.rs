@@ -1,0 +1,420 @@
+//! The pages of all trees of a partition: dirty ones in frames, the others where the store keeps them.
+//!
+//! Everything that an operation does here is in the undo list of the open transaction: bytes of a dirty page that changed, a
+//! page that became dirty or was dropped, the root of a tree. So a transaction, or one of its statements, is taken back without
+//! touching what other transactions of the group did, even in the same pages.
+//!
+//! Invariants: a committed page is never stored to; a dirty page is referred to by dirty pages, roots and the undo list only; a
+//! place belongs to one dirty page from its reservation on, so that writing a group needs no space.
+
+use super::node::{PageView, seal};
+use super::{DIRTY, Frames, PageStore, Purpose};
+use crate::engine::GlobalTxnId;
+use crate::error::Result;
+
+/// A dirty page.
+struct Slot {
+    frame: u64,
+    /// Where it will be written.
+    at: u64,
+    state: SlotState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SlotState {
+    Live,
+    /// The open transaction has taken it out of its tree.
+    Dropped,
+    Vacant,
+}
+
+/// What takes one step back.
+enum Undo {
+    /// Bytes of a frame; the old ones are in `before` from `data` on.
+    Bytes { frame: u64, at: u32, data: usize },
+    /// A page became dirty.
+    Fresh(usize),
+    /// A dirty page left its tree.
+    Dropped(usize),
+    /// The root of a tree changed.
+    Root { tree: usize, before: u64 },
+    /// A tree's place in the directory was made ready.
+    Touched(usize),
+}
+
+/// The root of a tree.
+#[derive(Clone, Copy, Default)]
+struct Root {
+    now: u64,
+    /// What the last group has written to the directory.
+    written: u64,
+    /// Whether the directory's entry lies in a dirty page.
+    touched: bool,
+}
+
+/// Where the open transaction stands.
+#[derive(Clone, Copy)]
+pub struct PagesMark<K> {
+    undo: usize,
+    store: K,
+}
+
+/// Number of the tree that holds the roots of the others.
+pub(crate) const DIRECTORY: usize = 0;
+
+/// The pages of one partition.
+pub struct Pages<S: PageStore> {
+    /// Where committed pages live.
+    pub store: S,
+    frames: Frames<S::Memory>,
+    slots: Vec<Slot>,
+    vacant: Vec<usize>,
+    roots: Vec<Root>,
+    /// Trees whose place in the directory is ready.
+    touched: Vec<usize>,
+    undo: Vec<Undo>,
+    before: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl<S: PageStore> Pages<S> {
+    /// The pages of a store whose directory has its root at `directory`; dirty ones will be in `memory`.
+    pub fn new(store: S, memory: S::Memory, directory: u64) -> Result<Self> {
+        let frames = Frames::new(memory, store.page_bytes())?;
+        let root = Root {
+            now: directory,
+            written: directory,
+            touched: false,
+        };
+        Ok(Self {
+            store,
+            frames,
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            roots: vec![root],
+            touched: Vec::new(),
+            undo: Vec::new(),
+            before: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.store.page_bytes()
+    }
+
+    /// Counts of the memory that holds the frames.
+    pub fn frame_counters(&self) -> pmem::Counters {
+        self.frames.counters()
+    }
+
+    /// Adds a tree whose root the directory has, or 0 for an empty one; gives its number.
+    pub fn add_tree(&mut self, root: u64) -> usize {
+        self.roots.push(Root {
+            now: root,
+            written: root,
+            touched: false,
+        });
+        self.roots.len() - 1
+    }
+
+    /// Forgets all trees but the directory. Nothing may be dirty.
+    pub fn forget_trees(&mut self) {
+        self.roots.truncate(1);
+    }
+
+    #[inline]
+    pub(super) fn root(&self, tree: usize) -> u64 {
+        self.roots[tree].now
+    }
+
+    pub(super) fn set_root(&mut self, tree: usize, root: u64) {
+        let before = std::mem::replace(&mut self.roots[tree].now, root);
+        self.undo.push(Undo::Root { tree, before });
+    }
+
+    /// The root that the directory has for a tree.
+    pub fn committed_root(&self, tree: usize) -> u64 {
+        self.roots[tree].written
+    }
+
+    /// Whether the tree's entry in the directory will have to change and is not ready for it.
+    pub fn wants_touch(&self, tree: usize) -> bool {
+        let root = &self.roots[tree];
+        root.now != root.written && !root.touched
+    }
+
+    /// Notes that the tree's entry in the directory lies in a dirty page.
+    pub fn note_touched(&mut self, tree: usize) {
+        self.roots[tree].touched = true;
+        self.touched.push(tree);
+        self.undo.push(Undo::Touched(tree));
+    }
+
+    /// Trees whose entries in the directory are ready, with the places that their roots will have.
+    pub fn roots_to_write(&self) -> Vec<(usize, u64)> {
+        let place = |&tree: &usize| (tree, self.place_of(self.roots[tree].now));
+        self.touched.iter().map(place).collect()
+    }
+
+    /// Where the page of a reference will lie, or lies.
+    fn place_of(&self, reference: u64) -> u64 {
+        if reference & DIRTY == 0 {
+            reference
+        } else {
+            self.slots[(reference >> 2) as usize].at
+        }
+    }
+
+    /// The page that a reference leads to.
+    #[inline]
+    pub(super) fn view(&mut self, reference: u64) -> Result<PageView<'_, S::Memory>> {
+        if reference & DIRTY == 0 {
+            self.store.view(&mut self.frames, reference)
+        } else {
+            Ok(self
+                .frames
+                .view(self.slots[(reference >> 2) as usize].frame))
+        }
+    }
+
+    /// Asks for the first lines of a page.
+    #[inline]
+    pub(super) fn prefetch(&self, reference: u64) {
+        if reference & DIRTY == 0 {
+            self.store.prefetch(reference);
+        }
+    }
+
+    /// Appends a page's bytes to `bytes`.
+    pub(super) fn copy_page(&mut self, reference: u64, bytes: &mut Vec<u8>) -> Result<()> {
+        let page_bytes = self.page_bytes();
+        bytes.extend_from_slice(self.view(reference)?.bytes(0, page_bytes)?);
+        Ok(())
+    }
+
+    /// The dirty page for a reference: the page itself, or a copy of a committed one, whose place is given up.
+    pub(super) fn own(&mut self, reference: u64) -> Result<u64> {
+        if reference & DIRTY != 0 {
+            return Ok(reference);
+        }
+        let mut image = std::mem::take(&mut self.scratch);
+        image.clear();
+        self.copy_page(reference, &mut image)?;
+        let dirty = self.add(&image, Purpose::Copy)?;
+        self.scratch = image;
+        self.store.retire(reference)?;
+        Ok(dirty)
+    }
+
+    /// A new dirty page with this content.
+    pub(super) fn create(&mut self, image: &[u8]) -> Result<u64> {
+        self.add(image, Purpose::Growth)
+    }
+
+    fn add(&mut self, image: &[u8], purpose: Purpose) -> Result<u64> {
+        let at = self.store.reserve(purpose)?;
+        let frame = self.frames.take()?;
+        self.frames.store(frame, 0, image)?;
+        let slot = Slot {
+            frame,
+            at,
+            state: SlotState::Live,
+        };
+        let number = if let Some(number) = self.vacant.pop() {
+            self.slots[number] = slot;
+            number
+        } else {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        };
+        self.undo.push(Undo::Fresh(number));
+        Ok((number as u64) << 2 | DIRTY)
+    }
+
+    /// Changes bytes of a dirty page.
+    pub(super) fn edit(&mut self, reference: u64, at: usize, bytes: &[u8]) -> Result<()> {
+        debug_assert!(reference & DIRTY != 0, "only dirty pages change");
+        let frame = self.slots[(reference >> 2) as usize].frame;
+        let data = self.before.len();
+        let old = self.frames.view(frame).bytes(at, bytes.len())?;
+        self.before.extend_from_slice(old);
+        self.undo.push(Undo::Bytes {
+            frame,
+            at: at as u32,
+            data,
+        });
+        self.frames.store(frame, at, bytes)
+    }
+
+    /// Takes a page out of its tree.
+    pub(super) fn discard(&mut self, reference: u64) -> Result<()> {
+        if reference & DIRTY == 0 {
+            return self.store.retire(reference);
+        }
+        let number = (reference >> 2) as usize;
+        let slot = &mut self.slots[number];
+        slot.state = SlotState::Dropped;
+        self.undo.push(Undo::Dropped(number));
+        self.store.retire(slot.at)
+    }
+
+    /// Whether the open transaction has changed anything.
+    pub fn is_changed(&self) -> bool {
+        !self.undo.is_empty()
+    }
+
+    /// Dirty pages.
+    pub fn dirty_pages(&self) -> usize {
+        self.slots.len() - self.vacant.len()
+    }
+
+    /// Where the open transaction stands.
+    pub fn mark(&self) -> PagesMark<S::Mark> {
+        PagesMark {
+            undo: self.undo.len(),
+            store: self.store.mark(),
+        }
+    }
+
+    /// Takes back everything since `mark`.
+    pub fn rollback(&mut self, mark: PagesMark<S::Mark>) -> Result<()> {
+        while self.undo.len() > mark.undo {
+            match self.undo.pop() {
+                Some(Undo::Bytes { frame, at, data }) => {
+                    self.frames
+                        .store(frame, at as usize, &self.before[data..])?;
+                    self.before.truncate(data);
+                }
+                Some(Undo::Fresh(number)) => self.vacate(number),
+                Some(Undo::Dropped(number)) => self.slots[number].state = SlotState::Live,
+                Some(Undo::Root { tree, before }) => {
+                    // A tree that this transaction added may be forgotten already.
+                    if let Some(root) = self.roots.get_mut(tree) {
+                        root.now = before;
+                    }
+                }
+                Some(Undo::Touched(tree)) => {
+                    self.touched.retain(|&touched| touched != tree);
+                    if let Some(root) = self.roots.get_mut(tree) {
+                        root.touched = false;
+                    }
+                }
+                None => break,
+            }
+        }
+        self.store.rollback(mark.store);
+        Ok(())
+    }
+
+    fn vacate(&mut self, number: usize) {
+        let slot = &mut self.slots[number];
+        slot.state = SlotState::Vacant;
+        self.frames.give(slot.frame);
+        self.vacant.push(number);
+    }
+
+    /// Makes the open transaction part of the group.
+    pub fn end_transaction(&mut self) {
+        for index in 0..self.undo.len() {
+            if let Undo::Dropped(number) = self.undo[index] {
+                self.vacate(number);
+            }
+        }
+        self.undo.clear();
+        self.before.clear();
+    }
+
+    /// Whether the group has anything to write.
+    pub fn is_dirty(&self) -> bool {
+        self.dirty_pages() > 0 || self.roots[DIRECTORY].now != self.roots[DIRECTORY].written
+    }
+
+    /// Writes all dirty pages. References to them become places in what is written, and in the frames if the pages go on as
+    /// clean ones.
+    fn write_all(&mut self, goes_on: bool) -> Result<u64> {
+        let page_bytes = self.page_bytes();
+        let sequence = self.store.group();
+        let mut image = std::mem::take(&mut self.scratch);
+        for number in 0..self.slots.len() {
+            let Slot { frame, at, state } = self.slots[number];
+            if state != SlotState::Live {
+                continue;
+            }
+            image.clear();
+            image.extend_from_slice(self.frames.view(frame).bytes(0, page_bytes)?);
+            seal(&mut image, sequence, &|reference| self.place_of(reference));
+            self.store.write(at, &image)?;
+            if goes_on && S::KEEPS_FRAMES {
+                self.frames.store(frame, 0, &image)?;
+            }
+        }
+        self.scratch = image;
+        Ok(self.place_of(self.roots[DIRECTORY].now))
+    }
+
+    /// Writes the group and swings the master. The directory has its entries already.
+    pub fn commit(&mut self) -> Result<()> {
+        let directory = self.write_all(true)?;
+        self.store.commit(&mut self.frames, directory)?;
+        self.clean();
+        Ok(())
+    }
+
+    /// Writes the group without deciding about it.
+    pub fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
+        let directory = self.write_all(false)?;
+        self.store.prepare(directory, global)
+    }
+
+    /// Ends a prepared group. After an abort the caller rolls its transaction back.
+    pub fn resolve(&mut self, commit: bool) -> Result<()> {
+        if commit {
+            // Places for references, as in what was written.
+            self.seal_frames()?;
+        }
+        self.store.resolve(commit)?;
+        if commit {
+            self.clean();
+        }
+        Ok(())
+    }
+
+    /// Makes the frames of dirty pages equal to what was written, where they go on as a cache.
+    fn seal_frames(&mut self) -> Result<()> {
+        let page_bytes = self.page_bytes();
+        // `prepare` has moved the number on.
+        let sequence = self.store.group() - 1;
+        for number in 0..self.slots.len() {
+            let Slot { frame, state, .. } = self.slots[number];
+            if state == SlotState::Live && S::KEEPS_FRAMES {
+                let mut image = self.frames.view(frame).bytes(0, page_bytes)?.to_vec();
+                seal(&mut image, sequence, &|reference| self.place_of(reference));
+                self.frames.store(frame, 0, &image)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was dirty is committed.
+    fn clean(&mut self) {
+        let touched = std::mem::take(&mut self.touched);
+        for tree in touched.into_iter().chain([DIRECTORY]) {
+            let place = self.place_of(self.roots[tree].now);
+            self.roots[tree] = Root {
+                now: place,
+                written: place,
+                touched: false,
+            };
+        }
+        for slot in self.slots.drain(..) {
+            match slot.state {
+                SlotState::Live => self.store.adopt(&mut self.frames, slot.at, slot.frame),
+                SlotState::Dropped => self.frames.give(slot.frame),
+                SlotState::Vacant => {}
+            }
+        }
+        self.vacant.clear();
+    }
+}

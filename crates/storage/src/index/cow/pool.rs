@@ -1,0 +1,384 @@
+//! Pages in durable memory: blocks of a pool, published together by the master record.
+//!
+//! Blocks of pages and tuples are reserved and freed through the heap at once, but the changes of its bitmap words are only
+//! collected; the group's record carries them. Pages are streamed when the group is written. Tuples are stored when they are
+//! made and flushed with the group, each line once, so that whichever thread ends the group makes all of it durable.
+//!
+//! A page is one line shorter than asked where that lets one more of them share a chunk of the heap.
+
+use super::node::PageView;
+use super::{Frames, PageStore, Purpose};
+use crate::engine::GlobalTxnId;
+use crate::error::{Result, StorageError};
+use crate::log::WriteSet;
+use crate::log::nv_master::{KEPT_PAGES, MasterState, NvMaster};
+use pmem::{
+    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, PmemError, WordChange,
+    site,
+};
+
+/// Changes of bitmap words that a group makes when it is written, beside those of its operations.
+const LATE_CHANGES: usize = 2 * KEPT_PAGES;
+const LINE: u64 = 64;
+
+/// What the open group has collected: a write set for tuples.
+#[derive(Debug, Default)]
+pub struct GroupWrites {
+    changes: Vec<WordChange>,
+    /// Ranges that are stored and not flushed.
+    staged: Vec<(u64, usize)>,
+}
+
+impl<M: Memory> WriteSet<M> for GroupWrites {
+    fn write(&mut self, _arena: &mut Arena<M>, _offset: u64, _bytes: &[u8]) -> Result<()> {
+        let text = "nothing that is published changes in place here".to_owned();
+        Err(StorageError::Unsupported(text))
+    }
+
+    fn change(&mut self, _arena: &mut Arena<M>, change: WordChange) -> Result<()> {
+        self.changes.push(change);
+        Ok(())
+    }
+
+    fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        arena.store(offset, bytes)?;
+        self.staged.push((offset, bytes.len()));
+        Ok(())
+    }
+
+    fn touch(&mut self, _offset: u64) {}
+
+    fn visible(&mut self, _arena: &mut Arena<M>, _offset: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn visible_all(&mut self, _arena: &mut Arena<M>) -> Result<()> {
+        Ok(())
+    }
+
+    fn retire(&mut self, _word: u64, _bits: u64) {}
+
+    fn retired(&self, _word: u64) -> u64 {
+        0
+    }
+}
+
+/// How far a transaction had come.
+#[derive(Clone, Copy)]
+pub struct PoolMark {
+    changes: usize,
+    staged: usize,
+    heap: HeapMark,
+    state: MasterState,
+}
+
+/// The pages of one partition of `nvm-cow`.
+pub struct PoolStore<M: Memory> {
+    /// The pool.
+    pub arena: Arena<M>,
+    /// What the group has collected.
+    pub writes: GroupWrites,
+    master: NvMaster,
+    /// The state in force.
+    base: MasterState,
+    page_bytes: usize,
+    class: Option<ClassId>,
+    /// Changes of the group, one a word.
+    merged: Vec<WordChange>,
+}
+
+impl<M: Memory> PoolStore<M> {
+    /// Formats the master block at `base` of an empty pool; durable when it returns.
+    pub fn create(mut arena: Arena<M>, base: u64, salt: u32, page_bytes: usize) -> Result<Self> {
+        let page_bytes = packed(page_bytes);
+        let mut state = MasterState::default();
+        for kept in &mut state.kept {
+            *kept = arena.reserve(page_bytes, OWNER)?;
+            let change = arena.activate(*kept)?;
+            let word = arena.word(change.offset)?;
+            arena.store_word(change.offset, change.apply(word))?;
+            arena.flush(change.offset, 8, site!("nvm-cow.create-kept"))?;
+        }
+        let master = NvMaster::create(&mut arena, base, salt, state)?;
+        arena.settle(Outcome::Committed);
+        Ok(Self::new(arena, master, page_bytes))
+    }
+
+    /// Opens the master block at `base` and brings the heap's words up to its record. Gives the store, the root of the
+    /// directory, and whether a prepared transaction was undone.
+    pub fn open(
+        mut arena: Arena<M>,
+        base: u64,
+        salt: u32,
+        page_bytes: usize,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
+    ) -> Result<(Self, bool)> {
+        let (mut master, mut record) = NvMaster::open(&arena, base, salt)?;
+        let mut undone = false;
+        if let Some((global, next)) = record.prepared.take() {
+            if decide(GlobalTxnId(global)) {
+                master.state = next;
+            } else {
+                record.changes.clear();
+                undone = true;
+            }
+            let state = master.state;
+            master.write(&mut arena, &state, None, &record.changes)?;
+            arena.fence(site!("nvm-cow.decided-fence"))?;
+            master.swing(&mut arena)?;
+        }
+        // What is there is flushed as well: after the death of a process what is read need not be durable.
+        arena.flush(base, 8, site!("nvm-cow.replay-word"))?;
+        for change in &record.changes {
+            let word = arena.word(change.offset)?;
+            if change.apply(word) != word {
+                arena.store_word(change.offset, change.apply(word))?;
+            }
+            arena.flush(change.offset, 8, site!("nvm-cow.replay"))?;
+        }
+        arena.fence(site!("nvm-cow.replay-fence"))?;
+        Ok((Self::new(arena, master, packed(page_bytes)), undone))
+    }
+
+    fn new(arena: Arena<M>, master: NvMaster, page_bytes: usize) -> Self {
+        let base = master.state;
+        Self {
+            arena,
+            writes: GroupWrites::default(),
+            master,
+            base,
+            page_bytes,
+            class: None,
+            merged: Vec::new(),
+        }
+    }
+
+    /// Root of the directory that is in force.
+    pub fn directory(&self) -> u64 {
+        self.base.directory
+    }
+
+    /// The blocks that belong to the store itself, but for the master block.
+    pub fn own_blocks(&self) -> impl Iterator<Item = u64> {
+        self.base.blocks()
+    }
+
+    /// A block of a page, from the heap.
+    fn allocate(&mut self) -> Result<u64> {
+        let at = if let Some(class) = self.class {
+            self.arena.reserve_class(class)?
+        } else {
+            if self.page_bytes <= BLOCK_BYTES_MAX {
+                self.class = Some(self.arena.class(self.page_bytes, OWNER)?);
+            }
+            self.arena.reserve(self.page_bytes, OWNER)?
+        };
+        let change = self.arena.activate(at)?;
+        self.writes.changes.push(change);
+        Ok(at)
+    }
+
+    /// Fills what is kept back for deletions, as far as there is space.
+    fn refill(&mut self) {
+        for index in 0..KEPT_PAGES {
+            if self.master.state.kept[index] == 0 {
+                match self.allocate() {
+                    Ok(page) => self.master.state.kept[index] = page,
+                    Err(_) => return,
+                }
+            }
+        }
+    }
+
+    /// One change a word, in the order of the words.
+    fn merge_changes(&mut self) {
+        self.merged.clear();
+        self.merged.extend_from_slice(&self.writes.changes);
+        self.merged.sort_by_key(|change| change.offset);
+        self.merged.dedup_by(|next, first| {
+            let same = next.offset == first.offset;
+            if same {
+                first.set = first.set & !next.clear | next.set;
+                first.clear |= next.clear;
+            }
+            same
+        });
+    }
+
+    /// Starts the write-back of all tuples of the group, each line once.
+    fn flush_staged(&mut self) -> Result<()> {
+        self.arena.enter(Part::Table);
+        self.writes.staged.sort_unstable();
+        let mut flushed = 0;
+        for &(offset, bytes) in &self.writes.staged {
+            let first = (offset / LINE * LINE).max(flushed);
+            let end = (offset + bytes as u64).next_multiple_of(LINE);
+            if end > first {
+                let bytes = (end - first) as usize;
+                self.arena.flush(first, bytes, site!("nvm-cow.tuples"))?;
+                flushed = end;
+            }
+        }
+        self.writes.staged.clear();
+        Ok(())
+    }
+
+    /// Makes the changes of bitmap words in place; the next group's first fence makes them durable.
+    fn apply_changes(&mut self) -> Result<()> {
+        self.arena.enter(Part::Other);
+        for index in 0..self.merged.len() {
+            let change = self.merged[index];
+            let word = self.arena.word(change.offset)?;
+            self.arena.store_word(change.offset, change.apply(word))?;
+            let line = change.offset / LINE;
+            let next = self.merged.get(index + 1);
+            if next.is_none_or(|next| next.offset / LINE != line) {
+                let site = site!("nvm-cow.bitmap");
+                self.arena.flush(line * LINE, LINE as usize, site)?;
+            }
+        }
+        self.merged.clear();
+        self.writes.changes.clear();
+        self.arena.settle(Outcome::Committed);
+        self.base = self.master.state;
+        Ok(())
+    }
+}
+
+const OWNER: Owner = Owner {
+    part: Part::Index,
+    tag: 0,
+};
+
+/// The page size that packs best into the heap's chunks.
+fn packed(page_bytes: usize) -> usize {
+    if (1024..=8192).contains(&page_bytes) {
+        page_bytes - LINE as usize
+    } else {
+        page_bytes
+    }
+}
+
+impl<M: Memory> PageStore for PoolStore<M> {
+    type Memory = M;
+    type Mark = PoolMark;
+
+    const KEEPS_FRAMES: bool = false;
+
+    fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn group(&self) -> u64 {
+        self.master.sequence() + 1
+    }
+
+    #[inline]
+    fn view<'a>(&'a mut self, _frames: &'a mut Frames<M>, at: u64) -> Result<PageView<'a, M>> {
+        Ok(PageView::new(&self.arena, at))
+    }
+
+    #[inline]
+    fn prefetch(&self, at: u64) {
+        self.arena.prefetch(at, LINE as usize);
+    }
+
+    fn reserve(&mut self, purpose: Purpose) -> Result<u64> {
+        match self.allocate() {
+            Err(StorageError::Memory(PmemError::OutOfSpace { .. })) if purpose == Purpose::Copy => {
+            }
+            result => return result,
+        }
+        let kept = self.master.state.kept.iter_mut().find(|page| **page != 0);
+        match kept {
+            Some(page) => Ok(std::mem::take(page)),
+            None => self.allocate(),
+        }
+    }
+
+    fn retire(&mut self, at: u64) -> Result<()> {
+        let change = self.arena.free(at)?;
+        self.writes.changes.push(change);
+        Ok(())
+    }
+
+    fn end_operation(&mut self) -> Result<()> {
+        let changes = self.writes.changes.len() + LATE_CHANGES;
+        let mut more = Vec::new();
+        let result = self
+            .master
+            .ensure_room(&mut self.arena, 1, changes, &mut more);
+        self.writes.changes.append(&mut more);
+        result
+    }
+
+    fn mark(&self) -> PoolMark {
+        PoolMark {
+            changes: self.writes.changes.len(),
+            staged: self.writes.staged.len(),
+            heap: self.arena.heap_mark(),
+            state: self.master.state,
+        }
+    }
+
+    fn rollback(&mut self, mark: PoolMark) {
+        self.writes.changes.truncate(mark.changes);
+        self.writes.staged.truncate(mark.staged);
+        self.master.state = mark.state;
+        self.arena.heap_rollback(mark.heap);
+    }
+
+    fn write(&mut self, at: u64, image: &[u8]) -> Result<()> {
+        self.arena.enter(Part::Index);
+        Ok(self.arena.write_through(at, image, site!("nvm-cow.page"))?)
+    }
+
+    fn commit(&mut self, _frames: &mut Frames<M>, directory: u64) -> Result<()> {
+        self.refill();
+        self.master.state.directory = directory;
+        self.merge_changes();
+        self.flush_staged()?;
+        let state = self.master.state;
+        self.master
+            .write(&mut self.arena, &state, None, &self.merged)?;
+        self.arena.fence(site!("nvm-cow.group-fence"))?;
+        self.master.swing(&mut self.arena)?;
+        self.apply_changes()
+    }
+
+    fn prepare(&mut self, directory: u64, global: GlobalTxnId) -> Result<()> {
+        let changes = self.writes.changes.len() + LATE_CHANGES;
+        let mut more = Vec::new();
+        let room = self
+            .master
+            .ensure_room(&mut self.arena, 2, changes, &mut more);
+        self.writes.changes.append(&mut more);
+        room?;
+        self.master.state.directory = directory;
+        self.merge_changes();
+        self.flush_staged()?;
+        let (base, state) = (self.base, self.master.state);
+        let prepared = Some((global.0, &state));
+        self.master
+            .write(&mut self.arena, &base, prepared, &self.merged)?;
+        self.arena.fence(site!("nvm-cow.prepare-fence"))?;
+        self.master.swing(&mut self.arena)
+    }
+
+    fn resolve(&mut self, commit: bool) -> Result<()> {
+        let state = if commit { self.master.state } else { self.base };
+        let changes: &[WordChange] = if commit { &self.merged } else { &[] };
+        self.master.write(&mut self.arena, &state, None, changes)?;
+        self.arena.fence(site!("nvm-cow.resolve-fence"))?;
+        self.master.swing(&mut self.arena)?;
+        if commit {
+            return self.apply_changes();
+        }
+        self.merged.clear();
+        Ok(())
+    }
+
+    fn adopt(&mut self, frames: &mut Frames<M>, _at: u64, frame: u64) {
+        frames.give(frame);
+    }
+}

@@ -1,0 +1,239 @@
+//! The MemTable of `log`: one volatile B+tree for each tree of the partition, and the entries that they point to.
+//!
+//! A MemTable has an arena of its own, so that one which has been written to a run is given up as a whole and not entry
+//! by entry. Changes go through the volatile write set: an abort, or the rollback of one statement, brings back what was there.
+//!
+//! A *tree* is the primary index of a table or one of its secondary indexes. What a tree
+//! says about a key is an entry (`lsm::entry`); those of secondary indexes are rows that hold the words of the primary key.
+
+use crate::engine::VerifyReport;
+use crate::error::Result;
+use crate::index::{Bptree, IndexShape, OrderedIndex};
+use crate::log::{Keep, VolatileUndo, WriteSet};
+use crate::lsm::entry::EntryKind;
+use crate::lsm::pointer;
+use pmem::{
+    Arena, HeapMark, Memory, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT, Part, PoolId,
+    PoolIdentity, PoolKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Kind of the arenas of MemTables.
+const POOL_KIND: PoolKind = PoolKind(0x6c6f_676d);
+/// Bytes that an entry is counted with beside its own.
+const ENTRY_BYTES: u64 = 32;
+
+/// One tree of a partition. Numbers are given once: what runs still have of a tree that is gone is never taken for a new one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TreeId(pub(crate) u64);
+
+/// Where a transaction stands.
+#[derive(Clone, Copy)]
+pub(crate) struct MemMark {
+    undo: crate::log::VolatileMark,
+    heap: HeapMark,
+    bytes: u64,
+}
+
+/// What was changed since the last flush to a run.
+pub(crate) struct MemTable<M: Memory> {
+    pub(crate) arena: Arena<M>,
+    writes: VolatileUndo,
+    trees: BTreeMap<TreeId, Bptree>,
+    /// Bytes of entries and of their places in trees.
+    pub(crate) bytes: u64,
+}
+
+impl<M: Memory> MemTable<M> {
+    /// A MemTable without trees, in a memory of at least [`MemTable::bytes_min`].
+    pub(crate) fn new(memory: M) -> Result<Self> {
+        let identity = PoolIdentity {
+            kind: POOL_KIND,
+            pool_id: PoolId(0),
+            format_version: POOL_FORMAT,
+            created_seconds: 0,
+            user: [0; 4],
+        };
+        Ok(Self {
+            arena: Arena::create(memory, &identity)?,
+            writes: VolatileUndo::new(Keep::BeforeImages),
+            trees: BTreeMap::new(),
+            bytes: 0,
+        })
+    }
+
+    /// Smallest first size of its memory.
+    pub(crate) fn bytes_min() -> u64 {
+        POOL_BYTES_MIN
+    }
+
+    /// Makes an empty tree.
+    pub(crate) fn add_tree(&mut self, id: TreeId, shape: IndexShape) -> Result<()> {
+        let owner = Owner {
+            part: Part::Other,
+            tag: 0,
+        };
+        let root_word = self.arena.reserve(8, owner)?;
+        let change = self.arena.activate(root_word)?;
+        self.writes.change(&mut self.arena, change)?;
+        let tree = Bptree::create(&mut self.arena, &mut self.writes, root_word, shape, 0)?;
+        self.trees.insert(id, tree);
+        Ok(())
+    }
+
+    /// Frees a tree and its entries.
+    pub(crate) fn drop_tree(&mut self, id: TreeId) -> Result<()> {
+        let Some(tree) = self.trees.remove(&id) else {
+            return Ok(());
+        };
+        let mut pointers = Vec::new();
+        tree_check(&tree, &self.arena, &mut |_| {}, &mut |_, found| {
+            pointers.push(found);
+        });
+        for found in pointers {
+            pointer::free(&mut self.arena, &mut self.writes, found)?;
+        }
+        tree.free(&mut self.arena, &mut self.writes)?;
+        let change = self
+            .arena
+            .free(OrderedIndex::<M, VolatileUndo>::identity(&tree))?;
+        self.writes.change(&mut self.arena, change)
+    }
+
+    pub(crate) fn tree(&self, id: TreeId) -> Option<&Bptree> {
+        self.trees.get(&id)
+    }
+
+    pub(crate) fn tree_ids(&self) -> impl Iterator<Item = TreeId> {
+        self.trees.keys().copied()
+    }
+
+    /// What it says about a key: the pointer to the entry.
+    #[inline]
+    pub(crate) fn get(&self, id: TreeId, key: &[u64]) -> Result<Option<u64>> {
+        match self.trees.get(&id) {
+            Some(tree) => OrderedIndex::<M, VolatileUndo>::get(tree, &self.arena, key),
+            None => Ok(None),
+        }
+    }
+
+    /// Says something else about a key. `image` has room for the header in front of the entry's bytes, and is left padded.
+    pub(crate) fn put(
+        &mut self,
+        id: TreeId,
+        key: &[u64],
+        kind: EntryKind,
+        image: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some(tree) = self.trees.get_mut(&id) else {
+            let text = format!("the MemTable has no tree {:#x}", id.0);
+            return Err(crate::StorageError::Unsupported(text));
+        };
+        let (arena, writes) = (&mut self.arena, &mut self.writes);
+        let found = if kind == EntryKind::Tombstone {
+            pointer::TOMBSTONE
+        } else {
+            let owner = Owner {
+                part: Part::Table,
+                tag: 0,
+            };
+            self.bytes += image.len() as u64;
+            pointer::stage(arena, writes, owner, kind, image)?
+        };
+        if let Some(old) = tree.replace(arena, writes, key, found)? {
+            return pointer::free(arena, writes, old);
+        }
+        tree.insert(arena, writes, key, found)?;
+        self.bytes += ENTRY_BYTES + 8 * key.len() as u64;
+        Ok(())
+    }
+
+    pub(crate) fn mark(&self) -> MemMark {
+        MemMark {
+            undo: self.writes.mark(),
+            heap: self.arena.heap_mark(),
+            bytes: self.bytes,
+        }
+    }
+
+    /// Undoes what was done since `mark`.
+    pub(crate) fn rollback_to(&mut self, mark: MemMark) -> Result<()> {
+        self.writes.rollback_to(&mut self.arena, mark.undo)?;
+        self.arena.heap_rollback(mark.heap);
+        self.bytes = mark.bytes;
+        Ok(())
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.writes.commit();
+        self.arena.settle(Outcome::Committed);
+    }
+
+    pub(crate) fn abort(&mut self) -> Result<()> {
+        self.writes.abort(&mut self.arena)?;
+        self.arena.settle(Outcome::Aborted);
+        Ok(())
+    }
+
+    /// Forgets trees that an aborted change of the schema has made, and those of `kept` that it has dropped come back.
+    pub(crate) fn set_trees(&mut self, kept: BTreeMap<TreeId, Bptree>) {
+        self.trees = kept;
+    }
+
+    /// The handles of all trees.
+    pub(crate) fn handles(&self) -> BTreeMap<TreeId, Bptree> {
+        self.trees.clone()
+    }
+
+    /// Checks trees and entries, and that the allocated blocks are the reachable ones.
+    pub(crate) fn check(&self, report: &mut VerifyReport) {
+        let mut reachable = BTreeSet::new();
+        let mut damage = Vec::new();
+        for tree in self.trees.values() {
+            reachable.insert(OrderedIndex::<M, VolatileUndo>::identity(tree));
+            let mut pointers = Vec::new();
+            damage.extend(tree_check(
+                tree,
+                &self.arena,
+                &mut |node| {
+                    reachable.insert(node);
+                },
+                &mut |_, found| pointers.push(found),
+            ));
+            for found in pointers
+                .into_iter()
+                .filter(|found| pointer::block(*found) != 0)
+            {
+                if !reachable.insert(pointer::block(found)) {
+                    damage.push(format!("the entry {found:#x} is used twice"));
+                }
+                if let Err(error) = pointer::check(&self.arena, found) {
+                    damage.push(error.to_string());
+                }
+            }
+        }
+        match self.arena.allocated() {
+            Err(error) => damage.push(error.to_string()),
+            Ok(blocks) => {
+                report.blocks += blocks.len() as u64;
+                let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
+                damage.extend(allocated.symmetric_difference(&reachable).map(|offset| {
+                    format!("the block at offset {offset} is allocated and not reachable, or the reverse")
+                }));
+            }
+        }
+        let texts = damage.into_iter().map(|text| format!("MemTable: {text}"));
+        report.damage.extend(texts);
+    }
+}
+
+fn tree_check<M: Memory>(
+    tree: &Bptree,
+    arena: &Arena<M>,
+    node: &mut dyn FnMut(u64),
+    entry: &mut dyn FnMut(&[u64], u64),
+) -> Vec<String> {
+    let mut damage = Vec::new();
+    OrderedIndex::<M, VolatileUndo>::check(tree, arena, node, entry, &mut damage);
+    damage
+}

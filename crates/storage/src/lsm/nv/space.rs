@@ -1,0 +1,563 @@
+//! The tables of one partition of `nvm-log`: their definitions, their runs, and their secondary indexes.
+//!
+//! Secondary indexes are plain non-volatile B+trees that map a key to the row's primary key: they change in place, so a lookup asks one
+//! tree. A primary key of one word is the value; a longer one lies in a block. A changed column that is in no index
+//! leaves them alone, because they do not know where a row lies.
+//!
+//! Tables hang on a list of *descriptors*:
+//!
+//! ```text
+//! descriptor  next u64 | bytes of definition u32, crc32c of definition u32 | secondary indexes u64
+//!             | offset of the level block | root word of each secondary index ... | definition
+//! ```
+//!
+//! The list's head is the word `directory`. Numbers of tables and indexes are never used again, so a new descriptor is
+//! linked in front and replaces an old one of the same table in one step.
+
+use super::levels::{Levels, block_bytes};
+use super::merge::{LevelSizes, Pool};
+use super::table::{TableState, Trees};
+use crate::engine::ScanRange;
+use crate::error::{Result, StorageError};
+use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
+use crate::log::{UndoLog, WriteSet};
+use crate::lsm::filter::Filters;
+use crate::lsm::rows;
+use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use crate::table::Table;
+use pmem::{Arena, Memory, NvPtr, Owner, Part, PmemError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const DESCRIPTOR_WORDS: usize = 4;
+/// Descriptors on a list before it is called endless.
+const TABLES_MAX: usize = 1 << 20;
+
+/// All tables of one partition.
+pub(crate) struct NvTables<M: Memory> {
+    directory: u64,
+    layout: LayoutKind,
+    node_bytes: usize,
+    sizes: LevelSizes,
+    filters: Filters<M>,
+    tables: Vec<Option<TableState>>,
+    /// Tables that the open transaction has written to.
+    written: Vec<TableId>,
+}
+
+/// What a partition's tables are made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NvSettings {
+    pub(crate) directory: u64,
+    pub(crate) layout: LayoutKind,
+    pub(crate) node_bytes: usize,
+    pub(crate) sizes: LevelSizes,
+}
+
+impl<M: Memory> NvTables<M> {
+    /// The tables whose list starts at the word `directory`. Reads the descriptors, nothing else.
+    pub(crate) fn open(
+        arena: &Arena<M>,
+        filters: Filters<M>,
+        settings: NvSettings,
+    ) -> Result<Self> {
+        let mut space = Self {
+            directory: settings.directory,
+            layout: settings.layout,
+            node_bytes: settings.node_bytes,
+            sizes: settings.sizes,
+            filters,
+            tables: Vec::new(),
+            written: Vec::new(),
+        };
+        space.reload(arena)?;
+        Ok(space)
+    }
+
+    /// Reads everything from the pool again, after changes of it were undone.
+    pub(crate) fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
+        for mut state in self.tables.drain(..).flatten() {
+            for filter in state.levels.take_filters() {
+                self.filters.free(filter)?;
+            }
+        }
+        self.written.clear();
+        let mut at = arena.word(self.directory)?;
+        let mut known = 0;
+        while at != 0 {
+            let (next, table) = self.read_descriptor(arena, at)?;
+            self.add(table);
+            known += 1;
+            if known > TABLES_MAX {
+                return Err(PmemError::corrupted("table directory", at, "it has no end").into());
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
+        let tables = self.tables.iter().flatten();
+        tables.map(|state| Arc::clone(&state.table)).collect()
+    }
+
+    /// Does what compaction owes for the transaction that is about to commit.
+    pub(crate) fn maintain(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<()> {
+        for index in 0..self.written.len() {
+            let (id, sizes) = (self.written[index], self.sizes);
+            let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+                continue;
+            };
+            let mut pool = Pool {
+                arena,
+                log,
+                filters: &mut self.filters,
+            };
+            let written = std::mem::take(&mut state.written);
+            state
+                .levels
+                .maintain(&mut pool, &mut state.buffers, sizes, written)?;
+        }
+        Ok(())
+    }
+
+    /// Does one step of what is left of any merge; false if there is nothing.
+    pub(crate) fn settle(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<bool> {
+        let sizes = self.sizes;
+        for state in self.tables.iter_mut().flatten() {
+            let mut pool = Pool {
+                arena,
+                log,
+                filters: &mut self.filters,
+            };
+            if state.levels.settle(&mut pool, &mut state.buffers, sizes)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Forgets which tables the transaction has written to.
+    pub(crate) fn end_transaction(&mut self) {
+        for id in self.written.drain(..) {
+            if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
+                state.written = 0;
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool> {
+        let state = find(&self.tables, id)?;
+        state.levels.make_visible(arena, log)?;
+        state.levels.read(arena, &self.filters, key, row)
+    }
+
+    pub(crate) fn get_many(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let state = find_mut(&mut self.tables, id)?;
+        state.levels.make_visible(arena, log)?;
+        for (place, key) in keys.iter().enumerate() {
+            let found = state
+                .levels
+                .read(arena, &self.filters, key, &mut state.row)?;
+            visit(place, found.then_some(&state.row));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn scan(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let filters = &self.filters;
+        let state = find_mut(&mut self.tables, range.table)?;
+        let (levels, row) = (&state.levels, &mut state.row);
+        let Some(id) = range.index else {
+            let keys = (&*range.low, &*range.high);
+            return levels.scan(arena, keys, range.direction, row, &mut |row| Ok(visit(row)));
+        };
+        let number = index_number(&state.table, id)?;
+        let (index, owners) = (&state.secondary[number], &state.owners);
+        let arena = &*arena;
+        OrderedIndex::<M, UndoLog>::scan(
+            index,
+            arena,
+            &range.low,
+            &range.high,
+            range.direction,
+            &mut |_, value| {
+                let mut key = KeyBuf::default();
+                owners.read(arena, value, &mut key)?;
+                if !levels.read(arena, filters, &key, row)? {
+                    let detail = "it leads to no row";
+                    return Err(PmemError::corrupted("index entry", value, detail).into());
+                }
+                arena.enter(Part::Index);
+                Ok(visit(row))
+            },
+        )
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        row: &Row,
+    ) -> Result<()> {
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        rows::insert(&mut trees, scratch, row)?;
+        self.note_written(id);
+        Ok(())
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        key: &[u64],
+        changes: &Changes,
+    ) -> Result<bool> {
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        let found = rows::update(&mut trees, scratch, key, changes)?;
+        self.note_written(id);
+        Ok(found)
+    }
+
+    pub(crate) fn delete(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        key: &[u64],
+    ) -> Result<bool> {
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        let found = rows::delete(&mut trees, scratch, key)?;
+        self.note_written(id);
+        Ok(found)
+    }
+
+    /// Deletes a row without a tombstone, by taking it out of every run: for a pool that has no space for one.
+    pub(crate) fn purge(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        key: &[u64],
+    ) -> Result<bool> {
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        trees.purges = true;
+        rows::delete(&mut trees, scratch, key)
+    }
+
+    fn note_written(&mut self, id: TableId) {
+        if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            state.written += 1;
+            if !self.written.contains(&id) {
+                self.written.push(id);
+            }
+        }
+    }
+
+    fn trees<'s>(
+        &'s mut self,
+        arena: &'s mut Arena<M>,
+        log: &'s mut UndoLog,
+        id: TableId,
+    ) -> Result<(Trees<'s, M>, &'s mut rows::Scratch)> {
+        let state = find_mut(&mut self.tables, id)?;
+        Ok(state.trees(arena, log, &mut self.filters))
+    }
+}
+
+impl<M: Memory> NvTables<M> {
+    /// Makes an empty table.
+    pub(crate) fn create_table(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        def: &TableDef,
+    ) -> Result<()> {
+        if find(&self.tables, def.id).is_ok() {
+            let text = format!("table number {} is taken", def.id.0);
+            return Err(StorageError::Unsupported(text));
+        }
+        let next = arena.word(self.directory)?;
+        let table = Table::new(def.clone(), self.layout)?;
+        let shape = self.shape(table.primary.shape().words);
+        let owner = Owner {
+            part: Part::Index,
+            tag: tag(def.id),
+        };
+        let block = arena.reserve(block_bytes(shape.key_words), owner)?;
+        let change = arena.activate(block)?;
+        log.change(arena, change)?;
+        let mut levels = Levels::create(arena, log, block, shape, tag(def.id))?;
+        levels.begin_filter(&mut self.filters, self.sizes);
+        let state = self.write_descriptor(arena, log, table, levels, next, &[])?;
+        log.write(arena, self.directory, &state.descriptor.to_le_bytes())?;
+        self.add(state);
+        Ok(())
+    }
+
+    /// Drops a table and frees everything that it holds.
+    pub(crate) fn drop_table(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let state = find(&self.tables, id)?;
+        state.levels.free(arena, log)?;
+        for index in &state.secondary {
+            state.owners.free_all(arena, log, index)?;
+            OrderedIndex::free(index, arena, log)?;
+        }
+        let descriptor = state.descriptor;
+        self.unlink(arena, log, descriptor)?;
+        if let Some(mut state) = self.tables[id.0 as usize].take() {
+            for filter in state.levels.take_filters() {
+                self.filters.free(filter)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds a secondary index over the rows that are there.
+    pub(crate) fn create_index(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        index: &IndexDef,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let mut def = find(&self.tables, id)?.table.def.clone();
+        def.indexes.push(index.clone());
+        let mut state = self.replace_descriptor(arena, log, &def, None)?;
+        log.visible_all(arena)?;
+        let number = state.secondary.len() - 1;
+        let result = state.fill_index(arena, log, &mut self.filters, number);
+        self.add(state);
+        result
+    }
+
+    /// Drops a secondary index.
+    pub(crate) fn drop_index(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        index: IndexId,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let old = find(&self.tables, id)?;
+        let number = index_number(&old.table, index)?;
+        old.owners.free_all(arena, log, &old.secondary[number])?;
+        OrderedIndex::free(&old.secondary[number], arena, log)?;
+        let mut def = old.table.def.clone();
+        def.indexes.remove(number);
+        let state = self.replace_descriptor(arena, log, &def, Some(number))?;
+        self.add(state);
+        Ok(())
+    }
+
+    /// Checks every table; `block` is called with the offset of each block in use.
+    pub(crate) fn check(
+        &mut self,
+        arena: &Arena<M>,
+        block: &mut dyn FnMut(u64),
+        report: &mut crate::engine::VerifyReport,
+    ) {
+        for state in self.tables.iter_mut().flatten() {
+            block(state.descriptor);
+            state.check(arena, block, report);
+        }
+    }
+
+    fn add(&mut self, state: TableState) {
+        let slot = state.table.def.id.0 as usize;
+        if self.tables.len() <= slot {
+            self.tables.resize_with(slot + 1, || None);
+        }
+        self.tables[slot] = Some(state);
+    }
+
+    fn shape(&self, key_words: usize) -> IndexShape {
+        IndexShape {
+            node_bytes: self.node_bytes,
+            key_words,
+        }
+    }
+
+    /// Reads one descriptor; returns the next one's offset and the table.
+    fn read_descriptor(&self, arena: &Arena<M>, at: u64) -> Result<(u64, TableState)> {
+        let damaged = |detail: String| PmemError::corrupted("table descriptor", at, detail);
+        let &[next, sizes, indexes, block] =
+            arena.get(NvPtr::<[u64; DESCRIPTOR_WORDS]>::new(at))?;
+        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
+        let def_at = indexes
+            .checked_mul(8)
+            .and_then(|roots| roots_at.checked_add(roots));
+        let image = arena.bytes(def_at.unwrap_or(u64::MAX), sizes as u32 as usize)?;
+        if crc32c::crc32c(image) != (sizes >> 32) as u32 {
+            return Err(damaged("wrong checksum".to_owned()).into());
+        }
+        let def = TableDef::decode(image).map_err(|error| damaged(error.to_string()))?;
+        if indexes != def.indexes.len() as u64 {
+            return Err(damaged("wrong number of indexes".to_owned()).into());
+        }
+        let table = Table::new(def, self.layout)?;
+        let shape = self.shape(table.primary.shape().words);
+        let levels = Levels::open(arena, block, shape, tag(table.def.id))?;
+        let secondary = self.secondary_handles(&table, roots_at);
+        Ok((next, TableState::new(table, at, levels, secondary)))
+    }
+
+    fn secondary_handles(&self, table: &Table, roots_at: u64) -> Vec<NvBptree> {
+        (0..)
+            .zip(&table.secondary)
+            .map(|(number, encoder)| {
+                let shape = self.shape(encoder.shape().words);
+                NvBptree::handle(roots_at + 8 * number, shape, tag(table.def.id))
+            })
+            .collect()
+    }
+
+    /// Writes a new descriptor with new, empty indexes behind those whose roots are in `kept`. It is not linked yet.
+    fn write_descriptor(
+        &self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        table: Table,
+        levels: Levels,
+        next: u64,
+        kept: &[u64],
+    ) -> Result<TableState> {
+        let image = table.def.encode();
+        let indexes = table.def.indexes.len();
+        let bytes = 8 * (DESCRIPTOR_WORDS + indexes) + image.len();
+        let owner = Owner {
+            part: Part::Other,
+            tag: 1,
+        };
+        let at = arena.reserve(bytes.next_multiple_of(8), owner)?;
+        let sizes = u64::from(crc32c::crc32c(&image)) << 32 | image.len() as u64;
+        let mut header = bytes_of(&[next, sizes, indexes as u64, levels.block]);
+        header.extend_from_slice(&bytes_of(kept));
+        header.resize(8 * (DESCRIPTOR_WORDS + indexes), 0);
+        header.extend_from_slice(&image);
+        log.stage(arena, at, &header)?;
+        let change = arena.activate(at)?;
+        log.change(arena, change)?;
+        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
+        for number in kept.len()..indexes {
+            let shape = self.shape(table.secondary[number].shape().words);
+            let root_word = roots_at + 8 * number as u64;
+            let _made: NvBptree =
+                OrderedIndex::create(arena, log, root_word, shape, tag(table.def.id))?;
+        }
+        let secondary = self.secondary_handles(&table, roots_at);
+        Ok(TableState::new(table, at, levels, secondary))
+    }
+
+    /// Puts a descriptor for `def` in the place of the table's old one, without the index number `dropped`; indexes that `def`
+    /// has beyond the old ones are made empty.
+    fn replace_descriptor(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        def: &TableDef,
+        dropped: Option<usize>,
+    ) -> Result<TableState> {
+        let old = find(&self.tables, def.id)?;
+        let old_at = old.descriptor;
+        let mut kept = Vec::new();
+        for (number, index) in old.secondary.iter().enumerate() {
+            if Some(number) != dropped {
+                kept.push(arena.word(index.root_word())?);
+            }
+        }
+        let next = arena.word(old_at)?;
+        let table = Table::new(def.clone(), self.layout)?;
+        let slot = def.id.0 as usize;
+        let state = self.tables[slot].take();
+        let Some(state) = state else {
+            return Err(StorageError::NoSuchTable(def.id.0));
+        };
+        let state = self.write_descriptor(arena, log, table, state.levels, next, &kept)?;
+        let link = self.link_to(arena, old_at)?;
+        log.write(arena, link, &state.descriptor.to_le_bytes())?;
+        let change = arena.free(old_at)?;
+        log.change(arena, change)?;
+        Ok(state)
+    }
+
+    /// Takes a descriptor off the list and frees it.
+    fn unlink(&self, arena: &mut Arena<M>, log: &mut UndoLog, descriptor: u64) -> Result<()> {
+        let next = arena.word(descriptor)?;
+        let link = self.link_to(arena, descriptor)?;
+        log.write(arena, link, &next.to_le_bytes())?;
+        let change = arena.free(descriptor)?;
+        log.change(arena, change)
+    }
+
+    /// The word that points to a descriptor.
+    fn link_to(&self, arena: &Arena<M>, descriptor: u64) -> Result<u64> {
+        let mut link = self.directory;
+        for _ in 0..TABLES_MAX {
+            match arena.word(link)? {
+                found if found == descriptor => return Ok(link),
+                0 => break,
+                next => link = next,
+            }
+        }
+        Err(PmemError::corrupted("table directory", descriptor, "the table is not on it").into())
+    }
+}
+
+#[inline]
+fn find(tables: &[Option<TableState>], id: TableId) -> Result<&TableState> {
+    let slot = tables.get(id.0 as usize).and_then(Option::as_ref);
+    slot.ok_or(StorageError::NoSuchTable(id.0))
+}
+
+#[inline]
+fn find_mut(tables: &mut [Option<TableState>], id: TableId) -> Result<&mut TableState> {
+    let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
+    slot.ok_or(StorageError::NoSuchTable(id.0))
+}
+
+fn index_number(table: &Table, index: IndexId) -> Result<usize> {
+    let mut all = table.def.indexes.iter();
+    all.position(|def| def.id == index)
+        .ok_or_else(|| StorageError::NoSuchIndex {
+            table: table.def.name.clone(),
+            index: index.0,
+        })
+}
+
+fn tag(table: TableId) -> u16 {
+    // Numbers that differ by 65,536 share runs of the heap; the tag is a check, not an identity.
+    table.0 as u16
+}

@@ -1,0 +1,123 @@
+//! The deep check of copy-on-write tables: every tree, every row, every index against its table.
+//!
+//! It reports which pages and blocks are in use, so that the engine can hold them against what is allocated. It goes on after
+//! damage; a table whose definition cannot be read does not open in the first place.
+
+use super::{CowSpace, Rows, TableState};
+use crate::engine::{Direction, VerifyReport};
+use crate::index::cow::{PageStore, Pages, TreeReport};
+use crate::record::KeyBuf;
+use std::ops::ControlFlow;
+
+impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
+    /// Checks everything; `block` is called with the place of each page and block in use.
+    pub fn check(&mut self, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
+        let mut found = TreeReport::default();
+        self.directory.check(&mut self.pages, &mut found);
+        for state in self.tables.iter_mut().flatten() {
+            let damaged = found.damage.len();
+            state.check(&mut self.pages, &mut found, block, report);
+            let name = &state.table.def.name;
+            for text in &mut found.damage[damaged..] {
+                *text = format!("table `{name}`: {text}");
+            }
+        }
+        found.pages.into_iter().for_each(block);
+        report.damage.append(&mut found.damage);
+    }
+}
+
+impl<R> TableState<R> {
+    fn check<S: PageStore>(
+        &mut self,
+        pages: &mut Pages<S>,
+        found: &mut TreeReport,
+        block: &mut dyn FnMut(u64),
+        report: &mut VerifyReport,
+    ) where
+        R: Rows<S>,
+    {
+        self.primary.check(pages, found);
+        let mut expected = vec![Vec::new(); self.secondary.len()];
+        let mut rows = 0;
+        let words = self.table.primary.shape().words;
+        let (low, high) = (vec![0; words], vec![u64::MAX; words]);
+        let primary = self.primary;
+        let visited = primary.scan(
+            pages,
+            &low,
+            &high,
+            Direction::Forward,
+            &mut |pages, key, value| {
+                rows += 1;
+                let checked = self
+                    .rows
+                    .check(pages, value, &mut self.row, block)
+                    .and_then(|()| {
+                        self.table.primary.encode_row(&self.row, &mut self.key)?;
+                        if *self.key != *key {
+                            let text = format!("the row of key {key:x?} has another key");
+                            found.damage.push(text);
+                        }
+                        for (number, list) in expected.iter_mut().enumerate() {
+                            self.table.secondary[number].encode_row(&self.row, &mut self.key)?;
+                            list.push((self.key.clone(), KeyBuf::from_words(key)));
+                        }
+                        Ok(())
+                    });
+                found
+                    .damage
+                    .extend(checked.err().map(|error| error.to_string()));
+                Ok(ControlFlow::Continue(()))
+            },
+        );
+        found
+            .damage
+            .extend(visited.err().map(|error| error.to_string()));
+        report.rows += rows;
+        report.index_entries += rows;
+        for (number, mut expected) in expected.into_iter().enumerate() {
+            self.check_index(pages, number, &mut expected, found, report);
+        }
+    }
+
+    /// Checks one secondary index; `expected` has the keys of all rows with their primary keys.
+    fn check_index<S: PageStore>(
+        &self,
+        pages: &mut Pages<S>,
+        number: usize,
+        expected: &mut [(KeyBuf, KeyBuf)],
+        found: &mut TreeReport,
+        report: &mut VerifyReport,
+    ) {
+        let index = self.secondary[number];
+        index.check(pages, found);
+        let mut entries = Vec::new();
+        let words = self.table.secondary[number].shape().words;
+        let (low, high) = (vec![0; words], vec![u64::MAX; words]);
+        let visited = index.scan(
+            pages,
+            &low,
+            &high,
+            Direction::Forward,
+            &mut |_, key, value| {
+                let primary = KeyBuf::from_words(value.words());
+                entries.push((KeyBuf::from_words(key), primary));
+                Ok(ControlFlow::Continue(()))
+            },
+        );
+        found
+            .damage
+            .extend(visited.err().map(|error| error.to_string()));
+        report.index_entries += entries.len() as u64;
+        expected.sort();
+        if entries != expected {
+            let name = &self.table.def.indexes[number].name;
+            found.damage.push(format!(
+                "index `{name}` has {} entries, not those of the {} rows",
+                entries.len(),
+                expected.len()
+            ));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What the primary tree of a copy-on-write method has as values: pointers to tuples, or the rows themselves.
+//!
+//! `nvm-cow` keeps tuples in blocks of the pool, in the layout that the in-place methods use; an update copies the tuple
+//! and gives the tree the copy's pointer. `cow` puts the row into the leaf: the tuple, in which each long column's word is
+//! the length of its content, and then the contents in the order of the columns. There both layouts are the same, because
+//! nothing points anywhere.
+
+use crate::error::{Result, StorageError};
+use crate::index::cow::pool::PoolStore;
+use crate::index::cow::{CowTree, PageStore, Pages, Value};
+use crate::record::{Changes, LayoutKind, Row, TupleLayout};
+use crate::table::Table;
+use crate::table::tuples::Tuples;
+use pmem::{Memory, PmemError};
+use std::sync::Arc;
+
+/// Values of primary trees in pages of `S`.
+pub trait Rows<S: PageStore>: Send + Sized {
+    /// Words of a value; 0 for contents.
+    const VALUE_WORDS: usize;
+
+    /// The layout of rows in a partition that was created with `layout`.
+    fn layout(layout: LayoutKind) -> LayoutKind;
+
+    /// Rows of one table.
+    fn new(table: &Table, tag: u16) -> Self;
+
+    /// Adds a row; false, and no effect on the tree, if its key is there.
+    fn insert(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        key: &[u64],
+        row: &Row,
+    ) -> Result<bool>;
+
+    /// Copies the row with this key into `row`; false if there is none.
+    fn get(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool>;
+
+    /// Copies a value's row into `row`.
+    fn read(&mut self, pages: &mut Pages<S>, value: Value<'_>, row: &mut Row) -> Result<()>;
+
+    /// Changes columns of the row with this key; false if there is none.
+    fn update(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        key: &[u64],
+        changes: &Changes,
+    ) -> Result<bool>;
+
+    /// Takes the row with this key out; false if there is none.
+    fn remove(&mut self, pages: &mut Pages<S>, tree: CowTree, key: &[u64]) -> Result<bool>;
+
+    /// Gives up what a value holds outside of its tree.
+    fn leave(&mut self, pages: &mut Pages<S>, value: Value<'_>) -> Result<()>;
+
+    /// Checks a value and copies its row into `row`; `block` is called for each block outside of the tree.
+    fn check(
+        &mut self,
+        pages: &mut Pages<S>,
+        value: Value<'_>,
+        row: &mut Row,
+        block: &mut dyn FnMut(u64),
+    ) -> Result<()>;
+}
+
+/// Rows as tuples in the pool.
+pub struct TupleRows {
+    tuples: Tuples,
+    buffer: Vec<u8>,
+}
+
+impl<M: Memory> Rows<PoolStore<M>> for TupleRows {
+    const VALUE_WORDS: usize = 1;
+
+    fn layout(layout: LayoutKind) -> LayoutKind {
+        layout
+    }
+
+    fn new(table: &Table, tag: u16) -> Self {
+        Self {
+            tuples: Tuples::new(Arc::clone(&table.layout), tag),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn insert(
+        &mut self,
+        pages: &mut Pages<PoolStore<M>>,
+        tree: CowTree,
+        key: &[u64],
+        row: &Row,
+    ) -> Result<bool> {
+        let PoolStore { arena, writes, .. } = &mut pages.store;
+        let tuple = self.tuples.insert(arena, writes, row)?;
+        tree.insert(pages, key, Value::Words(&[tuple]))
+    }
+
+    #[inline]
+    fn get(
+        &mut self,
+        pages: &mut Pages<PoolStore<M>>,
+        tree: CowTree,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool> {
+        let Some(tuple) = tree.get_word(pages, key)? else {
+            return Ok(false);
+        };
+        self.tuples.read(&pages.store.arena, tuple, row)?;
+        Ok(true)
+    }
+
+    fn read(
+        &mut self,
+        pages: &mut Pages<PoolStore<M>>,
+        value: Value<'_>,
+        row: &mut Row,
+    ) -> Result<()> {
+        self.tuples.read(&pages.store.arena, value.word(), row)
+    }
+
+    fn update(
+        &mut self,
+        pages: &mut Pages<PoolStore<M>>,
+        tree: CowTree,
+        key: &[u64],
+        changes: &Changes,
+    ) -> Result<bool> {
+        let Some(tuple) = tree.get_word(pages, key)? else {
+            return Ok(false);
+        };
+        let PoolStore { arena, writes, .. } = &mut pages.store;
+        let copy = self.tuples.replace(arena, writes, tuple, changes)?;
+        tree.replace(pages, key, Value::Words(&[copy]))
+    }
+
+    fn remove(
+        &mut self,
+        pages: &mut Pages<PoolStore<M>>,
+        tree: CowTree,
+        key: &[u64],
+    ) -> Result<bool> {
+        let Some(tuple) = tree.get_word(pages, key)? else {
+            return Ok(false);
+        };
+        let PoolStore { arena, writes, .. } = &mut pages.store;
+        self.tuples.free(arena, writes, tuple)?;
+        tree.remove(pages, key)
+    }
+
+    fn leave(&mut self, pages: &mut Pages<PoolStore<M>>, value: Value<'_>) -> Result<()> {
+        let PoolStore { arena, writes, .. } = &mut pages.store;
+        self.tuples.free(arena, writes, value.word())
+    }
+
+    fn check(
+        &mut self,
+        pages: &mut Pages<PoolStore<M>>,
+        value: Value<'_>,
+        row: &mut Row,
+        block: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        self.buffer.clear();
+        let arena = &pages.store.arena;
+        self.tuples.check(arena, value.word(), row, block)
+    }
+}
+
+/// Rows that lie in the leaves.
+pub struct ImageRows {
+    layout: Arc<TupleLayout>,
+    /// An image in the making.
+    image: Vec<u8>,
+    /// A value that was too long for its leaf.
+    long: Vec<u8>,
+    row: Row,
+}
+
+impl ImageRows {
+    /// Appends a row's image.
+    fn encode(layout: &TupleLayout, row: &Row, image: &mut Vec<u8>) {
+        image.clear();
+        image.extend_from_slice(row.tuple_bytes());
+        image[..8].fill(0);
+        for &column in layout.outlines() {
+            let content = row.outline(column).unwrap_or(&[]);
+            if let Some(offset) = layout.outline_offset(column) {
+                let length = (content.len() as u64).to_le_bytes();
+                image[offset..offset + 8].copy_from_slice(&length);
+            }
+            image.extend_from_slice(content);
+        }
+    }
+
+    /// Copies an image into a row.
+    #[inline]
+    fn decode(layout: &TupleLayout, image: &[u8], row: &mut Row) -> Result<()> {
+        let wrong = || -> StorageError {
+            PmemError::corrupted(
+                "row",
+                image.len() as u64,
+                "it has not the length that it says",
+            )
+            .into()
+        };
+        let (tuple, mut contents) = image
+            .split_at_checked(layout.tuple_bytes())
+            .ok_or_else(wrong)?;
+        row.begin_fill().copy_from_slice(tuple);
+        for &column in layout.outlines() {
+            let length = row.outline_word(column).unwrap_or(0);
+            if length > 0 {
+                let length = usize::try_from(length).map_err(|_| wrong())?;
+                let (content, rest) = contents.split_at_checked(length).ok_or_else(wrong)?;
+                row.set_outline(column, content)?;
+                contents = rest;
+            }
+        }
+        if contents.is_empty() {
+            Ok(())
+        } else {
+            Err(wrong())
+        }
+    }
+}
+
+impl<S: PageStore> Rows<S> for ImageRows {
+    const VALUE_WORDS: usize = 0;
+
+    fn layout(_layout: LayoutKind) -> LayoutKind {
+        LayoutKind::Together
+    }
+
+    fn new(table: &Table, _tag: u16) -> Self {
+        Self {
+            layout: Arc::clone(&table.layout),
+            image: Vec::new(),
+            long: Vec::new(),
+            row: Row::new(Arc::clone(&table.layout)),
+        }
+    }
+
+    fn insert(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        key: &[u64],
+        row: &Row,
+    ) -> Result<bool> {
+        Self::encode(&self.layout, row, &mut self.image);
+        tree.insert(pages, key, Value::Bytes(&self.image))
+    }
+
+    #[inline]
+    fn get(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool> {
+        let layout = &self.layout;
+        let found = tree.get(pages, key, &mut self.long, |value| {
+            Self::decode(layout, value.bytes(), row)
+        })?;
+        Ok(found.is_some())
+    }
+
+    fn read(&mut self, _pages: &mut Pages<S>, value: Value<'_>, row: &mut Row) -> Result<()> {
+        Self::decode(&self.layout, value.bytes(), row)
+    }
+
+    fn update(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        key: &[u64],
+        changes: &Changes,
+    ) -> Result<bool> {
+        let (layout, row) = (&self.layout, &mut self.row);
+        let found = tree.get(pages, key, &mut self.long, |value| {
+            Self::decode(layout, value.bytes(), row)
+        })?;
+        if found.is_none() {
+            return Ok(false);
+        }
+        changes.apply(row)?;
+        Self::encode(layout, row, &mut self.image);
+        tree.replace(pages, key, Value::Bytes(&self.image))
+    }
+
+    fn remove(&mut self, pages: &mut Pages<S>, tree: CowTree, key: &[u64]) -> Result<bool> {
+        tree.remove(pages, key)
+    }
+
+    fn leave(&mut self, _pages: &mut Pages<S>, _value: Value<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn check(
+        &mut self,
+        pages: &mut Pages<S>,
+        value: Value<'_>,
+        row: &mut Row,
+        _block: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        self.read(pages, value, row)?;
+        Ok(row.check_values()?)
+    }
+}

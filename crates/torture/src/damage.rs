@@ -1,0 +1,328 @@
+//! Damaged databases, many of them, tried in parallel: what all kinds of damage have in common.
+//!
+//! A trial damages a copy of a closed database, opens it, runs the deep check and reads everything. Damage is *detected* where
+//! one of these says so, and *harmless* if all of them pass, the content is unchanged and the database can be used
+//! without anything wrong coming of it: free space, dead log records, slots that nobody uses. Anything else is wrong, as is
+//! a panic; a trial that takes longer than a second counts as a hang, and one that does not end is given up.
+
+use crate::check::{Failure, Recovery, lock, read_state, verify};
+use crate::drive::{Depth, Driver, Oracle, SharedOracle};
+use crate::generate::{Random, first_rows, row, text};
+use crate::model::{Action, MAIN, NOTE, State, Step};
+use crate::search::options;
+use pmem::device::simulated::SimulatedWorld;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use storage::Platform;
+use storage::engine::{Durability, Engine, EngineOptions, Method, create};
+use storage::record::Value;
+
+/// Bytes of the databases that are damaged, at least.
+pub(crate) const DATABASE_BYTES: u64 = 256 << 10;
+/// Rows in the database at least.
+const ROWS: i64 = 60;
+/// Of these bytes, the texts of rows take so many at least.
+const TEXT_BYTES: usize = 16 << 10;
+/// Rows added at a time until it is long enough.
+const MORE_ROWS: i64 = 5;
+/// Most bytes of their notes: long rows, because opening has to be quick.
+const MORE_NOTE_BYTES: u64 = 2_000;
+/// Most rows, for a method that never gets that long.
+const ROWS_MAX: i64 = 600;
+/// A trial that takes longer is a hang.
+const HANG: Duration = Duration::from_secs(1);
+/// A trial that takes longer is no longer waited for, and ends the run.
+const GIVE_UP: Duration = Duration::from_secs(20);
+/// Time between two looks at the workers.
+const POLL: Duration = Duration::from_millis(20);
+/// Places of harmless damage that a report names.
+const PLACES_MAX: usize = 10_000;
+
+/// What became of the damage.
+#[derive(Clone, Debug, Default)]
+pub struct DamageReport {
+    /// Bytes of everything durable that the database has.
+    pub bytes: u64,
+    /// Damaged copies tried.
+    pub trials: u64,
+    /// Those that could not be opened.
+    pub detected_open: u64,
+    /// Those in which the deep check found damage, or could not be made.
+    pub detected_verify: u64,
+    /// Those that passed the deep check and that a reader was refused all the same.
+    pub detected_read: u64,
+    /// Those in which nothing that is ever read was damaged.
+    pub harmless: u64,
+    /// Places of harmless damage, as far as they fit.
+    pub harmless_places: Vec<String>,
+    /// Wrong answers, and damage that showed only when the database was changed, with their places.
+    pub wrong: Vec<String>,
+    /// Panics, with their places.
+    pub panics: Vec<String>,
+    /// Trials of more than a second, with their places.
+    pub hangs: Vec<String>,
+    /// Longest time of one trial, seconds.
+    pub longest_s: f64,
+    /// Time taken, seconds.
+    pub seconds: f64,
+}
+
+impl DamageReport {
+    /// Everything that must not be.
+    pub fn faults(&self) -> u64 {
+        (self.wrong.len() + self.panics.len() + self.hangs.len()) as u64
+    }
+
+    /// Trials that were detected, by whatever.
+    pub fn detected(&self) -> u64 {
+        self.detected_open + self.detected_verify + self.detected_read
+    }
+
+    fn note(&mut self, place: String, verdict: Verdict, seconds: f64) {
+        self.trials += 1;
+        self.longest_s = self.longest_s.max(seconds);
+        if seconds > HANG.as_secs_f64() {
+            self.hangs.push(format!("{place}: {seconds:.1} s"));
+        }
+        match verdict {
+            Verdict::Open => self.detected_open += 1,
+            Verdict::Verify => self.detected_verify += 1,
+            Verdict::Read => self.detected_read += 1,
+            Verdict::Harmless => {
+                self.harmless += 1;
+                if self.harmless_places.len() < PLACES_MAX {
+                    self.harmless_places.push(place);
+                }
+            }
+            Verdict::Wrong(what) => self.wrong.push(format!("{place}: {what}")),
+            Verdict::Panic(what) => self.panics.push(format!("{place}: {what}")),
+        }
+    }
+}
+
+/// What one trial showed.
+pub(crate) enum Verdict {
+    Open,
+    Verify,
+    Read,
+    Harmless,
+    Wrong(String),
+    Panic(String),
+}
+
+/// A closed database with some history, before anything is damaged.
+pub(crate) struct Subject {
+    pub(crate) method: Method,
+    pub(crate) options: EngineOptions,
+    pub(crate) state: State,
+    pub(crate) oracle: Oracle,
+    pub(crate) recovery: Recovery,
+}
+
+impl Subject {
+    /// Makes the database; `bytes` says how long it is by now.
+    pub(crate) fn build<P: Platform>(
+        platform: &P,
+        world: &SimulatedWorld,
+        method: Method,
+        seed: u64,
+        bytes: &dyn Fn() -> u64,
+    ) -> Result<Self, Failure> {
+        let options = EngineOptions {
+            pool_bytes: DATABASE_BYTES,
+            // Long enough that a part of the log lies behind the checkpoint.
+            checkpoint_log_bytes: 64 << 10,
+            ..options(seed)
+        };
+        let engine =
+            create(platform, method, &options).map_err(|error| Failure::new("creation", error))?;
+        let oracle: SharedOracle = Arc::default();
+        let shared = Arc::clone(&oracle);
+        let durability = Durability::Immediate;
+        let mut driver = Driver::new(engine, world, shared, State::default(), durability);
+        let mut random = Random::new(seed);
+        driver.populate(&first_rows(&mut random, ROWS))?;
+        let mut rows = ROWS;
+        while rows < ROWS_MAX
+            && (bytes() < DATABASE_BYTES || text_bytes(&driver.state) < TEXT_BYTES)
+        {
+            let more = rows..rows + MORE_ROWS;
+            rows = more.end;
+            let steps = more.map(|key| long_row(&mut random, key * 2));
+            driver.run(&Action::Commit(steps.collect()))?;
+        }
+        for action in history(&mut random) {
+            driver.run(&action)?;
+        }
+        driver.compare(Depth::Structure)?;
+        let oracle = lock(&oracle).clone();
+        Ok(Self {
+            method,
+            state: driver.state.clone(),
+            oracle,
+            recovery: Recovery::new(method, options.clone()),
+            options,
+        })
+    }
+
+    /// Opens, checks and reads a damaged copy.
+    pub(crate) fn judge(
+        &self,
+        open: &dyn Fn() -> Result<Box<dyn Engine>, storage::StorageError>,
+    ) -> Verdict {
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            let Ok(mut engine) = open() else {
+                return Verdict::Open;
+            };
+            if verify(&mut *engine).is_err() {
+                return Verdict::Verify;
+            }
+            match read_state(&mut *engine) {
+                Err(_) => Verdict::Read,
+                Ok(found) if found == self.state => Verdict::Harmless,
+                Ok(_) => Verdict::Wrong("other content, and no error".to_owned()),
+            }
+        }));
+        tried.unwrap_or_else(|panic| Verdict::Panic(Failure::panicked(&*panic).0))
+    }
+}
+
+/// Bytes of all texts in a state, which is most of what its rows take.
+fn text_bytes(state: &State) -> usize {
+    let rows = state.tables.values().flat_map(|table| table.rows.values());
+    let values = rows.flat_map(|row| &row.0);
+    values
+        .map(|value| match value {
+            Value::Text(text) => text.len(),
+            _ => 0,
+        })
+        .sum()
+}
+
+fn long_row(random: &mut Random, key: i64) -> Step {
+    let mut values = row(random, key);
+    values[NOTE] = Value::Text(text(random, MORE_NOTE_BYTES));
+    Step::Insert(MAIN, values)
+}
+
+/// Transactions that leave free blocks, a second table, and a log behind the checkpoint.
+fn history(random: &mut Random) -> Vec<Action> {
+    let fresh = |random: &mut Random, key| Step::Insert(MAIN, row(random, key));
+    let mut actions = vec![
+        Action::Commit(vec![Step::Delete(4)]),
+        Action::Abort(vec![Step::Delete(6), fresh(random, 3)]),
+        Action::CreateSide,
+        Action::Checkpoint,
+    ];
+    for key in [5, 7, 9] {
+        actions.push(Action::Commit(vec![fresh(random, key)]));
+    }
+    actions.push(Action::Commit(vec![Step::Update(
+        10,
+        vec![(NOTE, Value::Null)],
+    )]));
+    actions.push(Action::PrepareCommit(vec![fresh(random, 11)]));
+    actions.push(Action::Commit(vec![Step::Delete(8)]));
+    actions
+}
+
+/// One worker's way to damage and judge: takes the number of the trial, says where it was and what it showed.
+pub(crate) type Trial = Box<dyn FnMut(u64) -> (String, Verdict)>;
+/// Makes the worker with this number, on its own thread.
+pub(crate) type Worker = Arc<dyn Fn(usize) -> Result<Trial, Failure> + Send + Sync>;
+
+/// What the workers share with the thread that waits for them.
+struct Sweep {
+    next: AtomicU64,
+    count: u64,
+    stop: AtomicBool,
+    report: Mutex<DamageReport>,
+    failure: Mutex<Option<Failure>>,
+    /// What each worker is at, since when.
+    current: Vec<Mutex<Option<(u64, Instant)>>>,
+}
+
+/// Runs trials `0..count` on some threads. `progress` is called with the number that is done.
+pub(crate) fn sweep(
+    count: u64,
+    threads: usize,
+    worker: &Worker,
+    progress: &mut dyn FnMut(u64),
+) -> Result<DamageReport, Failure> {
+    let start = Instant::now();
+    let threads = threads.max(1);
+    let shared = Arc::new(Sweep {
+        next: AtomicU64::new(0),
+        count,
+        stop: AtomicBool::new(false),
+        report: Mutex::default(),
+        failure: Mutex::default(),
+        current: (0..threads).map(|_| Mutex::default()).collect(),
+    });
+    let workers: Vec<_> = (0..threads)
+        .map(|number| {
+            let (shared, worker) = (Arc::clone(&shared), Arc::clone(worker));
+            std::thread::spawn(move || work(&shared, &worker, number))
+        })
+        .collect();
+    loop {
+        let is_done = workers.iter().all(std::thread::JoinHandle::is_finished);
+        progress(lock(&shared.report).trials);
+        if is_done {
+            break;
+        }
+        // A thread cannot be ended from outside: it is left behind, and the run ends.
+        if let Some(trial) = stuck(&shared) {
+            shared.stop.store(true, Ordering::Relaxed);
+            let hang = format!("trial {trial} did not end in {} s", GIVE_UP.as_secs());
+            lock(&shared.report).hangs.push(hang);
+            break;
+        }
+        std::thread::sleep(POLL);
+    }
+    if let Some(failure) = lock(&shared.failure).take() {
+        return Err(failure);
+    }
+    let mut report = std::mem::take(&mut *lock(&shared.report));
+    for list in [
+        &mut report.wrong,
+        &mut report.panics,
+        &mut report.hangs,
+        &mut report.harmless_places,
+    ] {
+        list.sort();
+    }
+    report.seconds = start.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+fn stuck(shared: &Sweep) -> Option<u64> {
+    let mut current = shared.current.iter();
+    current.find_map(|current| {
+        let current = *lock(current);
+        current
+            .filter(|(_, begun)| begun.elapsed() > GIVE_UP)
+            .map(|(trial, _)| trial)
+    })
+}
+
+fn work(shared: &Sweep, worker: &Worker, number: usize) {
+    let mut trial = match worker(number) {
+        Ok(trial) => trial,
+        Err(failure) => return *lock(&shared.failure) = Some(failure),
+    };
+    while !shared.stop.load(Ordering::Relaxed) {
+        let next = shared.next.fetch_add(1, Ordering::Relaxed);
+        if next >= shared.count {
+            break;
+        }
+        let begun = Instant::now();
+        *lock(&shared.current[number]) = Some((next, begun));
+        let (place, verdict) = trial(next);
+        *lock(&shared.current[number]) = None;
+        let seconds = begun.elapsed().as_secs_f64();
+        lock(&shared.report).note(place, verdict, seconds);
+    }
+}

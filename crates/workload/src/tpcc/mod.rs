@@ -1,0 +1,254 @@
+//! TPC-C: nine tables, five transactions, the data of clause 4.3 and the consistency conditions of clause 3.3.2.
+//!
+//! | file | job |
+//! |---|---|
+//! | `draw` | random choices: `NURand` with its constants, last names, text |
+//! | `schema` | tables, columns, indexes |
+//! | `population` | the initial rows |
+//! | `list` | the inputs of the transactions, made before the clock starts and shared by all methods |
+//! | `transactions`, `delivery`, `new_order` | what the transactions do |
+//! | `runner` | the next transaction of a partition |
+//! | `conditions` | the twelve conditions, and how many transactions the content shows |
+//! | `drive` | options to workload: making, loading, checking |
+//!
+//! A warehouse with everything in it lies in the partition `warehouse modulo partitions`; `item` is in every partition. A New-Order
+//! line supplied by another warehouse and a Payment of another warehouse's customer make a transaction of several
+//! partitions, unless [`TpccOptions::single_partition`] keeps them within one, as N-Store does. Dates are made from the place in the
+//! list, so that the same list leaves the same content in every method.
+
+mod conditions;
+mod delivery;
+mod draw;
+mod drive;
+mod list;
+mod new_order;
+mod population;
+mod runner;
+mod schema;
+mod transactions;
+
+pub use conditions::{Checked, Violation, WarehouseProgress, check_consistency};
+pub use draw::{Constants, last_name, nurand};
+pub use drive::{Tpcc, TpccError};
+pub use list::{CustomerBy, Input, Line, List};
+pub use runner::{Outcome, Runner, is_rollback};
+pub use schema::Tables;
+
+use std::fmt;
+
+/// Districts of a warehouse.
+pub const DISTRICTS: i16 = 10;
+/// Most warehouses: warehouse numbers have two bytes, and twice as many must fit.
+pub const WAREHOUSES_MAX: u32 = 16_383;
+/// Most cards of a deck.
+const DECK_MAX: u32 = 10_000;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct TpccOptions {
+    /// Warehouses, at least as many as partitions.
+    pub warehouses: u32,
+    /// Partitions; each has a list of its own.
+    pub partitions: u32,
+    /// Rows of a warehouse.
+    pub scale: Scale,
+    /// Whether every transaction stays within its partition, as in N-Store.
+    pub single_partition: bool,
+    /// Shares of the five transactions.
+    pub mix: Mix,
+    /// Length of the list, over all partitions. A run that goes on beyond it begins again.
+    pub transactions: u64,
+    /// Seed of the rows and of the list.
+    pub seed: u64,
+}
+
+impl Default for TpccOptions {
+    fn default() -> Self {
+        Self {
+            warehouses: 8,
+            partitions: 1,
+            scale: Scale::FULL,
+            single_partition: false,
+            mix: Mix::STANDARD,
+            transactions: 1_000_000,
+            seed: 1,
+        }
+    }
+}
+
+/// Rows of a warehouse. Only the full size is TPC-C; smaller ones are for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Items, and rows of stock of each warehouse.
+    pub items: u32,
+    /// Customers, and initial orders, of each district.
+    pub customers: u32,
+}
+
+impl Scale {
+    /// The size of clause 4.3: 100,000 items and ten times 3,000 customers.
+    pub const FULL: Self = Self {
+        items: 100_000,
+        customers: 3_000,
+    };
+
+    /// A share of the full size, with at least 20 items and 10 customers.
+    pub fn share(share: f64) -> Self {
+        #[allow(clippy::cast_sign_loss, reason = "a negative share is the least size")]
+        let of = |full: u32, least: u32| ((f64::from(full) * share).round() as u32).max(least);
+        Self {
+            items: of(Self::FULL.items, 20),
+            customers: of(Self::FULL.customers, 10),
+        }
+    }
+
+    /// Initial orders of a district that are not delivered yet: the newest three tenths.
+    pub fn new_orders(self) -> u32 {
+        undelivered(self.customers)
+    }
+
+    /// Different last names in a district.
+    pub fn names(self) -> u32 {
+        self.customers.min(draw::NAMES)
+    }
+
+    /// Initial rows of all tables; the number of order lines is the expected one.
+    pub fn rows(self, warehouses: u32) -> u64 {
+        let district = u64::from(self.customers) * (3 + 10) + u64::from(self.new_orders()) + 1;
+        let warehouse = u64::from(self.items) + district * u64::from(DISTRICTS.cast_unsigned()) + 1;
+        u64::from(warehouses) * warehouse + u64::from(self.items)
+    }
+}
+
+/// Initial orders without delivery among those of a district.
+fn undelivered(orders: u32) -> u32 {
+    orders * 3 / 10
+}
+
+/// One of the five transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A customer orders 5 to 15 items.
+    NewOrder,
+    /// A customer pays.
+    Payment,
+    /// The state of a customer's last order.
+    OrderStatus,
+    /// The oldest order of each district is delivered.
+    Delivery,
+    /// How many of the items sold last are low in stock.
+    StockLevel,
+}
+
+impl Kind {
+    /// All of them, in the order of the specification and of [`Mix`].
+    pub const ALL: [Self; 5] = [
+        Self::NewOrder,
+        Self::Payment,
+        Self::OrderStatus,
+        Self::Delivery,
+        Self::StockLevel,
+    ];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NewOrder => "new-order",
+            Self::Payment => "payment",
+            Self::OrderStatus => "order-status",
+            Self::Delivery => "delivery",
+            Self::StockLevel => "stock-level",
+        }
+    }
+
+    /// Seconds that a terminal's user takes to key the input in (clause 5.2.5.2).
+    pub fn keying_s(self) -> f64 {
+        match self {
+            Self::NewOrder => 18.0,
+            Self::Payment => 3.0,
+            Self::OrderStatus | Self::Delivery | Self::StockLevel => 2.0,
+        }
+    }
+
+    /// Mean seconds that the user thinks about the answer (clause 5.2.5.4).
+    pub fn think_mean_s(self) -> f64 {
+        match self {
+            Self::NewOrder | Self::Payment => 12.0,
+            Self::OrderStatus => 10.0,
+            Self::Delivery | Self::StockLevel => 5.0,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Cards of each transaction in a deck (clause 5.2.4.2): decks are shuffled and played to their end, one after the other, so that
+/// the shares hold over any run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mix([u32; 5]);
+
+impl Mix {
+    /// The shares that the specification asks for at least, and New-Order for the rest.
+    pub const STANDARD: Self = Self([45, 43, 4, 4, 4]);
+
+    /// Cards of each kind, in the order of [`Kind::ALL`]; the reason why not if there is no card or there are more than 10,000.
+    pub fn new(cards: [u32; 5]) -> Result<Self, String> {
+        let sum = cards
+            .iter()
+            .fold(0_u32, |sum, count| sum.saturating_add(*count));
+        if sum == 0 || sum > DECK_MAX {
+            return Err(format!(
+                "the shares add up to {sum}; use shares of 1 to {DECK_MAX} together, for example 45,43,4,4,4"
+            ));
+        }
+        Ok(Self(cards))
+    }
+
+    /// Cards of each kind, in the order of [`Kind::ALL`].
+    pub fn cards(self) -> [u32; 5] {
+        self.0
+    }
+}
+
+impl std::str::FromStr for Mix {
+    type Err = String;
+
+    /// Five numbers, or the name of one kind, or `standard`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "standard" {
+            return Ok(Self::STANDARD);
+        }
+        if let Some(only) = Kind::ALL.iter().position(|kind| kind.name() == text) {
+            let mut cards = [0; 5];
+            cards[only] = 1;
+            return Ok(Self(cards));
+        }
+        let numbers: Result<Vec<u32>, _> =
+            text.split(',').map(|part| part.trim().parse()).collect();
+        let cards: Option<[u32; 5]> = numbers.ok().and_then(|numbers| numbers.try_into().ok());
+        match cards {
+            Some(cards) => Self::new(cards),
+            None => Err(format!(
+                "unknown mix `{text}`; use standard, one of new-order, payment, order-status, delivery and stock-level, \
+                 or five shares in that order, for example 45,43,4,4,4"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::STANDARD {
+            return f.write_str("standard");
+        }
+        let weights: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&weights.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! What is given hostile input, and what it must not do: panic, hang, or take the machine's memory.
+//!
+//! A target makes its seeds with the program's own writers and runs one input. It says whether the input was *taken*
+//! (decoded, opened) rather than refused: a target that takes nothing tests only its first check. Where an answer can be
+//! wrong, the target asserts, and a failed assertion is a finding like any other panic.
+
+mod database;
+mod engine;
+mod files;
+mod planted;
+mod pool;
+mod records;
+
+use crate::input::Input;
+use crate::mutate::Seed;
+
+/// Something that reads bytes from a medium.
+pub struct Target {
+    /// Its name on the command line.
+    pub name: String,
+    /// Makes the seeds; they are the same each time.
+    pub seeds: Box<dyn Fn() -> Result<Vec<Seed>, String>>,
+    /// Runs one input. Says whether it was taken.
+    pub run: Box<dyn Fn(&Input) -> bool>,
+}
+
+impl Target {
+    fn new(
+        name: impl Into<String>,
+        seeds: impl Fn() -> Result<Vec<Seed>, String> + 'static,
+        run: impl Fn(&Input) -> bool + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            seeds: Box::new(seeds),
+            run: Box::new(run),
+        }
+    }
+}
+
+/// All targets, from the ground up.
+pub fn all() -> Vec<Target> {
+    let mut targets = records::targets();
+    targets.push(pool::target());
+    targets.extend(files::targets());
+    targets.extend(engine::targets());
+    targets.extend(database::targets());
+    targets
+}
+
+/// Targets with a fault each, for the test of the fuzzer itself.
+pub fn planted() -> Vec<Target> {
+    planted::targets()
+}
+
+/// An error as a sentence.
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
