@@ -157,6 +157,9 @@ impl Subject {
             driver.run(&action)?;
         }
         driver.compare(Depth::Structure)?;
+        // At rest: what a power cut leaves in the middle of things is the search's concern.
+        let closed = driver.engine.close();
+        closed.map_err(|error| Failure::new("close", error))?;
         let oracle = lock(&oracle).clone();
         Ok(Self {
             method,
