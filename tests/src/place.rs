@@ -5,13 +5,14 @@
 //! the disk; it is removed with the place.
 
 use disk::simulated::SimulatedDirectory;
-use disk::{IoMode, NativeDirectory};
+use indelible::NativePlatform;
+use pmem::Access;
+use pmem::device::NativeOptions;
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
-use pmem::device::{NativeOptions, NativeSource};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use storage::engine::{Decide, Engine, EngineOptions, Method, create, open};
+use storage::engine::{Decide, Engine, EngineOptions, Method};
 use storage::{Platform, Result};
 use torture::SimulatedPlatform;
 
@@ -86,8 +87,10 @@ impl Place {
     /// Creates the partition.
     pub fn create(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         match &self.devices {
-            Devices::Simulated(world) => create(&SimulatedPlatform::new(world), method, options),
-            Devices::Native(scratch) => create(&scratch.platform(), method, options),
+            Devices::Simulated(world) => {
+                SimulatedPlatform::new(world).create_engine(method, options)
+            }
+            Devices::Native(scratch) => scratch.platform().create_engine(method, options),
         }
     }
 
@@ -100,9 +103,9 @@ impl Place {
     ) -> Result<Box<dyn Engine>> {
         match &self.devices {
             Devices::Simulated(world) => {
-                open(&SimulatedPlatform::new(world), method, options, decide)
+                SimulatedPlatform::new(world).open_engine(method, options, decide)
             }
-            Devices::Native(scratch) => open(&scratch.platform(), method, options, decide),
+            Devices::Native(scratch) => scratch.platform().open_engine(method, options, decide),
         }
     }
 
@@ -161,10 +164,9 @@ impl Scratch {
         Self { path }
     }
 
-    fn platform(&self) -> ScratchPlatform {
-        ScratchPlatform {
-            path: self.path.clone(),
-        }
+    fn platform(&self) -> NativePlatform {
+        NativePlatform::new(&self.path, Access::Write, NativeOptions::default())
+            .expect("no test has two engines in one place")
     }
 }
 
@@ -172,22 +174,5 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed stays behind; a test must not fail for it.
         let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
-struct ScratchPlatform {
-    path: PathBuf,
-}
-
-impl Platform for ScratchPlatform {
-    type Memories = NativeSource;
-    type Files = NativeDirectory;
-
-    fn memories(&self, _partition: u32) -> NativeSource {
-        NativeSource::new(&self.path, NativeOptions::default())
-    }
-
-    fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
-        NativeDirectory::open(&self.path, IoMode::Buffered)
     }
 }

@@ -14,6 +14,7 @@ use pmem::device::NativeSource;
 use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator};
 use std::path::Path;
 use storage::Platform;
+use storage::engine::{self, Decide, Engine, EngineOptions, Method};
 
 /// The devices of a database on an emulated memory, in a directory that is locked as long as this lives.
 pub struct EmulatedPlatform {
@@ -76,6 +77,23 @@ impl Platform for EmulatedPlatform {
         let clock = emulator.clock().clone();
         let files = EmulatedDirectory::new(self.native.files(partition)?, self.files, clock);
         Ok(files.charging(EmulatorCharges::new(emulator, part_of)))
+    }
+
+    fn create_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::create(self, method, options)
+    }
+
+    fn open_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+        decide: Decide<'_>,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::open(self, method, options, decide)
     }
 }
 

@@ -129,6 +129,7 @@ pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 
 pub use disk::DiskCounters;
+pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
     CommitTicket, Direction, Durability, FenceOrder, Footprint, Method, VerifyReport,

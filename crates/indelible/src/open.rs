@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use storage::engine::{self, Engine, EngineOptions, GlobalTxnId, Method};
+use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method};
 use storage::record::{LayoutKind, TableId};
 use storage::{Platform, StorageError};
 
@@ -117,7 +117,7 @@ impl Database {
                     partition,
                     ..engine_options.clone()
                 };
-                engine::create(&platform, recorded.method, &options)
+                platform.create_engine(recorded.method, &options)
             })
             .collect::<Result<Vec<_>, _>>()?;
         recorded.write(&files)?;
@@ -157,7 +157,7 @@ impl Database {
                     partition,
                     ..engine_options.clone()
                 };
-                engine::open(&platform, recorded.method, &options, &decide)
+                platform.open_engine(recorded.method, &options, &decide)
             })
             .collect::<Result<Vec<_>, _>>()?;
         reconcile(&mut engines, options.mode.access())?;

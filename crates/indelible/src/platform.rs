@@ -13,12 +13,13 @@ use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use storage::Platform;
+use storage::engine::{self, Decide, Engine, EngineOptions, Method};
 
 /// Bytes of the file by which the medium is found out.
 const PROBE_BYTES: u64 = 4096;
 
 /// A directory of the operating system, locked.
-pub(crate) struct NativePlatform {
+pub struct NativePlatform {
     path: PathBuf,
     access: Access,
     pub(crate) options: NativeOptions,
@@ -27,7 +28,7 @@ pub(crate) struct NativePlatform {
 
 impl NativePlatform {
     /// Locks an existing directory, which takes no right to write.
-    pub(crate) fn new(path: &Path, access: Access, options: NativeOptions) -> Result<Self> {
+    pub fn new(path: &Path, access: Access, options: NativeOptions) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
             access,
@@ -98,6 +99,23 @@ impl Platform for NativePlatform {
 
     fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
         NativeDirectory::open_for(self.access, &self.path, IoMode::Buffered)
+    }
+
+    fn create_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::create(self, method, options)
+    }
+
+    fn open_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+        decide: Decide<'_>,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::open(self, method, options, decide)
     }
 }
 

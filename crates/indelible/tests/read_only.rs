@@ -11,28 +11,12 @@ use common::{Directory, people};
 use disk::Directory as _;
 use disk::simulated::SimulatedDirectory;
 use indelible::{Database, Error, Method, Mode, Options};
-use pmem::device::simulated::{ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions};
+use pmem::device::simulated::{ImageChoices, SimulatedWorld, WorldOptions};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::SystemTime;
-use storage::Platform;
-
-/// Memories and files of one simulated world.
-struct Simulated(SimulatedWorld);
-
-impl Platform for Simulated {
-    type Memories = SimulatedSource;
-    type Files = SimulatedDirectory;
-
-    fn memories(&self, _: u32) -> SimulatedSource {
-        self.0.source()
-    }
-
-    fn files(&self, _: u32) -> disk::Result<SimulatedDirectory> {
-        Ok(SimulatedDirectory::new(&self.0))
-    }
-}
+use torture::SimulatedPlatform;
 
 fn reading() -> Options {
     Options::new().mode(Mode::ReadOnly)
@@ -146,12 +130,12 @@ fn methods_that_cannot_be_only_read_say_so() {
 fn nothing_is_stored_on_a_device_that_counts() {
     for method in readable() {
         let world = SimulatedWorld::new(WorldOptions::default());
-        let db = Database::create_on(Simulated(world.clone()), &options(method)).unwrap();
+        let db = Database::create_on(SimulatedPlatform::new(&world), &options(method)).unwrap();
         fill(&db, 50);
         db.close().unwrap();
         let counted = || SimulatedDirectory::new(&world).counters();
         let (stores, hash, files) = (world.stores(), world.hash(), counted());
-        let db = Database::open_on(Simulated(world.clone()), &reading()).unwrap();
+        let db = Database::open_on(SimulatedPlatform::new(&world), &reading()).unwrap();
         use_read_only(&db, 50);
         let statistics = db.statistics().unwrap();
         db.close().unwrap();
@@ -177,7 +161,7 @@ fn nothing_is_stored_on_a_device_that_counts() {
 fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
     for method in readable() {
         let world = SimulatedWorld::new(WorldOptions::default());
-        let db = Database::create_on(Simulated(world.clone()), &options(method)).unwrap();
+        let db = Database::create_on(SimulatedPlatform::new(&world), &options(method)).unwrap();
         fill(&db, 3);
         let (sender, images) = std::sync::mpsc::channel();
         world.observe(move |world, _| {
@@ -202,7 +186,7 @@ fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
         while let Ok(image) = images.try_recv() {
             let hash = image.hash();
             let rows_of = |options: &Options| -> Result<u64, Error> {
-                let db = Database::open_on(Simulated(image.clone()), options)?;
+                let db = Database::open_on(SimulatedPlatform::new(&image), options)?;
                 let table = db.table("people")?;
                 let rows = db.read(|r| r.count(&table, ..))?;
                 assert!(db.verify()?.damage.is_empty());

@@ -1,13 +1,16 @@
 //! The devices of one database: where its memories and its files come from.
 //!
 //! Engines are generic over a [`Platform`]; the choice between native, emulated and simulated is made once, where the
-//! database is opened.
+//! database is opened. Engines are made by methods of the platform: one that is used from many programs and tests implements
+//! them (a line each), so that its engines are compiled once, in its own crate, and not again in each of them.
 
+use crate::engine::{self, Decide, Engine, EngineOptions, Method};
+use crate::error::Result;
 use disk::Directory;
 use pmem::MemorySource;
 
 /// The devices of one database.
-pub trait Platform: Send + Sync + 'static {
+pub trait Platform: Sized + Send + Sync + 'static {
     /// Memories: pools and volatile arenas.
     type Memories: MemorySource + Send + Sync;
     /// Files: logs and checkpoints.
@@ -17,5 +20,20 @@ pub trait Platform: Send + Sync + 'static {
     fn memories(&self, partition: u32) -> Self::Memories;
 
     /// Where partition `partition` keeps its files.
-    fn files(&self, partition: u32) -> Result<Self::Files, disk::DiskError>;
+    fn files(&self, partition: u32) -> disk::Result<Self::Files>;
+
+    /// Creates a partition's storage: [`engine::create`](crate::engine::create) on this platform.
+    fn create_engine(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>> {
+        engine::create(self, method, options)
+    }
+
+    /// Opens a partition's storage and recovers it: [`engine::open`](crate::engine::open) on this platform.
+    fn open_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+        decide: Decide<'_>,
+    ) -> Result<Box<dyn Engine>> {
+        engine::open(self, method, options, decide)
+    }
 }

@@ -14,8 +14,9 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use storage::Platform;
 use storage::StorageError;
-use storage::engine::{Direction, Durability, Engine, EngineOptions, Method, ScanRange, open};
+use storage::engine::{Direction, Durability, Engine, EngineOptions, Method, ScanRange};
 use storage::record::{KeyBuf, Value};
 
 /// Transactions that a recovered engine has to run.
@@ -172,7 +173,7 @@ impl Recovery {
         oracle: &Oracle,
     ) -> Result<Box<dyn Engine>, StorageError> {
         let platform = SimulatedPlatform::new(world);
-        open(&platform, self.method, &self.options, &|global| {
+        platform.open_engine(self.method, &self.options, &|global| {
             oracle.decided.contains(&global.0)
         })
     }

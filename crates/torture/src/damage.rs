@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::Platform;
-use storage::engine::{Durability, Engine, EngineOptions, Method, create};
+use storage::engine::{Durability, Engine, EngineOptions, Method};
 use storage::record::Value;
 
 /// Bytes of the databases that are damaged, at least.
@@ -136,8 +136,9 @@ impl Subject {
             checkpoint_log_bytes: 64 << 10,
             ..options(seed)
         };
-        let engine =
-            create(platform, method, &options).map_err(|error| Failure::new("creation", error))?;
+        let engine = platform
+            .create_engine(method, &options)
+            .map_err(|error| Failure::new("creation", error))?;
         let oracle: SharedOracle = Arc::default();
         let shared = Arc::clone(&oracle);
         let durability = Durability::Immediate;

@@ -17,7 +17,8 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use storage::engine::{Durability, Method, create};
+use storage::Platform;
+use storage::engine::{Durability, Method};
 
 /// Most images at one crash point.
 pub const IMAGES_MAX: u64 = 65_536;
@@ -65,8 +66,9 @@ fn drive(
     let options = options(seed);
     let oracle: SharedOracle = Arc::default();
     let platform = SimulatedPlatform::new(&world);
-    let engine =
-        create(&platform, method, &options).map_err(|error| Failure::new("creation", error))?;
+    let engine = platform
+        .create_engine(method, &options)
+        .map_err(|error| Failure::new("creation", error))?;
     let durability = Durability::Immediate;
     let mut driver = Driver::new(
         engine,

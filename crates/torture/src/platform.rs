@@ -5,6 +5,7 @@
 use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{SimulatedSource, SimulatedWorld};
 use storage::Platform;
+use storage::engine::{self, Decide, Engine, EngineOptions, Method};
 
 /// Memories and files of one simulated world.
 #[derive(Clone)]
@@ -31,5 +32,22 @@ impl Platform for SimulatedPlatform {
 
     fn files(&self, _partition: u32) -> Result<SimulatedDirectory, disk::DiskError> {
         Ok(SimulatedDirectory::new(&self.world))
+    }
+
+    fn create_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::create(self, method, options)
+    }
+
+    fn open_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+        decide: Decide<'_>,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::open(self, method, options, decide)
     }
 }

@@ -19,7 +19,8 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use storage::engine::{Durability, EngineOptions, FenceOrder, Method, create};
+use storage::Platform;
+use storage::engine::{Durability, EngineOptions, FenceOrder, Method};
 use storage::record::LayoutKind;
 
 /// Images at one crash point.
@@ -361,8 +362,9 @@ impl Round<'_> {
         let (method, options) = (lock(self.shared).plan.config.method, options(seed));
         self.reach(0);
         let platform = SimulatedPlatform::new(self.world);
-        let engine =
-            create(&platform, method, &options).map_err(|error| Failure::new("creation", error))?;
+        let engine = platform
+            .create_engine(method, &options)
+            .map_err(|error| Failure::new("creation", error))?;
         let durability = if seed % 3 == 1 {
             Durability::Group
         } else {

@@ -7,14 +7,15 @@
 use crate::check::Failure;
 use crate::damage::{DamageReport, Subject, Trial, Verdict, Worker, sweep};
 use crate::search::new_world;
-use disk::{IoMode, NativeDirectory};
+use indelible::NativePlatform;
+use pmem::Access;
+use pmem::device::NativeOptions;
 use pmem::device::simulated::mix;
-use pmem::device::{NativeOptions, NativeSource};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::Platform;
-use storage::engine::{Method, open};
+use storage::engine::Method;
 
 /// Each file is cut at every multiple of this.
 const PAGE_BYTES: u64 = 4096;
@@ -50,21 +51,20 @@ pub fn truncate(
     let shared = Arc::new((subject, files, cuts));
     let directory = config.directory.clone();
     let worker: Worker = Arc::new(move |number| {
-        let platform = NativePlatform {
-            path: directory.join(format!("copy-{number}")),
-        };
+        let path = directory.join(format!("copy-{number}"));
+        let platform = platform(&path)?;
         let shared = Arc::clone(&shared);
         Ok(Box::new(move |trial: u64| {
             let (subject, files, cuts) = &*shared;
             let (name, length) = &cuts[trial as usize];
             let place = format!("{name} cut at {length} of {} bytes", files[name].len());
-            if let Err(error) = lay_out(&platform.path, files, name, *length) {
+            if let Err(error) = lay_out(&path, files, name, *length) {
                 let what = format!("the cut could not be tried: {error}");
                 return (place, Verdict::Wrong(what));
             }
             let oracle = &subject.oracle;
             let verdict = subject.judge(&|| {
-                open(&platform, subject.method, &subject.options, &|global| {
+                platform.open_engine(subject.method, &subject.options, &|global| {
                     oracle.decided.contains(&global.0)
                 })
             });
@@ -79,10 +79,7 @@ pub fn truncate(
 
 /// Makes the database that is cut.
 fn build(config: &TruncationConfig, origin: &Path) -> Result<Subject, Failure> {
-    std::fs::create_dir_all(origin).map_err(|error| Failure::new("making a directory", error))?;
-    let platform = NativePlatform {
-        path: origin.to_owned(),
-    };
+    let platform = platform(origin)?;
     // The driver marks crash points, which nobody looks at here.
     let world = new_world(config.seed);
     let bytes = || {
@@ -90,6 +87,13 @@ fn build(config: &TruncationConfig, origin: &Path) -> Result<Subject, Failure> {
         files.values().map(|content| content.len() as u64).sum()
     };
     Subject::build(&platform, &world, config.method, config.seed, &bytes)
+}
+
+/// The devices of one directory, which is made if it is not there.
+fn platform(path: &Path) -> Result<NativePlatform, Failure> {
+    std::fs::create_dir_all(path).map_err(|error| Failure::new("making a directory", error))?;
+    NativePlatform::new(path, Access::Write, NativeOptions::default())
+        .map_err(|error| Failure::new("locking a directory", error))
 }
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -123,7 +127,6 @@ fn cuts(files: &Files, config: &TruncationConfig) -> Vec<(String, u64)> {
 
 /// Writes all files, one of them shorter.
 fn lay_out(path: &Path, files: &Files, cut: &str, length: u64) -> std::io::Result<()> {
-    std::fs::create_dir_all(path)?;
     for entry in std::fs::read_dir(path)? {
         std::fs::remove_file(entry?.path())?;
     }
@@ -136,22 +139,4 @@ fn lay_out(path: &Path, files: &Files, cut: &str, length: u64) -> std::io::Resul
         std::fs::write(path.join(name), &content[..end])?;
     }
     Ok(())
-}
-
-/// Memories and files of one directory.
-struct NativePlatform {
-    path: PathBuf,
-}
-
-impl Platform for NativePlatform {
-    type Memories = NativeSource;
-    type Files = NativeDirectory;
-
-    fn memories(&self, _partition: u32) -> NativeSource {
-        NativeSource::new(&self.path, NativeOptions::default())
-    }
-
-    fn files(&self, _partition: u32) -> Result<NativeDirectory, disk::DiskError> {
-        NativeDirectory::open(&self.path, IoMode::Buffered)
-    }
 }

@@ -7,9 +7,7 @@
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `std_map` | the same list on the standard library's map, for scale |
-//! | `device` | the database on an emulated device |
 
-mod device;
 mod measure;
 mod runs;
 mod shared;

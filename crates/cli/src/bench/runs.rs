@@ -3,7 +3,6 @@
 //! Every run has a database of its own that is loaded afresh, measured, checked, and removed. A row is the difference of the
 //! database's statistics before and after; each workload fills in what only it knows.
 
-use super::device::EmulatedPlatform;
 use super::measure::{Limit, Measured};
 use crate::args::{DeviceKind, FencesName, PrimitiveName, RunArgs};
 use crate::failure::Usage;
@@ -12,9 +11,11 @@ use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
 use crate::report::{FootprintBytes, PerTxn, RunRow};
 use crate::scratch::Scratch;
 use anyhow::Result;
-use indelible::{Database, Domain, FenceOrder, LayoutKind, Method, Options, Statistics};
-use pmem::device::NativeOptions;
-use pmem::device::emulated::Profile;
+use disk::FileProfile;
+use indelible::{
+    Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, Method, Options, Statistics,
+};
+use pmem::device::emulated::{EmulationOptions, Profile};
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -97,14 +98,8 @@ pub(super) fn open(args: &RunArgs, method: Method, directory: &Path) -> Result<D
     Ok(match args.device {
         DeviceKind::Native => Database::create(directory, &options)?,
         DeviceKind::Emulated => {
-            let native = NativeOptions {
-                domain: args.domain.map(Domain::from),
-                primitive: args.primitives.map(Into::into),
-                ..NativeOptions::default()
-            };
-            let directory = directory.to_owned();
-            let platform =
-                EmulatedPlatform::new(directory, native, profile(args)?, args.partitions)?;
+            let memory = EmulationOptions::new(profile(args)?);
+            let platform = EmulatedPlatform::new(directory, &options, &memory, FileProfile::NONE)?;
             Database::create_on(platform, &options)?
         }
     })

@@ -14,8 +14,9 @@ use crate::scenarios::Scenario;
 use crate::search::{new_world, options};
 use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, mix};
 use std::sync::{Arc, Mutex};
+use storage::Platform;
 use storage::StorageError;
-use storage::engine::{Durability, Engine, GlobalTxnId, create};
+use storage::engine::{Durability, Engine, GlobalTxnId};
 
 /// Power cuts after a run.
 const IMAGES: usize = 6;
@@ -148,7 +149,7 @@ impl<'r> Run<'r> {
 
     fn create(&mut self) {
         let platform = SimulatedPlatform::new(&self.world);
-        match create(&platform, self.config.method, &options(self.seed)) {
+        match platform.create_engine(self.config.method, &options(self.seed)) {
             Ok(engine) => {
                 self.engine = Some(engine);
                 self.oracle.created = true;

@@ -17,7 +17,8 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use storage::engine::{Durability, Method, create};
+use storage::Platform;
+use storage::engine::{Durability, Method};
 
 /// Units of devices below are lines of memories, which do not tear in sectors.
 const FIRST_FILES: u32 = 1 << 16;
@@ -84,8 +85,9 @@ fn run(
     let world = new_world(seed);
     let options = options(seed);
     let platform = SimulatedPlatform::new(&world);
-    let engine =
-        create(&platform, method, &options).map_err(|error| Failure::new("creation", error))?;
+    let engine = platform
+        .create_engine(method, &options)
+        .map_err(|error| Failure::new("creation", error))?;
     let oracle: SharedOracle = Arc::default();
     let durability = Durability::Immediate;
     let for_driver = Arc::clone(&oracle);
