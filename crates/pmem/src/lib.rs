@@ -40,6 +40,7 @@ pub use device::{
 pub use error::{PmemError, Result};
 pub use heap::{
     BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Footprint,
+    block_bytes,
 };
 pub use heap::{HeapMark, Outcome, Owner, WordChange};
 pub use plain::Plain;

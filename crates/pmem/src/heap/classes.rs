@@ -83,14 +83,14 @@ impl Geometry {
     }
 }
 
-/// Bytes of the block that is used for `bytes`.
-pub(crate) fn rounded(bytes: usize) -> u32 {
+/// Bytes of the block that is used for `bytes`, of at most [`BLOCK_BYTES_MAX`].
+pub const fn block_bytes(bytes: usize) -> usize {
     let unit = if bytes <= EXACT_BYTES_MAX {
         8
     } else {
         LINE_BYTES as usize
     };
-    bytes.next_multiple_of(unit) as u32
+    bytes.next_multiple_of(unit)
 }
 
 /// The taken blocks of a run; bits behind the last block are set, so that they are never found
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn every_size_fits_its_chunk() {
         for bytes in 1..=BLOCK_BYTES_MAX {
-            let block_bytes = rounded(bytes);
+            let block_bytes = block_bytes(bytes) as u32;
             assert!(block_bytes as usize >= bytes && block_bytes as usize <= BLOCK_BYTES_MAX);
             let cut = Geometry::new(block_bytes);
             assert!(

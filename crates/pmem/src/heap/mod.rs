@@ -38,7 +38,7 @@ mod inspect;
 mod recover;
 pub(crate) mod table;
 
-pub use classes::{BLOCK_BYTES_MAX, ClassId};
+pub use classes::{BLOCK_BYTES_MAX, ClassId, block_bytes};
 pub use inspect::{Block, BlockInfo, BlockState, Footprint};
 
 use crate::arena::Arena;
@@ -180,7 +180,10 @@ impl<M: Memory> Arena<M> {
                 "blocks of a class have 1 to {BLOCK_BYTES_MAX} bytes; {bytes} were asked"
             )));
         }
-        Ok(self.heap.classes.class_of(classes::rounded(bytes), owner))
+        Ok(self
+            .heap
+            .classes
+            .class_of(classes::block_bytes(bytes) as u32, owner))
     }
 
     /// Reserves a block of a class: as [`Arena::reserve`], without the search for the class.

@@ -56,6 +56,8 @@ pub const OVERFLOW_BYTES: usize = 64 << 10;
 /// Pending bytes after which a drain is made, so that a record always fits into one block of the log.
 const DRAIN_BYTES: usize = 16 << 10;
 const DRAIN_CHANGES: usize = 128;
+/// Of a slot, so much is left to what cannot be replaced by new blocks when fields are written over.
+const OVERWRITE_ROOM_BYTES: usize = 1 << 10;
 /// Before images of a transaction, so that their places fit 32 bits.
 const UNDO_BYTES_MAX: usize = u32::MAX as usize;
 /// Bytes of one change; longer writes are cut.
@@ -380,8 +382,13 @@ impl UndoLog {
 
     /// Whether a record of all pending writes has room in the transaction's slot.
     fn fits_one_record(&self) -> bool {
+        self.record_bytes_max() <= SLOT_BYTES
+    }
+
+    /// At most so many bytes of a slot take the record of all changes and what stands behind it.
+    fn record_bytes_max(&self) -> usize {
         let most = self.pending_bytes.len() + self.changes.len() * (CHANGE_HEADER_BYTES + 7);
-        HEADER_BYTES + most + LINE + JUMP_BYTES <= SLOT_BYTES
+        HEADER_BYTES + most + LINE + JUMP_BYTES
     }
 
     /// Commits by one record with the new bytes, then stores them in place. Their write-back, like that of the word that
@@ -675,6 +682,13 @@ impl<M: Memory> WriteSet<M> for UndoLog {
             arena.fence(site!("undo.paper-stage-fence"))?;
         }
         Ok(())
+    }
+
+    /// Only where the whole transaction then still commits by one record. The two other orders are for comparison with the paper.
+    fn overwrites(&self, bytes: usize) -> bool {
+        self.order == FenceOrder::Single
+            && !self.logged
+            && self.record_bytes_max() + bytes <= SLOT_BYTES - OVERWRITE_ROOM_BYTES
     }
 
     fn touch(&mut self, offset: u64) {

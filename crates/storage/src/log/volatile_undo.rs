@@ -130,6 +130,11 @@ impl<M: Memory> WriteSet<M> for VolatileUndo {
     }
 
     #[inline]
+    fn overwrites(&self, _bytes: usize) -> bool {
+        true
+    }
+
+    #[inline]
     fn touch(&mut self, _offset: u64) {}
 
     #[inline]

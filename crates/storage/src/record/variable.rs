@@ -27,6 +27,13 @@ pub fn header(content: &[u8]) -> [u8; HEADER_BYTES] {
     bytes
 }
 
+/// Makes the block for this content in `image`.
+pub fn image(content: &[u8], image: &mut Vec<u8>) {
+    image.clear();
+    image.extend_from_slice(&header(content));
+    image.extend_from_slice(content);
+}
+
 /// The content's length that a header states; nothing says yet that it is true.
 #[inline]
 pub fn content_bytes(header: [u8; HEADER_BYTES]) -> usize {

@@ -2,7 +2,8 @@
 //!
 //! A tuple is one block in its table's layout; an outline column is an 8-byte pointer to a block with the field's
 //! header and bytes (`record::variable`). The tuple's first word is a linear checksum over the other words, which an update adjusts by the
-//! words that it changes. An update of an outline column writes a new block and swings the pointer.
+//! words that it changes. An update of an outline column writes a new block and swings the pointer, or writes over the block where the write set
+//! prefers that and the new content takes a block of the same size.
 
 mod copies;
 
@@ -11,9 +12,12 @@ use crate::log::WriteSet;
 use crate::record::checksum::{delta, tuple_checksum, tuple_is_intact};
 use crate::record::variable::{self, HEADER_BYTES};
 use crate::record::{Changes, Patch, Row, TupleLayout};
-use pmem::{Arena, ClassId, Memory, NvPtr, Owner, Part, PmemError};
+use pmem::{Arena, ClassId, Memory, NvPtr, Owner, Part, PmemError, block_bytes};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Blocks of fields up to this size are written over: beyond it, bytes that are written twice cost more than a new block.
+const OVERWRITE_BYTES_MAX: usize = 512;
 
 /// Reads and writes the tuples of one table.
 pub(super) struct Tuples {
@@ -66,6 +70,7 @@ impl Outline {
 #[derive(Default)]
 struct Scratch {
     image: Vec<u8>,
+    field: Vec<u8>,
     spans: Vec<Range<usize>>,
     pointers: Vec<(usize, u64)>,
 }
@@ -151,24 +156,19 @@ impl Tuples {
     ) -> Result<u64> {
         arena.enter(Part::Table);
         let mut image = std::mem::take(&mut self.scratch.image);
+        let mut field = std::mem::take(&mut self.scratch.field);
         image.clear();
         image.extend_from_slice(row.tuple_bytes());
         for outline in &self.outlines {
             let content = row.outline(outline.column).unwrap_or(&[]);
-            let pointer = self.write_field(arena, writes, content)?;
+            let pointer = self.write_field(arena, writes, content, &mut field)?;
             image[outline.offset..outline.offset + 8].copy_from_slice(&pointer.to_le_bytes());
         }
         let checksum = tuple_checksum(&image);
         image[..8].copy_from_slice(&checksum.to_le_bytes());
-        image.resize(self.block_bytes, 0);
-        let tuple = match self.class {
-            Some(class) => arena.reserve_class(class)?,
-            None => self.reserve_first(arena)?,
-        };
-        writes.stage(arena, tuple, &image)?;
-        let change = arena.activate(tuple)?;
-        writes.change(arena, change)?;
+        let tuple = self.stage_tuple(arena, writes, &mut image)?;
         self.scratch.image = image;
+        self.scratch.field = field;
         Ok(tuple)
     }
 
@@ -198,9 +198,10 @@ impl Tuples {
         }
         scratch.pointers.clear();
         if !self.outlines.is_empty() {
-            self.replace_fields(arena, writes, tuple, changes, &mut scratch.pointers)?;
+            self.change_fields(arena, writes, tuple, changes, &mut scratch)?;
         }
-        let mut checksum = arena.word(tuple)?;
+        let before = arena.word(tuple)?;
+        let mut checksum = before;
         for span in &scratch.spans {
             let at = place_in(tuple, span.start)?;
             let old = arena.bytes(at, span.len())?;
@@ -213,35 +214,81 @@ impl Tuples {
                     .find(|(changed, _)| *changed == column);
                 new.map_or(0, |&(_, pointer)| pointer)
             });
+            if scratch.image == old {
+                continue;
+            }
             checksum = checksum.wrapping_add(delta(old, &scratch.image, span.start));
             writes.write(arena, at, &scratch.image)?;
         }
-        writes.write(arena, tuple, &checksum.to_le_bytes())?;
+        if checksum != before {
+            writes.write(arena, tuple, &checksum.to_le_bytes())?;
+        }
         self.scratch = scratch;
         Ok(())
     }
 
-    /// Stages new blocks for changed outline columns and frees the old ones; `pointers` gets each column's new block.
-    fn replace_fields<M: Memory, W: WriteSet<M>>(
+    /// Writes changed outline columns, over their blocks or into new ones; `scratch.pointers` gets each column's block.
+    fn change_fields<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
         writes: &mut W,
         tuple: u64,
         changes: &Changes,
-        pointers: &mut Vec<(usize, u64)>,
+        scratch: &mut Scratch,
     ) -> Result<()> {
         for patch in changes.patches() {
-            if let Patch::Outline {
+            if let Patch::Outline { offset, .. } = patch {
+                // The block's length is not known yet; two lines hold most fields.
+                arena.prefetch(arena.word(place_in(tuple, offset)?)?, 128);
+            }
+        }
+        for patch in changes.patches() {
+            let Patch::Outline {
                 column,
                 offset,
                 content,
             } = patch
-            {
-                pointers.push((column, self.write_field(arena, writes, content)?));
+            else {
+                continue;
+            };
+            let old = arena.word(place_in(tuple, offset)?)?;
+            let block = if Self::may_overwrite(arena, writes, old, content)? {
+                variable::image(content, &mut scratch.image);
+                writes.write(arena, old, &scratch.image)?;
+                old
+            } else {
+                let block = self.write_field(arena, writes, content, &mut scratch.image)?;
                 Self::free_field(arena, writes, tuple, offset)?;
-            }
+                block
+            };
+            scratch.pointers.push((column, block));
         }
         Ok(())
+    }
+
+    /// Whether new content goes over the old one at `block`. The old one must be sound: a damaged length could call for a place
+    /// that the block does not have.
+    fn may_overwrite<M: Memory, W: WriteSet<M>>(
+        arena: &Arena<M>,
+        writes: &W,
+        block: u64,
+        content: &[u8],
+    ) -> Result<bool> {
+        let bytes = variable::block_bytes(content.len());
+        if block == 0
+            || content.is_empty()
+            || bytes > OVERWRITE_BYTES_MAX
+            || !writes.overwrites(bytes)
+        {
+            return Ok(false);
+        }
+        let header = *arena.get(NvPtr::<[u8; HEADER_BYTES]>::new(block))?;
+        let old_bytes = variable::content_bytes(header);
+        if block_bytes(variable::block_bytes(old_bytes)) != block_bytes(bytes) {
+            return Ok(false);
+        }
+        let old = arena.bytes(block + HEADER_BYTES as u64, old_bytes)?;
+        Ok(variable::is_intact(header, old))
     }
 
     /// Frees a tuple and its fields.
@@ -306,17 +353,15 @@ impl Tuples {
         arena: &mut Arena<M>,
         writes: &mut W,
         content: &[u8],
+        image: &mut Vec<u8>,
     ) -> Result<u64> {
         if content.is_empty() {
             return Ok(0);
         }
         let bytes = variable::block_bytes(content.len());
         let block = arena.reserve(bytes, self.owner)?;
-        let mut image = Vec::with_capacity(bytes);
-        image.extend_from_slice(&variable::header(content));
-        image.extend_from_slice(content);
-        image.resize(bytes, 0);
-        writes.stage(arena, block, &image)?;
+        variable::image(content, image);
+        writes.stage(arena, block, image)?;
         let change = arena.activate(block)?;
         writes.change(arena, change)?;
         Ok(block)

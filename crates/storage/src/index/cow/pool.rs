@@ -46,6 +46,10 @@ impl<M: Memory> WriteSet<M> for GroupWrites {
         Ok(())
     }
 
+    fn overwrites(&self, _bytes: usize) -> bool {
+        false
+    }
+
     fn touch(&mut self, _offset: u64) {}
 
     fn visible(&mut self, _arena: &mut Arena<M>, _offset: u64) -> Result<()> {

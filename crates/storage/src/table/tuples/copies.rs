@@ -21,6 +21,7 @@ impl Tuples {
     ) -> Result<u64> {
         arena.enter(Part::Table);
         let mut image = std::mem::take(&mut self.scratch.image);
+        let mut field = std::mem::take(&mut self.scratch.field);
         let mut pointers = std::mem::take(&mut self.scratch.pointers);
         image.clear();
         image.extend_from_slice(arena.bytes(tuple, self.layout.tuple_bytes())?);
@@ -32,7 +33,8 @@ impl Tuples {
                 content,
             } = patch
             {
-                pointers.push((column, self.write_field(arena, writes, content)?));
+                let block = self.write_field(arena, writes, content, &mut field)?;
+                pointers.push((column, block));
                 Self::free_field(arena, writes, tuple, offset)?;
             }
         }
@@ -46,12 +48,13 @@ impl Tuples {
         writes.change(arena, change)?;
         let copy = self.stage_tuple(arena, writes, &mut image)?;
         self.scratch.image = image;
+        self.scratch.field = field;
         self.scratch.pointers = pointers;
         Ok(copy)
     }
 
     /// Stages a tuple whose bytes are ready and activates its block.
-    fn stage_tuple<M: Memory, W: WriteSet<M>>(
+    pub(super) fn stage_tuple<M: Memory, W: WriteSet<M>>(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
