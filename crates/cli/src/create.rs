@@ -33,5 +33,8 @@ pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     if let Some(bytes) = args.node_bytes {
         options = options.node_bytes(bytes);
     }
+    if let Some(bytes) = args.memtable_bytes {
+        options = options.memtable_bytes(bytes);
+    }
     Ok(Database::create(path, &options)?)
 }

@@ -17,7 +17,8 @@
 //! | domain | 48 | 4 | the domain asked for at creation, 0 if none was |
 //! | fences | 52 | 4 | 1 shared, 2 as in the paper |
 //! | created | 56 | 8 | seconds since 1970 |
-//! | zero | 64 | 60 | for later versions |
+//! | memtable bytes | 64 | 8 | of the log-structured methods; 0 if none were asked for at creation |
+//! | zero | 72 | 52 | for later versions |
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |
 
 use crate::error::{Error, Result};
@@ -49,6 +50,7 @@ pub(crate) struct Descriptor {
     pub(crate) domain: Option<Domain>,
     pub(crate) fences: FenceOrder,
     pub(crate) created_s: u64,
+    pub(crate) memtable_bytes: Option<u64>,
 }
 
 impl Descriptor {
@@ -95,6 +97,7 @@ impl Descriptor {
         put(48, &domain_code(self.domain).to_le_bytes());
         put(52, &fences_code(self.fences).to_le_bytes());
         put(56, &self.created_s.to_le_bytes());
+        put(64, &self.memtable_bytes.unwrap_or(0).to_le_bytes());
         let checksum = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
         bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -140,6 +143,7 @@ impl Descriptor {
             domain: domain_of(word(48))?,
             fences: fences_of(word(52))?,
             created_s: long(56),
+            memtable_bytes: Some(long(64)).filter(|bytes| *bytes > 0),
         })
     }
 }
@@ -239,6 +243,7 @@ mod tests {
             domain: Some(Domain::Flush),
             fences: FenceOrder::Paper,
             created_s: 1_700_000_000,
+            memtable_bytes: Some(1 << 20),
         }
     }
 

@@ -290,6 +290,7 @@ pub(crate) fn new_descriptor(options: &Options) -> Descriptor {
         domain: options.domain,
         fences: options.fences.unwrap_or_default(),
         created_s,
+        memtable_bytes: options.memtable_bytes,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a caller may choose about a database, and the checks of it.
 //!
 //! Some choices are recorded when the database is created (method, partitions, layout, node size, domain, fence order); asking
-//! for another value when it is opened is an error that names both. The others hold while it is open. Everything is checked
+//! for another value when it is opened is an error that names both. The others hold while it is open; the size of a
+//! MemTable is recorded too, for those who open it without asking for another. Everything is checked
 //! before the first file is touched, and an error names the option and what to use instead.
 
 use crate::descriptor::Descriptor;
@@ -17,6 +18,7 @@ pub const PARTITIONS_MAX: u32 = 1024;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
 const POOL_BYTES_MIN: u64 = 1 << 20;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
+const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
 
 /// How the method is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -89,6 +91,7 @@ pub struct Options {
     pub(crate) group_transactions_max: Option<u32>,
     pub(crate) group_wait_us_max: Option<u64>,
     pub(crate) checkpoint_log_bytes: Option<u64>,
+    pub(crate) memtable_bytes: Option<u64>,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
     pub(crate) wait_limit: Option<Duration>,
@@ -168,6 +171,14 @@ impl Options {
         self
     }
 
+    /// Bytes of changes after which a MemTable of the log-structured methods is full, 1 KiB to 16 GiB. Recorded, and another value
+    /// may be asked for whenever the database is opened. Default 64 MiB. Larger ones are merged less often and hold
+    /// more volatile memory (`log`, twice as much) and log.
+    pub fn memtable_bytes(mut self, bytes: u64) -> Self {
+        self.memtable_bytes = Some(bytes);
+        self
+    }
+
     /// Whether transactions may write.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -236,6 +247,16 @@ impl Options {
                 mend,
             ));
         }
+        if let Some(bytes) = self.memtable_bytes
+            && !MEMTABLE_BYTES.contains(&bytes)
+        {
+            let mend = "use 1024 bytes to 16 GiB";
+            return Err(Error::option(
+                "memtable_bytes",
+                format!("{bytes} bytes"),
+                mend,
+            ));
+        }
         self.check_pairs()
     }
 
@@ -257,6 +278,15 @@ impl Options {
                 "fences",
                 format!("method `{method}` has no fences to order"),
                 "leave it out, or use method `nvm-inp`",
+            ));
+        }
+        if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.memtable_bytes)
+            && !matches!(method, Method::Log | Method::NvmLog)
+        {
+            return Err(Error::option(
+                "memtable_bytes",
+                format!("method `{method}` has no MemTable"),
+                "leave it out, or use method `log` or `nvm-log`",
             ));
         }
         Ok(())
@@ -301,6 +331,10 @@ impl Options {
             checkpoint_log_bytes: self
                 .checkpoint_log_bytes
                 .unwrap_or(default.checkpoint_log_bytes),
+            memtable_bytes: self
+                .memtable_bytes
+                .or(recorded.memtable_bytes)
+                .unwrap_or(default.memtable_bytes),
             ..default
         }
     }
@@ -375,13 +409,18 @@ mod tests {
 
     #[test]
     fn each_bad_value_names_its_option() {
-        let cases: [(Options, &str); 6] = [
+        let cases: [(Options, &str); 8] = [
             (Options::new().partitions(0), "partitions"),
             (Options::new().node_bytes(300), "node_bytes"),
             (Options::new().pool_bytes(5), "pool_bytes"),
             (
                 Options::new().group_transactions_max(0),
                 "group_transactions_max",
+            ),
+            (Options::new().memtable_bytes(5), "memtable_bytes"),
+            (
+                Options::new().method(Method::Inp).memtable_bytes(1 << 20),
+                "memtable_bytes",
             ),
             (
                 Options::new()

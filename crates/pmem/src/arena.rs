@@ -73,6 +73,11 @@ impl<M: Memory> Arena<M> {
         self.memory.enter(part);
     }
 
+    /// Gives the device back, for another pool to be made on it.
+    pub fn into_memory(self) -> M {
+        self.memory
+    }
+
     /// Size of the pool in bytes.
     pub fn pool_bytes(&self) -> u64 {
         self.memory.bytes()

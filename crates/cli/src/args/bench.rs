@@ -116,6 +116,9 @@ pub(crate) struct RunArgs {
     /// Bytes of an index node
     #[arg(long)]
     pub(crate) node_bytes: Option<u32>,
+    /// Bytes of changes after which a MemTable of log or nvm-log is full; other methods do not look at it
+    #[arg(long)]
+    pub(crate) memtable_bytes: Option<u64>,
     /// Directory under which the database is made, and removed at the end; shared memory by default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,

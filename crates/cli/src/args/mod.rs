@@ -130,6 +130,9 @@ pub(crate) struct NewDatabaseArgs {
     /// Bytes of an index node, a power of two from 256 to 8192
     #[arg(long)]
     pub(crate) node_bytes: Option<u32>,
+    /// Bytes of changes after which a MemTable of log or nvm-log is full, for example 16777216; 64 MiB by default
+    #[arg(long)]
+    pub(crate) memtable_bytes: Option<u64>,
 }
 
 /// `create`.

@@ -90,6 +90,11 @@ pub(super) fn open(args: &RunArgs, method: Method, directory: &Path) -> Result<D
     if let Some(bytes) = args.node_bytes {
         options = options.node_bytes(bytes);
     }
+    if let Some(bytes) = args.memtable_bytes
+        && matches!(method, Method::Log | Method::NvmLog)
+    {
+        options = options.memtable_bytes(bytes);
+    }
     match args.fences {
         FencesName::Single => {}
         FencesName::Shared => options = options.fences(FenceOrder::Shared),

@@ -75,6 +75,7 @@ pub(crate) fn measure_all(
             profile: None,
             fences: FencesName::Single,
             node_bytes: None,
+            memtable_bytes: None,
             path: Some(runs.directory.clone()),
             seed: runs.seed,
             repeat: 1,

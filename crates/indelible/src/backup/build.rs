@@ -75,6 +75,7 @@ fn complete(asked: &Options, recorded: &Descriptor) -> Options {
         if matches!(recorded.method, Method::NvmInp | Method::NvmLog) {
             options.fences = options.fences.or(Some(recorded.fences));
         }
+        options.memtable_bytes = options.memtable_bytes.or(recorded.memtable_bytes);
     }
     options
 }

@@ -350,7 +350,8 @@ impl<P: Platform> Engine for LogStructured<P> {
             let Some(before) = this.before_image(table, key)? else {
                 return Ok(false);
             };
-            this.store.update(table, key, changes)?;
+            let old = Some(&before);
+            this.store.update(table, key, old, changes)?;
             this.journal.record.update(table, key, &before, changes);
             this.before = Some(before);
             Ok(true)

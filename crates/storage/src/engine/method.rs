@@ -158,7 +158,7 @@ impl Default for EngineOptions {
             group_transactions_max: 64,
             group_wait_us_max: 100,
             checkpoint_log_bytes: 256 << 20,
-            memtable_bytes: 16 << 20,
+            memtable_bytes: 64 << 20,
             growth_factor: 8,
         }
     }

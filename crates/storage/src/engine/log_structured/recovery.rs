@@ -255,7 +255,7 @@ impl<S: MemorySource, D: Directory> Replay<'_, S, D> {
                 redo::read_changes(image, &mut changes)?;
                 key.copy_to(&mut self.key);
                 self.must(table)?;
-                if !self.store.update(table, &self.key, &changes)? {
+                if !self.store.update(table, &self.key, None, &changes)? {
                     let text = "it updates a row that is not there".to_owned();
                     return Err(Failure::Record(text));
                 }

@@ -28,11 +28,12 @@ use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::lsm::entry::EntryKind;
 use crate::record::MAX_KEY_WORDS;
+use std::ops::Range;
 
 const MAGIC: [u8; 8] = *b"INDLRUN\n";
 const VERSION: u32 = 1;
 /// Bytes after which a block is closed.
-pub(crate) const BLOCK_BYTES: usize = 4 << 10;
+pub(crate) const BLOCK_BYTES: usize = 2 << 10;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 16;
 const ENTRY_HEADER_BYTES: usize = 8;
 /// Bytes of the footer.
@@ -286,14 +287,20 @@ impl<'b> Block<'b> {
         Some(())
     }
 
-    /// The kind and the bytes of an entry.
-    pub(crate) fn entry(&self, index: usize) -> Option<(EntryKind, &'b [u8])> {
+    /// The kind of an entry, and where in the block its bytes are.
+    pub(crate) fn entry_place(&self, index: usize) -> Option<(EntryKind, Range<usize>)> {
         let at = self.entry_at(index)? + self.key_words * 8;
         let kind = u8::try_from(read_u32(self.bytes, at)?).ok()?;
         let length = read_u32(self.bytes, at + 4)? as usize;
         let start = at + ENTRY_HEADER_BYTES;
-        let bytes = self.bytes.get(start..start.checked_add(length)?)?;
-        Some((EntryKind::from_code(kind)?, bytes))
+        let end = start.checked_add(length)?;
+        (end <= self.bytes.len()).then_some((EntryKind::from_code(kind)?, start..end))
+    }
+
+    /// The kind and the bytes of an entry.
+    pub(crate) fn entry(&self, index: usize) -> Option<(EntryKind, &'b [u8])> {
+        let (kind, place) = self.entry_place(index)?;
+        Some((kind, self.bytes.get(place)?))
     }
 
     /// Number of the first entry whose key is not smaller than `key`.

@@ -1,7 +1,7 @@
 //! Flushes and merges, in steps: copies the entries of a full MemTable, or of some runs, to a new run.
 //!
-//! A job stands between two keys. A step opens its sources there, copies a bounded number of bytes, and leaves; nothing is held
-//! between steps but the file that is being written. Nobody reads that file before it is finished and a manifest names it, so
+//! A job stands between two keys. A step goes on there, copies a bounded number of bytes, and leaves; between steps it holds the
+//! file that is being written, and the cursors of its sources, which nobody changes while the job lives. Nobody reads that file before it is finished and a manifest names it, so
 //! a crash leaves an orphan, and a full disk nothing at all. Steps are driven by commits (`maintain`), which makes them the same
 //! in every run of a test; a thread of its own would have to share runs and files with a partition that has one owner.
 //!
@@ -9,13 +9,12 @@
 
 use super::mem_table::TreeId;
 use super::run::{Run, RunWriter};
-use super::sources::{Entry, MergedSources, Range, Source};
+use super::sources::{Cursor, Entry, MergedSources, Range, Source};
 use super::store::{Store, TableTrees, coalesce, unreadable};
 use crate::engine::Direction;
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::lsm::entry::{EntryKind, merge_deltas};
-use crate::lsm::keys::increment;
 use crate::record::{KeyBuf, MAX_KEY_WORDS, Row};
 use crate::table::Table;
 use disk::{Directory, File};
@@ -41,8 +40,10 @@ pub(crate) struct Job<F: File> {
     writer: RunWriter<F>,
     /// Trees that are left; the first one is being copied.
     trees: VecDeque<TreeId>,
-    /// The smallest key of the first tree that is left.
-    low: Option<KeyBuf>,
+    /// Where the sources of the first tree stand; none if it has not begun.
+    cursors: Vec<Cursor>,
+    /// A row, and an entry that was made of several.
+    buffers: Option<(Row, Vec<u8>)>,
     /// Whether nothing older is left out, so that tombstones say nothing any more.
     is_bottom: bool,
     /// The definitions that the manifest will have. Trees that they do not have are dropped.
@@ -93,7 +94,8 @@ impl<F: File> Job<F> {
             input,
             writer,
             trees: trees.into_iter().collect(),
-            low: None,
+            cursors: Vec::new(),
+            buffers: None,
             is_bottom,
             tables,
             total_bytes,
@@ -133,7 +135,8 @@ impl<F: File> Job<F> {
 
     fn pass_tree(&mut self) {
         self.trees.pop_front();
-        self.low = None;
+        self.cursors.clear();
+        self.buffers = None;
     }
 
     /// Copies entries of one tree until `bytes` are copied or it ends; how many were.
@@ -146,50 +149,54 @@ impl<F: File> Job<F> {
     ) -> Result<u64> {
         let range = Range {
             tree,
-            low: self
-                .low
-                .take()
-                .unwrap_or_else(|| KeyBuf::from_words(&[0; MAX_KEY_WORDS][..words])),
+            low: KeyBuf::from_words(&[0; MAX_KEY_WORDS][..words]),
             high: KeyBuf::from_words(&[u64::MAX; MAX_KEY_WORDS][..words]),
             direction: Direction::Forward,
         };
+        let mut cursors = self.cursors.drain(..);
         let sources = match &self.input {
             Input::Full => store
                 .full
                 .iter()
-                .map(|full| Source::mem_table(full, &range))
+                .map(|full| match cursors.next() {
+                    Some(cursor) => Source::resume_mem_table(full, cursor),
+                    None => Source::mem_table(full, &range),
+                })
                 .collect(),
             Input::Runs { numbers, .. } => store
                 .runs
                 .iter()
                 .filter(|leveled| numbers.contains(&leveled.run.number))
-                .map(|leveled| Source::run(&leveled.run, &range))
+                .map(|leveled| match cursors.next() {
+                    Some(cursor) => Source::resume_run(&leveled.run, cursor),
+                    None => Source::run(&leveled.run, &range),
+                })
                 .collect(),
         };
+        drop(cursors);
         let filters = &mut store.filters;
         let mut merged: MergedSources<'_, S::Memory, F> =
             MergedSources::new(sources, Direction::Forward);
-        let mut row = Row::new(Arc::clone(&table.layout));
-        let (mut key, mut entries) = (KeyBuf::default(), Vec::new());
+        let new = || (Row::new(Arc::clone(&table.layout)), Vec::new());
+        let (row, image) = self.buffers.get_or_insert_with(new);
+        let (writer, is_bottom) = (&mut self.writer, self.is_bottom);
         let mut copied = 0;
         while copied < bytes {
-            if !merged.next(&mut key, &mut entries)? {
+            let next = merged.next(|key, entries| {
+                let entry_bytes: usize = entries.iter().map(|(_, bytes)| bytes.len()).sum();
+                let (kind, image) = combine(entries, row, image)?;
+                if !(is_bottom && kind == EntryKind::Tombstone) {
+                    writer.add(filters, tree, key, kind, image)?;
+                }
+                Ok((entry_bytes + key.len() * 8) as u64 + 16)
+            })?;
+            let Some(next) = next else {
                 self.pass_tree();
                 return Ok(copied);
-            }
-            let entry_bytes: usize = entries.iter().map(|(_, bytes)| bytes.len()).sum();
-            copied += (entry_bytes + key.len() * 8) as u64 + 16;
-            let (kind, image) = combine(&mut entries, &mut row)?;
-            if !(self.is_bottom && kind == EntryKind::Tombstone) {
-                self.writer.add(filters, tree, &key, kind, &image)?;
-            }
+            };
+            copied += next;
         }
-        let mut next = key.clone();
-        if increment(next.resized(words)) {
-            self.low = Some(next);
-        } else {
-            self.pass_tree();
-        }
+        self.cursors.extend(merged.into_cursors());
         Ok(copied)
     }
 
@@ -215,30 +222,30 @@ impl<F: File> Job<F> {
     }
 }
 
-/// Makes one entry of all that is said about a key, newest first.
-fn combine(entries: &mut Vec<Entry>, row: &mut Row) -> Result<Entry> {
+/// Makes one entry of all that is said about a key, newest first. `image` takes it if it is a new one.
+fn combine<'e>(entries: &[Entry<'e>], row: &mut Row, image: &'e mut Vec<u8>) -> Result<Entry<'e>> {
     let deltas = entries
         .iter()
         .take_while(|(kind, _)| *kind == EntryKind::Delta)
         .count();
     if deltas == 0 || (deltas == 1 && entries.len() == 1) {
-        return Ok(entries.swap_remove(0));
+        return Ok(entries[0]);
     }
+    image.clear();
     match entries.get(deltas).map(|(kind, _)| *kind) {
         Some(EntryKind::Row) => {
             coalesce(entries, row)?;
-            let mut image = Vec::new();
-            row.write_image(&mut image);
+            row.write_image(image);
             Ok((EntryKind::Row, image))
         }
         None => {
-            let mut merged = entries[deltas - 1].1.clone();
+            image.extend_from_slice(entries[deltas - 1].1);
             for (_, newer) in entries[..deltas - 1].iter().rev() {
-                let mut next = Vec::new();
-                merge_deltas(&merged, newer, &mut next).map_err(|error| unreadable(&error))?;
-                merged = next;
+                let mut merged = Vec::new();
+                merge_deltas(image, newer, &mut merged).map_err(|error| unreadable(&error))?;
+                *image = merged;
             }
-            Ok((EntryKind::Delta, merged))
+            Ok((EntryKind::Delta, image))
         }
         Some(EntryKind::Tombstone | EntryKind::Delta) => {
             let detail = "an entry changes a row that is not there";

@@ -1,7 +1,10 @@
 //! Runs in files: written from front to back, read block by block.
 //!
-//! A run keeps the index of its blocks in memory and its filter with the others; the block that was read last is kept too, because
-//! an update reads a row twice. Every block that is read has its checksum checked.
+//! A run keeps the index of its blocks in memory and its filter with the others; the block that was read last is kept too, for
+//! neighbouring keys. Every block that is read has its checksum checked.
+//!
+//! Blocks lie one behind the other from the start of the file; those of one tree are neighbours and have keys of the same number of
+//! words, so a block is found by a search over an array of first keys.
 
 use super::format::{
     BLOCK_BYTES, Block, BlockBuilder, BlockPlace, FOOTER_BYTES, Footer, damage, push_place,
@@ -16,6 +19,7 @@ use crate::record::MAX_KEY_WORDS;
 use disk::{Directory, File};
 use pmem::{Memory, site};
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// The kind of file in a run's name.
 pub(crate) const KIND: &str = "run";
@@ -168,23 +172,62 @@ impl<F: File> RunWriter<F> {
         self.buffer.extend_from_slice(&footer.encode());
         self.write()?;
         self.file.sync(site!("lsm.run-content"))?;
+        let name = self.identity.file_name(KIND, self.number);
+        let Some(spans) = spans(&self.places, index_at) else {
+            return Err(damage(&name, index_at, "it was not written in order"));
+        };
         Ok(Run {
-            name: self.identity.file_name(KIND, self.number),
+            name,
             number: self.number,
             bytes: self.written,
             entries: self.entries,
             filter: self.filter,
             places: self.places,
-            first_at: Vec::new(),
+            spans,
             firsts: self.firsts,
             file: RefCell::new(Reader {
                 file: self.file,
                 block: Vec::new(),
                 number: None,
             }),
-        }
-        .with_first_at())
+        })
     }
+}
+
+/// The blocks of one tree in a run.
+struct Span {
+    tree: TreeId,
+    key_words: usize,
+    blocks: Range<usize>,
+    /// Where the first keys of the blocks begin in `firsts`.
+    firsts: usize,
+}
+
+/// The trees of a run whose blocks end at `end`, ascending; none if the blocks are in disorder.
+fn spans(places: &[BlockPlace], end: u64) -> Option<Vec<Span>> {
+    let mut spans: Vec<Span> = Vec::new();
+    let (mut at, mut firsts) = (0_u64, 0);
+    for (number, place) in places.iter().enumerate() {
+        if place.offset != at {
+            return None;
+        }
+        at = at.checked_add(u64::from(place.bytes))?;
+        let key_words = place.key_words as usize;
+        match spans.last_mut().filter(|span| span.tree >= place.tree) {
+            Some(span) if span.tree == place.tree && span.key_words == key_words => {
+                span.blocks.end = number + 1;
+            }
+            Some(_) => return None,
+            None => spans.push(Span {
+                tree: place.tree,
+                key_words,
+                blocks: number..number + 1,
+                firsts,
+            }),
+        }
+        firsts += key_words;
+    }
+    (at == end).then_some(spans)
 }
 
 /// A file, and the block that was read last.
@@ -202,8 +245,8 @@ pub(crate) struct Run<F: File> {
     pub(crate) entries: u64,
     pub(crate) filter: Filter,
     places: Vec<BlockPlace>,
-    /// Where each block's first key begins in `firsts`.
-    first_at: Vec<usize>,
+    spans: Vec<Span>,
+    /// The first key of each block, one behind the other.
     firsts: Vec<u64>,
     file: RefCell<Reader<F>>,
 }
@@ -244,9 +287,10 @@ impl<F: File> Run<F> {
             places.push(place);
             firsts.extend(first);
         });
-        if read.is_none() {
+        let spans = read.and_then(|()| spans(&places, footer.index_at));
+        let Some(spans) = spans else {
             return Err(damage(&name, footer.index_at, "it is no index"));
-        }
+        };
         Ok(Self {
             name,
             number,
@@ -254,72 +298,88 @@ impl<F: File> Run<F> {
             entries: footer.entries,
             filter,
             places,
-            first_at: Vec::new(),
+            spans,
             firsts,
             file: RefCell::new(Reader {
                 file,
                 block: Vec::new(),
                 number: None,
             }),
-        }
-        .with_first_at())
-    }
-
-    fn with_first_at(mut self) -> Self {
-        let mut at = 0;
-        for place in &self.places {
-            self.first_at.push(at);
-            at += place.key_words as usize;
-        }
-        self
+        })
     }
 
     /// The trees that it has entries of, ascending.
     pub(crate) fn trees(&self) -> impl Iterator<Item = TreeId> {
-        let mut last = None;
-        self.places
-            .iter()
-            .map(|place| place.tree)
-            .filter(move |tree| last.replace(*tree) != Some(*tree))
+        self.spans.iter().map(|span| span.tree)
     }
 
-    /// Where a block lies; none behind the last.
-    pub(crate) fn place(&self, block: usize) -> Option<&BlockPlace> {
-        self.places.get(block)
+    /// Where a block begins in the file.
+    pub(super) fn offset(&self, block: usize) -> u64 {
+        self.places[block].offset
     }
 
-    fn first(&self, block: usize) -> &[u64] {
-        let at = self.first_at[block];
-        &self.firsts[at..at + self.places[block].key_words as usize]
+    fn span(&self, tree: TreeId) -> Option<&Span> {
+        let found = self.spans.binary_search_by_key(&tree, |span| span.tree);
+        Some(&self.spans[found.ok()?])
     }
 
     /// Number of the last block of the tree whose first key is not greater than `key`, or else of its first block.
-    pub(crate) fn block_of(&self, tree: TreeId, key: &[u64]) -> Option<usize> {
-        let start = self.places.partition_point(|place| place.tree < tree);
-        let (mut low, mut high) = (
-            start,
-            self.places.partition_point(|place| place.tree <= tree),
-        );
-        if low == high {
-            return None;
-        }
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if self.first(middle) <= key {
-                low = middle + 1;
-            } else {
-                high = middle;
+    fn block_of(&self, span: &Span, key: &[u64]) -> usize {
+        let words = span.key_words;
+        let firsts = &self.firsts[span.firsts..span.firsts + span.blocks.len() * words];
+        let behind = if let &[word] = key {
+            firsts.partition_point(|first| *first <= word)
+        } else {
+            let (mut low, mut high) = (0, span.blocks.len());
+            while low < high {
+                let middle = usize::midpoint(low, high);
+                if firsts[middle * words..(middle + 1) * words] <= *key {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
             }
+            low
+        };
+        span.blocks.start + behind.saturating_sub(1)
+    }
+
+    /// The blocks in which keys of the tree from `low` to `high` may lie.
+    pub(super) fn blocks_of(&self, tree: TreeId, low: &[u64], high: &[u64]) -> Range<usize> {
+        match self.span(tree) {
+            Some(span) if span.key_words == low.len() => {
+                self.block_of(span, low)..self.block_of(span, high) + 1
+            }
+            _ => 0..0,
         }
-        Some(low.saturating_sub(1).max(start))
+    }
+
+    /// Reads neighbouring blocks, at least one, into `buffer`, with one call. Their checksums are not checked yet.
+    pub(super) fn read(&self, blocks: Range<usize>, buffer: &mut Vec<u8>) -> Result<()> {
+        let (first, last) = (self.places[blocks.start], self.places[blocks.end - 1]);
+        let end = last.offset + u64::from(last.bytes);
+        buffer.resize((end - first.offset) as usize, 0);
+        let mut reader = self.file.borrow_mut();
+        reader.file.read_at(first.offset, buffer)?;
+        Ok(())
+    }
+
+    /// Checks a block that [`Run::read`] has read, with which `bytes` begin, and lets `look` see it.
+    pub(super) fn open_block<T>(
+        &self,
+        number: usize,
+        bytes: &[u8],
+        look: impl FnOnce(Block<'_>) -> Option<T>,
+    ) -> Result<T> {
+        let place = self.places[number];
+        let damaged = |detail: &str| damage(&self.name, place.offset, detail);
+        let bytes = &bytes[..place.bytes as usize];
+        let block = Block::open(bytes, place.key_words as usize).map_err(damaged)?;
+        look(block).ok_or_else(|| damaged("an entry leaves its block"))
     }
 
     /// Reads a block and lets `look` see it.
-    pub(crate) fn with_block<T>(
-        &self,
-        number: usize,
-        look: impl FnOnce(Block<'_>) -> Option<T>,
-    ) -> Result<T> {
+    fn with_block<T>(&self, number: usize, look: impl FnOnce(Block<'_>) -> Option<T>) -> Result<T> {
         let place = self.places[number];
         let damaged = |detail: &str| damage(&self.name, place.offset, detail);
         let mut reader = self.file.borrow_mut();
@@ -328,9 +388,6 @@ impl<F: File> Run<F> {
         let block = if reader.number == Some(number) {
             Block::open_unchecked(&reader.block, key_words)
         } else {
-            if place.offset.saturating_add(u64::from(place.bytes)) > self.bytes {
-                return Err(damaged("a block leaves the file"));
-            }
             reader.number = None;
             reader.block.resize(place.bytes as usize, 0);
             reader.file.read_at(place.offset, &mut reader.block)?;
@@ -352,12 +409,13 @@ impl<F: File> Run<F> {
         key: &[u64],
         look: impl FnOnce(EntryKind, &[u8]) -> T,
     ) -> Result<Option<T>> {
-        let Some(number) = self.block_of(tree, key) else {
+        let Some(span) = self.span(tree) else {
             return Ok(None);
         };
-        if self.places[number].key_words as usize != key.len() {
+        if span.key_words != key.len() {
             return Err(damage(&self.name, 0, "a key has a wrong length"));
         }
+        let number = self.block_of(span, key);
         self.with_block(number, |block| {
             let index = block.lower_bound(key)?;
             if index == block.count {
@@ -379,7 +437,10 @@ impl<F: File> Run<F> {
         self.file.borrow_mut().number = None;
         let mut entries = 0;
         let mut last: Option<(TreeId, Vec<u64>)> = None;
+        let mut firsts = &self.firsts[..];
         for (number, place) in self.places.iter().enumerate() {
+            let first;
+            (first, firsts) = firsts.split_at(place.key_words as usize);
             let checked = self.with_block(number, |block| {
                 for index in 0..block.count {
                     let mut key = vec![0; place.key_words as usize];
@@ -389,7 +450,7 @@ impl<F: File> Run<F> {
                     if last.as_ref().is_some_and(|last| *last >= next) {
                         damage_found.push(format!("{}: keys out of order", self.name));
                     }
-                    if index == 0 && next.1 != self.first(number) {
+                    if index == 0 && next.1 != first {
                         damage_found.push(format!("{}: the index is wrong", self.name));
                     }
                     last = Some(next);

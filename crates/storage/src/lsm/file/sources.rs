@@ -1,7 +1,10 @@
 //! Reading the MemTables and the runs of one tree side by side, in the order of their keys.
 //!
 //! A source is one tree of one MemTable or run; [`MergedSources`] has them newest first and gives for each key what all of them say
-//! about it. Nothing changes while a source lives; it borrows what it reads.
+//! about it. Entries are lent, not copied: those of a run from the blocks that were read last, those of a MemTable from its arena.
+//!
+//! Nothing changes while a source lives; it borrows what it reads. What it has read and where it stands is a [`Cursor`], which
+//! borrows nothing, so a job can put it aside between two steps. A MemTable or run that has a cursor must not change meanwhile.
 
 use super::mem_table::{MemTable, TreeId};
 use super::run::Run;
@@ -12,17 +15,19 @@ use crate::log::VolatileUndo;
 use crate::lsm::entry::EntryKind;
 use crate::lsm::keys::{decrement, increment};
 use crate::lsm::pointer;
-use crate::record::{KeyBuf, MAX_KEY_WORDS};
+use crate::record::KeyBuf;
 use disk::File;
 use pmem::Memory;
 use std::cmp::Ordering;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range as Span};
 
 /// Entries of a MemTable that are fetched at once.
 const FETCH: usize = 32;
+/// Blocks of a run that are read at once, at most: the first reads of a short range take fewer.
+const BLOCKS_MAX: usize = 16;
 
-/// One entry, owned: what it is and its bytes.
-pub(crate) type Entry = (EntryKind, Vec<u8>);
+/// One entry: what it is and its bytes.
+pub(crate) type Entry<'e> = (EntryKind, &'e [u8]);
 
 /// Which keys are read, and in which order.
 #[derive(Clone)]
@@ -33,47 +38,51 @@ pub(crate) struct Range {
     pub(crate) direction: Direction,
 }
 
+/// Where an entry that was fetched lies.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In the MemTable's arena.
+    Pointer(u64),
+    /// In the cursor's buffer.
+    Buffer(EntryKind, usize, usize),
+}
+
+/// Where a source stands, and what it has fetched.
+pub(crate) struct Cursor {
+    range: Range,
+    /// Blocks that are left to be read; of a run.
+    blocks: Span<usize>,
+    /// Blocks that are read next.
+    fetch: usize,
+    buffer: Vec<u8>,
+    /// Keys that were fetched, one after the other, and their entries.
+    keys: Vec<u64>,
+    places: Vec<Place>,
+    at: usize,
+    ended: bool,
+}
+
 /// Where the entries come from.
 enum From<'s, M: Memory, F: File> {
     MemTable(&'s MemTable<M>),
-    Run {
-        run: &'s Run<F>,
-        /// The block to be read next; none at the end.
-        block: Option<usize>,
-    },
+    Run(&'s Run<F>),
 }
 
 /// One tree of one MemTable or run.
 pub(crate) struct Source<'s, M: Memory, F: File> {
     from: From<'s, M, F>,
-    range: Range,
-    /// Keys that were fetched, one after the other, and their entries.
-    keys: Vec<u64>,
-    entries: Vec<Entry>,
-    at: usize,
-    ended: bool,
+    cursor: Cursor,
 }
 
-impl<'s, M: Memory, F: File> Source<'s, M, F> {
-    pub(crate) fn mem_table(mem_table: &'s MemTable<M>, range: &Range) -> Self {
-        Self::new(From::MemTable(mem_table), range)
-    }
-
-    pub(crate) fn run(run: &'s Run<F>, range: &Range) -> Self {
-        let edge = match range.direction {
-            Direction::Forward => &range.low,
-            Direction::Backward => &range.high,
-        };
-        let block = run.block_of(range.tree, edge);
-        Self::new(From::Run { run, block }, range)
-    }
-
-    fn new(from: From<'s, M, F>, range: &Range) -> Self {
+impl Cursor {
+    fn new(range: &Range, blocks: Span<usize>) -> Self {
         Self {
-            from,
             range: range.clone(),
+            blocks,
+            fetch: 1,
+            buffer: Vec::new(),
             keys: Vec::new(),
-            entries: Vec::new(),
+            places: Vec::new(),
             at: 0,
             ended: range.low > range.high,
         }
@@ -83,46 +92,36 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
         self.range.low.len()
     }
 
-    /// The next key; none at the end.
-    pub(crate) fn peek(&mut self) -> Result<Option<&[u64]>> {
-        while self.at == self.entries.len() && !self.ended {
-            self.fill()?;
-        }
+    /// The key that it stands at; none at the end.
+    fn key(&self) -> Option<&[u64]> {
         let words = self.words();
-        Ok(self.keys.get(self.at * words..(self.at + 1) * words))
+        self.keys.get(self.at * words..(self.at + 1) * words)
     }
 
-    /// The entry of the key that [`Source::peek`] gave.
-    fn take(&mut self) -> Option<Entry> {
-        let entry = self.entries.get_mut(self.at)?;
-        self.at += 1;
-        Some((entry.0, std::mem::take(&mut entry.1)))
-    }
-
-    fn fill(&mut self) -> Result<()> {
-        self.keys.clear();
-        self.entries.clear();
-        self.at = 0;
-        match &self.from {
-            From::MemTable(mem_table) => self.fill_from_mem_table(mem_table),
-            From::Run {
-                run,
-                block: Some(block),
-            } => self.fill_from_run(run, *block),
-            From::Run { block: None, .. } => {
-                self.ended = true;
-                Ok(())
+    /// Takes the keys up to the last one that was fetched out of the range.
+    fn pass(&mut self) {
+        let words = self.words();
+        let last = &self.keys[self.keys.len() - words..];
+        let range = &mut self.range;
+        let has_more = match range.direction {
+            Direction::Forward => {
+                range.low.assign(last);
+                increment(range.low.resized(words))
             }
-        }
+            Direction::Backward => {
+                range.high.assign(last);
+                decrement(range.high.resized(words))
+            }
+        };
+        self.ended = !has_more || range.low > range.high;
     }
 
-    fn fill_from_mem_table(&mut self, mem_table: &'s MemTable<M>) -> Result<()> {
-        let words = self.words();
+    fn fill_from_mem_table<M: Memory>(&mut self, mem_table: &MemTable<M>) -> Result<()> {
         let Some(tree) = mem_table.tree(self.range.tree) else {
             self.ended = true;
             return Ok(());
         };
-        let (keys, entries) = (&mut self.keys, &mut self.entries);
+        let (keys, places) = (&mut self.keys, &mut self.places);
         OrderedIndex::<M, VolatileUndo>::scan(
             tree,
             &mem_table.arena,
@@ -130,83 +129,132 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
             &self.range.high,
             self.range.direction,
             &mut |key, found| {
-                let kind = pointer::kind(found)?;
-                let bytes = if kind == EntryKind::Tombstone {
-                    Vec::new()
-                } else {
-                    pointer::read(&mem_table.arena, found)?.to_vec()
-                };
                 keys.extend_from_slice(key);
-                entries.push((kind, bytes));
-                Ok(if entries.len() < FETCH {
+                places.push(Place::Pointer(found));
+                Ok(if places.len() < FETCH {
                     ControlFlow::Continue(())
                 } else {
                     ControlFlow::Break(())
                 })
             },
         )?;
-        if self.entries.len() < FETCH {
+        if self.places.len() < FETCH {
             self.ended = true;
-            return Ok(());
+        } else {
+            self.pass();
         }
-        let last = self.keys[self.keys.len() - words..].to_vec();
-        self.pass(&last);
         Ok(())
     }
 
-    /// Takes the keys up to `last` out of the range.
-    fn pass(&mut self, last: &[u64]) {
-        let range = &mut self.range;
-        let has_more = match range.direction {
-            Direction::Forward => {
-                range.low.assign(last);
-                increment(range.low.resized(last.len()))
-            }
-            Direction::Backward => {
-                range.high.assign(last);
-                decrement(range.high.resized(last.len()))
-            }
+    fn fill_from_run<F: File>(&mut self, run: &Run<F>) -> Result<()> {
+        let count = self.blocks.len().min(self.fetch);
+        if count == 0 {
+            self.ended = true;
+            return Ok(());
+        }
+        self.fetch = (self.fetch * 2).min(BLOCKS_MAX);
+        let is_forward = self.range.direction == Direction::Forward;
+        let read = if is_forward {
+            let read = self.blocks.start..self.blocks.start + count;
+            self.blocks.start = read.end;
+            read
+        } else {
+            let read = self.blocks.end - count..self.blocks.end;
+            self.blocks.end = read.start;
+            read
         };
-        self.ended = !has_more || range.low > range.high;
+        run.read(read.clone(), &mut self.buffer)?;
+        for step in 0..count {
+            let number = if is_forward {
+                read.start + step
+            } else {
+                read.end - 1 - step
+            };
+            let at = run.offset(number) - run.offset(read.start);
+            self.take_block(run, number, at as usize)?;
+        }
+        Ok(())
     }
 
-    fn fill_from_run(&mut self, run: &'s Run<F>, block: usize) -> Result<()> {
-        let words = self.words();
-        let (keys, entries, range) = (&mut self.keys, &mut self.entries, &self.range);
-        let mut passes_end = false;
-        run.with_block(block, |found| {
-            let mut key = [0; MAX_KEY_WORDS];
-            let key = &mut key[..words];
+    /// Fetches the entries of block `number`, which begins at `at` in the buffer.
+    fn take_block<F: File>(&mut self, run: &Run<F>, number: usize, at: usize) -> Result<()> {
+        let (words, range) = (self.words(), &self.range);
+        let (keys, places) = (&mut self.keys, &mut self.places);
+        run.open_block(number, &self.buffer[at..], |found| {
             for step in 0..found.count {
                 let index = match range.direction {
                     Direction::Forward => step,
                     Direction::Backward => found.count - 1 - step,
                 };
+                let start = keys.len();
+                keys.resize(start + words, 0);
+                let key = &mut keys[start..];
                 found.key(index, key)?;
-                if *key >= *range.low && *key <= *range.high {
-                    let (kind, bytes) = found.entry(index)?;
-                    keys.extend_from_slice(key);
-                    entries.push((kind, bytes.to_vec()));
-                } else {
-                    passes_end |= match range.direction {
-                        Direction::Forward => *key > *range.high,
-                        Direction::Backward => *key < *range.low,
-                    };
+                if *key < *range.low || *key > *range.high {
+                    keys.truncate(start);
+                    continue;
                 }
+                let (kind, place) = found.entry_place(index)?;
+                places.push(Place::Buffer(kind, at + place.start, at + place.end));
             }
             Some(())
-        })?;
-        let next = match self.range.direction {
-            Direction::Forward => Some(block + 1),
-            Direction::Backward => block.checked_sub(1),
-        };
-        let tree = self.range.tree;
-        let next = next.filter(|next| run.place(*next).is_some_and(|place| place.tree == tree));
-        self.from = From::Run {
-            run,
-            block: next.filter(|_| !passes_end),
-        };
+        })
+    }
+}
+
+impl<'s, M: Memory, F: File> Source<'s, M, F> {
+    pub(crate) fn mem_table(mem_table: &'s MemTable<M>, range: &Range) -> Self {
+        Self::resume_mem_table(mem_table, Cursor::new(range, 0..0))
+    }
+
+    pub(crate) fn run(run: &'s Run<F>, range: &Range) -> Self {
+        let blocks = run.blocks_of(range.tree, &range.low, &range.high);
+        Self::resume_run(run, Cursor::new(range, blocks))
+    }
+
+    /// Goes on where a source of the same MemTable was put aside.
+    pub(crate) fn resume_mem_table(mem_table: &'s MemTable<M>, cursor: Cursor) -> Self {
+        let from = From::MemTable(mem_table);
+        Self { from, cursor }
+    }
+
+    /// Goes on where a source of the same run was put aside.
+    pub(crate) fn resume_run(run: &'s Run<F>, cursor: Cursor) -> Self {
+        let from = From::Run(run);
+        Self { from, cursor }
+    }
+
+    /// Fetches entries if none are left, so that [`Cursor::key`] is the next key.
+    fn prepare(&mut self) -> Result<()> {
+        let cursor = &mut self.cursor;
+        while cursor.at == cursor.places.len() && !cursor.ended {
+            cursor.keys.clear();
+            cursor.places.clear();
+            cursor.at = 0;
+            match &self.from {
+                From::MemTable(mem_table) => cursor.fill_from_mem_table(mem_table)?,
+                From::Run(run) => cursor.fill_from_run(run)?,
+            }
+        }
         Ok(())
+    }
+
+    /// The entry of the key that it stands at.
+    fn entry(&self) -> Result<Entry<'_>> {
+        let place = self.cursor.places[self.cursor.at];
+        Ok(match (place, &self.from) {
+            (Place::Buffer(kind, start, end), _) => (kind, &self.cursor.buffer[start..end]),
+            (Place::Pointer(found), From::MemTable(mem_table)) => {
+                let kind = pointer::kind(found)?;
+                let bytes = if kind == EntryKind::Tombstone {
+                    &[]
+                } else {
+                    pointer::read(&mem_table.arena, found)?
+                };
+                (kind, bytes)
+            }
+            (Place::Pointer(found), From::Run(_)) => (pointer::kind(found)?, &[]),
+        })
     }
 }
 
@@ -214,36 +262,68 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
 pub(crate) struct MergedSources<'s, M: Memory, F: File> {
     sources: Vec<Source<'s, M, F>>,
     direction: Direction,
+    /// The sources that have the key that was visited last, newest first.
+    found: Vec<usize>,
 }
 
 impl<'s, M: Memory, F: File> MergedSources<'s, M, F> {
     pub(crate) fn new(sources: Vec<Source<'s, M, F>>, direction: Direction) -> Self {
-        Self { sources, direction }
+        Self {
+            sources,
+            direction,
+            found: Vec::new(),
+        }
     }
 
-    /// The next key in `key`, and in `entries` what the sources say about it, newest first; false at the end.
-    pub(crate) fn next(&mut self, key: &mut KeyBuf, entries: &mut Vec<Entry>) -> Result<bool> {
+    /// Where the sources stand, in their order.
+    pub(crate) fn into_cursors(mut self) -> impl Iterator<Item = Cursor> {
+        self.advance();
+        self.sources.into_iter().map(|source| source.cursor)
+    }
+
+    /// Leaves the key that was visited last.
+    fn advance(&mut self) {
+        for source in self.found.drain(..) {
+            self.sources[source].cursor.at += 1;
+        }
+    }
+
+    /// Visits the next key with what the sources say about it, newest first; none at the end.
+    pub(crate) fn next<T>(
+        &mut self,
+        visit: impl FnOnce(&[u64], &[Entry<'_>]) -> Result<T>,
+    ) -> Result<Option<T>> {
         let before = match self.direction {
             Direction::Forward => Ordering::Less,
             Direction::Backward => Ordering::Greater,
         };
-        let mut found = false;
+        self.advance();
         for source in &mut self.sources {
-            if let Some(next) = source.peek()?
-                && (!found || next.cmp(key) == before)
-            {
-                key.assign(next);
-                found = true;
-            }
+            source.prepare()?;
         }
-        entries.clear();
-        if found {
-            for source in &mut self.sources {
-                if source.peek()?.is_some_and(|next| *next == **key) {
-                    entries.extend(source.take());
+        let (sources, found) = (&self.sources, &mut self.found);
+        let mut first: Option<&[u64]> = None;
+        for (number, source) in sources.iter().enumerate() {
+            let Some(key) = source.cursor.key() else {
+                continue;
+            };
+            match first.map_or(before, |first| key.cmp(first)) {
+                Ordering::Equal => found.push(number),
+                order if order == before => {
+                    found.clear();
+                    found.push(number);
+                    first = Some(key);
                 }
+                _ => {}
             }
         }
-        Ok(found)
+        let Some(key) = first else {
+            return Ok(None);
+        };
+        if let [only] = found[..] {
+            return visit(key, &[sources[only].entry()?]).map(Some);
+        }
+        let entries: Result<Vec<_>> = found.iter().map(|&found| sources[found].entry()).collect();
+        visit(key, &entries?).map(Some)
     }
 }

@@ -24,7 +24,7 @@ use crate::record::{
 };
 use crate::table::Table;
 use disk::File;
-use pmem::{Arena, Counters, MemorySource, PmemError};
+use pmem::{Arena, Counters, Memory, MemorySource, PmemError};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -83,8 +83,8 @@ pub(crate) struct Store<S: MemorySource, F: File> {
     pub(crate) runs: Vec<LeveledRun<F>>,
     pub(crate) filters: Filters<S::Memory>,
     image: Vec<u8>,
-    /// Counts of MemTables that are given up.
-    past: Counters,
+    /// The memory of the MemTable that was given up last, whose pages the next one need not fetch again.
+    spare: Option<S::Memory>,
 }
 
 /// The definitions and trees before a change of the schema.
@@ -113,7 +113,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
             runs: Vec::new(),
             filters,
             image: Vec::new(),
-            past: Counters::default(),
+            spare: None,
         };
         for (def, trees) in tables {
             let table = Table::new(def.clone(), settings.layout)?;
@@ -153,7 +153,10 @@ impl<S: MemorySource, F: File> Store<S, F> {
     /// Makes the active MemTable the full one and begins a new one. There must be no full one, and no open transaction.
     pub(crate) fn freeze(&mut self) -> Result<()> {
         debug_assert!(self.full.is_none(), "a full MemTable is still on its way");
-        let memory = self.memories.volatile(Self::memory_bytes(self.settings))?;
+        let memory = match self.spare.take() {
+            Some(memory) => memory,
+            None => self.memories.volatile(Self::memory_bytes(self.settings))?,
+        };
         let mut fresh = MemTable::new(memory)?;
         for entry in self.catalogue() {
             add_trees(&mut fresh, &entry, self.settings.node_bytes)?;
@@ -175,11 +178,14 @@ impl<S: MemorySource, F: File> Store<S, F> {
         arenas.chain(std::iter::once(self.filters.arena()))
     }
 
-    /// What the memories counted, those that are given up included.
+    /// What the memories counted.
     pub(crate) fn counters(&self) -> Counters {
-        let mut sum = self.past;
+        let mut sum = Counters::default();
         for arena in self.arenas() {
             add(&mut sum, &arena.counters());
+        }
+        if let Some(spare) = &self.spare {
+            add(&mut sum, &spare.counters());
         }
         sum
     }
@@ -187,7 +193,8 @@ impl<S: MemorySource, F: File> Store<S, F> {
     /// Gives the full MemTable up: it is in a run.
     pub(crate) fn drop_full(&mut self) {
         if let Some(full) = self.full.take() {
-            add(&mut self.past, &full.arena.counters());
+            debug_assert!(self.spare.is_none(), "the active one has the other memory");
+            self.spare = Some(full.arena.into_memory());
         }
     }
 
@@ -293,8 +300,16 @@ impl<S: MemorySource, F: File> Store<S, F> {
         rows::insert(&mut trees, scratch, row)
     }
 
-    pub(crate) fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+    /// Changes columns of the row with this key, which is `before` if the caller has read it; false if there is none.
+    pub(crate) fn update(
+        &mut self,
+        id: TableId,
+        key: &[u64],
+        before: Option<&Row>,
+        changes: &Changes,
+    ) -> Result<bool> {
         let (mut trees, scratch) = self.trees(id)?;
+        trees.before = before;
         rows::update(&mut trees, scratch, key, changes)
     }
 
@@ -303,13 +318,14 @@ impl<S: MemorySource, F: File> Store<S, F> {
         rows::delete(&mut trees, scratch, key)
     }
 
-    fn trees(&mut self, id: TableId) -> Result<(Trees<'_, S, F>, &mut Scratch)> {
+    fn trees<'t>(&'t mut self, id: TableId) -> Result<(Trees<'t, S, F>, &'t mut Scratch)> {
         let slot = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut);
         let state = slot.ok_or(StorageError::NoSuchTable(id.0))?;
         let trees = Trees {
             table: Arc::clone(&state.table),
             ids: Arc::clone(&state.trees),
             row: &mut state.row,
+            before: None,
             active: &mut self.active,
             full: self.full.as_ref(),
             runs: &self.runs,
@@ -557,7 +573,7 @@ fn index_number(table: &Table, index: IndexId) -> Result<usize> {
 }
 
 /// Makes a row of what is said about a key, newest first; false if that is no row.
-pub(crate) fn coalesce(entries: &[Entry], row: &mut Row) -> Result<bool> {
+pub(crate) fn coalesce(entries: &[Entry<'_>], row: &mut Row) -> Result<bool> {
     let deltas = entries
         .iter()
         .take_while(|(kind, _)| *kind == EntryKind::Delta)
@@ -618,7 +634,7 @@ pub(super) struct Runs<'r, S: MemorySource, F: File> {
 type Look<'l> = &'l mut dyn FnMut(EntryKind, &[u8]) -> Result<ControlFlow<()>>;
 
 /// Called with a key and what all runs say about it, newest first.
-type VisitEntries<'v> = &'v mut dyn FnMut(&[u64], &[Entry]) -> Result<ControlFlow<()>>;
+type VisitEntries<'v> = &'v mut dyn FnMut(&[u64], &[Entry<'_>]) -> Result<ControlFlow<()>>;
 
 impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
     fn of(store: &'r Store<S, F>) -> Self {
@@ -711,9 +727,8 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
         let runs = self.in_files.iter();
         sources.extend(runs.map(|leveled| Source::run(&leveled.run, range)));
         let mut merged = MergedSources::new(sources, range.direction);
-        let (mut key, mut entries) = (KeyBuf::default(), Vec::new());
-        while merged.next(&mut key, &mut entries)? {
-            if visit(&key, &entries)?.is_break() {
+        while let Some(flow) = merged.next(&mut *visit)? {
+            if flow.is_break() {
                 break;
             }
         }
@@ -726,6 +741,8 @@ pub(super) struct Trees<'t, S: MemorySource, F: File> {
     pub(super) table: Arc<Table>,
     ids: Arc<[TreeId]>,
     pub(super) row: &'t mut Row,
+    /// The row that is changed, if the caller has read it already.
+    pub(super) before: Option<&'t Row>,
     pub(super) active: &'t mut MemTable<S::Memory>,
     full: Option<&'t MemTable<S::Memory>>,
     runs: &'t [LeveledRun<F>],

@@ -6,6 +6,7 @@
 use super::store::{Trees, unreadable};
 use crate::error::Result;
 use crate::lsm::entry::{EntryKind, merge_deltas, write_delta};
+use crate::lsm::image;
 use crate::lsm::pointer;
 use crate::lsm::rows;
 use crate::record::{Changes, Row};
@@ -20,16 +21,39 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         self.image.resize(pointer::HEADER_BYTES, 0);
     }
 
-    /// Writes the whole row with the changes made to it.
-    fn put_changed_row(&mut self, key: &[u64], changes: &Changes) -> Result<()> {
-        let mut row = self.row.clone();
-        self.read(key, &mut row)?;
-        changes.apply(&mut row)?;
+    /// Writes a change of a row of which the MemTable has no entry: the changed columns, or the whole row if they are a large
+    /// part of it.
+    fn put_first_change(&mut self, key: &[u64], before: &Row, changes: &Changes) -> Result<()> {
         self.begin_image();
-        row.write_image(self.image);
-        *self.row = row;
-        self.active
-            .put(self.primary(), key, EntryKind::Row, self.image)
+        let kind = if image::changed_bytes(changes) * 2 > image::row_bytes(before) {
+            image::push_changed_row(before, changes, self.image)?;
+            EntryKind::Row
+        } else {
+            write_delta(changes, self.image);
+            EntryKind::Delta
+        };
+        self.active.put(self.primary(), key, kind, self.image)
+    }
+
+    /// Writes a change of a row behind the entry that the MemTable has of it.
+    fn put_next_change(&mut self, key: &[u64], own: u64, changes: &Changes) -> Result<bool> {
+        let kind = pointer::kind(own)?;
+        self.begin_image();
+        match kind {
+            EntryKind::Tombstone => return Ok(false),
+            EntryKind::Row => {
+                let old = pointer::read(&self.active.arena, own)?;
+                image::push_changed_image(old, &self.table.layout, changes, self.image)?;
+            }
+            EntryKind::Delta => {
+                let mut delta = Vec::new();
+                write_delta(changes, &mut delta);
+                let older = pointer::read(&self.active.arena, own)?;
+                merge_deltas(older, &delta, self.image).map_err(|error| unreadable(&error))?;
+            }
+        }
+        self.active.put(self.primary(), key, kind, self.image)?;
+        Ok(true)
     }
 }
 
@@ -44,6 +68,10 @@ impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
     }
 
     fn read_row(&mut self, key: &[u64], row: &mut Row) -> Result<bool> {
+        if let Some(before) = self.before {
+            row.clone_from(before);
+            return Ok(true);
+        }
         self.read(key, row)
     }
 
@@ -55,39 +83,19 @@ impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
     }
 
     fn put_changes(&mut self, key: &[u64], changes: &Changes) -> Result<bool> {
-        let tree = self.primary();
-        let Some((kind, bytes)) = self.newest(tree, key)? else {
-            return Ok(false);
-        };
-        let own = self.active.get(tree, key)?;
-        match kind {
-            EntryKind::Tombstone => return Ok(false),
-            EntryKind::Row if own.is_some() => self.put_changed_row(key, changes)?,
-            EntryKind::Row | EntryKind::Delta => {
-                let mut delta = Vec::new();
-                write_delta(changes, &mut delta);
-                self.begin_image();
-                match own {
-                    Some(own) => {
-                        let older = pointer::read(&self.active.arena, own)?;
-                        merge_deltas(older, &delta, self.image)
-                            .map_err(|error| unreadable(&error))?;
-                    }
-                    None => self.image.extend_from_slice(&delta),
-                }
-                let row_bytes = if kind == EntryKind::Row {
-                    bytes
-                } else {
-                    self.table.layout.tuple_bytes()
-                };
-                if own.is_none() && delta.len() * 2 > row_bytes {
-                    self.put_changed_row(key, changes)?;
-                } else {
-                    self.active.put(tree, key, EntryKind::Delta, self.image)?;
-                }
-            }
+        if let Some(own) = self.active.get(self.primary(), key)? {
+            return self.put_next_change(key, own, changes);
         }
-        Ok(true)
+        if let Some(before) = self.before {
+            self.put_first_change(key, before, changes)?;
+            return Ok(true);
+        }
+        let mut before = self.row.clone();
+        let found = self.read(key, &mut before)?;
+        if found {
+            self.put_first_change(key, &before, changes)?;
+        }
+        Ok(found)
     }
 
     fn put_tombstone(&mut self, key: &[u64]) -> Result<bool> {

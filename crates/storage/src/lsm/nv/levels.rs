@@ -425,12 +425,17 @@ impl Levels {
         key: &[u64],
         pointer: u64,
     ) -> Result<()> {
-        if let Some(old) = self.active.replace(arena, log, key, pointer)? {
+        let hash = hash(key);
+        let is_new = match self.active_filter {
+            Some(filter) => !filters.may_have(filter, hash)?,
+            None => false,
+        };
+        if !is_new && let Some(old) = self.active.replace(arena, log, key, pointer)? {
             return entry::free(arena, log, old);
         }
         self.active.insert(arena, log, key, pointer)?;
         if let Some(filter) = self.active_filter {
-            filters.add(filter, hash(key))?;
+            filters.add(filter, hash)?;
         }
         self.entries += 1;
         self.bytes += 8 * (key.len() as u64 + 1);

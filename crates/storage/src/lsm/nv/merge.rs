@@ -34,7 +34,7 @@ const STEP_BYTES_MAX: usize = 16 << 10;
 /// Steps of one level in a commit of one row; longer transactions do more.
 const STEPS_MAX: u64 = 4;
 /// Keys for which a MemTable's filter is made, for each so many bytes of a full one.
-const FILTER_KEY_BYTES: u64 = 512;
+const FILTER_KEY_BYTES: u64 = 256;
 
 /// How large runs become.
 #[derive(Clone, Copy, Debug)]
@@ -245,9 +245,16 @@ impl Levels {
                 return self.finish(pool, index);
             }
         }
+        // What is collected and not used is collected again by the next step, so of the smaller tree less is asked for.
         let limit = self.active.leaf_entries();
-        let upper_ends = collect(pool.arena, &level.upper, low, limit, &mut buffers.upper)?;
-        let run_ends = collect(pool.arena, &level.run, low, limit, &mut buffers.run)?;
+        let all = (level.upper_entries + level.run_entries).max(1);
+        let share = |entries: u64| {
+            let usual = limit as u64 * entries / all;
+            limit.min(2 * usual as usize + 4)
+        };
+        let (newer, older) = (share(level.upper_entries), share(level.run_entries));
+        let upper_ends = collect(pool.arena, &level.upper, low, newer, &mut buffers.upper)?;
+        let run_ends = collect(pool.arena, &level.run, low, older, &mut buffers.run)?;
         if buffers.upper.is_empty() && buffers.run.is_empty() {
             return self.finish(pool, index);
         }

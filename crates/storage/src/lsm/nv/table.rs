@@ -12,6 +12,7 @@ use crate::index::{NvBptree, OrderedIndex, bytes_of};
 use crate::log::{UndoLog, WriteSet};
 use crate::lsm::entry::{EntryKind, merge_deltas, write_delta};
 use crate::lsm::filter::{Filter, Filters};
+use crate::lsm::image;
 use crate::lsm::pointer as entry;
 use crate::lsm::rows::{self, Scratch};
 use crate::record::{Changes, KeyBuf, Row};
@@ -358,9 +359,8 @@ impl<M: Memory> Trees<'_, M> {
         if !self.levels.read(self.arena, self.filters, key, self.row)? {
             return Err(super::levels::damaged(0, "a row that was there is gone"));
         }
-        changes.apply(self.row)?;
         self.begin_image();
-        self.row.write_image(self.image);
+        image::push_changed_row(self.row, changes, self.image)?;
         self.put(key, EntryKind::Row)
     }
 }
@@ -392,11 +392,22 @@ impl<M: Memory> rows::Trees for Trees<'_, M> {
         let Some((pointer, next)) = found else {
             return Ok(false);
         };
-        let kind = entry::kind(pointer)?;
         let is_active = next == 1;
-        match kind {
+        match entry::kind(pointer)? {
             EntryKind::Tombstone => return Ok(false),
-            EntryKind::Row if is_active => self.put_changed_row(key, changes)?,
+            EntryKind::Row => {
+                self.arena.enter(Part::Table);
+                let old = entry::read(self.arena, pointer)?;
+                self.image.clear();
+                self.image.resize(entry::HEADER_BYTES, 0);
+                if is_active || image::changed_bytes(changes) * 2 > old.len() {
+                    image::push_changed_image(old, &self.table.layout, changes, self.image)?;
+                    self.put(key, EntryKind::Row)?;
+                } else {
+                    write_delta(changes, self.image);
+                    self.put(key, EntryKind::Delta)?;
+                }
+            }
             EntryKind::Delta if is_active => {
                 let mut delta = Vec::new();
                 write_delta(changes, &mut delta);
@@ -406,17 +417,12 @@ impl<M: Memory> rows::Trees for Trees<'_, M> {
                     .map_err(|error| super::levels::unreadable(pointer, &error))?;
                 self.put(key, EntryKind::Delta)?;
             }
-            EntryKind::Row | EntryKind::Delta => {
-                self.begin_image();
-                write_delta(changes, self.image);
-                let row_bytes = if kind == EntryKind::Row {
-                    entry::read(self.arena, pointer)?.len()
-                } else {
-                    self.table.layout.tuple_bytes()
-                };
-                if self.image.len() * 2 > row_bytes {
+            EntryKind::Delta => {
+                if image::changed_bytes(changes) * 2 > self.table.layout.tuple_bytes() {
                     self.put_changed_row(key, changes)?;
                 } else {
+                    self.begin_image();
+                    write_delta(changes, self.image);
                     self.put(key, EntryKind::Delta)?;
                 }
             }
