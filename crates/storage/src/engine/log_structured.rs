@@ -231,7 +231,7 @@ impl<P: Platform> LogStructured<P> {
     fn flush_all(&mut self) -> Result<()> {
         loop {
             if self.store.full.is_none() {
-                if self.store.active.bytes == 0 && !self.journal_has_records() {
+                if self.store.active.sizes.written_bytes == 0 && !self.journal_has_records() {
                     return Ok(());
                 }
                 self.freeze()?;

@@ -53,18 +53,28 @@ pub(crate) fn stage<M: Memory, W: WriteSet<M>>(
     let header = header(kind, &image[HEADER_BYTES..]);
     image[..HEADER_BYTES].copy_from_slice(&header.to_le_bytes());
     debug_assert_eq!(header as u32 as usize, bytes, "lengths have 32 bits");
-    let unit = if image.len() >= STREAMED_BYTES_MIN {
-        LINE
-    } else {
-        8
-    };
-    image.resize(image.len().next_multiple_of(unit), 0);
+    image.resize(padded(image.len()), 0);
     arena.enter(owner.part);
     let offset = arena.reserve(image.len(), owner)?;
     writes.stage(arena, offset, image)?;
     let change = arena.activate(offset)?;
     writes.change(arena, change)?;
     Ok(offset | u64::from(kind.code()))
+}
+
+fn padded(bytes: usize) -> usize {
+    let unit = if bytes >= STREAMED_BYTES_MIN { LINE } else { 8 };
+    bytes.next_multiple_of(unit)
+}
+
+/// Bytes of an entry's block; none has no bytes.
+#[inline]
+pub(crate) fn block_bytes<M: Memory>(arena: &Arena<M>, pointer: u64) -> Result<u64> {
+    if block(pointer) == 0 {
+        return Ok(0);
+    }
+    let bytes = arena.word(block(pointer))? as u32 as usize;
+    Ok(padded(HEADER_BYTES + bytes) as u64)
 }
 
 /// The bytes of an entry. Its checksum is not checked.

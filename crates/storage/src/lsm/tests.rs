@@ -306,3 +306,44 @@ fn merges_keep_few_runs_and_give_space_back() {
         check(&mut *engine, std::slice::from_ref(&content), "merged");
     }
 }
+
+#[test]
+fn filters_come_back_after_a_restart() {
+    let world = new_world(11);
+    let mut engine = started(&world, Method::NvmLog);
+    let mut expected = Content::new();
+    for number in 0..1500_u64 {
+        engine.begin().unwrap();
+        step(&mut *engine, &mut expected, mix(number));
+        engine.commit(Durability::Immediate).unwrap();
+    }
+    engine.checkpoint().unwrap();
+    let read_all = |engine: &mut dyn Engine| {
+        let loads = |engine: &dyn Engine| -> u64 {
+            let parts = engine.status().memory.parts;
+            parts.iter().map(|part| part.loads).sum()
+        };
+        let before = loads(engine);
+        let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+        engine.begin().unwrap();
+        for id in 0..KEYS.cast_signed() {
+            let key = key_of(engine, id);
+            let found = engine.get(TABLE, &key, &mut row).unwrap();
+            assert_eq!(found, expected.contains_key(&id), "key {id}");
+        }
+        engine.commit(Durability::Immediate).unwrap();
+        loads(engine) - before
+    };
+    let with_filters = read_all(&mut *engine);
+    drop(engine);
+    let mut engine = reopened(&world, Method::NvmLog);
+    let without = read_all(&mut *engine);
+    read_all(&mut *engine);
+    let again = read_all(&mut *engine);
+    assert!(without > with_filters, "{without} {with_filters}");
+    assert!(
+        again <= with_filters + with_filters / 20,
+        "{again} {with_filters}"
+    );
+    check(&mut *engine, std::slice::from_ref(&expected), "reopened");
+}

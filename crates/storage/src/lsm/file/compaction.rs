@@ -22,6 +22,9 @@ use pmem::MemorySource;
 
 /// Runs of level 0 that are merged at once.
 const LEVEL_0_RUNS: u64 = 4;
+/// How many times its size is written into a MemTable whose keys are written again and again, before it is full
+/// nevertheless: the log keeps all of it.
+const LOG_FACTOR: u64 = 2;
 /// Bytes of one step, at most.
 const STEP_BYTES: u64 = 32 << 10;
 /// How many times faster than the MemTable fills a flush is copied.
@@ -104,7 +107,7 @@ impl<F: File> Compaction<F> {
 
     /// Notes what recovery has put into the MemTable: only what comes later pays for work.
     pub(crate) fn resume<S: MemorySource>(&mut self, store: &Store<S, F>) {
-        self.seen_bytes = store.active.bytes;
+        self.seen_bytes = store.active.sizes.written_bytes;
     }
 
     /// Whether the manifest lacks commits up to `newest`.
@@ -114,7 +117,9 @@ impl<F: File> Compaction<F> {
 
     /// Whether the active MemTable is full and there is room for it.
     pub(crate) fn wants_freeze<S: MemorySource>(&self, store: &Store<S, F>) -> bool {
-        store.full.is_none() && store.active.bytes >= self.sizes.memtable_bytes
+        let (sizes, limit) = (store.active.sizes, self.sizes.memtable_bytes);
+        let is_full = sizes.held_bytes >= limit || sizes.written_bytes / LOG_FACTOR >= limit;
+        store.full.is_none() && is_full
     }
 
     /// Notes that the MemTable is full; the log was cut behind what it has.
@@ -143,8 +148,9 @@ impl<F: File> Compaction<F> {
         store: &mut Store<S, F>,
         directory: &D,
     ) -> Result<Progress> {
-        let written = store.active.bytes.saturating_sub(self.seen_bytes);
-        self.seen_bytes = store.active.bytes;
+        let all = store.active.sizes.written_bytes;
+        let written = all.saturating_sub(self.seen_bytes);
+        self.seen_bytes = all;
         if written == 0 {
             return Ok(Progress::None);
         }

@@ -70,8 +70,8 @@ impl<F: File> Job<F> {
                 is_bottom = store.runs.is_empty();
                 if let Some(full) = &store.full {
                     trees.extend(full.tree_ids());
-                    total_bytes = full.bytes;
-                    keys = full.bytes / 64;
+                    total_bytes = full.sizes.held_bytes;
+                    keys = full.sizes.entries;
                 }
             }
             Input::Runs { numbers, .. } => {

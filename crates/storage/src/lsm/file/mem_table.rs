@@ -32,7 +32,18 @@ pub(crate) struct TreeId(pub(crate) u64);
 pub(crate) struct MemMark {
     undo: crate::log::VolatileMark,
     heap: HeapMark,
-    bytes: u64,
+    sizes: MemSizes,
+}
+
+/// How much a MemTable holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MemSizes {
+    /// Bytes of entries and of their places in trees.
+    pub(crate) held_bytes: u64,
+    /// The same, with the entries that others have replaced: what the log has of it grows with this.
+    pub(crate) written_bytes: u64,
+    /// Keys, over all trees.
+    pub(crate) entries: u64,
 }
 
 /// What was changed since the last flush to a run.
@@ -40,8 +51,9 @@ pub(crate) struct MemTable<M: Memory> {
     pub(crate) arena: Arena<M>,
     writes: VolatileUndo,
     trees: BTreeMap<TreeId, Bptree>,
-    /// Bytes of entries and of their places in trees.
-    pub(crate) bytes: u64,
+    pub(crate) sizes: MemSizes,
+    /// What it held when the last transaction committed.
+    committed: MemSizes,
 }
 
 impl<M: Memory> MemTable<M> {
@@ -58,7 +70,8 @@ impl<M: Memory> MemTable<M> {
             arena: Arena::create(memory, &identity)?,
             writes: VolatileUndo::new(Keep::BeforeImages),
             trees: BTreeMap::new(),
-            bytes: 0,
+            sizes: MemSizes::default(),
+            committed: MemSizes::default(),
         })
     }
 
@@ -137,14 +150,18 @@ impl<M: Memory> MemTable<M> {
                 part: Part::Table,
                 tag: 0,
             };
-            self.bytes += image.len() as u64;
             pointer::stage(arena, writes, owner, kind, image)?
         };
+        let bytes = pointer::block_bytes(arena, found)?;
+        self.sizes.held_bytes += bytes;
+        self.sizes.written_bytes += bytes + ENTRY_BYTES;
         if let Some(old) = tree.replace(arena, writes, key, found)? {
+            self.sizes.held_bytes -= pointer::block_bytes(arena, old)?;
             return pointer::free(arena, writes, old);
         }
         tree.insert(arena, writes, key, found)?;
-        self.bytes += ENTRY_BYTES + 8 * key.len() as u64;
+        self.sizes.held_bytes += ENTRY_BYTES + 8 * key.len() as u64;
+        self.sizes.entries += 1;
         Ok(())
     }
 
@@ -152,7 +169,7 @@ impl<M: Memory> MemTable<M> {
         MemMark {
             undo: self.writes.mark(),
             heap: self.arena.heap_mark(),
-            bytes: self.bytes,
+            sizes: self.sizes,
         }
     }
 
@@ -160,17 +177,19 @@ impl<M: Memory> MemTable<M> {
     pub(crate) fn rollback_to(&mut self, mark: MemMark) -> Result<()> {
         self.writes.rollback_to(&mut self.arena, mark.undo)?;
         self.arena.heap_rollback(mark.heap);
-        self.bytes = mark.bytes;
+        self.sizes = mark.sizes;
         Ok(())
     }
 
     pub(crate) fn commit(&mut self) {
         self.writes.commit();
+        self.committed = self.sizes;
         self.arena.settle(Outcome::Committed);
     }
 
     pub(crate) fn abort(&mut self) -> Result<()> {
         self.writes.abort(&mut self.arena)?;
+        self.sizes = self.committed;
         self.arena.settle(Outcome::Aborted);
         Ok(())
     }

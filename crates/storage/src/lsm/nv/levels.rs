@@ -16,6 +16,7 @@
 //! those of [`State`]; `merge` has the transitions.
 
 use super::cursor::{Cursor, Merged};
+use super::refill::{Refill, Target};
 use crate::engine::Direction;
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
@@ -116,6 +117,10 @@ pub(super) struct Levels {
     pub(super) below: Vec<Level>,
     /// Levels in use: behind them all are empty.
     pub(super) depth: usize,
+    /// The filter that is being made again after a restart.
+    pub(super) refill: Option<Refill>,
+    /// Whether a filter may be missing that reads would like to have.
+    pub(super) lacks_filters: bool,
     /// Bytes of the entry that was read last: the next one is asked for in that length.
     hint: Cell<usize>,
 }
@@ -153,6 +158,7 @@ impl Levels {
         let head = arena.slice::<u64>(block, HEAD_WORDS)?;
         (levels.entries, levels.bytes, levels.full_entries) = (head[1], head[2], head[3]);
         levels.saved_bytes = levels.bytes;
+        levels.lacks_filters = true;
         for index in 0..LEVELS {
             let level = &mut levels.below[index];
             let words = arena.slice::<u64>(level.at, LEVEL_WORDS + shape.key_words)?;
@@ -214,6 +220,8 @@ impl Levels {
             full_entries: 0,
             below: (0..LEVELS).map(level).collect(),
             depth: 0,
+            refill: None,
+            lacks_filters: false,
             hint: Cell::new(64),
         }
     }
@@ -436,6 +444,11 @@ impl Levels {
         self.active.insert(arena, log, key, pointer)?;
         if let Some(filter) = self.active_filter {
             filters.add(filter, hash)?;
+        }
+        if let Some(refill) = &self.refill
+            && refill.target == Target::Active
+        {
+            filters.add(refill.filter, hash)?;
         }
         self.entries += 1;
         self.bytes += 8 * (key.len() as u64 + 1);

@@ -130,6 +130,7 @@ impl Levels {
     /// Makes the MemTable immutable and begins a new one.
     fn freeze<M: Memory>(&mut self, pool: &mut Pool<'_, M>, sizes: LevelSizes) -> Result<()> {
         self.make_visible(pool.arena, pool.log)?;
+        self.stop_refill(pool.filters)?;
         let root = pool.arena.word(self.active.root_word())?;
         let filter = self.active_filter.take();
         self.full_entries = self.entries;
@@ -142,8 +143,7 @@ impl Levels {
 
     /// Gives the MemTable, which is empty, a filter; without space it has none.
     pub(super) fn begin_filter<M: Memory>(&mut self, filters: &mut Filters<M>, sizes: LevelSizes) {
-        let keys = sizes.memtable_bytes / FILTER_KEY_BYTES;
-        self.active_filter = filters.make(keys).ok();
+        self.active_filter = filters.make(mem_table_keys(sizes)).ok();
     }
 
     /// Hands a run that is too large to the next level.
@@ -164,6 +164,8 @@ impl Levels {
         if self.below[index + 1].state != State::Plain {
             return Ok(());
         }
+        self.stop_refill(pool.filters)?;
+        let level = &self.below[index];
         pool.log.visible(pool.arena, level.run.root_word())?;
         let root = pool.arena.word(level.run.root_word())?;
         let (entries, filter) = (level.run_entries, level.run_filter);
@@ -186,6 +188,8 @@ impl Levels {
         entries: u64,
         filter: Option<crate::lsm::filter::Filter>,
     ) -> Result<()> {
+        self.stop_refill(pool.filters)?;
+        self.lacks_filters = true;
         self.depth = self.depth.max(index + 1);
         if !self.below[index].has_run {
             self.write_word(pool, index, Words::RunRoot, root)?;
@@ -442,8 +446,13 @@ impl Levels {
     }
 }
 
+/// Keys for which a MemTable's filter is made.
+pub(super) fn mem_table_keys(sizes: LevelSizes) -> u64 {
+    sizes.memtable_bytes / FILTER_KEY_BYTES
+}
+
 /// Copies up to `limit` entries of a tree from `low` on; whether these are all.
-fn collect<M: Memory>(
+pub(super) fn collect<M: Memory>(
     arena: &Arena<M>,
     tree: &NvBptree,
     low: &[u64],

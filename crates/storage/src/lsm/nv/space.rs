@@ -155,8 +155,12 @@ impl<M: Memory> NvTables<M> {
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool> {
-        let state = find(&self.tables, id)?;
+        let state = find_mut(&mut self.tables, id)?;
         state.levels.make_visible(arena, log)?;
+        if state.levels.lacks_filters {
+            let (filters, sizes) = (&mut self.filters, self.sizes);
+            state.levels.refill(arena, filters, sizes)?;
+        }
         state.levels.read(arena, &self.filters, key, row)
     }
 
@@ -237,6 +241,12 @@ impl<M: Memory> NvTables<M> {
         key: &[u64],
         changes: &Changes,
     ) -> Result<bool> {
+        let (filters, sizes) = (&mut self.filters, self.sizes);
+        let state = find_mut(&mut self.tables, id)?;
+        if state.levels.lacks_filters {
+            state.levels.make_visible(arena, log)?;
+            state.levels.refill(arena, filters, sizes)?;
+        }
         let (mut trees, scratch) = self.trees(arena, log, id)?;
         let found = rows::update(&mut trees, scratch, key, changes)?;
         self.note_written(id);

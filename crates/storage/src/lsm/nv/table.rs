@@ -335,6 +335,7 @@ impl Levels {
             filters.extend(level.run_filter.take());
             filters.extend(level.output_filter.take());
         }
+        filters.extend(self.refill.take().map(|refill| refill.filter));
         filters
     }
 }
