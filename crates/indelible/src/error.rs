@@ -242,6 +242,17 @@ pub enum Error {
     /// The database or the transaction is open for reading only. Open it for writing.
     #[error("the database is open for reading only; open it for writing")]
     ReadOnly,
+    /// The method of the database has no snapshots. Read in a transaction, or convert the database to a method that has them.
+    #[error(
+        "a database of method `{method}` has no snapshots; {with} have: convert it, or read with \
+            `read()`"
+    )]
+    NoSnapshots {
+        /// The database's method.
+        method: &'static str,
+        /// The methods that have them.
+        with: String,
+    },
     /// A worker was asked for a partition that it does not own. Ask its owner.
     #[error(
         "partition {partition} does not belong to this worker; use a worker \

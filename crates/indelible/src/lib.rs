@@ -76,6 +76,7 @@
 //! | `open`, `descriptor`, `platform`, `options` | from a directory to a database that is ready |
 //! | `database`, `transaction`, `worker`, `key_value` | what callers use |
 //! | `definitions`, `table`, `key`, `row_source` | tables and indexes, and how keys and rows are written |
+//! | `snapshot` | reading one moment of the database while others change it |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
 //! | `inspect` | statistics and the deep check |
@@ -110,6 +111,7 @@ mod scan;
 mod session;
 #[cfg(test)]
 mod session_tests;
+mod snapshot;
 mod table;
 mod transaction;
 mod worker;
@@ -124,6 +126,7 @@ pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use options::{Choice, Mode, Options, PARTITIONS_MAX, TransactionOptions};
 pub use row_source::IntoRow;
+pub use snapshot::Snapshot;
 pub use table::{Index, Table};
 pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};

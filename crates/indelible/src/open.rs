@@ -181,6 +181,21 @@ impl Database {
         platform: Box<dyn Any + Send + Sync>,
     ) -> Result<Self> {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        Self::assemble_as(
+            serial, engines, commits, descriptor, options, start, platform,
+        )
+    }
+
+    /// As [`Database::assemble`], for handles of the open database with this serial number.
+    pub(crate) fn assemble_as(
+        serial: u64,
+        engines: Vec<Box<dyn Engine>>,
+        commits: CommitTable,
+        descriptor: Descriptor,
+        options: &Options,
+        start: Instant,
+        platform: Box<dyn Any + Send + Sync>,
+    ) -> Result<Self> {
         let mut catalogue = BTreeMap::new();
         for shape in engines
             .first()

@@ -7,7 +7,7 @@
 //!
 //! The ways to change persistent bytes stand in `cell`; blocks come from `heap`.
 
-use crate::device::{Counters, Domain, Memory, Part};
+use crate::device::{Counters, Domain, Memory, Part, View};
 use crate::error::{PmemError, Result};
 use crate::heap::Heap;
 use crate::plain::Plain;
@@ -91,6 +91,12 @@ impl<M: Memory> Arena<M> {
     /// What the medium promises.
     pub fn domain(&self) -> Domain {
         self.memory.domain()
+    }
+
+    /// A read-only way into the pool as long as it is now, for another thread. Whoever takes one keeps the blocks that its reader
+    /// follows from being stored to (see [`View`]).
+    pub fn view(&self) -> Result<View> {
+        self.memory.view()
     }
 
     /// Fails unless `bytes` at `offset` lie in the pool and `offset` is a multiple of `align`.

@@ -35,11 +35,11 @@ pub use device::{
     Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site,
 };
 pub use device::{
-    Costs, DeviceReport, Medium, NativeMemory, NativeOptions, NativeSource, PageSize,
+    Costs, DeviceReport, Medium, NativeMemory, NativeOptions, NativeSource, PageSize, View,
 };
 pub use error::{PmemError, Result};
 pub use heap::{
-    BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Footprint,
+    BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Fate, Footprint,
     block_bytes,
 };
 pub use heap::{HeapMark, Outcome, Owner, WordChange};

@@ -15,7 +15,7 @@
 //!  |<------ file ------->|...page..|<------- no access -------------->|
 //! ```
 
-use super::{Access, Domain, LINE_BYTES};
+use super::{Access, Domain, LINE_BYTES, View};
 use crate::error::{PmemError, Result};
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -24,6 +24,7 @@ use std::ffi::c_void;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Addresses kept for one memory: it may grow up to here while open.
 const RESERVED_BYTES: u64 = 256 << 30;
@@ -86,10 +87,9 @@ pub enum PageSize {
 /// A reserved range of addresses with something mapped at its front.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    base: NonNull<u8>,
+    range: Arc<Reserved>,
     bytes: u64,
     mapped_bytes: u64,
-    reserved_bytes: u64,
     page_bytes: u64,
     backing: Backing,
 }
@@ -99,6 +99,31 @@ pub(crate) struct Mapping {
 enum Backing {
     Anonymous { pages: PageSize },
     File(BackingFile),
+}
+
+/// A range of addresses, with what is mapped in it; given back when the memory and all views of it are gone.
+#[derive(Debug)]
+struct Reserved {
+    base: NonNull<u8>,
+    bytes: u64,
+}
+
+// SAFETY: an address is not tied to a thread; what is done through it is up to the holders.
+unsafe impl Send for Reserved {}
+// SAFETY: as above; the value itself never changes.
+unsafe impl Sync for Reserved {}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let start = self.base.as_ptr().cast();
+        // SAFETY: the range was reserved for this value, whose last holder is going away, and no
+        // reference outlives that one.
+        let unmapped = unsafe { rustix::mm::munmap(start, self.bytes as usize) };
+        debug_assert!(
+            unmapped.is_ok(),
+            "a range that was reserved can be unmapped"
+        );
+    }
 }
 
 /// A locked file.
@@ -199,14 +224,12 @@ impl Mapping {
     /// Maps memory that belongs to this process alone. It is taken when touched.
     pub(crate) fn anonymous(bytes: u64, pages: PageSize) -> Result<Self> {
         let page_bytes = rustix::param::page_size() as u64;
-        let (base, reserved_bytes) =
-            reserve(bytes, BASE_ALIGN_BYTES, Path::new("anonymous memory"))?;
+        let range = reserve(bytes, BASE_ALIGN_BYTES, Path::new("anonymous memory"))?;
         let backing = Backing::Anonymous { pages };
         let mut mapping = Self {
-            base,
+            range,
             bytes: 0,
             mapped_bytes: 0,
-            reserved_bytes,
             page_bytes,
             backing,
         };
@@ -221,7 +244,7 @@ impl Mapping {
         access: Access,
         (in_memory, page_bytes): (bool, u64),
     ) -> Result<Self> {
-        let (base, reserved_bytes) = reserve(bytes, page_bytes.max(BASE_ALIGN_BYTES), path)?;
+        let range = reserve(bytes, page_bytes.max(BASE_ALIGN_BYTES), path)?;
         // Tried first; whether the kernel accepts it is how persistent memory is known.
         let medium = if in_memory {
             Medium::SharedMemory
@@ -236,10 +259,9 @@ impl Mapping {
         };
         let backing = Backing::File(file);
         let mut mapping = Self {
-            base,
+            range,
             bytes: 0,
             mapped_bytes: 0,
-            reserved_bytes,
             page_bytes,
             backing,
         };
@@ -258,7 +280,12 @@ impl Mapping {
     /// Start of the range, the same for the life of the mapping.
     #[inline]
     pub(crate) fn base(&self) -> NonNull<u8> {
-        self.base
+        self.range.base
+    }
+
+    /// A read-only way into what is mapped now.
+    pub(crate) fn view(&self) -> View {
+        View::new(self.range.base, self.bytes, Arc::clone(&self.range) as _)
     }
 
     /// Usable bytes: the length of the file.
@@ -293,13 +320,13 @@ impl Mapping {
             limit: format!(
                 "and {} bytes of addresses were kept when the pool was opened; \
                  reopen it to grow further",
-                self.reserved_bytes
+                self.range.bytes
             ),
         };
         let bytes = bytes
             .checked_next_multiple_of(self.page_bytes)
             .ok_or_else(limit)?;
-        if bytes > self.reserved_bytes {
+        if bytes > self.range.bytes {
             return Err(limit());
         }
         if let Backing::File(file) = &self.backing {
@@ -342,7 +369,11 @@ impl Mapping {
     }
 
     fn address(&self, offset: u64) -> *mut c_void {
-        self.base.as_ptr().wrapping_add(offset as usize).cast()
+        self.range
+            .base
+            .as_ptr()
+            .wrapping_add(offset as usize)
+            .cast()
     }
 
     fn refused(&self, action: &'static str, errno: Errno) -> PmemError {
@@ -355,13 +386,6 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was reserved by this value, which is going away, and no reference
-        // outlives it.
-        let unmapped = unsafe { rustix::mm::munmap(self.address(0), self.reserved_bytes as usize) };
-        debug_assert!(
-            unmapped.is_ok(),
-            "a range that was reserved can be unmapped"
-        );
         if let Backing::File(file) = &self.backing {
             // Closing would do, unless a child process that was just forked still holds a copy of
             // the descriptor.
@@ -371,12 +395,15 @@ impl Drop for Mapping {
 }
 
 /// Keeps a range of addresses, `align_bytes` aligned: as long as allowed, but at least `bytes`.
-fn reserve(bytes: u64, align_bytes: u64, path: &Path) -> Result<(NonNull<u8>, u64)> {
+fn reserve(bytes: u64, align_bytes: u64, path: &Path) -> Result<Arc<Reserved>> {
     let least = bytes.max(1).next_multiple_of(align_bytes);
     let mut length = least.saturating_mul(2).max(RESERVED_BYTES);
     loop {
         match reserve_exactly(length, align_bytes) {
-            Ok(base) => return Ok((base, length)),
+            Ok(base) => {
+                let bytes = length;
+                return Ok(Arc::new(Reserved { base, bytes }));
+            }
             Err(errno) if length == least => {
                 return Err(refused("reserve addresses for", path, errno));
             }
@@ -619,10 +646,8 @@ mod tests {
     #[test]
     fn reserved_ranges_are_aligned_and_shrink_to_what_is_allowed() {
         for align_bytes in [4096, BASE_ALIGN_BYTES, 1 << 30] {
-            let (base, bytes) = reserve(1, align_bytes, Path::new("test")).unwrap();
-            assert!((base.addr().get() as u64).is_multiple_of(align_bytes));
-            // SAFETY: the range was just reserved and nobody else knows it.
-            unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes as usize) }.unwrap();
+            let range = reserve(1, align_bytes, Path::new("test")).unwrap();
+            assert!((range.base.addr().get() as u64).is_multiple_of(align_bytes));
         }
         let too_long = reserve(1 << 48, BASE_ALIGN_BYTES, Path::new("test"));
         assert!(

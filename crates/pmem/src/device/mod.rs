@@ -13,11 +13,13 @@ mod map;
 mod native;
 mod report;
 mod shutdown;
+mod view;
 
 pub use map::{Medium, PageSize};
 pub use native::{NativeMemory, NativeOptions, NativeSource};
 pub use report::{Costs, DeviceReport};
 pub use shutdown::shut_down_file_system;
+pub use view::View;
 
 use crate::error::Result;
 use std::fmt;
@@ -83,6 +85,13 @@ pub unsafe trait Memory: Send + Sized + 'static {
 
     /// What the medium promises.
     fn domain(&self) -> Domain;
+
+    /// A read-only way into the bytes that are mapped now, for another thread. Its reads are neither counted nor delayed.
+    /// A device without one refuses.
+    fn view(&self) -> Result<View> {
+        let text = "this memory cannot be read beside its owner".to_owned();
+        Err(crate::PmemError::Unsupported(text))
+    }
 }
 
 /// Makes and opens the memories of one database: a directory, or a simulated world.

@@ -11,7 +11,9 @@
 
 use super::arch::{self, Instructions};
 use super::map::{Mapping, Medium, PageSize, refused};
-use super::{Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, Primitive, Site};
+use super::{
+    Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, Primitive, Site, View,
+};
 use crate::error::{PmemError, Result};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -385,6 +387,10 @@ unsafe impl Memory for NativeMemory {
 
     fn domain(&self) -> Domain {
         self.domain
+    }
+
+    fn view(&self) -> Result<View> {
+        Ok(self.mapping.view())
     }
 }
 

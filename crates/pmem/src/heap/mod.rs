@@ -89,6 +89,19 @@ pub enum Outcome {
     Aborted,
 }
 
+/// What becomes of a block when a transaction is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is allocated from now on.
+    Born,
+    /// It was allocated before and is free from now on.
+    Died,
+}
+
+/// Asked for each block that a commit allocates or frees. For one that is freed: whether it is held back, that is, not handed out
+/// before [`Arena::release_held`].
+type Hold<'h> = &'h mut dyn FnMut(u64, Fate) -> bool;
+
 /// A point in a transaction to which [`Arena::heap_rollback`] goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapMark {
@@ -129,6 +142,8 @@ pub(crate) struct Heap {
     changes: u64,
     actions: Vec<Action>,
     pending: BTreeMap<u32, Pending>,
+    /// Chunks of the extents that are free on the medium and held back from use.
+    held: BTreeMap<u32, u32>,
     /// Extents that were reserved and rolled back: undo records of this transaction still name
     /// their words.
     abandoned: Vec<Range>,
@@ -156,11 +171,17 @@ impl Heap {
             changes: 0,
             actions: Vec::new(),
             pending: BTreeMap::new(),
+            held: BTreeMap::new(),
             abandoned: Vec::new(),
             rolled_back: false,
             reserved: 0,
             activated: 0,
         }
+    }
+
+    /// Whether the extent at `chunk` must not be handed out, whatever its table word says.
+    fn is_spoken_for(&self, chunk: u32) -> bool {
+        self.pending.contains_key(&chunk) || self.held.contains_key(&chunk)
     }
 
     /// Makes a range free for others. Ahead of the cursor nothing is done: the walk will find it.
@@ -343,9 +364,42 @@ impl<M: Memory> Arena<M> {
     /// when no recovery will undo the transaction any more: after the commit is durable, or after
     /// the undo and the end of the log are.
     pub fn settle(&mut self, outcome: Outcome) {
+        self.settle_blocks(outcome, None);
+    }
+
+    /// As [`Arena::settle`] for a commit, but a freed block for which `hold` says so is not handed out before
+    /// [`Arena::release_held`], because somebody still reads it. On the medium it is free all the same.
+    pub fn settle_holding(&mut self, hold: &mut dyn FnMut(u64, Fate) -> bool) {
+        self.settle_blocks(Outcome::Committed, Some(hold));
+    }
+
+    /// Lets a block be handed out that was held back.
+    pub fn release_held(&mut self, offset: u64) {
+        let Some(chunk) = table::chunk_at(offset, self.heap.chunk_count) else {
+            return;
+        };
+        if let Some(chunks) = self.heap.held.remove(&chunk) {
+            self.heap.release_range(Range {
+                start: chunk,
+                chunks,
+            });
+        } else if let Some(run) = self.heap.classes.run_in(chunk)
+            && let Some(block) = self.heap.classes.block_at(run, offset)
+        {
+            self.heap.classes.release(run, block);
+        }
+    }
+
+    fn settle_blocks(&mut self, outcome: Outcome, mut hold: Option<Hold<'_>>) {
         let keeps_all = self.heap.reserved == self.heap.activated;
         for index in 0..self.heap.actions.len() {
-            match (self.heap.actions[index], outcome) {
+            let action = self.heap.actions[index];
+            if let Some(hold) = &mut hold
+                && self.is_held(action, *hold)
+            {
+                continue;
+            }
+            match (action, outcome) {
                 (Action::BlockReserved(run, block), Outcome::Committed)
                     if !keeps_all && !self.is_set(run, block) =>
                 {
@@ -364,7 +418,21 @@ impl<M: Memory> Arena<M> {
         heap.activated = 0;
         heap.rolled_back = false;
         if !heap.pending.is_empty() || !heap.abandoned.is_empty() {
-            heap.settle_extents(outcome);
+            heap.settle_extents(outcome, hold);
+        }
+    }
+
+    /// Tells `hold` what becomes of a block in a run; whether it is held back.
+    fn is_held(&self, action: Action, hold: Hold<'_>) -> bool {
+        match action {
+            Action::BlockReserved(run, block) => {
+                hold(self.heap.classes.block_offset(run, block), Fate::Born);
+                false
+            }
+            Action::BlockFreed(run, block) => {
+                hold(self.heap.classes.block_offset(run, block), Fate::Died)
+            }
+            _ => false,
         }
     }
 
@@ -426,7 +494,7 @@ impl<M: Memory> Arena<M> {
 }
 
 impl Heap {
-    fn settle_extents(&mut self, outcome: Outcome) {
+    fn settle_extents(&mut self, outcome: Outcome, mut hold: Option<Hold<'_>>) {
         for range in std::mem::take(&mut self.abandoned) {
             self.release_range(range);
         }
@@ -435,7 +503,20 @@ impl Heap {
                 Outcome::Committed => pending.freed || !pending.activated,
                 Outcome::Aborted => pending.reserved,
             };
-            if becomes_free {
+            let offset = table::chunk_offset(start);
+            if !becomes_free {
+                if let Some(hold) = &mut hold
+                    && pending.reserved
+                {
+                    hold(offset, Fate::Born);
+                }
+                continue;
+            }
+            // One that the transaction itself has made was never seen by anybody else.
+            let is_held = !pending.reserved && hold.as_mut().is_some_and(|h| h(offset, Fate::Died));
+            if is_held {
+                self.held.insert(start, pending.chunks);
+            } else {
                 self.release_range(Range {
                     start,
                     chunks: pending.chunks,

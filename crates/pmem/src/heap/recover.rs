@@ -49,8 +49,8 @@ impl<M: Memory> Arena<M> {
             let entry = self.entry(chunk)?;
             match entry {
                 // An extent that the open transaction freed looks free and is not, until that is
-                // settled.
-                Entry::Free { chunks } if !self.heap.pending.contains_key(&chunk) => {
+                // settled; nor is one that is held back, until it is released.
+                Entry::Free { chunks } if !self.heap.is_spoken_for(chunk) => {
                     self.heap.free.insert(Range {
                         start: chunk,
                         chunks,

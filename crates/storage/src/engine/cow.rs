@@ -13,6 +13,7 @@
 //! The two methods are one engine over two places for pages (`index::cow::pool`, `index::cow::file`) and two kinds of values
 //! (`table::cow::rows`). After SIGMOD 2015 (N-Store), sections 3.2 and 4.2; docs/methods.md says where we differ.
 
+use super::read_only::ReadOnly;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
@@ -20,16 +21,17 @@ use super::{
 use crate::error::{Result, StorageError};
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
+use crate::index::cow::snapshot::{PageLoader, SnapshotStore, unchangeable};
 use crate::index::cow::{PageStore, Pages, PagesMark};
 use crate::log::nv_master::MASTER_BYTES;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
-use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows};
+use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows, ViewRows};
 use pmem::{
-    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT, Part,
-    PmemError, PoolId, PoolIdentity, PoolKind, RootIndex, site,
+    Access, Arena, Memory, MemorySource, NativeMemory, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT,
+    PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind, RootIndex, site,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -61,6 +63,9 @@ pub trait CowStore: PageStore {
 
     /// Adds what the store's devices have counted.
     fn count(&self, status: &mut EngineStatus);
+
+    /// A reader of the pages as they are now, whose rows are laid out as `layout` says. Nothing may be dirty.
+    fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>>;
 }
 
 /// One partition that is copied on write.
@@ -236,6 +241,7 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
     #[inline]
     fn begin(&mut self) -> Result<()> {
         self.require(State::Idle)?;
+        self.space.pages.store.reclaim();
         self.begin = Some(self.space.pages.mark());
         self.state = State::Open;
         Ok(())
@@ -362,6 +368,14 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
         self.require(State::Idle)
     }
 
+    fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
+        self.require(State::Idle)?;
+        // What the snapshot shows is durable, and the group that goes on behind it is empty.
+        self.end_group()?;
+        let layout = self.space.layout();
+        self.space.pages.store.snapshot(layout)
+    }
+
     fn footprint(&mut self) -> Result<Footprint> {
         self.space.pages.store.footprint()
     }
@@ -446,6 +460,12 @@ impl<M: Memory> CowStore for PoolStore<M> {
     fn count(&self, status: &mut EngineStatus) {
         status.memory = sum(status.memory, self.arena.counters());
     }
+
+    fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
+        let directory = self.directory();
+        let store = PoolStore::snapshot(self)?;
+        reader::<_, ViewRows>(store, directory, layout)
+    }
 }
 
 impl<M: Memory, D: disk::Directory> CowStore for FileStore<M, D> {
@@ -465,6 +485,40 @@ impl<M: Memory, D: disk::Directory> CowStore for FileStore<M, D> {
     fn count(&self, status: &mut EngineStatus) {
         status.disk = self.counters();
     }
+
+    fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
+        let directory = self.directory();
+        let store = FileStore::snapshot(self)?;
+        reader::<_, ImageRows>(store, directory, layout)
+    }
+}
+
+impl<L: PageLoader> CowStore for SnapshotStore<L> {
+    /// Space is the partition's.
+    fn check(&mut self, _reachable: &mut BTreeSet<u64>, _report: &mut VerifyReport) {}
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        Ok(Footprint::default())
+    }
+
+    fn count(&self, _status: &mut EngineStatus) {}
+
+    fn snapshot(&mut self, _layout: LayoutKind) -> Result<Box<dyn Engine>> {
+        unchangeable()
+    }
+}
+
+/// The engine of a snapshot: the same reads over pages that nobody changes.
+fn reader<L: PageLoader, R: Rows<SnapshotStore<L>> + 'static>(
+    store: SnapshotStore<L>,
+    directory: u64,
+    layout: LayoutKind,
+) -> Result<Box<dyn Engine>> {
+    let frames = NativeMemory::volatile(FRAMES_BYTES.max(POOL_BYTES_MIN), PageSize::Base)?;
+    let options = EngineOptions::default();
+    let engine: CowEngine<_, R> =
+        CowEngine::start(store, frames, directory, layout, &options, false)?;
+    Ok(Box::new(ReadOnly::new(Box::new(engine))))
 }
 
 fn is_out_of_space(error: &StorageError) -> bool {

@@ -76,6 +76,20 @@ impl Method {
         matches!(self, Self::Volatile | Self::Inp | Self::NvmInp)
     }
 
+    /// Whether [`Engine::snapshot`] gives readers that nobody waits for.
+    pub fn has_snapshots(self) -> bool {
+        matches!(self, Self::Cow | Self::NvmCow)
+    }
+
+    /// The methods with snapshots, for a message.
+    pub fn names_with_snapshots() -> String {
+        let with = Self::ALL
+            .into_iter()
+            .filter(|method| method.has_snapshots());
+        let names: Vec<_> = with.map(|method| format!("`{method}`")).collect();
+        names.join(" and ")
+    }
+
     /// Stable number for headers.
     pub fn code(self) -> u32 {
         match self {

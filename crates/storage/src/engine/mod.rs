@@ -89,6 +89,16 @@ pub trait Engine: Send {
     /// Bounds recovery time: writes a checkpoint where the method has one. Not inside a transaction.
     fn checkpoint(&mut self) -> Result<()>;
 
+    /// The partition as it is now, for reading beside it: every committed transaction is made durable, and what they left is
+    /// shown by an engine of its own, from any thread, for as long as that lives. It never makes the partition wait, and keeps only
+    /// what it shows from being used again. Not inside a transaction. Methods that change data in place refuse.
+    fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
+        Err(crate::StorageError::Unsupported(format!(
+            "this method has no snapshots; {} have",
+            Method::names_with_snapshots()
+        )))
+    }
+
     /// Prepares the end of the process, so that the next opening finds nothing to recover. Everything that was acknowledged is
     /// durable without it. Not inside a transaction; no other call may follow.
     fn close(&mut self) -> Result<()> {

@@ -6,6 +6,7 @@
 //! prefers that and the new content takes a block of the same size.
 
 mod copies;
+mod views;
 
 use crate::error::Result;
 use crate::log::WriteSet;

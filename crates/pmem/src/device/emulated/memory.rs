@@ -6,7 +6,7 @@
 //! other memory, while flushes and fences do nothing and are not counted.
 
 use super::emulator::{Emulator, Region};
-use crate::device::{Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, Site};
+use crate::device::{Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, Site, View};
 use crate::error::Result;
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -139,6 +139,10 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
 
     fn domain(&self) -> Domain {
         self.inner.domain()
+    }
+
+    fn view(&self) -> Result<View> {
+        self.inner.view()
     }
 }
 

@@ -11,7 +11,7 @@ use super::region::Region;
 use super::sites::SiteKind;
 use super::world::{CrashPoint, Profile, SimulatedWorld, lock};
 use crate::device::{
-    Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, PartCounters, Site,
+    Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, PartCounters, Site, View,
 };
 use crate::error::{PmemError, Result};
 use std::cell::Cell;
@@ -389,6 +389,17 @@ unsafe impl Memory for SimulatedMemory {
         match self.backing {
             Backing::Durable(_) => self.world.domain(),
             Backing::Volatile { .. } => Domain::Process,
+        }
+    }
+
+    fn view(&self) -> Result<View> {
+        match &self.backing {
+            // The state owns the live bytes and never moves them.
+            Backing::Durable(state) => Ok(View::new(self.base, self.bytes, Arc::clone(state) as _)),
+            Backing::Volatile { .. } => {
+                let text = "a volatile memory cannot be read beside its owner".to_owned();
+                Err(PmemError::Unsupported(text))
+            }
         }
     }
 }

@@ -14,15 +14,17 @@
 //! A record with a global transaction is *prepared*: the base is in force, the other state follows if the commit table has the
 //! transaction. The first 40 bytes keep their place in every later version.
 
+use super::cache::PageCache;
 use super::file_space::{FileSpace, NewList, SpaceHead, SpaceMark};
+use super::limbo::Limbo;
 use super::node::{PageView, checksum, damaged, word_of};
+use super::snapshot::{FilePages, SnapshotStore};
 use super::{Frames, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use disk::{Directory, DiskCounters, DiskError, File, SECTOR_BYTES};
 use pmem::{Memory, site};
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 const MAGIC: [u8; 8] = *b"INDCOW\x1a\x01";
@@ -72,35 +74,6 @@ struct Record {
     prepared: Option<(u64, FileState)>,
 }
 
-/// A page in the cache.
-struct Cached {
-    at: u64,
-    frame: u64,
-    /// Whether it was used since the hand last passed.
-    used: bool,
-}
-
-/// Offsets of pages are spread by one multiplication.
-#[derive(Default)]
-struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-    fn write_u64(&mut self, word: u64) {
-        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
-}
-
-type PageMap = HashMap<u64, usize, BuildHasherDefault<PageHasher>>;
-
 /// The pages of one partition of `cow`.
 pub struct FileStore<M: Memory, D: Directory> {
     directory: D,
@@ -113,9 +86,8 @@ pub struct FileStore<M: Memory, D: Directory> {
     space: FileSpace,
     /// What a prepared group will leave.
     next: Option<(FileState, NewList)>,
-    cache: Vec<Cached>,
-    cached: PageMap,
-    hand: usize,
+    cache: PageCache,
+    limbo: Limbo,
     /// Pages of the group that are not written yet.
     pending: Vec<(u64, Vec<u8>)>,
     memory: PhantomData<fn(M)>,
@@ -202,9 +174,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             base,
             space,
             next: None,
-            cache: Vec::new(),
-            cached: PageMap::default(),
-            hand: 0,
+            cache: PageCache::new(CACHE_BYTES, page_bytes),
+            limbo: Limbo::default(),
             pending: Vec::new(),
             memory: PhantomData,
         }
@@ -317,44 +288,27 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         })
     }
 
-    /// Forgets the frames of pages that are free now, and takes over the new list.
+    /// The group is durable: takes over the new list, and holds back what snapshots show.
     fn settle(&mut self, state: FileState, list: NewList) {
         self.base = state;
+        if self.limbo.is_active() {
+            let limbo = &mut self.limbo;
+            self.space.taken().iter().for_each(|&at| limbo.born(at));
+            let died = self.space.retired().iter().copied();
+            let held: Vec<u64> = died.filter(|&at| limbo.died(at)).collect();
+            self.space.hold(&held);
+        }
         self.space.commit(list);
     }
 
-    /// A frame for a page that is read: a new one, or that of a page that was not used for long.
-    fn frame(&mut self, frames: &mut Frames<M>) -> Result<u64> {
-        if self.cached.len() * self.page_bytes < CACHE_BYTES {
-            match frames.take() {
-                Err(_) if !self.cached.is_empty() => {}
-                result => return result,
-            }
-        }
-        loop {
-            self.hand = (self.hand + 1) % self.cache.len();
-            let page = &mut self.cache[self.hand];
-            if !std::mem::take(&mut page.used) {
-                break;
-            }
-        }
-        let page = self.forget(self.hand);
-        Ok(page.frame)
-    }
-
-    fn forget(&mut self, index: usize) -> Cached {
-        let page = self.cache.swap_remove(index);
-        self.cached.remove(&page.at);
-        if let Some(moved) = self.cache.get(index) {
-            self.cached.insert(moved.at, index);
-        }
-        page
-    }
-
-    fn remember(&mut self, at: u64, frame: u64) {
-        self.cached.insert(at, self.cache.len());
-        let used = true;
-        self.cache.push(Cached { at, frame, used });
+    /// The pages as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
+    pub fn snapshot(&mut self) -> Result<SnapshotStore<FilePages<D::File>>> {
+        let pages = FilePages {
+            file: self.directory.open(&self.identity.name())?,
+            end: self.space.end(),
+        };
+        let lease = self.limbo.take();
+        Ok(SnapshotStore::new(pages, self.page_bytes, lease))
     }
 
     /// Reads a page into the cache; gives its frame.
@@ -368,9 +322,9 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         if checksum(&page) != word_of(&page, 1) {
             return Err(damaged(at, "wrong checksum".to_owned()));
         }
-        let frame = self.frame(frames)?;
+        let frame = self.cache.frame(frames)?;
         frames.store(frame, 0, &page)?;
-        self.remember(at, frame);
+        self.cache.insert(at, frame);
         Ok(frame)
     }
 }
@@ -391,12 +345,8 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
 
     #[inline]
     fn view<'a>(&'a mut self, frames: &'a mut Frames<M>, at: u64) -> Result<PageView<'a, M>> {
-        let frame = match self.cached.get(&at) {
-            Some(&index) => {
-                let page = &mut self.cache[index];
-                page.used = true;
-                page.frame
-            }
+        let frame = match self.cache.get(at) {
+            Some(frame) => frame,
             None => self.load(frames, at)?,
         };
         Ok(frames.view(frame))
@@ -436,6 +386,15 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         self.space.rollback(mark);
     }
 
+    #[inline]
+    fn reclaim(&mut self) {
+        if self.limbo.is_active() {
+            let mut released = Vec::new();
+            self.limbo.reclaim(&mut |at| released.push(at));
+            self.space.release(&released);
+        }
+    }
+
     fn write(&mut self, at: u64, image: &[u8]) -> Result<()> {
         self.pending.push((at, image.to_vec()));
         Ok(())
@@ -448,10 +407,8 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         let state = FileState { directory, space };
         self.write_master(state, None)?;
         for index in 0..self.space.retired().len() {
-            let at = self.space.retired()[index];
-            if let Some(&index) = self.cached.get(&at) {
-                let page = self.forget(index);
-                frames.give(page.frame);
+            if let Some(frame) = self.cache.remove(self.space.retired()[index]) {
+                frames.give(frame);
             }
         }
         self.settle(state, list);
@@ -481,11 +438,8 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 
     fn adopt(&mut self, frames: &mut Frames<M>, at: u64, frame: u64) {
-        if let Some(&index) = self.cached.get(&at) {
-            let old = std::mem::replace(&mut self.cache[index].frame, frame);
+        if let Some(old) = self.cache.insert(at, frame) {
             frames.give(old);
-        } else {
-            self.remember(at, frame);
         }
     }
 }

@@ -4,12 +4,16 @@
 //! taken from them, and each group writes them anew, elsewhere. What is below is read when the open part is used up. So a group
 //! writes about one list page, and opening reads none.
 //!
+//! Pages that a snapshot shows are free on the medium and *held* in DRAM: they stand in the list, at its lower end, and are left out
+//! when pages are taken. Where nothing but such pages lies below, the list is not read on (`parked`), so a reader that lives long
+//! costs no reading of its pages' numbers in every group.
+//!
 //! Invariants: a page that a group gives up is on the list that this group writes, and is taken only after the group is
 //! durable; every page before `end` is in use, on the list, or part of the list; pages behind `end` were never used.
 
 use super::node::{Kind, checksum, damaged, other_meta, word_of};
 use crate::error::Result;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 const HEADER_BYTES: usize = 32;
 
@@ -41,6 +45,11 @@ pub(super) struct FileSpace {
     below: u64,
     /// List pages that the medium has for what is in DRAM; free with the next group.
     open_pages: Vec<u64>,
+    /// Free pages that must not be taken yet: all of them, and those whose numbers are in DRAM as the other part of the open list.
+    held: HashSet<u64>,
+    held_here: Vec<u64>,
+    /// A list page that has nothing but held pages, and nothing else below it; or 0.
+    parked: u64,
     /// Pages taken and given up in this group.
     taken: Vec<u64>,
     retired: Vec<u64>,
@@ -56,6 +65,8 @@ pub(super) struct NewList {
     pub(super) pages: Vec<(u64, Vec<u8>)>,
     /// What DRAM keeps if the group becomes durable.
     available: Vec<u64>,
+    held_here: Vec<u64>,
+    parked: u64,
     below: u64,
     open_pages: Vec<u64>,
 }
@@ -70,6 +81,9 @@ impl FileSpace {
             available: Vec::new(),
             below: head.chain,
             open_pages: Vec::new(),
+            held: HashSet::new(),
+            held_here: Vec::new(),
+            parked: 0,
             taken: Vec::new(),
             retired: Vec::new(),
             end: head.end,
@@ -91,21 +105,57 @@ impl FileSpace {
     /// List pages that the group may need.
     pub(super) fn list_pages_max(&self) -> usize {
         let free = self.available.len() + self.retired.len() + self.open_pages.len();
+        let free = free + self.held_here.len();
         free / self.per_page() + 2
     }
 
     /// Brings more of the chain into DRAM if that is used up.
     pub(super) fn fill(&mut self, read: ReadPage<'_>) -> Result<()> {
-        if !self.available.is_empty() || self.below == 0 {
+        if !self.available.is_empty() {
             return Ok(());
         }
-        let (numbers, below) = read_list_page(self.page_bytes, self.below, self.end, read)?;
-        self.open_pages.push(self.below);
-        self.below = below;
-        self.available.extend(numbers);
+        while self.available.is_empty() && self.below != self.parked {
+            let (numbers, below) = read_list_page(self.page_bytes, self.below, self.end, read)?;
+            self.open_pages.push(self.below);
+            self.below = below;
+            self.available.extend(numbers);
+            self.set_held_apart();
+        }
         // Neighbours are taken one after the other, so that they are written together.
         self.available.sort_unstable_by(|a, b| b.cmp(a));
         Ok(())
+    }
+
+    /// Moves what is held out of the free pages in DRAM.
+    fn set_held_apart(&mut self) {
+        if !self.held.is_empty() {
+            let (held, held_here) = (&self.held, &mut self.held_here);
+            self.available.retain(|page| {
+                let is_held = held.contains(page);
+                if is_held {
+                    held_here.push(*page);
+                }
+                !is_held
+            });
+        }
+    }
+
+    /// Holds pages back that the group has given up, before [`FileSpace::commit`].
+    pub(super) fn hold(&mut self, pages: &[u64]) {
+        self.held.extend(pages);
+    }
+
+    /// Lets pages be taken that were held back.
+    pub(super) fn release(&mut self, pages: &[u64]) {
+        if pages.is_empty() {
+            return;
+        }
+        for page in pages {
+            self.held.remove(page);
+        }
+        self.parked = 0;
+        self.available.append(&mut self.held_here);
+        self.set_held_apart();
     }
 
     /// Takes a free page; none if the file has to grow.
@@ -125,6 +175,11 @@ impl FileSpace {
     /// Gives a page up.
     pub(super) fn retire(&mut self, page: u64) {
         self.retired.push(page);
+    }
+
+    /// Pages that the group has taken.
+    pub(super) fn taken(&self) -> &[u64] {
+        &self.taken
     }
 
     /// Pages that the group has given up.
@@ -157,7 +212,8 @@ impl FileSpace {
         let per_page = self.per_page();
         let mut places = Vec::new();
         let mut from_available = 0;
-        while (free.len() - from_available).div_ceil(per_page) > places.len() {
+        let held_count = self.held_here.len();
+        while (held_count + free.len() - from_available).div_ceil(per_page) > places.len() {
             if from_available < usable {
                 from_available += 1;
                 places.push(free[free.len() - from_available]);
@@ -170,12 +226,15 @@ impl FileSpace {
         }
         free.truncate(free.len() - from_available);
         free.sort_unstable_by(|a, b| b.cmp(a));
+        // What is held lies lowest, where it is left alone.
+        free.splice(0..0, self.held_here.iter().copied());
         // The last place may have been taken from the very numbers that it was to hold; an empty page holds it then.
         let numbers = free.chunks(per_page).chain(std::iter::repeat(&[][..]));
         let mut below = self.below;
         let mut pages = Vec::with_capacity(places.len());
         let mut kept_from = 0;
         let mut kept_below = self.below;
+        let mut parked = self.parked;
         let mut open_pages = places.clone();
         for (index, (place, numbers)) in places.iter().zip(numbers).enumerate() {
             pages.push((*place, self.list_page(numbers, below)));
@@ -185,8 +244,13 @@ impl FileSpace {
                 kept_from = ((index + 1) * per_page).min(free.len());
                 kept_below = *place;
                 open_pages.remove(0);
+                if kept_from <= held_count && self.below == self.parked {
+                    parked = *place;
+                }
             }
         }
+        let available = free.split_off(kept_from.max(held_count));
+        free.truncate(held_count);
         Some(NewList {
             head: SpaceHead {
                 chain: below,
@@ -194,7 +258,9 @@ impl FileSpace {
                 file_bytes: self.file_bytes,
             },
             pages,
-            available: free.split_off(kept_from),
+            available,
+            held_here: free.split_off(kept_from.min(held_count)),
+            parked,
             below: kept_below,
             open_pages,
         })
@@ -218,8 +284,11 @@ impl FileSpace {
     pub(super) fn commit(&mut self, list: NewList) {
         self.end = list.head.end;
         self.available = list.available;
+        self.held_here = list.held_here;
+        self.parked = list.parked;
         self.below = list.below;
         self.open_pages = list.open_pages;
+        self.set_held_apart();
         self.taken.clear();
         self.retired.clear();
     }
@@ -254,7 +323,8 @@ impl FileSpace {
             }
             true
         };
-        for &page in self.available.iter().chain(&self.open_pages) {
+        let here = self.available.iter().chain(&self.open_pages);
+        for &page in here.chain(&self.held_here) {
             add(page);
         }
         let mut at = self.below;

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `node` | the bytes of a page: header, entries, contents |
 //! | `frames` | volatile memory for dirty and cached pages |
+//! | `cache` | which pages lie in frames |
 //! | `pages` | dirty pages, their undo, the roots of the trees |
 //! | `tree` | lookups, scans, and where a change goes |
 //! | `change` | insertion, split, removal, merge |
@@ -16,20 +17,25 @@
 //! | `inspect` | checks and removal of a whole tree |
 //! | `pool` | pages in durable memory, with their blocks and the master record |
 //! | `file` | pages in a file behind a cache; its master record and free list in `file_space` |
+//! | `snapshot` | pages as a snapshot sees them |
+//! | `limbo` | places that a snapshot shows and that must not be used again yet |
 //!
 //! A *reference* is the word that leads to a page. Committed pages have the offset of their place; dirty pages have the number
 //! of their slot and the mark `DIRTY`, so following one needs no search. References become offsets when the page that holds
 //! them is written.
 
+mod cache;
 mod change;
 pub mod file;
 mod file_space;
 mod frames;
 mod inspect;
+mod limbo;
 mod long;
 mod node;
 mod pages;
 pub mod pool;
+pub mod snapshot;
 mod tree;
 
 pub use file_space::SpaceMark;
@@ -101,6 +107,9 @@ pub trait PageStore: Send {
 
     /// Takes back what was reserved and retired since `mark`.
     fn rollback(&mut self, mark: Self::Mark);
+
+    /// Lets places be used again that snapshots have shown which are gone now. Not between `prepare` and `resolve`.
+    fn reclaim(&mut self);
 
     /// Writes a page that was reserved; durable after `commit` or `prepare`.
     fn write(&mut self, at: u64, image: &[u8]) -> Result<()>;

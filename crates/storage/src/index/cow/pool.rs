@@ -6,15 +6,17 @@
 //!
 //! A page is one line shorter than asked where that lets one more of them share a chunk of the heap.
 
+use super::limbo::Limbo;
 use super::node::PageView;
+use super::snapshot::{PoolPages, SnapshotStore};
 use super::{Frames, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::WriteSet;
 use crate::log::nv_master::{KEPT_PAGES, MasterState, NvMaster};
 use pmem::{
-    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, PmemError, WordChange,
-    site,
+    Arena, BLOCK_BYTES_MAX, ClassId, Fate, HeapMark, Memory, Outcome, Owner, Part, PmemError,
+    WordChange, site,
 };
 
 /// Changes of bitmap words that a group makes when it is written, beside those of its operations.
@@ -89,6 +91,7 @@ pub struct PoolStore<M: Memory> {
     class: Option<ClassId>,
     /// Changes of the group, one a word.
     merged: Vec<WordChange>,
+    limbo: Limbo,
 }
 
 impl<M: Memory> PoolStore<M> {
@@ -154,7 +157,15 @@ impl<M: Memory> PoolStore<M> {
             page_bytes,
             class: None,
             merged: Vec::new(),
+            limbo: Limbo::default(),
         }
+    }
+
+    /// The pages as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
+    pub fn snapshot(&mut self) -> Result<SnapshotStore<PoolPages>> {
+        let pages = PoolPages(self.arena.view()?);
+        let lease = self.limbo.take();
+        Ok(SnapshotStore::new(pages, self.page_bytes, lease))
     }
 
     /// Root of the directory that is in force.
@@ -243,7 +254,18 @@ impl<M: Memory> PoolStore<M> {
         }
         self.merged.clear();
         self.writes.changes.clear();
-        self.arena.settle(Outcome::Committed);
+        if self.limbo.is_active() {
+            let limbo = &mut self.limbo;
+            self.arena.settle_holding(&mut |at, fate| match fate {
+                Fate::Born => {
+                    limbo.born(at);
+                    false
+                }
+                Fate::Died => limbo.died(at),
+            });
+        } else {
+            self.arena.settle(Outcome::Committed);
+        }
         self.base = self.master.state;
         Ok(())
     }
@@ -330,6 +352,12 @@ impl<M: Memory> PageStore for PoolStore<M> {
         self.writes.staged.truncate(mark.staged);
         self.master.state = mark.state;
         self.arena.heap_rollback(mark.heap);
+    }
+
+    #[inline]
+    fn reclaim(&mut self) {
+        let arena = &mut self.arena;
+        self.limbo.reclaim(&mut |at| arena.release_held(at));
     }
 
     fn write(&mut self, at: u64, image: &[u8]) -> Result<()> {

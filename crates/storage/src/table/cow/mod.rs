@@ -17,8 +17,10 @@
 
 mod check;
 mod rows;
+mod views;
 
 pub use rows::{ImageRows, Rows, TupleRows};
+pub use views::ViewRows;
 
 use super::Table;
 use super::space::{duplicate, index_number, tag};
@@ -149,6 +151,11 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
             key: KeyBuf::default(),
             primary_key: KeyBuf::default(),
         })
+    }
+
+    /// How rows are laid out.
+    pub fn layout(&self) -> LayoutKind {
+        self.layout
     }
 
     /// Definitions of all tables, in the order of their numbers.

@@ -1,0 +1,158 @@
+//! Pages as a snapshot sees them: those that the master led to when it was taken, and no way to change anything.
+//!
+//! A snapshot has a cache of its own, in ordinary memory, and fills it from where the partition has its pages: the file, or a
+//! view of the pool. So its reader shares nothing with the partition's owner but the bytes of pages that nobody stores to while the
+//! [`Lease`] lives (`limbo`). Each page is checked as it is copied: one that was used again too early would be an error and not a
+//! wrong answer.
+
+use super::cache::PageCache;
+use super::limbo::Lease;
+use super::node::{PageView, checksum, damaged, word_of};
+use super::{Frames, PageStore, Purpose};
+use crate::engine::GlobalTxnId;
+use crate::error::{Result, StorageError};
+use disk::File;
+use pmem::{NativeMemory, View};
+
+/// Bytes of a snapshot's cache.
+const CACHE_BYTES: usize = 32 << 20;
+
+/// Where a snapshot copies its pages from.
+pub trait PageLoader: Send + 'static {
+    /// Fills `page` with the page at `at`, which nothing has checked.
+    fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()>;
+}
+
+/// Pages of a pool.
+pub struct PoolPages(pub View);
+
+impl PageLoader for PoolPages {
+    fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()> {
+        Ok(self.0.read(at, page)?)
+    }
+}
+
+/// Pages of a file, through a handle of its own.
+pub struct FilePages<F: File> {
+    pub(super) file: F,
+    /// Byte behind the last page.
+    pub(super) end: u64,
+}
+
+impl<F: File> PageLoader for FilePages<F> {
+    fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()> {
+        if at.saturating_add(page.len() as u64) > self.end {
+            return Err(damaged(at, "no page lies there".to_owned()));
+        }
+        Ok(self.file.read_at(at, page)?)
+    }
+}
+
+/// The pages of a snapshot of one partition.
+pub struct SnapshotStore<L: PageLoader> {
+    /// Where they are copied from.
+    pub loader: L,
+    page_bytes: usize,
+    cache: PageCache,
+    scratch: Vec<u8>,
+    /// Last, so that nothing is read once it is gone.
+    _lease: Lease,
+}
+
+impl<L: PageLoader> SnapshotStore<L> {
+    pub(super) fn new(loader: L, page_bytes: usize, lease: Lease) -> Self {
+        Self {
+            loader,
+            page_bytes,
+            cache: PageCache::new(CACHE_BYTES, page_bytes),
+            scratch: vec![0; page_bytes],
+            _lease: lease,
+        }
+    }
+
+    #[cold]
+    fn load(&mut self, frames: &mut Frames<NativeMemory>, at: u64) -> Result<u64> {
+        self.loader.load(at, &mut self.scratch)?;
+        if checksum(&self.scratch) != word_of(&self.scratch, 1) {
+            return Err(damaged(at, "wrong checksum".to_owned()));
+        }
+        let frame = self.cache.frame(frames)?;
+        frames.store(frame, 0, &self.scratch)?;
+        self.cache.insert(at, frame);
+        Ok(frame)
+    }
+}
+
+/// What every attempt to change a snapshot gets.
+pub fn unchangeable<T>() -> Result<T> {
+    let text = "a snapshot cannot be changed; run a transaction on the database".to_owned();
+    Err(StorageError::Unsupported(text))
+}
+
+impl<L: PageLoader> PageStore for SnapshotStore<L> {
+    type Memory = NativeMemory;
+    type Mark = ();
+
+    const KEEPS_FRAMES: bool = true;
+
+    fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn group(&self) -> u64 {
+        0
+    }
+
+    #[inline]
+    fn view<'a>(
+        &'a mut self,
+        frames: &'a mut Frames<NativeMemory>,
+        at: u64,
+    ) -> Result<PageView<'a, NativeMemory>> {
+        let frame = match self.cache.get(at) {
+            Some(frame) => frame,
+            None => self.load(frames, at)?,
+        };
+        Ok(frames.view(frame))
+    }
+
+    fn prefetch(&self, _at: u64) {}
+
+    fn reserve(&mut self, _purpose: Purpose) -> Result<u64> {
+        unchangeable()
+    }
+
+    fn retire(&mut self, _at: u64) -> Result<()> {
+        unchangeable()
+    }
+
+    fn end_operation(&mut self) -> Result<()> {
+        unchangeable()
+    }
+
+    fn mark(&self) {}
+
+    fn rollback(&mut self, _mark: ()) {}
+
+    fn reclaim(&mut self) {}
+
+    fn write(&mut self, _at: u64, _image: &[u8]) -> Result<()> {
+        unchangeable()
+    }
+
+    fn commit(&mut self, _frames: &mut Frames<NativeMemory>, _directory: u64) -> Result<()> {
+        unchangeable()
+    }
+
+    fn prepare(&mut self, _directory: u64, _global: GlobalTxnId) -> Result<()> {
+        unchangeable()
+    }
+
+    fn resolve(&mut self, _commit: bool) -> Result<()> {
+        unchangeable()
+    }
+
+    fn adopt(&mut self, frames: &mut Frames<NativeMemory>, _at: u64, frame: u64) {
+        frames.give(frame);
+    }
+}
