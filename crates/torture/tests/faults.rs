@@ -10,11 +10,11 @@ fn durable() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|method| method.is_durable())
 }
 
-/// Known faults (docs/recovery.md) of `cow` and `log`: a log or pool that is opened again without a power cut, after a sync
+/// Known faults (docs/recovery.md) of `log`: a log that is opened again without a power cut, after a sync
 /// that lost what it was about, shows records or names that are only in the system's cache, goes on behind them, and is cut there by
 /// the next power cut.
 fn is_known(method: Method, found: &str) -> bool {
-    if !matches!(method, Method::Cow | Method::Log) {
+    if method != Method::Log {
         return false;
     }
     let was_sync = ["/sync-lost/", "/sync-mixed/", "/io-error/", "/fence-error/"]

@@ -33,8 +33,7 @@ fn no_image_is_wrong() {
                 report.failure
             );
             assert!(report.images > 0, "{report:?}");
-            // The recovery of `cow` makes no durable step, unless a transaction was prepared.
-            assert!(report.nested > 0 || method == Method::Cow, "{report:?}");
+            assert!(report.nested > 0, "{report:?}");
         }
     }
 }
@@ -42,8 +41,7 @@ fn no_image_is_wrong() {
 #[test]
 fn every_image_of_every_scenario_is_right() {
     assert!(scenarios::ALL.len() >= 40);
-    // The unsynced pages of `cow` are too many for all of their subsets; the random search has them.
-    for method in durable().filter(|&method| method != Method::Cow) {
+    for method in durable() {
         for scenario in scenarios::ALL {
             // The longest ones are left to the command.
             if matches!(

@@ -229,6 +229,7 @@ impl File for SimulatedFile {
         if let Some(effect) = state.faults.strike(Call::Read) {
             return Err(failure("measure", &self.name, effect.kind()));
         }
+        state.note_length(self.number);
         Ok(state.file(self.number).live.bytes())
     }
 
@@ -239,6 +240,7 @@ impl File for SimulatedFile {
         }
         state.counters.reads += 1;
         state.counters.bytes_read += out.len() as u64;
+        state.note_read(self.number, offset..offset.saturating_add(out.len() as u64));
         if state.file(self.number).live.read(offset, out) {
             Ok(())
         } else {

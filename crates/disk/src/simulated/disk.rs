@@ -7,9 +7,12 @@
 use super::content::Content;
 use super::fault::Faults;
 use super::operation::{Change, NameChange, Operation};
+use super::watch::Watch;
 use crate::DiskCounters;
-use pmem::device::simulated::{Attachment, Unit, UnitChoice, mix};
+use pmem::device::simulated::{Attachment, ReadLog, Unit, UnitChoice, mix};
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One directory of one world, on a disk of its own.
@@ -30,6 +33,8 @@ pub(super) struct DiskState {
     pub(super) counters: DiskCounters,
     pub(super) faults: Faults,
     pub(super) space_bytes: Option<u64>,
+    /// Notes reads of what was undecided where this disk is an image of.
+    watch: Option<Watch>,
 }
 
 /// One file.
@@ -202,7 +207,36 @@ impl DiskState {
             next_sequence: self.next_sequence,
             next_file: self.next_file,
             space_bytes: self.space_bytes,
+            watch: self.watch.clone(),
             ..Self::default()
+        }
+    }
+
+    /// What is undecided here, by file; undecided names are noted as read at once.
+    fn undecided(&self, device: u32, log: &ReadLog) -> Watch {
+        for change in &self.name_changes {
+            log.note(device, change.sequence);
+        }
+        let mut watch = Watch::new(device, log);
+        for (number, file) in &self.files {
+            for operation in &file.unsynced {
+                watch.add(*number, operation);
+            }
+        }
+        watch
+    }
+
+    /// A range of a file is read.
+    pub(super) fn note_read(&mut self, file: u64, range: Range<u64>) {
+        if let Some(watch) = &mut self.watch {
+            watch.read(file, &range);
+        }
+    }
+
+    /// The length of a file is read.
+    pub(super) fn note_length(&mut self, file: u64) {
+        if let Some(watch) = &mut self.watch {
+            watch.length(file);
         }
     }
 }
@@ -231,6 +265,22 @@ impl Attachment for SimulatedDisk {
             name: self.name.clone(),
             state,
         })
+    }
+
+    fn notes_reads(&self) -> bool {
+        true
+    }
+
+    fn watch(&self, origin: &dyn Attachment, device: u32, log: &ReadLog) {
+        let origin: &dyn Any = origin;
+        if let Some(origin) = origin.downcast_ref::<Self>() {
+            let watch = origin.lock().undecided(device, log);
+            self.lock().watch = Some(watch);
+        }
+    }
+
+    fn unwatch(&self) {
+        self.lock().watch = None;
     }
 
     fn hash(&self) -> u64 {

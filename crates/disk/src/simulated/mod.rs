@@ -18,6 +18,7 @@ mod directory;
 mod disk;
 mod fault;
 mod operation;
+mod watch;
 
 pub use directory::{SimulatedDirectory, SimulatedFile};
 pub use fault::{Call, Effect, Fault, Repeat};

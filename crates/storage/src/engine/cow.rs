@@ -64,6 +64,11 @@ pub trait CowStore: PageStore {
     /// Adds what the store's devices have counted.
     fn count(&self, status: &mut EngineStatus);
 
+    /// Leaves the medium so that the next opening finds nothing to do. Nothing may be dirty.
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// A reader of the pages as they are now, whose rows are laid out as `layout` says. Nothing may be dirty.
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>>;
 }
@@ -368,6 +373,13 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
         self.require(State::Idle)
     }
 
+    fn close(&mut self) -> Result<()> {
+        self.require(State::Idle)?;
+        self.end_group()?;
+        let result = self.space.pages.store.close();
+        self.durable_step(result)
+    }
+
     fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
         self.require(State::Idle)?;
         // What the snapshot shows is durable, and the group that goes on behind it is empty.
@@ -484,6 +496,10 @@ impl<M: Memory, D: disk::Directory> CowStore for FileStore<M, D> {
 
     fn count(&self, status: &mut EngineStatus) {
         status.disk = self.counters();
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.settle_master()
     }
 
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {

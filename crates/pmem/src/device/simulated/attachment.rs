@@ -6,6 +6,7 @@
 //! [`SimulatedWorld::mark`](super::SimulatedWorld::mark).
 
 use super::choice::{Unit, UnitChoice};
+use super::watch::ReadLog;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -18,6 +19,20 @@ pub trait Attachment: Any + Send + Sync {
     /// The device as a power cut leaves it if exactly `choices` survive, in no particular order.
     /// Units that are not named are lost.
     fn image(&self, choices: &[UnitChoice]) -> Arc<dyn Attachment>;
+
+    /// Whether the device can say which undecided units of it were read, see [`Attachment::watch`].
+    fn notes_reads(&self) -> bool {
+        false
+    }
+
+    /// Notes in `log`, under `device`, which undecided units of `origin` are read here and in images of this device, which has
+    /// just been made an image of `origin`. A device that does not note reads counts as read whole.
+    fn watch(&self, origin: &dyn Attachment, device: u32, log: &ReadLog) {
+        let _ = (origin, device, log);
+    }
+
+    /// Ends [`Attachment::watch`].
+    fn unwatch(&self) {}
 
     /// A hash of the content that is certain to survive.
     fn hash(&self) -> u64;

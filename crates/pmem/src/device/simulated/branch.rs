@@ -3,7 +3,8 @@
 //! The product of all undecided lines grows beyond every bound, but a recovery looks at few of them. [`Branches`] begins with
 //! an image in which nothing undecided survives. Whoever recovers and checks it reports which undecided units were
 //! read; each of these, in the order of the reads, becomes a branch for each other thing that may be left of it. A unit
-//! that nobody read cannot have changed the outcome, so nothing is lost. Units of other devices count as read.
+//! that nobody read cannot have changed the outcome, so nothing is lost. Units of an attached device
+//! count as read if it cannot tell.
 //!
 //! Lines that one load takes together and that bulk or streaming stores wrote stand or fall with a checksum. They are
 //! one choice: complete or broken, where the broken forms are each line missing or torn, up to a bound, and a few random ones.
@@ -26,7 +27,7 @@ const BULK_RANDOM_FORMS: usize = 6;
 /// The images of one moment, found while they are checked.
 pub struct Branches {
     units: HashMap<(u32, u64), Unit>,
-    /// Units of attached devices, which cannot tell whether they were read.
+    /// Units of attached devices that cannot tell whether they were read.
     attached: Vec<(u32, u64)>,
     log: ReadLog,
     random: Random,
@@ -40,10 +41,10 @@ impl Branches {
     /// The images of `world`, of which at most `cap` may be taken. `seed` chooses among torn forms.
     pub fn new(world: &SimulatedWorld, seed: u64, cap: u64) -> Self {
         let units = world.units();
-        let memories = world.memory_numbers();
+        let watchable = world.watchable_numbers();
         let attached = units
             .iter()
-            .filter(|unit| !memories.contains(&unit.device))
+            .filter(|unit| !watchable.contains(&unit.device))
             .map(|unit| (unit.device, unit.index))
             .collect();
         Self {

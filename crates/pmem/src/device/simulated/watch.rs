@@ -12,7 +12,7 @@ use super::world::lock;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// One line of an image whose content depends on what the power cut kept, and that was read.
+/// One line, or unit of an attached device, of an image whose content depends on what the power cut kept, and that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The memory: `device` of the [`Unit`](super::Unit).
@@ -39,6 +39,18 @@ impl ReadLog {
     /// Takes out what was read so far, in order. A line may come more than once.
     pub fn take(&self) -> Vec<Read> {
         std::mem::take(&mut lock(&self.shared).reads)
+    }
+
+    /// Notes that an attached device has read a unit, by itself.
+    pub fn note(&self, device: u32, index: u64) {
+        let mut reads = lock(&self.shared);
+        reads.loads += 1;
+        let load = reads.loads;
+        reads.reads.push(Read {
+            device,
+            index,
+            load,
+        });
     }
 }
 

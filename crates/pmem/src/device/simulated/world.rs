@@ -290,6 +290,10 @@ impl SimulatedWorld {
                 }
             }
         }
+        let devices = self.devices().into_iter().zip(image.devices());
+        for (device, (origin, image)) in (FIRST_ATTACHMENT..).zip(devices) {
+            image.watch(&*origin, device, log);
+        }
     }
 
     /// Ends [`SimulatedWorld::watch_image`]: memories that are opened from now on note nothing.
@@ -297,14 +301,18 @@ impl SimulatedWorld {
         for memory in self.memories() {
             lock(&memory).watch = None;
         }
+        for device in self.devices() {
+            device.unwatch();
+        }
     }
 
-    /// The `device` of the units of each memory.
-    pub(super) fn memory_numbers(&self) -> Vec<u32> {
-        self.memories()
-            .iter()
-            .map(|memory| lock(memory).number)
-            .collect()
+    /// The `device` of the units of each memory, and of each attached device that notes reads.
+    pub(super) fn watchable_numbers(&self) -> Vec<u32> {
+        let memories = self.memories();
+        let memories = memories.iter().map(|memory| lock(memory).number);
+        let devices = (FIRST_ATTACHMENT..).zip(self.devices());
+        let devices = devices.filter(|(_, device)| device.notes_reads());
+        memories.chain(devices.map(|(number, _)| number)).collect()
     }
 
     /// A hash of what is certain to survive; of a fresh image: of the image. Equal worlds have

@@ -4,11 +4,17 @@
 //! records at fixed offsets that take turns. The one with the higher sequence number counts if its checksum is right, so a torn
 //! one leaves the other in force; no argument rests on a write being atomic.
 //!
+//! What is read at an opening may be in the system's cache only, after a sync that failed. So the record found is written once
+//! more, under the next number, and synced before anything else is; then a *settled* one follows that says the same. A settled
+//! record proves that the state in it is durable, whether it is durable itself or not, and both copies have that state: the other one can be
+//! damaged without harm. Closing settles as well, so opening what was closed writes nothing.
+//!
 //! ```text
 //! file           [master record 0, 512 bytes][...][master record 1 at 4096, 512 bytes][...][pages from 8192 or two pages on]
-//! master record  magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | sequence u64
+//! master record  magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | mark u32 | sequence u64
 //!                | global transaction u64, or 0 | base: directory u64, chain u64, end u64, file bytes u64 | prepared: the same
 //!                | crc32c u32 | 0 u32 | zeros to 512
+//! mark           0 plain | 1 settled | 2 the file's creation is not finished: its name may be lost
 //! ```
 //!
 //! A record with a global transaction is *prepared*: the base is in force, the other state follows if the commit table has the
@@ -65,10 +71,21 @@ struct FileState {
     space: SpaceHead,
 }
 
+/// What a master record says beside its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Plain,
+    /// The record before says the same and is durable.
+    Settled,
+    /// The file's name is not durable yet.
+    Unfinished,
+}
+
 /// What a master record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     page_bytes: u32,
+    mark: Mark,
     sequence: u64,
     base: FileState,
     prepared: Option<(u64, FileState)>,
@@ -81,6 +98,8 @@ pub struct FileStore<M: Memory, D: Directory> {
     identity: FileIdentity,
     page_bytes: usize,
     sequence: u64,
+    /// Whether both copies of the master say the same, and that is durable.
+    is_settled: bool,
     /// The state in force.
     base: FileState,
     space: FileSpace,
@@ -102,7 +121,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             return Err(StorageError::ForeignFile { file: name, reason });
         }
         let mut file = directory.create(&name)?;
-        let first = HEAD_BYTES.max(2 * page_bytes as u64);
+        let first = first_page(page_bytes);
         let file_bytes = first + GROWTH_BYTES_MIN.next_multiple_of(page_bytes as u64);
         file.set_bytes(file_bytes)?;
         let base = FileState {
@@ -111,9 +130,10 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         };
         let space = FileSpace::new(page_bytes, base.space, file_bytes);
         let mut store = Self::new(directory, file, identity, page_bytes, 0, base, space);
-        store.write_master(base, None)?;
-        // commit point: with its name the file is a complete, empty partition
+        store.write_record(base, None, Mark::Unfinished)?;
         store.directory.sync(site!("cow.create-name"))?;
+        // commit point: with a finished record the file is a complete, empty partition
+        store.write_master(base, None)?;
         Ok(store)
     }
 
@@ -125,9 +145,12 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
     ) -> Result<(Self, bool)> {
         let name = identity.name();
         let mut file = directory.open(&name)?;
-        let record = read_master(&mut file, identity, &name)?;
-        // A creation that failed at its last step has left a file whose name is not durable yet.
-        directory.sync(site!("cow.open-name"))?;
+        let (record, is_whole) = read_master(&mut file, identity, &name)?;
+        if record.mark == Mark::Unfinished {
+            let text = "its creation was not finished; remove the database and create it again";
+            let reason = text.to_owned();
+            return Err(StorageError::ForeignFile { file: name, reason });
+        }
         let file_bytes = file.bytes()?;
         let states = [record.base].into_iter();
         let states = states.chain(record.prepared.map(|(_, state)| state));
@@ -146,12 +169,18 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             }
         }
         let page_bytes = record.page_bytes as usize;
-        let file_bytes = file_bytes / page_bytes as u64 * page_bytes as u64;
+        if file_bytes > base.space.file_bytes {
+            // Growth that no group was made durable with may be in the system's cache only.
+            file.set_bytes(base.space.file_bytes)?;
+        }
+        let file_bytes = base.space.file_bytes / page_bytes as u64 * page_bytes as u64;
         let space = FileSpace::new(page_bytes, base.space, file_bytes);
         let sequence = record.sequence;
         let mut store = Self::new(directory, file, identity, page_bytes, sequence, base, space);
-        if record.prepared.is_some() {
+        store.is_settled = is_whole && record.mark == Mark::Settled;
+        if !store.is_settled {
             store.write_master(base, None)?;
+            store.settle_master()?;
         }
         Ok((store, undone))
     }
@@ -171,6 +200,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             identity,
             page_bytes,
             sequence,
+            is_settled: false,
             base,
             space,
             next: None,
@@ -207,7 +237,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let mut read = |at: u64, page: &mut [u8]| Ok(file.read_at(at, page)?);
         report.blocks = reachable.len() as u64;
         self.space.collect(reachable, &mut report.damage, &mut read);
-        let first = HEAD_BYTES.max(2 * self.page_bytes as u64);
+        let first = first_page(self.page_bytes);
         let all = (first..self.space.end()).step_by(self.page_bytes);
         let leaked = all.filter(|at| !reachable.contains(at));
         let leaked = leaked.map(|at| format!("the page at offset {at} is leaked"));
@@ -219,16 +249,38 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
 
     /// Writes the next master record and makes it durable.
     fn write_master(&mut self, base: FileState, prepared: Option<(u64, FileState)>) -> Result<()> {
+        self.is_settled = false;
+        // commit point: once this record is durable recovery finds the new directory
+        self.write_record(base, prepared, Mark::Plain)?;
+        self.file.sync(site!("cow.master"))?;
+        Ok(())
+    }
+
+    /// Lets both copies of the master say the same, where the newer one is durable. Without a sync: whether this copy becomes durable makes no
+    /// difference to what the file holds, and the next group's first sync comes before the other copy is written again.
+    pub fn settle_master(&mut self) -> Result<()> {
+        if !self.is_settled {
+            self.write_record(self.base, None, Mark::Settled)?;
+            self.is_settled = true;
+        }
+        Ok(())
+    }
+
+    fn write_record(
+        &mut self,
+        base: FileState,
+        prepared: Option<(u64, FileState)>,
+        mark: Mark,
+    ) -> Result<()> {
         let record = Record {
             page_bytes: self.page_bytes as u32,
+            mark,
             sequence: self.sequence + 1,
             base,
             prepared,
         };
         let at = RECORD_AT[(record.sequence % 2) as usize];
-        // commit point: once this record is durable recovery finds the new directory
         self.file.write_at(at, &encode(&record, self.identity))?;
-        self.file.sync(site!("cow.master"))?;
         self.sequence += 1;
         Ok(())
     }
@@ -444,30 +496,42 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 }
 
-/// The newer of the two master records that are whole.
-fn read_master<F: File>(file: &mut F, identity: FileIdentity, name: &str) -> Result<Record> {
+/// Where the first page lies: behind both master records.
+fn first_page(page_bytes: usize) -> u64 {
+    let page_bytes = page_bytes as u64;
+    HEAD_BYTES.max(2 * page_bytes).next_multiple_of(page_bytes)
+}
+
+/// The newer of the two master records that are whole, and whether the other one is what came before it.
+fn read_master<F: File>(
+    file: &mut F,
+    identity: FileIdentity,
+    name: &str,
+) -> Result<(Record, bool)> {
     let file_bytes = file.bytes()?;
     if file_bytes < HEAD_BYTES {
         let detail = format!("it has {file_bytes} bytes, too few for a master record");
         return Err(damaged_file(name, file_bytes, detail));
     }
-    let mut best: Option<Record> = None;
-    let mut fault = None;
-    for at in RECORD_AT {
-        let mut bytes = [0; RECORD_BYTES];
-        file.read_at(at, &mut bytes)?;
-        match decode(&bytes, identity, name, at) {
-            Ok(record) if best.is_none_or(|best| best.sequence < record.sequence) => {
-                best = Some(record);
-            }
-            Ok(_) => {}
-            Err(error) => fault = Some(error),
-        }
+    // A record that cannot be read is not one that is damaged: the other one must not take its place.
+    let mut copies = [[0; RECORD_BYTES]; 2];
+    for (at, bytes) in RECORD_AT.into_iter().zip(&mut copies) {
+        file.read_at(at, bytes)?;
     }
-    match (best, fault) {
-        (Some(record), _) => Ok(record),
-        (None, Some(error)) => Err(error),
-        (None, None) => Err(damaged_file(name, 0, "it has no master record".to_owned())),
+    let found = |copy: usize| decode(&copies[copy], identity, name, RECORD_AT[copy]);
+    match (found(0), found(1)) {
+        (Ok(one), Ok(other)) => {
+            let newer_first = one.sequence > other.sequence;
+            let (newer, older) = if newer_first {
+                (one, other)
+            } else {
+                (other, one)
+            };
+            let follows = older.sequence + 1 == newer.sequence && older.base == newer.base;
+            Ok((newer, follows))
+        }
+        (Ok(record), Err(_)) | (Err(_), Ok(record)) => Ok((record, false)),
+        (Err(error), Err(_)) => Err(error),
     }
 }
 
@@ -483,7 +547,12 @@ fn encode(record: &Record, identity: FileIdentity) -> [u8; RECORD_BYTES] {
     put(&record.page_bytes.to_le_bytes());
     put(&identity.database.to_le_bytes());
     put(&identity.partition.to_le_bytes());
-    put(&[0; 4]);
+    let mark: u32 = match record.mark {
+        Mark::Plain => 0,
+        Mark::Settled => 1,
+        Mark::Unfinished => 2,
+    };
+    put(&mark.to_le_bytes());
     let (global, next) = record.prepared.unwrap_or((0, record.base));
     put(&record.sequence.to_le_bytes());
     put(&global.to_le_bytes());
@@ -535,6 +604,12 @@ fn decode(
             "its pages of {page_bytes} bytes are unknown"
         )));
     }
+    let mark = match half(36) {
+        0 => Mark::Plain,
+        1 => Mark::Settled,
+        2 => Mark::Unfinished,
+        mark => return Err(foreign(format!("its mark {mark} is unknown"))),
+    };
     let state = |first: usize| FileState {
         directory: word_of(bytes, first),
         space: SpaceHead {
@@ -546,6 +621,7 @@ fn decode(
     let global = word_of(bytes, 6);
     Ok(Record {
         page_bytes: page_bytes as u32,
+        mark,
         sequence: word_of(bytes, 5),
         base: state(7),
         prepared: (global != 0).then(|| (global, state(11))),
