@@ -18,6 +18,7 @@ mod import;
 mod infer;
 mod inspect;
 mod kill;
+mod lab;
 mod machine;
 mod output;
 mod progress;
@@ -76,6 +77,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Verify(args) => return inspect::verify(&args, format),
         Command::Device(args) => inspect::device(&args, format)?,
         Command::Bench(command) => bench::run(&command, format)?,
+        Command::Lab(command) => lab::run(&command, format)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -110,6 +110,12 @@ pub(crate) struct RunArgs {
     /// Latencies of the emulated device: dram, low (2x), high (8x)
     #[arg(long)]
     pub(crate) profile: Option<String>,
+    /// Bytes of the emulated last-level cache, for all partitions together; 32 MiB by default
+    #[arg(long)]
+    pub(crate) cache_bytes: Option<u64>,
+    /// What a flush and its fence cost on the emulated device, 10 to 10000 ns, instead of what the profile says
+    #[arg(long, value_parser = clap::value_parser!(u64).range(10..=10_000))]
+    pub(crate) sync_latency_ns: Option<u64>,
     /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one after each step
     #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,

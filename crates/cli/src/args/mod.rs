@@ -5,12 +5,14 @@
 
 mod bench;
 mod copy;
+mod lab;
 mod torture;
 
 pub(crate) use bench::{
     BenchCommand, DeviceKind, FencesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
+pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use torture::{SizeName, TortureArgs};
 
 use crate::output::Format;
@@ -104,6 +106,9 @@ pub(crate) enum Command {
     /// Measure a workload
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Run the experiments of a paper and compare the shape of its figures
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Look for states that a power cut, a failing device or damage leaves and the database does not cope with
     #[command(after_help = torture::EXAMPLES)]
     Torture(TortureArgs),

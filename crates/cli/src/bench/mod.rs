@@ -5,17 +5,21 @@
 //! | `ycsb`, `tpcc` | the runs that the options ask for, and what is special in their rows |
 //! | `runs` | what they share: options to a database, a run to a row |
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
+//! | `sample` | a timer that sees in which part of the database each partition is |
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `std_map` | the same list on the standard library's map, for scale |
 
 mod measure;
 mod runs;
+mod sample;
 mod shared;
 mod std_map;
 mod tpcc;
 mod ycsb;
 
-pub(crate) use ycsb::{YcsbRuns, measure_all};
+pub(crate) use sample::{Sampling, Shares};
+pub(crate) use tpcc::segments as tpcc_segments;
+pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};
 
 use crate::args::BenchCommand;
 use crate::output::Format;

@@ -15,7 +15,7 @@ use disk::FileProfile;
 use indelible::{
     Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, Method, Options, Statistics,
 };
-use pmem::device::emulated::{EmulationOptions, Profile};
+use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -28,6 +28,12 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     let wrong = |sentence: &str| Err(Usage::error(sentence));
     if args.profile.is_some() && args.device == DeviceKind::Native {
         return wrong("--profile belongs to the emulated device; add --device emulated");
+    }
+    let emulates = args.cache_bytes.is_some() || args.sync_latency_ns.is_some();
+    if emulates && args.device == DeviceKind::Native {
+        return wrong(
+            "--cache-bytes and --sync-latency-ns belong to the emulated device; add --device emulated",
+        );
     }
     if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
     {
@@ -74,8 +80,24 @@ pub(super) fn limit(args: &RunArgs, default: u64) -> Limit {
     }
 }
 
-/// Creates the database of a run.
-pub(super) fn open(args: &RunArgs, method: Method, directory: &Path) -> Result<Database> {
+/// Transactions that a list needs for a number of measurements: no more than `most`, because making a long one takes longer than a
+/// short run. One that is too short begins again.
+pub(super) fn list_length(args: &RunArgs, count: u32, most: u64, txn_per_ms_max: u64) -> u64 {
+    match args.seconds {
+        Some(seconds) => {
+            let time = Duration::from_secs_f64(seconds) * count;
+            most.min((time.as_millis() as u64 + 1) * txn_per_ms_max)
+        }
+        None => most,
+    }
+}
+
+/// Creates the database of a run. The emulators are those of its partitions; there are none on the native device.
+pub(super) fn open(
+    args: &RunArgs,
+    method: Method,
+    directory: &Path,
+) -> Result<(Database, Vec<Emulator>)> {
     let mut options = Options::new()
         .method(method)
         .partitions(args.partitions)
@@ -101,11 +123,14 @@ pub(super) fn open(args: &RunArgs, method: Method, directory: &Path) -> Result<D
         FencesName::Paper => options = options.fences(FenceOrder::Paper),
     }
     Ok(match args.device {
-        DeviceKind::Native => Database::create(directory, &options)?,
+        DeviceKind::Native => (Database::create(directory, &options)?, Vec::new()),
         DeviceKind::Emulated => {
-            let memory = EmulationOptions::new(profile(args)?);
+            let mut memory = EmulationOptions::new(profile(args)?);
+            memory.cache_bytes = args.cache_bytes.unwrap_or(memory.cache_bytes);
+            memory.sync_latency_ns = args.sync_latency_ns;
             let platform = EmulatedPlatform::new(directory, &options, &memory, FileProfile::NONE)?;
-            Database::create_on(platform, &options)?
+            let emulators = platform.emulators().to_vec();
+            (Database::create_on(platform, &options)?, emulators)
         }
     })
 }

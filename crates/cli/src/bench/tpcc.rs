@@ -20,6 +20,8 @@ use workload::tpcc::{Kind, Scale, Tables, Tpcc, TpccOptions};
 const TXNS_DEFAULT: u64 = 1_000_000;
 /// Longest list; a run that goes on beyond it begins again.
 const LIST_MAX: u64 = 1_000_000;
+/// No run is faster: how long a list needs to be for a given time.
+const TXN_PER_MS_MAX: u64 = 200;
 
 /// Runs the command.
 pub(super) fn run(args: &TpccArgs, format: Format) -> Result<()> {
@@ -69,30 +71,36 @@ fn options(args: &TpccArgs) -> TpccOptions {
 
 /// Loads, checks, measures, checks again, removes.
 fn run_one(args: &TpccArgs, workload: &Tpcc, method: Method) -> Result<RunRow> {
+    Ok(run_segments(args, workload, method, 1)?.remove(0))
+}
+
+/// Measures the first method of the options so many times in a row on one database.
+pub(crate) fn segments(args: &TpccArgs, count: u32) -> Result<Vec<RunRow>> {
+    check(args)?;
+    let Some(method) = args.method.first() else {
+        return Err(Usage::error("name a method"));
+    };
+    let mut options = options(args);
+    options.transactions =
+        runs::list_length(&args.run, count, options.transactions, TXN_PER_MS_MAX);
+    run_segments(args, &Tpcc::new(options)?, *method, count)
+}
+
+/// Loads, checks, measures so many times, each time going on where the last one ended, checks again, removes.
+fn run_segments(
+    args: &TpccArgs,
+    workload: &Tpcc,
+    method: Method,
+    count: u32,
+) -> Result<Vec<RunRow>> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
-    let database = runs::open(run, method, scratch.path())?;
+    let (database, _) = runs::open(run, method, scratch.path())?;
     let tables = load(workload, &database)?;
-    let positions = vec![0; run.partitions as usize];
+    let mut positions = vec![0; run.partitions as usize];
     if !run.skip_check {
         check_content(workload, &database, &positions).context("after loading")?;
     }
-    let note = progress::spinner(format!("running {method} tpcc"));
-    let before = database.statistics()?;
-    let measured = measure(args, workload, &database, &tables, &positions)?;
-    let after = database.statistics()?;
-    note.finish_and_clear();
-    if !run.skip_check {
-        // With users that think, inputs are not taken in the order of the list.
-        let counted = args.think_times <= 0.0;
-        let positions = if counted {
-            measured.positions.as_slice()
-        } else {
-            &[]
-        };
-        check_content(workload, &database, positions).context("after the run")?;
-    }
-    let setting = Setting::new(run, method, before.domain, scratch.path());
     let about = About {
         workload: "tpcc",
         mix: args.mix.to_string(),
@@ -102,9 +110,26 @@ fn run_one(args: &TpccArgs, workload: &Tpcc, method: Method) -> Result<RunRow> {
         update_columns: 0,
         seed: run.seed,
     };
-    let mut row = runs::row(&setting, &about, &measured, &before, &after);
-    row.tpcc = Some(numbers(args, &measured));
-    Ok(row)
+    let note = progress::spinner(format!("running {method} tpcc"));
+    let mut rows = Vec::new();
+    for _ in 0..count {
+        let before = database.statistics()?;
+        let measured = measure(args, workload, &database, &tables, &positions)?;
+        let after = database.statistics()?;
+        let setting = Setting::new(run, method, before.domain, scratch.path());
+        let mut row = runs::row(&setting, &about, &measured, &before, &after);
+        row.tpcc = Some(numbers(args, &measured));
+        rows.push(row);
+        positions = measured.positions;
+    }
+    note.finish_and_clear();
+    if !run.skip_check {
+        // With users that think, inputs are not taken in the order of the list.
+        let counted = args.think_times <= 0.0;
+        let positions = if counted { positions.as_slice() } else { &[] };
+        check_content(workload, &database, positions).context("after the run")?;
+    }
+    Ok(rows)
 }
 
 /// Loads all rows under a progress bar.

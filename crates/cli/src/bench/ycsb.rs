@@ -5,6 +5,7 @@
 
 use super::measure::measure;
 use super::runs::{self, About, Setting};
+use super::sample::{Sampling, Segment};
 use super::std_map;
 use crate::args::{
     DeviceKind, FencesName, LayoutName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
@@ -23,6 +24,8 @@ use workload::ycsb::{Mix, Skew, Ycsb, YcsbOptions};
 const TXNS_DEFAULT: u64 = 8_000_000;
 /// Longest list; a run that goes on beyond it begins again.
 const LIST_MAX: u64 = 16_000_000;
+/// No run is faster: how long a list needs to be for a given time.
+const TXN_PER_MS_MAX: u64 = 4000;
 
 /// Runs the command.
 pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
@@ -73,6 +76,8 @@ pub(crate) fn measure_all(
             primitives: Some(PrimitiveName::Flush),
             device: DeviceKind::Native,
             profile: None,
+            cache_bytes: None,
+            sync_latency_ns: None,
             fences: FencesName::Single,
             node_bytes: None,
             memtable_bytes: None,
@@ -130,31 +135,67 @@ fn run_one(args: &YcsbArgs, workload: &Ycsb, method: YcsbMethod) -> Result<RunRo
     let YcsbMethod::Ours(method) = method else {
         return run_std_map(args, workload);
     };
+    let mut segments = run_segments(args, workload, method, 1, Sampling::Off)?;
+    Ok(segments.remove(0).row)
+}
+
+/// Measures the first method and mix of the options so many times in a row on one database.
+pub(crate) fn segments(args: &YcsbArgs, count: u32, sampling: Sampling) -> Result<Vec<Segment>> {
+    check(args)?;
+    let (Some(YcsbMethod::Ours(method)), Some(mix)) = (args.method.first(), args.mix.first())
+    else {
+        return Err(Usage::error("name one of our methods and a mix"));
+    };
+    let mut options = options(args, *mix);
+    options.transactions =
+        runs::list_length(&args.run, count, options.transactions, TXN_PER_MS_MAX);
+    run_segments(args, &Ycsb::new(options)?, *method, count, sampling)
+}
+
+/// Loads, measures so many times, each time going on where the last one ended, checks, removes.
+fn run_segments(
+    args: &YcsbArgs,
+    workload: &Ycsb,
+    method: Method,
+    count: u32,
+    sampling: Sampling,
+) -> Result<Vec<Segment>> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
-    let database = runs::open(run, method, scratch.path())?;
+    let (database, emulators) = runs::open(run, method, scratch.path())?;
     let table = load(workload, &database)?;
     let note = progress::spinner(format!("running {method} {}", workload.options().mix));
-    let before = database.statistics()?;
-    let positions = vec![0; run.partitions as usize];
-    let limit = runs::limit(run, TXNS_DEFAULT);
-    let script = |partition, position| Ok(workload.runner(&table, partition, position));
-    let measured = measure(&database, &positions, limit, runs::group(run), script)?;
-    let after = database.statistics()?;
+    let mut positions = vec![0; run.partitions as usize];
+    let (limit, group) = (runs::limit(run, TXNS_DEFAULT), runs::group(run));
+    let about = about(workload.options());
+    let mut segments = Vec::new();
+    for _ in 0..count {
+        let before = database.statistics()?;
+        let script = |partition, position| Ok(workload.runner(&table, partition, position));
+        let (measured, shares) = sampling.measure(&emulators, |marks| match marks {
+            None => measure(&database, &positions, limit, group, script),
+            Some(marks) => measure(
+                &database,
+                &positions,
+                limit,
+                group,
+                |partition, position| Ok(marks.on(partition, script(partition, position)?)),
+            ),
+        })?;
+        let after = database.statistics()?;
+        let setting = Setting::new(run, method, before.domain, scratch.path());
+        let row = runs::row(&setting, &about, &measured, &before, &after);
+        positions = measured.positions;
+        segments.push(Segment { row, shares });
+    }
     note.finish_and_clear();
     if !run.skip_check {
         let note = progress::spinner("checking every row");
-        let done: Vec<_> = measured
-            .positions
-            .iter()
-            .map(|count| *count..=*count)
-            .collect();
+        let done: Vec<_> = positions.iter().map(|count| *count..=*count).collect();
         workload.check(&database, &table, &done)?;
         note.finish_and_clear();
     }
-    let setting = Setting::new(run, method, before.domain, scratch.path());
-    let about = about(workload.options());
-    Ok(runs::row(&setting, &about, &measured, &before, &after))
+    Ok(segments)
 }
 
 fn about(options: &YcsbOptions) -> About {

@@ -72,20 +72,22 @@ fn kill(survival: &Survival) -> Section {
     }
 }
 
+/// Columns of the table of costs.
+const COSTS: [&str; 11] = [
+    "method",
+    "mix",
+    "txn/s",
+    "p50",
+    "p99",
+    "flushes/txn",
+    "fences/txn",
+    "bytes/txn",
+    "syncs/txn",
+    "footprint",
+    "recovery",
+];
+
 fn costs(rows: &[RunRow]) -> Section {
-    let header = [
-        "method",
-        "mix",
-        "txn/s",
-        "p50",
-        "p99",
-        "flushes/txn",
-        "fences/txn",
-        "bytes/txn",
-        "syncs/txn",
-        "footprint",
-        "recovery",
-    ];
     let table_rows = rows.iter().map(|row| {
         vec![
             row.method.clone(),
@@ -116,7 +118,7 @@ fn costs(rows: &[RunRow]) -> Section {
     Section {
         heading: "What each method costs".into(),
         paragraphs: paragraph.into_iter().collect(),
-        table: Some((header.map(str::to_owned).to_vec(), table_rows.collect())),
+        table: Some((COSTS.map(str::to_owned).to_vec(), table_rows.collect())),
         plots: vec![
             by_mix(
                 rows,
@@ -142,6 +144,7 @@ fn costs(rows: &[RunRow]) -> Section {
             }),
             recovery(rows),
         ],
+        ..Section::default()
     }
 }
 

@@ -25,7 +25,40 @@ pub(crate) struct Section {
     /// Captions and SVG elements.
     pub(crate) plots: Vec<(String, String)>,
     /// Header cells, then rows; the first column is text, the others are numbers.
-    pub(crate) table: Option<(Vec<String>, Vec<Vec<String>>)>,
+    pub(crate) table: Option<NumberTable>,
+    /// A word or two beside the heading.
+    pub(crate) badge: Option<(Tone, String)>,
+    /// Tables of words, below the plots.
+    pub(crate) words: Vec<WordTable>,
+    /// A table that is folded away, with what stands for it.
+    pub(crate) details: Option<(String, NumberTable)>,
+}
+
+/// Header cells, then rows.
+pub(crate) type NumberTable = (Vec<String>, Vec<Vec<String>>);
+
+/// How something turned out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Good,
+    Bad,
+}
+
+/// A table whose cells are sentences. The last cell of a row has the row's tone.
+pub(crate) struct WordTable {
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<(Tone, Vec<String>)>,
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Good => "good",
+            Self::Bad => "bad",
+        }
+    }
 }
 
 impl Page {
@@ -61,7 +94,16 @@ impl Page {
 
 impl Section {
     fn write(&self, page: &mut String) {
-        let _ = writeln!(page, "<section>\n<h2>{}</h2>", escape(&self.heading));
+        let _ = write!(page, "<section>\n<h2>{}", escape(&self.heading));
+        if let Some((tone, text)) = &self.badge {
+            let class = tone.class();
+            let _ = write!(
+                page,
+                " <span class=\"badge {class}\">{}</span>",
+                escape(text)
+            );
+        }
+        page.push_str("</h2>\n");
         for paragraph in &self.paragraphs {
             let _ = writeln!(page, "<p>{}</p>", escape(paragraph));
         }
@@ -76,41 +118,76 @@ impl Section {
             }
             page.push_str("</div>\n");
         }
-        if let Some((header, rows)) = &self.table {
-            page.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
-            for cell in header {
-                let _ = write!(page, "<th scope=\"col\">{}</th>", escape(cell));
-            }
-            page.push_str("</tr></thead><tbody>");
-            for row in rows {
-                page.push_str("<tr>");
-                for (index, cell) in row.iter().enumerate() {
-                    let cell = escape(cell);
-                    let _ = if index == 0 {
-                        write!(page, "<th scope=\"row\">{cell}</th>")
-                    } else {
-                        // A narrow screen shows each row as a list of named values.
-                        let name = header.get(index).map_or("", String::as_str);
-                        write!(page, "<td data-name=\"{}\">{cell}</td>", escape(name))
-                    };
-                }
-                page.push_str("</tr>");
-            }
-            page.push_str("</tbody></table></div>\n");
+        if let Some(table) = &self.table {
+            write_numbers(page, table);
+        }
+        for table in &self.words {
+            table.write(page);
+        }
+        if let Some((summary, table)) = &self.details {
+            let _ = writeln!(page, "<details><summary>{}</summary>", escape(summary));
+            write_numbers(page, table);
+            page.push_str("</details>\n");
         }
         page.push_str("</section>\n");
     }
+}
+
+impl WordTable {
+    fn write(&self, page: &mut String) {
+        page.push_str("<div class=\"scroll\" tabindex=\"0\"><table class=\"words\">");
+        write_header(page, &self.header);
+        for (tone, row) in &self.rows {
+            let _ = write!(page, "<tr class=\"{}\">", tone.class());
+            write_cells(page, &self.header, row);
+        }
+        page.push_str("</tbody></table></div>\n");
+    }
+}
+
+fn write_numbers(page: &mut String, (header, rows): &NumberTable) {
+    page.push_str("<div class=\"scroll\" tabindex=\"0\"><table>");
+    write_header(page, header);
+    for row in rows {
+        page.push_str("<tr>");
+        write_cells(page, header, row);
+    }
+    page.push_str("</tbody></table></div>\n");
+}
+
+fn write_header(page: &mut String, header: &[String]) {
+    page.push_str("<thead><tr>");
+    for cell in header {
+        let _ = write!(page, "<th scope=\"col\">{}</th>", escape(cell));
+    }
+    page.push_str("</tr></thead><tbody>");
+}
+
+fn write_cells(page: &mut String, header: &[String], row: &[String]) {
+    for (index, cell) in row.iter().enumerate() {
+        let cell = escape(cell);
+        let _ = if index == 0 {
+            write!(page, "<th scope=\"row\">{cell}</th>")
+        } else {
+            // A narrow screen shows each row as a list of named values.
+            let name = header.get(index).map_or("", String::as_str);
+            write!(page, "<td data-name=\"{}\">{cell}</td>", escape(name))
+        };
+    }
+    page.push_str("</tr>");
 }
 
 const STYLE: &str = r"
 :root {
   --page: #f6f7f9; --card: #ffffff; --ink: #16202b; --soft: #5a6775; --rule: #dfe4ea;
   --c0: #2563a8; --c1: #d9780f; --c2: #14866d; --c3: #a23b72; --c4: #6a54c9; --c5: #7a6a1f;
+  --good: #17703f; --bad: #a8430a;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #10151b; --card: #18202a; --ink: #e8edf2; --soft: #9eacba; --rule: #2b3642;
     --c0: #64a8f0; --c1: #f2a24a; --c2: #45c3a4; --c3: #e183b4; --c4: #a897f5; --c5: #d0be62;
+    --good: #63d093; --bad: #f5a06a;
   }
 }
 * { box-sizing: border-box; }
@@ -128,11 +205,22 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: 8px 14px; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
 thead th { color: var(--soft); font-weight: 600; border-top: 0; }
 th:first-child { text-align: left; font-weight: 600; position: sticky; left: 0; background: var(--card); }
+.badge {
+  display: inline-block; font-size: 0.78rem; font-weight: 600; padding: 1px 10px; margin-left: 4px;
+  border: 1px solid currentColor; border-radius: 99px; color: var(--soft); vertical-align: 0.1em;
+}
+.badge.good, tr.good td:last-child { color: var(--good); }
+.badge.bad, tr.bad td:last-child { color: var(--bad); }
+.scroll + .scroll { margin-top: 16px; }
+.words th, .words td { text-align: left; white-space: normal; vertical-align: top; }
+.words th:first-child { min-width: 6.5em; }
+details { margin-top: 12px; }
+summary { cursor: pointer; color: var(--soft); padding: 4px 0; }
 .plots {
   display: grid; gap: 16px; margin: 16px 0;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 350px), 1fr));
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 350px), 1fr));
 }
-figure { margin: 0; padding: 16px; background: var(--card); border: 1px solid var(--rule); border-radius: 10px; min-width: 0; }
+figure { max-width: 600px; margin: 0; padding: 16px; background: var(--card); border: 1px solid var(--rule); border-radius: 10px; min-width: 0; }
 figcaption { font-weight: 600; margin-bottom: 10px; }
 svg { display: block; width: 100%; max-width: 480px; height: auto; }
 svg text { font-size: 11px; fill: var(--ink); }
@@ -155,7 +243,10 @@ dd { margin: 0; color: var(--ink); overflow-wrap: anywhere; }
   tr:first-child { border-top: 0; }
   tbody th, td { display: flex; justify-content: space-between; gap: 16px; border-top: 0; padding: 3px 14px; }
   td::before { content: attr(data-name); color: var(--soft); }
-  td { white-space: normal; }
+  td { white-space: normal; text-align: right; }
+  .words td { display: block; }
+  .words td::before { display: block; font-size: 0.82rem; }
+  .words tbody th, .words td { text-align: left; }
 }
 @media print { figure, .scroll { break-inside: avoid; } }
 ";

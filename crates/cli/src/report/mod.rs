@@ -6,7 +6,9 @@
 mod html;
 mod plot;
 mod rows;
+mod stack;
 
-pub(crate) use html::{Page, Section};
+pub(crate) use html::{Page, Section, Tone, WordTable};
 pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
 pub(crate) use rows::{FootprintBytes, LatencyUs, PerTxn, RunRow, TpccNumbers, TypeNumbers};
+pub(crate) use stack::{StackBar, StackChart};

@@ -10,11 +10,11 @@
 use std::fmt::Write as _;
 
 /// Units across a plot.
-const WIDTH: f64 = 360.0;
+pub(super) const WIDTH: f64 = 360.0;
 /// Series colours that the page defines; more series than this share colours.
-const COLOURS: usize = 6;
+pub(super) const COLOURS: usize = 6;
 /// Rough width of a character of 11 units height.
-const CHARACTER: f64 = 6.6;
+pub(super) const CHARACTER: f64 = 6.9;
 
 /// Bars in groups: one group a setting, one bar a series.
 pub(crate) struct BarChart {
@@ -74,7 +74,7 @@ impl BarChart {
         const HEADING: f64 = 22.0;
         const GAP: f64 = 8.0;
         let bars = || self.groups.iter().flat_map(|group| &group.bars).flatten();
-        let left = text_width(self.series.iter()) + 10.0;
+        let left = text_width(self.series.iter()) + 14.0;
         let right = WIDTH - text_width(bars().map(|(_, text)| text)) - 10.0;
         let place = Place {
             left,
@@ -102,8 +102,8 @@ impl BarChart {
 }
 
 /// Units from one bar to the next, and of a bar.
-const BAR_PITCH: f64 = 19.0;
-const BAR: f64 = 15.0;
+pub(super) const BAR_PITCH: f64 = 19.0;
+pub(super) const BAR: f64 = 15.0;
 
 /// Where the bars of a chart begin, how long they may be, and what a length means.
 struct Place {
@@ -373,7 +373,7 @@ fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-fn text(body: &mut String, at: (f64, f64), anchor: &str, class: &str, content: &str) {
+pub(super) fn text(body: &mut String, at: (f64, f64), anchor: &str, class: &str, content: &str) {
     let _ = write!(
         body,
         "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
@@ -383,14 +383,14 @@ fn text(body: &mut String, at: (f64, f64), anchor: &str, class: &str, content: &
     );
 }
 
-fn frame(title: &str, height: f64, body: &str) -> String {
+pub(super) fn frame(title: &str, height: f64, body: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
         escape(title)
     )
 }
 
-fn text_width<'a>(texts: impl Iterator<Item = &'a String>) -> f64 {
+pub(super) fn text_width<'a>(texts: impl Iterator<Item = &'a String>) -> f64 {
     texts.map(|text| text.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
 }
 

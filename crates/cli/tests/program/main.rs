@@ -5,6 +5,7 @@
 //! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
+//! | `lab` | experiments at the smallest setting, killed and resumed |
 //! | `measure` | the measuring commands run end to end |
 //! | `tpcc` | TPC-C from the command line |
 
@@ -14,5 +15,6 @@ mod bad_input;
 mod common;
 mod copy;
 mod data;
+mod lab;
 mod measure;
 mod tpcc;

@@ -1,0 +1,88 @@
+//! Options of the lab.
+//!
+//! An experiment is named by paper and figure, `n-store/fig5`, or a paper's whole by `n-store/all`. The size decides how long it
+//! takes, not what is compared.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// `lab`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Name the experiments and what each shows
+    #[command(after_help = "Example:\n  indelible lab list")]
+    List,
+    /// Run experiments, add rows to a directory, and make its report
+    #[command(after_help = "Examples:\n  indelible lab run n-store/fig5 --quick\n  \
+                            indelible lab run n-store/all --full --out results\n\n\
+                            The directory gets rows.jsonl, rows.csv and report.html, a page that needs no network. A run that was \
+                            interrupted goes on where it stopped: rows that are there with the same commit and the same \
+                            configuration are not measured again.")]
+    Run(LabRunArgs),
+    /// Make the report again from the rows of a directory, whatever commit they are from
+    #[command(after_help = "Example:\n  indelible lab report n-store/all --quick --out results")]
+    Report(LabRunArgs),
+    /// The process that is killed
+    #[command(hide = true)]
+    Victim(LabVictimArgs),
+}
+
+/// `lab run`, `lab report`.
+#[derive(Debug, Args)]
+pub(crate) struct LabRunArgs {
+    /// Experiments, as `lab list` names them, or n-store/all
+    #[arg(required = true)]
+    pub(crate) experiments: Vec<String>,
+    /// Minutes on two cores: small data with a cache as small; the default
+    #[arg(long, conflicts_with_all = ["full", "smoke"])]
+    pub(crate) quick: bool,
+    /// The paper's data sizes; hours
+    #[arg(long, conflicts_with = "smoke")]
+    pub(crate) full: bool,
+    /// Seconds: shows that everything runs, measures nothing that means anything
+    #[arg(long)]
+    pub(crate) smoke: bool,
+    /// Directory of rows and report
+    #[arg(long, default_value = "indelible-lab")]
+    pub(crate) out: PathBuf,
+    /// Directory under which databases are made, and removed at the end; shared memory by default
+    #[arg(long)]
+    pub(crate) path: Option<PathBuf>,
+    /// Seed of rows and transactions
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// The process that a recovery experiment kills.
+#[derive(Debug, Args)]
+pub(crate) struct LabVictimArgs {
+    /// The database
+    pub(crate) path: PathBuf,
+    /// What to run in it
+    #[arg(long, value_enum)]
+    pub(crate) workload: LabWorkload,
+    /// Transactions until it is killed, over all partitions
+    #[arg(long)]
+    pub(crate) txns: u64,
+    /// Rows of YCSB
+    #[arg(long)]
+    pub(crate) rows: u32,
+    /// Share of a full TPC-C warehouse
+    #[arg(long)]
+    pub(crate) scale: f64,
+    /// Position in the list at which each partition begins
+    #[arg(long)]
+    pub(crate) first: u64,
+    /// Seed of rows and transactions
+    #[arg(long)]
+    pub(crate) seed: u64,
+}
+
+/// A workload of the recovery experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LabWorkload {
+    /// Updates of 1 KB rows
+    Ycsb,
+    /// The five transactions of TPC-C
+    Tpcc,
+}

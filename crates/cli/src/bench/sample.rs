@@ -1,0 +1,128 @@
+//! Where time goes: a timer looks at what each partition is doing.
+//!
+//! The emulated device knows the part (table, index, log, ...) of the latest access of each partition; a thread reads it a few
+//! thousand times a second. Between the end of a transaction and the first access of the next one a partition is in no part.
+//! What is left out: a partition is taken to stay in a part until its next access, and the device's own model takes time, so
+//! parts that access memory often weigh more than on real memory.
+
+use super::measure::{Measured, Script};
+use crate::report::RunRow;
+use anyhow::Result;
+use indelible::{Error, Transaction};
+use pmem::Part;
+use pmem::device::emulated::Emulator;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Pause between two looks.
+const PERIOD: Duration = Duration::from_micros(100);
+
+/// Whether the parts are sampled. Only the emulated device has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sampling {
+    Off,
+    On,
+}
+
+/// One of several measurements of a database.
+pub(crate) struct Segment {
+    pub(crate) row: RunRow,
+    pub(crate) shares: Option<Shares>,
+}
+
+/// How often each part was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shares {
+    parts: [u64; Part::ALL.len()],
+    none: u64,
+}
+
+impl Shares {
+    fn look(&mut self, emulators: &[Emulator]) {
+        for emulator in emulators {
+            match emulator.at_work() {
+                Some(part) => self.parts[part as usize] += 1,
+                None => self.none += 1,
+            }
+        }
+    }
+
+    /// The share of a part, or of no part, from 0 to 1.
+    pub(crate) fn of(&self, part: Option<Part>) -> f64 {
+        let seen = part.map_or(self.none, |part| self.parts[part as usize]);
+        let all = self.none + self.parts.iter().sum::<u64>();
+        seen as f64 / all.max(1) as f64
+    }
+}
+
+impl Sampling {
+    /// Runs a measurement, which marks the ends of its transactions where it is asked to, under the timer.
+    pub(super) fn measure(
+        self,
+        emulators: &[Emulator],
+        run: impl FnOnce(Option<Marks<'_>>) -> Result<Measured>,
+    ) -> Result<(Measured, Option<Shares>)> {
+        if self == Self::Off {
+            return Ok((run(None)?, None));
+        }
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            let timer = threads.spawn(|| {
+                let mut shares = Shares::default();
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(PERIOD);
+                    shares.look(emulators);
+                }
+                shares
+            });
+            let measured = run(Some(Marks(emulators)));
+            stop.store(true, Ordering::Relaxed);
+            let shares = timer.join().expect("the timer does not panic");
+            Ok((measured?, Some(shares)))
+        })
+    }
+}
+
+/// Makes scripts that mark the ends of their transactions.
+#[derive(Clone, Copy)]
+pub(super) struct Marks<'e>(&'e [Emulator]);
+
+impl Marks<'_> {
+    pub(super) fn on<S: Script>(self, partition: u32, script: S) -> Marked<S> {
+        Marked {
+            emulator: self.0[partition as usize].clone(),
+            script,
+        }
+    }
+}
+
+/// A script that marks the ends of its transactions.
+pub(super) struct Marked<S> {
+    script: S,
+    emulator: Emulator,
+}
+
+impl<S: Script> Script for Marked<S> {
+    const KINDS: usize = S::KINDS;
+
+    fn position(&self) -> u64 {
+        self.script.position()
+    }
+
+    fn kind(&self) -> usize {
+        self.script.kind()
+    }
+
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        self.script.step(transaction)
+    }
+
+    fn next(&mut self) {
+        self.emulator.leave();
+        self.script.next();
+    }
+
+    fn is_rollback(error: &Error) -> bool {
+        S::is_rollback(error)
+    }
+}

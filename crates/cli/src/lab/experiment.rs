@@ -1,0 +1,167 @@
+//! What an experiment is: data. Which runs it needs, what is plotted of them, and what the paper says about them.
+//!
+//! A [`Sweep`] is the product of its axes; each point of it is one run of a [`Kind`], and `kinds` knows how to run one. A [`Check`]
+//! compares medians of rows and says whether the paper's shape holds. Nothing in an experiment is measured here: the only
+//! numbers are the paper's, each with the place where it stands.
+
+/// One figure or table of a paper.
+pub(super) struct Experiment {
+    /// `paper/figure`.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// What the paper shows, and how this run differs from its setting.
+    pub(super) shows: &'static [&'static str],
+    pub(super) sweeps: &'static [Sweep],
+    pub(super) plots: &'static [Plot],
+    pub(super) checks: &'static [Check],
+}
+
+/// Runs of one kind: every combination of the values of the axes.
+pub(super) struct Sweep {
+    pub(super) kind: Kind,
+    pub(super) axes: &'static [Axis],
+}
+
+/// A parameter and its values.
+pub(super) type Axis = (&'static str, &'static [&'static str]);
+
+/// How a point is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `bench ycsb` on the emulated device; each parameter is an option of the command.
+    Ycsb,
+    /// The same, with a timer that samples the part at work.
+    YcsbSampled,
+    /// `bench tpcc` on the emulated device.
+    Tpcc,
+    /// Durable writes of chunks through an interface of the device.
+    Device,
+    /// A child process that is killed after a number of transactions, and the opening that recovers.
+    Recovery,
+    /// Bytes that an insert, an update or a delete writes.
+    Costs,
+}
+
+/// Parameters that must have these values.
+pub(super) type Filter = &'static [(&'static str, &'static str)];
+
+/// A plot of medians.
+pub(super) struct Plot {
+    pub(super) caption: &'static str,
+    pub(super) rows: Filter,
+    pub(super) shape: Shape,
+}
+
+/// How values are drawn.
+pub(super) enum Shape {
+    /// A group of bars for each value of a parameter, a bar for each value of another.
+    Bars {
+        metric: &'static str,
+        group: &'static str,
+        bar: &'static str,
+        scale: Axes,
+    },
+    /// A bar for each value of a parameter, made of several metrics.
+    Stack {
+        bar: &'static str,
+        /// Metrics and their names in the legend.
+        pieces: &'static [(&'static str, &'static str)],
+        unit: Unit,
+    },
+    /// A line for each value of a parameter over the numbers of another.
+    Lines {
+        metric: &'static str,
+        x: &'static str,
+        x_label: &'static str,
+        y_label: &'static str,
+        line: &'static str,
+        scale: Axes,
+    },
+}
+
+/// Whether an axis of values is linear. That of a line's numbers is always logarithmic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axes {
+    Linear,
+    Logarithmic,
+}
+
+/// How lengths of stacked bars are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Bytes,
+    Percent,
+}
+
+/// A statement about the shape of a figure.
+pub(super) struct Check {
+    /// The statement, to be read after "expected:".
+    pub(super) what: &'static str,
+    /// What the paper says, in its numbers.
+    pub(super) paper: &'static str,
+    /// Where it says so.
+    pub(super) source: &'static str,
+    pub(super) test: Test,
+    /// Why it may differ here.
+    pub(super) why: &'static str,
+}
+
+/// How a statement is judged.
+pub(super) enum Test {
+    /// The metric of each row that passes `over`, divided by that of the row that has the values of `under` instead. One
+    /// ratio for every combination of the other parameters; `rows` must hold for them.
+    Ratio {
+        metric: &'static str,
+        over: Filter,
+        under: Filter,
+        rows: Filter,
+        within: Within,
+    },
+    /// How much a ratio (of `over` to `under`) grows from the rows `low` to the rows `high`.
+    Growth {
+        metric: &'static str,
+        over: Filter,
+        under: Filter,
+        low: Filter,
+        high: Filter,
+        rows: Filter,
+        within: Within,
+    },
+    /// Every value of a metric.
+    Value {
+        metric: &'static str,
+        rows: Filter,
+        within: Within,
+    },
+    /// The value at one place of an axis, divided by the best value along it.
+    Best {
+        metric: &'static str,
+        along: &'static str,
+        at: &'static str,
+        rows: Filter,
+        within: Within,
+    },
+}
+
+/// When a set of numbers passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Within {
+    /// Each of them lies in the range.
+    Each(f64, f64),
+    /// Their geometric mean does.
+    Mean(f64, f64),
+}
+
+impl Kind {
+    /// The name in rows.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ycsb => "ycsb",
+            Self::YcsbSampled => "ycsb-sampled",
+            Self::Tpcc => "tpcc",
+            Self::Device => "device",
+            Self::Recovery => "recovery",
+            Self::Costs => "costs",
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The kinds of runs: each turns a point into the numbers of its repeats.
+//!
+//! | file | kinds |
+//! |---|---|
+//! | `bench` | YCSB and TPC-C, by the very options that `indelible bench` takes |
+//! | `device` | durable writes through the two interfaces |
+//! | `recovery` | a process that is killed, and the opening after it |
+//! | `costs` | bytes of an insert, an update and a delete |
+
+mod bench;
+mod costs;
+mod device;
+mod recovery;
+
+pub(super) use recovery::victim;
+
+use super::experiment::Kind;
+use super::point::Point;
+use super::rows::Metrics;
+use super::size::Size;
+use anyhow::Result;
+use std::path::Path;
+
+/// Runs a point; databases are made under `parent` and removed.
+pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
+    match point.kind {
+        Kind::Ycsb | Kind::YcsbSampled => bench::ycsb(point, size, parent),
+        Kind::Tpcc => bench::tpcc(point, size, parent),
+        Kind::Device => device::run(point, size, parent),
+        Kind::Recovery => recovery::run(point, size, parent),
+        Kind::Costs => costs::run(point, size, parent),
+    }
+}

@@ -1,0 +1,331 @@
+//! Figures 12 to 14: recovery, where time goes, where space goes.
+//!
+//! Recovery is measured on the native device with real SIGKILLs. The breakdown samples the part of the database at work, as there
+//! are no hardware counters to ask.
+
+use super::super::experiment::{
+    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
+};
+use super::{METHOD, MIX, TPCC};
+
+const ANY: f64 = f64::INFINITY;
+const RECOVERY: &str = "recovery_ms";
+
+const fn recovery(caption: &'static str, rows: Filter) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Lines {
+            metric: RECOVERY,
+            x: "txns",
+            x_label: "transactions since the checkpoint",
+            y_label: "ms",
+            line: "method",
+            scale: Axes::Logarithmic,
+        },
+    }
+}
+
+const fn growth(rows: Filter, within: Within) -> Test {
+    Test::Ratio {
+        metric: RECOVERY,
+        over: &[("txns", "100000")],
+        under: &[("txns", "1000")],
+        rows,
+        within,
+    }
+}
+
+const fn at_most_ms(rows: Filter) -> Test {
+    Test::Value {
+        metric: RECOVERY,
+        rows,
+        within: Within::Each(0.0, 10.0),
+    }
+}
+
+const BUSY: &str =
+    "Opening also maps the pools and reads the descriptor; on a busy machine it is interrupted.";
+
+pub(super) const FIG12: Experiment = Experiment {
+    name: "n-store/fig12",
+    title: "Figure 12: recovery after SIGKILL",
+    shows: &[
+        "A process runs write-heavy YCSB or TPC-C for a number of transactions since the last checkpoint, begins another one in each partition, \
+         and is killed. What is shown is the whole opening after that, mapping included; then the content is compared with the list. \
+         The paper does not show the copy-on-write pair, which has nothing to recover; here it stands for what an opening takes.",
+        "inp loads its checkpoint and builds its indexes again however short the log is, so its line starts at the size of the data.",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::Recovery,
+        axes: &[
+            ("workload", &["ycsb", "tpcc"]),
+            ("txns", &["1000", "10000", "100000"]),
+            METHOD,
+        ],
+    }],
+    plots: &[
+        recovery("YCSB, milliseconds", &[("workload", "ycsb")]),
+        recovery("TPC-C, milliseconds", &[("workload", "tpcc")]),
+    ],
+    checks: &[
+        Check {
+            what: "inp takes longer the more transactions there were",
+            paper: "grows linearly",
+            source: "5.4",
+            test: growth(&[("method", "inp")], Within::Each(1.5, ANY)),
+            why: "A checkpoint that fell due meanwhile has cut the log short.",
+        },
+        Check {
+            what: "log takes longer the more transactions there were",
+            paper: "grows linearly",
+            source: "5.4",
+            test: growth(&[("method", "log")], Within::Each(1.5, ANY)),
+            why: "A MemTable that was full meanwhile has cut the log short.",
+        },
+        Check {
+            what: "nvm-inp does not",
+            paper: "independent of the number",
+            source: "5.4",
+            test: growth(&[("method", "nvm-inp")], Within::Each(0.0, 2.5)),
+            why: BUSY,
+        },
+        Check {
+            what: "nvm-log does not",
+            paper: "independent of the number",
+            source: "5.4",
+            test: growth(&[("method", "nvm-log")], Within::Each(0.0, 2.5)),
+            why: "More runs are there to be opened after more transactions.",
+        },
+        Check {
+            what: "nvm-inp is ready within 10 ms",
+            paper: "under a second",
+            source: "5.4",
+            test: at_most_ms(&[("method", "nvm-inp")]),
+            why: BUSY,
+        },
+        Check {
+            what: "nvm-log is ready within 10 ms",
+            paper: "under a second",
+            source: "5.4",
+            test: at_most_ms(&[("method", "nvm-log")]),
+            why: BUSY,
+        },
+        Check {
+            what: "cow and nvm-cow have nothing to recover",
+            paper: "never need to recover",
+            source: "5.4",
+            test: growth(&[("method", "nvm-cow")], Within::Each(0.0, 2.5)),
+            why: "Opening finds the free pages by walking the tree, so it takes time with the size of the data, not with that of a log.",
+        },
+    ],
+};
+
+const PARTS: &[(&str, &str)] = &[
+    ("storage_percent", "storage"),
+    ("recovery_percent", "recovery"),
+    ("index_percent", "index"),
+    ("other_percent", "other"),
+];
+
+const fn breakdown(caption: &'static str, rows: Filter) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Stack {
+            bar: "method",
+            pieces: PARTS,
+            unit: Unit::Percent,
+        },
+    }
+}
+
+pub(super) const FIG13: Experiment = Experiment {
+    name: "n-store/fig13",
+    title: "Figure 13: where time goes",
+    shows: &[
+        "A timer looks 10,000 times a second at the part of the latest access of each partition: storage is tuples, pages and allocator, \
+         recovery is logs and checkpoints, index is index, other is between transactions. For the copy-on-write pair the tree is \
+         index, and writing pages to the file is storage. The paper samples cycles; here accesses cost the emulated device's own \
+         time as well, so parts that touch memory often weigh more.",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::YcsbSampled,
+        axes: &[("profile", &["low"]), MIX, ("skew", &["low"]), METHOD],
+    }],
+    plots: &[
+        breakdown("Read-only", &[("mix", "read-only")]),
+        breakdown("Read-heavy", &[("mix", "read-heavy")]),
+        breakdown("Balanced", &[("mix", "balanced")]),
+        breakdown("Write-heavy", &[("mix", "write-heavy")]),
+    ],
+    checks: &[
+        Check {
+            what: "write-heavy, inp spends more of its time on recovery than when it only reads",
+            paper: "as much as 33 %, growing with the writes",
+            source: "5.5",
+            test: Test::Value {
+                metric: "recovery_percent",
+                rows: &[("mix", "write-heavy"), ("method", "inp")],
+                within: Within::Each(5.0, 50.0),
+            },
+            why: "The sync of a group of 64 is one system call here.",
+        },
+        Check {
+            what: "write-heavy, nvm-inp spends a modest part on recovery",
+            paper: "13–18 %",
+            source: "5.5",
+            test: Test::Value {
+                metric: "recovery_percent",
+                rows: &[("mix", "write-heavy"), ("method", "nvm-inp")],
+                within: Within::Each(3.0, 30.0),
+            },
+            why: "Without group commit each transaction waits for its own log record; the wait is counted for the log.",
+        },
+        Check {
+            what: "write-heavy, nvm-log spends a modest part on recovery",
+            paper: "13–18 %",
+            source: "5.5",
+            test: Test::Value {
+                metric: "recovery_percent",
+                rows: &[("mix", "write-heavy"), ("method", "nvm-log")],
+                within: Within::Each(3.0, 30.0),
+            },
+            why: "Without group commit each transaction waits for its own log record; the wait is counted for the log.",
+        },
+        Check {
+            what: "reading only, nothing is spent on recovery",
+            paper: "grows with the writes",
+            source: "5.5",
+            test: Test::Value {
+                metric: "recovery_percent",
+                rows: &[("mix", "read-only")],
+                within: Within::Each(0.0, 5.0),
+            },
+            why: "A commit that wrote nothing still looks at the state of the log.",
+        },
+        Check {
+            what: "reading only, log spends a larger part in indexes than inp",
+            paper: "a higher fraction",
+            source: "5.5",
+            test: Test::Ratio {
+                metric: "index_percent",
+                over: &[("method", "log")],
+                under: &[("method", "inp")],
+                rows: &[("mix", "read-only")],
+                within: Within::Each(1.0, ANY),
+            },
+            why: "Where all tuples fit the MemTables there is one look-up; and in a run the tuple lies beside its key.",
+        },
+    ],
+};
+
+const SPACE: &[(&str, &str)] = &[
+    ("table_bytes", "table"),
+    ("index_bytes", "index"),
+    ("log_bytes", "log"),
+    ("checkpoint_bytes", "checkpoint"),
+    ("other_bytes", "other"),
+];
+
+const fn footprint(caption: &'static str, rows: Filter) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Stack {
+            bar: "method",
+            pieces: SPACE,
+            unit: Unit::Bytes,
+        },
+    }
+}
+
+const fn smaller(over: Filter, under: Filter, rows: Filter) -> Test {
+    Test::Ratio {
+        metric: "footprint_bytes",
+        over,
+        under,
+        rows,
+        within: Within::Each(0.0, 0.83),
+    }
+}
+
+const fn pair(what: &'static str, paper: &'static str, test: Test, why: &'static str) -> Check {
+    Check {
+        what,
+        paper,
+        source: "5.6",
+        test,
+        why,
+    }
+}
+
+const YCSB: Filter = &[("mix", "balanced")];
+const OF_TPCC: Filter = &[("workload", "tpcc")];
+const SHORT: &str = "The footprint is that at the end of a run that is seconds long, so logs are short; the paper takes the peak of a long one.";
+
+pub(super) const FIG14: Experiment = Experiment {
+    name: "n-store/fig14",
+    title: "Figure 14: storage footprint",
+    shows: &[
+        "Bytes in use at the end of balanced YCSB at low skew, and of TPC-C: tuples, indexes, log, checkpoint, other. The paper reports the peak \
+         of a longer run. The runs are those of figures 6 and 8.",
+    ],
+    sweeps: &[
+        Sweep {
+            kind: Kind::Ycsb,
+            axes: &[
+                ("profile", &["low"]),
+                ("mix", &["balanced"]),
+                ("skew", &["low"]),
+                METHOD,
+            ],
+        },
+        Sweep {
+            kind: Kind::Tpcc,
+            axes: &[TPCC, ("profile", &["low"]), METHOD],
+        },
+    ],
+    plots: &[
+        footprint("YCSB, balanced", YCSB),
+        footprint("TPC-C", OF_TPCC),
+    ],
+    checks: &[
+        pair(
+            "YCSB, nvm-inp takes at least 17 % less than inp",
+            "17–21 % less",
+            smaller(&[("method", "nvm-inp")], &[("method", "inp")], YCSB),
+            SHORT,
+        ),
+        pair(
+            "YCSB, nvm-cow takes at least 17 % less than cow",
+            "25 % less",
+            smaller(&[("method", "nvm-cow")], &[("method", "cow")], YCSB),
+            SHORT,
+        ),
+        pair(
+            "YCSB, nvm-log takes at least 17 % less than log",
+            "17–21 % less",
+            smaller(&[("method", "nvm-log")], &[("method", "log")], YCSB),
+            SHORT,
+        ),
+        pair(
+            "TPC-C, nvm-inp takes at least 17 % less than inp",
+            "31–38 % less",
+            smaller(&[("method", "nvm-inp")], &[("method", "inp")], OF_TPCC),
+            SHORT,
+        ),
+        pair(
+            "TPC-C, nvm-cow takes at least 17 % less than cow",
+            "31–38 % less",
+            smaller(&[("method", "nvm-cow")], &[("method", "cow")], OF_TPCC),
+            "Small tuples in slots of their own take more room than inlined in the leaves of a tree.",
+        ),
+        pair(
+            "TPC-C, nvm-log takes at least 17 % less than log",
+            "31–38 % less",
+            smaller(&[("method", "nvm-log")], &[("method", "log")], OF_TPCC),
+            SHORT,
+        ),
+    ],
+};

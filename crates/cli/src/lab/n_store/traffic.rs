@@ -1,0 +1,533 @@
+//! Figures 1 and 9 to 11 and table 3: the device's interfaces, the accesses that reach it, and the bytes that are written.
+//!
+//! Figures 9 to 11 count lines that pass between the modelled cache and the device, after loading. The runs are those of figures 6 and
+//! 8, so they cost nothing more. Table 3 is the paper's analytical model, of which the symbols are filled in with the sizes of the
+//! counted tuples.
+
+use super::super::experiment::{
+    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+};
+use super::{METHOD, MIX, SKEW, TPCC};
+
+const ANY: f64 = f64::INFINITY;
+const NVM_INP: Filter = &[("method", "nvm-inp")];
+const INP: Filter = &[("method", "inp")];
+const NVM_COW: Filter = &[("method", "nvm-cow")];
+const COW: Filter = &[("method", "cow")];
+const NVM_LOG: Filter = &[("method", "nvm-log")];
+const LOG: Filter = &[("method", "log")];
+
+const fn bandwidth(caption: &'static str, rows: Filter) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Lines {
+            metric: "mb_per_s",
+            x: "chunk",
+            x_label: "bytes of a chunk",
+            y_label: "MB/s",
+            line: "interface",
+            scale: Axes::Logarithmic,
+        },
+    }
+}
+
+pub(super) const FIG1: Experiment = Experiment {
+    name: "n-store/fig1",
+    title: "Figure 1: durable write bandwidth of the two interfaces",
+    shows: &[
+        "Each chunk is made durable before the next: a store, a flush of its lines and a fence; or a write and an fsync. The paper's filesystem is \
+         PMFS on emulated NVM; here it is the one that the machine's table names, so its bandwidth is that of two system calls.",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::Device,
+        axes: &[
+            ("pattern", &["sequential", "random"]),
+            ("interface", &["allocator", "filesystem"]),
+            (
+                "chunk",
+                &["1", "2", "4", "8", "16", "32", "64", "128", "256"],
+            ),
+        ],
+    }],
+    plots: &[
+        bandwidth("Sequential writes", &[("pattern", "sequential")]),
+        bandwidth("Random writes", &[("pattern", "random")]),
+    ],
+    checks: &[
+        Check {
+            what: "the allocator interface is an order of magnitude ahead",
+            paper: "10–12x",
+            source: "2.2",
+            test: Test::Ratio {
+                metric: "mb_per_s",
+                over: &[("interface", "allocator")],
+                under: &[("interface", "filesystem")],
+                rows: &[],
+                within: Within::Mean(4.0, ANY),
+            },
+            why: "An fsync in shared memory does nothing but enter the kernel, while the flush really writes the line back.",
+        },
+        Check {
+            what: "bandwidth grows with the chunk while it fits a line",
+            paper: "grows",
+            source: "figure 1",
+            test: Test::Ratio {
+                metric: "mb_per_s",
+                over: &[("chunk", "64")],
+                under: &[("chunk", "1")],
+                rows: &[],
+                within: Within::Each(8.0, ANY),
+            },
+            why: "A chunk costs the same until it needs a second line.",
+        },
+    ],
+};
+
+const LOW_RUNS: Sweep = Sweep {
+    kind: Kind::Ycsb,
+    axes: &[("profile", &["low"]), MIX, SKEW, METHOD],
+};
+const COUNTED: &str = "Lines that pass between the modelled cache and the device, a transaction on average, after loading. The paper counts \
+    8 million transactions; only ratios compare. The runs are those of figure 6.";
+
+const fn per_mix(caption: &'static str, metric: &'static str, rows: Filter) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Bars {
+            metric,
+            group: "mix",
+            bar: "method",
+            scale: Axes::Linear,
+        },
+    }
+}
+
+const fn fewer(metric: &'static str, over: Filter, under: Filter, rows: Filter, most: f64) -> Test {
+    Test::Ratio {
+        metric,
+        over,
+        under,
+        rows,
+        within: Within::Mean(0.0, most),
+    }
+}
+
+const LOADS: &str = "loads_per_txn";
+const STORES: &str = "stores_per_txn";
+const WRITE_HEAVY: Filter = &[("mix", "write-heavy")];
+const WRITE_HEAVY_LOW: Filter = &[("mix", "write-heavy"), ("skew", "low")];
+
+pub(super) const FIG9: Experiment = Experiment {
+    name: "n-store/fig9",
+    title: "Figure 9: loads that reach the device, YCSB",
+    shows: &[COUNTED],
+    sweeps: &[LOW_RUNS],
+    plots: &[
+        per_mix(
+            "Low skew, lines read a transaction",
+            LOADS,
+            &[("skew", "low")],
+        ),
+        per_mix(
+            "High skew, lines read a transaction",
+            LOADS,
+            &[("skew", "high")],
+        ),
+    ],
+    checks: &[
+        Check {
+            what: "reading only, nvm-log loads less than log",
+            paper: "up to 53 % fewer",
+            source: "5.3",
+            test: fewer(LOADS, NVM_LOG, LOG, &[("mix", "read-only")], 0.95),
+            why: "Where all tuples fit the MemTables neither coalesces.",
+        },
+        Check {
+            what: "reading only, nvm-cow loads less than cow",
+            paper: "up to 53 % fewer",
+            source: "5.3",
+            test: fewer(LOADS, NVM_COW, COW, &[("mix", "read-only")], 0.95),
+            why: "Our cow keeps the leaves that it needs in its page cache, tuples included, and needs no copy of what it reads.",
+        },
+        Check {
+            what: "high skew needs fewer loads in every method",
+            paper: "a significant drop",
+            source: "5.3",
+            test: fewer(
+                LOADS,
+                &[("skew", "high")],
+                &[("skew", "low")],
+                &[("mix", "read-only")],
+                0.9,
+            ),
+            why: "The hot tuples must fit the cache for that.",
+        },
+        Check {
+            what: "write-heavy, cow loads most",
+            paper: "the largest number",
+            source: "5.3",
+            test: Test::Best {
+                metric: LOADS,
+                along: "method",
+                at: "cow",
+                rows: WRITE_HEAVY,
+                within: Within::Mean(0.9, 1.0),
+            },
+            why: "Coalescing entries of the log costs log more loads than copying pages costs cow.",
+        },
+    ],
+};
+
+pub(super) const FIG10: Experiment = Experiment {
+    name: "n-store/fig10",
+    title: "Figure 10: stores that reach the device, YCSB",
+    shows: &[COUNTED],
+    sweeps: &[LOW_RUNS],
+    plots: &[
+        per_mix(
+            "Low skew, lines written a transaction",
+            STORES,
+            &[("skew", "low")],
+        ),
+        per_mix(
+            "High skew, lines written a transaction",
+            STORES,
+            &[("skew", "high")],
+        ),
+    ],
+    checks: &[
+        Check {
+            what: "write-heavy, nvm-inp stores less than inp",
+            paper: "17–48 % fewer (high skew 9–41 %)",
+            source: "5.3",
+            test: fewer(STORES, NVM_INP, INP, WRITE_HEAVY, 0.95),
+            why: "Updates are small and the log of inp is written once a group, line after line.",
+        },
+        Check {
+            what: "write-heavy, nvm-cow stores less than cow",
+            paper: "17–48 % fewer (high skew 9–41 %)",
+            source: "5.3",
+            test: fewer(STORES, NVM_COW, COW, WRITE_HEAVY, 0.95),
+            why: "Both copy a node for nearly every update of a group.",
+        },
+        Check {
+            what: "write-heavy, nvm-log stores less than log",
+            paper: "17–48 % fewer (high skew 9–41 %)",
+            source: "5.3",
+            test: fewer(STORES, NVM_LOG, LOG, WRITE_HEAVY, 0.95),
+            why: "Short runs end before the MemTable of log is written to a file, which is where most of its stores are.",
+        },
+        Check {
+            what: "write-heavy, cow stores most",
+            paper: "the most",
+            source: "5.3",
+            test: Test::Best {
+                metric: STORES,
+                along: "method",
+                at: "cow",
+                rows: WRITE_HEAVY_LOW,
+                within: Within::Mean(0.97, 1.0),
+            },
+            why: "Another method writes more at this size.",
+        },
+    ],
+};
+
+pub(super) const FIG11: Experiment = Experiment {
+    name: "n-store/fig11",
+    title: "Figure 11: loads and stores that reach the device, TPC-C",
+    shows: &[
+        "Lines a transaction on average, after loading. The runs are those of figure 8 at the low latency.",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::Tpcc,
+        axes: &[TPCC, ("profile", &["low"]), METHOD],
+    }],
+    plots: &[
+        per_mix_of_one("Lines read a transaction", LOADS),
+        per_mix_of_one("Lines written a transaction", STORES),
+    ],
+    checks: &[
+        Check {
+            what: "nvm-inp stores less than inp",
+            paper: "31–42 % fewer",
+            source: "5.3",
+            test: fewer(STORES, NVM_INP, INP, &[], 0.95),
+            why: "Undo records of the durable tree are written for each insert, and groups share the log's lines in inp.",
+        },
+        Check {
+            what: "nvm-cow stores less than cow",
+            paper: "31–42 % fewer",
+            source: "5.3",
+            test: fewer(STORES, NVM_COW, COW, &[], 0.95),
+            why: "Both copy the nodes on the paths to what a group changes.",
+        },
+        Check {
+            what: "nvm-log stores less than log",
+            paper: "31–42 % fewer",
+            source: "5.3",
+            test: fewer(STORES, NVM_LOG, LOG, &[], 0.95),
+            why: "Short runs end before the MemTable of log is written to a file, which is where most of its stores are.",
+        },
+    ],
+};
+
+const fn per_mix_of_one(caption: &'static str, metric: &'static str) -> Plot {
+    Plot {
+        caption,
+        rows: &[],
+        shape: Shape::Bars {
+            metric,
+            group: "profile",
+            bar: "method",
+            scale: Axes::Linear,
+        },
+    }
+}
+
+/// What the model's symbols stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Symbol {
+    /// A tuple.
+    Tuple,
+    /// What an update changes: fixed-length and variable-length fields.
+    Fields,
+    /// A pointer.
+    Pointer,
+    /// A node of a copy-on-write B+tree.
+    Node,
+}
+
+/// Bytes that an operation writes by the paper's table 3: a method, an operation, the paper's formulas for memory, log and table,
+/// and their sum as multiples of symbols at least (a node is in the dirty directory already) and at most (it is copied first). The
+/// write amplification of the LSM trees is taken as 1, small fixed writes as 0.
+pub(in super::super) type Model = (
+    &'static str,
+    &'static str,
+    [&'static str; 3],
+    &'static [(Symbol, f64)],
+    &'static [(Symbol, f64)],
+);
+
+use Symbol::{Fields, Node, Pointer, Tuple};
+
+/// The paper's table 3.
+pub(in super::super) const MODEL: &[Model] = &[
+    (
+        "inp",
+        "insert",
+        ["T", "T", "T"],
+        &[(Tuple, 3.0)],
+        &[(Tuple, 3.0)],
+    ),
+    (
+        "inp",
+        "update",
+        ["F+V", "2(F+V)", "F+V"],
+        &[(Fields, 4.0)],
+        &[(Fields, 4.0)],
+    ),
+    (
+        "inp",
+        "delete",
+        ["ε", "T", "ε"],
+        &[(Tuple, 1.0)],
+        &[(Tuple, 1.0)],
+    ),
+    (
+        "cow",
+        "insert",
+        ["B+T or T", "0", "B or T"],
+        &[(Tuple, 2.0)],
+        &[(Node, 2.0), (Tuple, 1.0)],
+    ),
+    (
+        "cow",
+        "update",
+        ["B+F+V or F+V", "0", "B or F+V"],
+        &[(Fields, 2.0)],
+        &[(Node, 2.0), (Fields, 1.0)],
+    ),
+    (
+        "cow",
+        "delete",
+        ["B+ε or ε", "0", "B or ε"],
+        &[],
+        &[(Node, 2.0)],
+    ),
+    (
+        "log",
+        "insert",
+        ["T", "T", "θT"],
+        &[(Tuple, 3.0)],
+        &[(Tuple, 3.0)],
+    ),
+    (
+        "log",
+        "update",
+        ["F+V", "2(F+V)", "θ(F+V)"],
+        &[(Fields, 4.0)],
+        &[(Fields, 4.0)],
+    ),
+    (
+        "log",
+        "delete",
+        ["ε", "T", "ε"],
+        &[(Tuple, 1.0)],
+        &[(Tuple, 1.0)],
+    ),
+    (
+        "nvm-inp",
+        "insert",
+        ["T", "p", "p"],
+        &[(Tuple, 1.0), (Pointer, 2.0)],
+        &[(Tuple, 1.0), (Pointer, 2.0)],
+    ),
+    (
+        "nvm-inp",
+        "update",
+        ["F+V+p", "F+p", "0"],
+        &[(Fields, 1.0), (Pointer, 2.0)],
+        &[(Fields, 2.0), (Pointer, 2.0)],
+    ),
+    (
+        "nvm-inp",
+        "delete",
+        ["ε", "p", "ε"],
+        &[(Pointer, 1.0)],
+        &[(Pointer, 1.0)],
+    ),
+    (
+        "nvm-cow",
+        "insert",
+        ["T", "0", "B+p or p"],
+        &[(Tuple, 1.0), (Pointer, 1.0)],
+        &[(Tuple, 1.0), (Node, 1.0), (Pointer, 1.0)],
+    ),
+    (
+        "nvm-cow",
+        "update",
+        ["T+F+V", "0", "B+p or p"],
+        &[(Tuple, 1.0), (Fields, 1.0), (Pointer, 1.0)],
+        &[(Tuple, 1.0), (Fields, 1.0), (Node, 1.0), (Pointer, 1.0)],
+    ),
+    (
+        "nvm-cow",
+        "delete",
+        ["ε", "0", "B+ε or ε"],
+        &[],
+        &[(Node, 1.0)],
+    ),
+    (
+        "nvm-log",
+        "insert",
+        ["T", "p", "θT"],
+        &[(Tuple, 2.0), (Pointer, 1.0)],
+        &[(Tuple, 2.0), (Pointer, 1.0)],
+    ),
+    (
+        "nvm-log",
+        "update",
+        ["F+V+p", "F+p", "θ(F+p)"],
+        &[(Fields, 1.0), (Pointer, 2.0)],
+        &[(Fields, 3.0), (Pointer, 3.0)],
+    ),
+    (
+        "nvm-log",
+        "delete",
+        ["ε", "p", "ε"],
+        &[(Pointer, 1.0)],
+        &[(Pointer, 1.0)],
+    ),
+];
+
+impl Symbol {
+    /// Its bytes in the counted runs: a key of 8 bytes and ten columns of 100, of which an update rewrites one.
+    pub(in super::super) fn bytes(self) -> f64 {
+        match self {
+            Self::Tuple => 1008.0,
+            Self::Fields => 100.0,
+            Self::Pointer => 8.0,
+            Self::Node => 4096.0,
+        }
+    }
+}
+
+const STORED: &str = "stored_bytes";
+
+pub(super) const TABLE3: Experiment = Experiment {
+    name: "n-store/table3",
+    title: "Table 3: bytes written by one operation, by the model and measured",
+    shows: &[
+        "The paper's model counts copies of tuples in memory, log and table. Measured are all bytes that were handed to stores and \
+         written to files, indexes and allocator included, and the lines that reached the device times 64; both an operation on average, one \
+         operation a transaction.",
+        "Symbols: T tuple (1008 bytes here), F and V changed fields (100 in all), p pointer (8), B node of the copy-on-write tree (4096), θ write \
+         amplification of the LSM trees (taken as 1), ε small fixed writes (taken as 0).",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::Costs,
+        axes: &[("operation", &["insert", "update", "delete"]), METHOD],
+    }],
+    plots: &[
+        Plot {
+            caption: "Bytes stored an operation, logarithmic",
+            rows: &[],
+            shape: Shape::Bars {
+                metric: STORED,
+                group: "operation",
+                bar: "method",
+                scale: Axes::Logarithmic,
+            },
+        },
+        Plot {
+            caption: "Bytes that reached the device an operation, logarithmic",
+            rows: &[],
+            shape: Shape::Bars {
+                metric: "device_bytes",
+                group: "operation",
+                bar: "method",
+                scale: Axes::Logarithmic,
+            },
+        },
+    ],
+    checks: &[
+        Check {
+            what: "an insert writes fewer bytes in nvm-inp than in inp",
+            paper: "T+2p against 3T: a third",
+            source: "table 3",
+            test: fewer(STORED, NVM_INP, INP, &[("operation", "insert")], 0.75),
+            why: "The model leaves out the index and the allocator.",
+        },
+        Check {
+            what: "an update writes fewer bytes in nvm-inp than in inp",
+            paper: "F+V+p and F+p against 4(F+V): about half",
+            source: "table 3",
+            test: fewer(STORED, NVM_INP, INP, &[("operation", "update")], 0.9),
+            why: "The model leaves out the index and the allocator.",
+        },
+        Check {
+            what: "a delete writes fewer bytes in nvm-inp than in inp",
+            paper: "p against T",
+            source: "table 3",
+            test: fewer(STORED, NVM_INP, INP, &[("operation", "delete")], 0.9),
+            why: "A delete logs the bits and words that it will free, one for each variable-length field.",
+        },
+        Check {
+            what: "every operation writes fewer bytes in nvm-cow than in cow",
+            paper: "fewer",
+            source: "table 3",
+            test: fewer(STORED, NVM_COW, COW, &[], 0.9),
+            why: "Both copy the nodes on the path to what changes.",
+        },
+        Check {
+            what: "inserts and updates write fewer bytes in nvm-log than in log",
+            paper: "fewer",
+            source: "table 3",
+            test: fewer(STORED, NVM_LOG, LOG, &[("operation", "insert")], 0.9),
+            why: "The counted data end before the MemTable of log is written to a file.",
+        },
+    ],
+};

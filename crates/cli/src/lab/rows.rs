@@ -1,0 +1,258 @@
+//! Rows: one line of JSON a point, appended when the point is measured, so that an interrupted run keeps what it has.
+//!
+//! A row is used again if its configuration and its commit are the same. The last line of a run that was killed may be torn; it is
+//! cut off before anything is appended. The table for spreadsheets is made from the rows and never read.
+
+use super::point::{Parameters, Point, hash};
+use super::size::Size;
+use crate::csv;
+use crate::files::{Existing, OutputFile};
+use crate::machine::{COMMIT, Machine};
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Numbers of one measurement, by name; names end with their units.
+pub(super) type Metrics = BTreeMap<String, f64>;
+
+/// A measured point.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct LabRow {
+    pub(super) kind: String,
+    pub(super) parameters: Parameters,
+    pub(super) metrics: BTreeMap<String, Spread>,
+    pub(super) size: String,
+    /// Everything that the run was told.
+    pub(super) configuration: String,
+    /// Hash of the configuration.
+    pub(super) config: String,
+    pub(super) commit: String,
+    pub(super) seed: u64,
+    pub(super) repeats: u32,
+    pub(super) machine: Machine,
+}
+
+/// A number over the repeats of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Spread {
+    /// Of at least one value.
+    pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+        Some(Self {
+            median: low.midpoint(high),
+            min,
+            max,
+        })
+    }
+}
+
+impl LabRow {
+    /// The row of a point from the numbers of its repeats.
+    pub(super) fn new(point: &Point, size: &Size, repeats: &[Metrics], place: &Path) -> Self {
+        let configuration = point.configuration(size);
+        let names: BTreeSet<&String> = repeats.iter().flat_map(BTreeMap::keys).collect();
+        let spread = |name: &String| {
+            let values = repeats.iter().filter_map(|metrics| metrics.get(name));
+            Spread::of(values.copied().collect())
+        };
+        Self {
+            kind: point.kind.name().into(),
+            parameters: point.parameters.clone(),
+            metrics: names
+                .into_iter()
+                .filter_map(|name| Some((name.clone(), spread(name)?)))
+                .collect(),
+            size: size.name.into(),
+            config: hash(&configuration),
+            configuration,
+            commit: COMMIT.into(),
+            seed: point.seed,
+            repeats: repeats.len() as u32,
+            machine: Machine::here(place),
+        }
+    }
+
+    /// The median of a metric.
+    pub(super) fn median(&self, metric: &str) -> Option<f64> {
+        self.metrics.get(metric).map(|spread| spread.median)
+    }
+}
+
+/// Which rows of a directory are as good as measured now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accept {
+    /// Those of this build's commit.
+    ThisCommit,
+    /// Those of any; the last one of a configuration counts.
+    AnyCommit,
+}
+
+/// The rows of a directory.
+pub(super) struct Rows {
+    directory: PathBuf,
+    file: File,
+    /// All rows that are accepted, by configuration.
+    known: HashMap<String, LabRow>,
+}
+
+impl Rows {
+    /// Opens or makes the rows of a directory.
+    pub(super) fn open(directory: &Path, accept: Accept) -> Result<Self> {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+        let path = directory.join("rows.jsonl");
+        let problem = || format!("cannot use {}", path.display());
+        let mut file = OpenOptions::new();
+        let mut file = file
+            .create(true)
+            .append(true)
+            .open(&path)
+            .with_context(problem)?;
+        let text = fs::read_to_string(&path).with_context(problem)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        file.set_len(whole as u64).with_context(problem)?;
+        file.flush()?;
+        let mut known = HashMap::new();
+        for (index, line) in text[..whole].lines().enumerate() {
+            let row: LabRow = serde_json::from_str(line)
+                .with_context(|| format!("{}: line {} is no row", path.display(), index + 1))?;
+            if accept == Accept::AnyCommit || row.commit == COMMIT {
+                known.insert(row.config.clone(), row);
+            }
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            file,
+            known,
+        })
+    }
+
+    /// The row of a point, if it was measured.
+    pub(super) fn find(&self, point: &Point, size: &Size) -> Option<&LabRow> {
+        self.known.get(&hash(&point.configuration(size)))
+    }
+
+    /// Appends a row.
+    pub(super) fn add(&mut self, row: LabRow) -> Result<()> {
+        let mut line = serde_json::to_string(&row)?;
+        line.push('\n');
+        // One call, so that a kill leaves the line whole or cut, never mixed with another.
+        self.file
+            .write_all(line.as_bytes())
+            .context("cannot add a row")?;
+        self.known.insert(row.config.clone(), row);
+        Ok(())
+    }
+
+    /// Writes the table for spreadsheets: one line a metric of a row.
+    pub(super) fn write_csv(&self, rows: &[&LabRow]) -> Result<()> {
+        let names: BTreeSet<&str> = rows
+            .iter()
+            .flat_map(|row| row.parameters.keys().map(String::as_str))
+            .collect();
+        let path = self.directory.join("rows.csv");
+        let mut out = OutputFile::create(&path, Existing::Replace)?;
+        let header = ["kind"].into_iter().chain(names.iter().copied()).chain([
+            "metric",
+            "median",
+            "min",
+            "max",
+            "repeats",
+            "seed",
+            "size",
+            "config",
+            "commit",
+            "cpu",
+            "cores",
+            "filesystem",
+        ]);
+        csv::write_record(&mut out, header.map(Some), b',')?;
+        for row in rows {
+            let (repeats, seed) = (row.repeats.to_string(), row.seed.to_string());
+            let cores = row.machine.cores.to_string();
+            for (metric, spread) in &row.metrics {
+                let numbers = [spread.median, spread.min, spread.max].map(|n| n.to_string());
+                let mut record = vec![Some(row.kind.as_str())];
+                record.extend(
+                    names
+                        .iter()
+                        .map(|name| row.parameters.get(*name).map(String::as_str)),
+                );
+                record.push(Some(metric));
+                record.extend(numbers.iter().map(|number| Some(number.as_str())));
+                record.extend(
+                    [
+                        &repeats,
+                        &seed,
+                        &row.size,
+                        &row.config,
+                        &row.commit,
+                        &row.machine.cpu,
+                    ]
+                    .map(|text| Some(text.as_str())),
+                );
+                record.extend([Some(cores.as_str()), Some(row.machine.filesystem.as_str())]);
+                csv::write_record(&mut out, record, b',')?;
+            }
+        }
+        out.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::experiment::Kind;
+    use crate::lab::size::Size;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between() {
+        let spread = Spread::of(vec![4.0, 1.0, 2.0, 9.0]).unwrap();
+        assert_eq!(
+            spread,
+            Spread {
+                median: 3.0,
+                min: 1.0,
+                max: 9.0
+            }
+        );
+        assert_eq!(Spread::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_off() {
+        let scratch = Scratch::new().unwrap();
+        let size = Size::smoke();
+        let point = Point {
+            kind: Kind::Costs,
+            parameters: Parameters::new(),
+            seed: 7,
+        };
+        let metrics = [Metrics::from([("bytes".into(), 5.0)])];
+        let row = LabRow::new(&point, &size, &metrics, scratch.path());
+        let mut rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
+        assert!(rows.find(&point, &size).is_none());
+        rows.add(row).unwrap();
+        drop(rows);
+        let file = scratch.path().join("rows.jsonl");
+        let whole = fs::read(&file).unwrap();
+        let mut torn = whole.clone();
+        torn.extend_from_slice(&whole[..whole.len() / 2]);
+        fs::write(&file, &torn).unwrap();
+        let rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
+        assert_eq!(rows.find(&point, &size).unwrap().median("bytes"), Some(5.0));
+        assert_eq!(fs::read(&file).unwrap(), whole);
+    }
+}

@@ -1,0 +1,168 @@
+//! How much is run: the same experiments in seconds, in minutes, or at the paper's sizes.
+//!
+//! A database that is smaller than the paper's gets a modelled cache that is smaller in the same ratio; otherwise it would lie in
+//! the cache and no latency would show. The smallest size also leaves out most values of long axes.
+
+use super::experiment::Axis;
+use crate::args::LabRunArgs;
+
+/// The paper's last-level cache, and the data that it stood before.
+const PAPER_CACHE_BYTES: u64 = 20 << 20;
+const PAPER_YCSB_ROWS: u64 = 2_000_000;
+const PAPER_WAREHOUSES: u64 = 8;
+/// A cache smaller than this holds not even what one transaction touches.
+const CACHE_BYTES_MIN: u64 = 64 << 10;
+
+/// A size of all experiments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) name: &'static str,
+    pub(super) partitions: u32,
+    /// Measurements of each point, one after the other.
+    pub(super) repeats: u32,
+    /// Seconds of one measurement.
+    pub(super) seconds: f64,
+    pub(super) ycsb_rows: u32,
+    /// Share of a full TPC-C warehouse, in thousandths.
+    pub(super) tpcc_scale_thousandths: u32,
+    pub(super) warehouses: u32,
+    /// Rows of YCSB where a process is killed.
+    pub(super) recovery_rows: u32,
+    /// Operations of each kind whose bytes are counted.
+    pub(super) cost_rows: u32,
+    /// Whether only the ends of long axes are run.
+    pub(super) thin: bool,
+}
+
+const SMOKE: Size = Size {
+    name: "smoke",
+    partitions: 2,
+    repeats: 1,
+    seconds: 0.01,
+    ycsb_rows: 500,
+    tpcc_scale_thousandths: 5,
+    warehouses: 2,
+    recovery_rows: 500,
+    cost_rows: 200,
+    thin: true,
+};
+
+const QUICK: Size = Size {
+    name: "quick",
+    partitions: 2,
+    repeats: 3,
+    seconds: 0.15,
+    ycsb_rows: 40_000,
+    tpcc_scale_thousandths: 50,
+    warehouses: 2,
+    recovery_rows: 10_000,
+    cost_rows: 20_000,
+    thin: false,
+};
+
+const FULL: Size = Size {
+    name: "full",
+    partitions: 2,
+    repeats: 3,
+    seconds: 10.0,
+    ycsb_rows: 2_000_000,
+    tpcc_scale_thousandths: 1000,
+    warehouses: 8,
+    recovery_rows: 100_000,
+    cost_rows: 100_000,
+    thin: false,
+};
+
+impl Default for Size {
+    fn default() -> Self {
+        QUICK
+    }
+}
+
+impl Size {
+    /// The size that the options ask for.
+    pub(super) fn of(args: &LabRunArgs) -> Self {
+        match (args.full, args.smoke) {
+            (true, _) => FULL,
+            (_, true) => SMOKE,
+            _ => QUICK,
+        }
+    }
+
+    /// The smallest size, for tests.
+    #[cfg(test)]
+    pub(super) fn smoke() -> Self {
+        SMOKE
+    }
+
+    /// The modelled cache of a YCSB run.
+    pub(super) fn ycsb_cache_bytes(&self) -> u64 {
+        let bytes = PAPER_CACHE_BYTES * u64::from(self.ycsb_rows) / PAPER_YCSB_ROWS;
+        bytes.max(CACHE_BYTES_MIN)
+    }
+
+    /// Share of a full TPC-C warehouse.
+    pub(super) fn tpcc_scale(&self) -> f64 {
+        f64::from(self.tpcc_scale_thousandths) / 1000.0
+    }
+
+    /// The modelled cache of a TPC-C run.
+    pub(super) fn tpcc_cache_bytes(&self) -> u64 {
+        let thousandths = u64::from(self.warehouses) * u64::from(self.tpcc_scale_thousandths);
+        let bytes = PAPER_CACHE_BYTES * thousandths / (1000 * PAPER_WAREHOUSES);
+        bytes.max(CACHE_BYTES_MIN)
+    }
+
+    /// The values of an axis that are run.
+    pub(super) fn values(&self, axis: Axis) -> Vec<&'static str> {
+        let (name, values) = axis;
+        let (Some(first), Some(last), true) = (values.first(), values.last(), self.thin) else {
+            return values.to_vec();
+        };
+        match name {
+            "method" | "profile" | "operation" | "workload" | "interface" | "pattern" => {
+                values.to_vec()
+            }
+            "skew" => vec![first],
+            "txns" => values.iter().copied().take(2).collect(),
+            _ if values.len() > 2 => vec![first, last],
+            _ => values.to_vec(),
+        }
+    }
+
+    /// What the report says of it.
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB; TPC-C with {} warehouses at {} of the full size before \
+             {} KiB; {} partitions, a thread each; medians of {} measurements of {} s",
+            self.ycsb_rows,
+            self.ycsb_cache_bytes() >> 10,
+            self.warehouses,
+            self.tpcc_scale(),
+            self.tpcc_cache_bytes() >> 10,
+            self.partitions,
+            self.repeats,
+            self.seconds
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_shrinks_with_the_data() {
+        assert_eq!(FULL.ycsb_cache_bytes(), PAPER_CACHE_BYTES);
+        assert_eq!(FULL.tpcc_cache_bytes(), PAPER_CACHE_BYTES);
+        assert_eq!(QUICK.ycsb_cache_bytes(), PAPER_CACHE_BYTES / 50);
+        assert_eq!(SMOKE.ycsb_cache_bytes(), CACHE_BYTES_MIN);
+    }
+
+    #[test]
+    fn a_thin_axis_keeps_its_ends() {
+        let axis = ("node-bytes", ["256", "512", "1024"].as_slice());
+        assert_eq!(SMOKE.values(axis), ["256", "1024"]);
+        assert_eq!(QUICK.values(axis).len(), 3);
+    }
+}
