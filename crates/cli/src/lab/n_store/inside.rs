@@ -112,7 +112,7 @@ pub(super) const FIG12: Experiment = Experiment {
             why: BUSY,
         },
         Check {
-            what: "cow and nvm-cow have nothing to recover",
+            what: "nvm-cow has nothing to recover, however much was done",
             paper: "never need to recover",
             source: "5.4",
             test: growth(&[("method", "nvm-cow")], Within::Each(0.0, 2.5)),
@@ -145,8 +145,8 @@ pub(super) const FIG13: Experiment = Experiment {
     title: "Figure 13: where time goes",
     shows: &[
         "A timer looks 10,000 times a second at the part of the latest access of each partition: storage is tuples, pages and allocator, \
-         recovery is logs and checkpoints, index is index, other is between transactions. For the copy-on-write pair the tree is \
-         index, and writing pages to the file is storage. The paper samples cycles; here accesses cost the emulated device's own \
+         recovery is logs and checkpoints, index is index, other is between transactions. The copy-on-write pair keeps its tuples in its \
+         tree, so all of it is storage, and so is writing pages to the file. The paper samples cycles; here accesses cost the emulated device's own \
          time as well, so parts that touch memory often weigh more.",
     ],
     sweeps: &[Sweep {
