@@ -3,6 +3,7 @@
 //! Each command is a module of its own; this file only chooses. Results go to standard output, everything else to
 //! standard error, and a failure is one sentence there and an exit code (see [`failure`]).
 
+mod advise;
 mod args;
 mod backup;
 mod bench;
@@ -78,6 +79,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Device(args) => inspect::device(&args, format)?,
         Command::Bench(command) => bench::run(&command, format)?,
         Command::Lab(command) => lab::run(&command, format)?,
+        Command::Advise(args) => advise::run(&args, format)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,6 +12,7 @@ use crate::options::{Mode, TransactionOptions};
 use crate::partition::Partition;
 use crate::session::Session;
 use crate::table::Table;
+use crate::trace::Recording;
 use crate::transaction::{Reader, Transaction};
 use crate::worker::{self, Worker};
 use pmem::Domain;
@@ -50,6 +51,7 @@ pub(crate) struct Core {
     /// Whether a commit that nobody could join forces its group without waiting.
     pub(crate) leads_at_once: bool,
     pub(crate) opened_in: Duration,
+    pub(crate) recording: Recording,
     pub(crate) is_closed: bool,
     pub(crate) _mark: MarkBit,
     pub(crate) _platform: Box<dyn Any + Send + Sync>,
@@ -92,6 +94,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let _ = self.close_partitions();
+            let _ = self.recording.finish();
         }
     }
 }
@@ -278,7 +281,10 @@ impl Database {
     /// handle closes as well, without waiting and without a report of errors.
     pub fn close(self) -> Result<()> {
         self.force()?;
-        Arc::into_inner(self.core).map_or(Ok(()), |mut core| core.close_partitions())
+        Arc::into_inner(self.core).map_or(Ok(()), |mut core| {
+            core.close_partitions()?;
+            core.recording.finish().map(drop)
+        })
     }
 }
 

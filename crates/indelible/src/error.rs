@@ -92,6 +92,27 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
+    /// The file is not a trace of a database. Give one that `record_trace` or `bench --record` wrote.
+    #[error(
+        "this is not a trace of a database; give a file that `bench --record` or `record_trace` wrote"
+    )]
+    NotATrace,
+    /// The trace was written by a newer version. Use that version.
+    #[error(
+        "the trace has format version {found}, this program reads up to {supported}; use a newer program"
+    )]
+    NewerTrace {
+        /// Version in the file.
+        found: u32,
+        /// Newest version that this build reads.
+        supported: u32,
+    },
+    /// The trace is not what was written, was cut off, or its recording did not end. Record it again.
+    #[error("the trace is damaged: {detail}; record it again")]
+    DamagedTrace {
+        /// What is wrong with it.
+        detail: String,
+    },
     /// A copy of a database was read back and is not what its source was. It was removed; look for a failing medium.
     #[error(
         "the copy differs from its source: {detail}; it was removed, look for a failing medium"

@@ -80,6 +80,7 @@
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
 //! | `inspect` | statistics and the deep check |
+//! | `trace` | recording what transactions do, and reading it again |
 //! | `backup` | backup, restore, conversion to another method |
 
 #![allow(
@@ -113,6 +114,7 @@ mod session;
 mod session_tests;
 mod snapshot;
 mod table;
+mod trace;
 mod transaction;
 mod worker;
 
@@ -128,6 +130,7 @@ pub use options::{Choice, Mode, Options, PARTITIONS_MAX, TransactionOptions};
 pub use row_source::IntoRow;
 pub use snapshot::Snapshot;
 pub use table::{Index, Table};
+pub use trace::{Trace, TraceAction, TraceOperation, TraceSummary, TraceTable};
 pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 

@@ -17,6 +17,7 @@ use crate::options::{Choice, Options};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::table::{Table, TableEntry};
+use crate::trace::Recording;
 use disk::Directory;
 use pmem::Access;
 use pmem::device::Medium;
@@ -209,6 +210,10 @@ impl Database {
             .zip(engines)
             .map(|(at, engine)| Partition::new(at, engine))
             .collect();
+        let recording = Recording::default();
+        if let Some(path) = &options.record_trace {
+            recording.start(path)?;
+        }
         let mark = MarkBit::new();
         let engine_options = options.engine(&descriptor);
         let core = Core {
@@ -225,6 +230,7 @@ impl Database {
             group_wait: Duration::from_micros(engine_options.group_wait_us_max),
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
+            recording,
             is_closed: false,
             _mark: mark,
             _platform: platform,

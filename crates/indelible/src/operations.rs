@@ -35,7 +35,12 @@ impl Session<'_> {
             };
             // Matched, not `?`, which would copy a large error through memory where there is none.
             match engine.get(entry.id, &encoded, row) {
-                Ok(found) => Ok(found),
+                Ok(found) => {
+                    if self.notes.is_some() {
+                        self.note_get(entry, &encoded, found.then_some(&*row));
+                    }
+                    Ok(found)
+                }
                 Err(error) => Err(self.statement_failed(error)),
             }
         })
@@ -65,11 +70,21 @@ impl Session<'_> {
         }
         groups.sort_unstable_by_key(|group| group.0);
         for (partition, positions, keys) in &groups {
-            let mut visit_group = |at: usize, row: Option<&Row>| visit(positions[at], row);
+            let is_recorded = self.notes.is_some();
+            let mut rows = Vec::new();
+            let mut visit_group = |at: usize, row: Option<&Row>| {
+                if is_recorded {
+                    rows.push((at, row.cloned()));
+                }
+                visit(positions[at], row);
+            };
             let found = self
                 .engine(*partition)?
                 .get_many(entry.id, keys, &mut visit_group);
             found.map_err(|error| self.failed(error.into()))?;
+            for (at, row) in rows {
+                self.note_get(entry, &keys[at], row.as_ref());
+            }
         }
         Ok(())
     }
@@ -84,14 +99,18 @@ impl Session<'_> {
             self.check_unique(entry, row, None)?;
         }
         let first = row.get(entry.shape.def.primary_key[0]);
-        match entry.place(first)? {
+        let inserted = match entry.place(first)? {
             Placement::One(partition) => {
                 self.change(partition, |engine| engine.insert(entry.id, row))
             }
             Placement::All => self.everywhere(|session, partition| {
                 session.change(partition, |engine| engine.insert(entry.id, row))
             }),
+        };
+        if self.notes.is_some() && inserted.is_ok() {
+            self.note_insert(entry, row);
         }
+        inserted
     }
 
     /// Changes columns of the row with this primary key; false if there is none.
@@ -116,12 +135,18 @@ impl Session<'_> {
             {
                 return Ok(false);
             }
-            match entry.place(values[0])? {
+            let updated = match entry.place(values[0])? {
                 Placement::One(partition) => self.change(partition, |engine| {
                     engine.update(entry.id, &encoded, changes)
                 }),
                 Placement::All => self.update_everywhere(entry, &encoded, changes),
+            };
+            if self.notes.is_some()
+                && let Ok(found) = updated
+            {
+                self.note_update(entry, &encoded, changes, found);
             }
+            updated
         })
     }
 
@@ -217,7 +242,7 @@ impl Session<'_> {
         key.lend(|values| {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
-            match entry.place(values[0])? {
+            let deleted = match entry.place(values[0])? {
                 Placement::One(partition) => {
                     self.change(partition, |engine| engine.delete(entry.id, &encoded))
                 }
@@ -230,7 +255,13 @@ impl Session<'_> {
                     })?;
                     Ok(found)
                 }
+            };
+            if self.notes.is_some()
+                && let Ok(found) = deleted
+            {
+                self.note_delete(entry, &encoded, found);
             }
+            deleted
         })
     }
 

@@ -8,6 +8,7 @@
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use pmem::{Access, Domain, Primitive};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{Durability, EngineOptions, FenceOrder, Method};
@@ -92,6 +93,7 @@ pub struct Options {
     pub(crate) group_wait_us_max: Option<u64>,
     pub(crate) checkpoint_log_bytes: Option<u64>,
     pub(crate) memtable_bytes: Option<u64>,
+    pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
     pub(crate) wait_limit: Option<Duration>,
@@ -176,6 +178,14 @@ impl Options {
     /// more volatile memory (`log`, twice as much) and log.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = Some(bytes);
+        self
+    }
+
+    /// Records what transactions do, from the opening on, into a new file at `path`, for `indelible advise --trace`. The recording ends
+    /// with [`Database::finish_trace`](crate::Database::finish_trace) or when the database closes. It has no names, keys or
+    /// values, only sizes and salted hashes of keys. Default none, which costs a look at a flag an operation.
+    pub fn record_trace(mut self, path: impl Into<PathBuf>) -> Self {
+        self.record_trace = Some(path.into());
         self
     }
 

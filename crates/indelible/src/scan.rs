@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::key::IntoKeyRange;
 use crate::session::Session;
 use crate::table::{Index, Table, TableEntry};
+use crate::trace::RowsSeen;
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use storage::engine::{Direction, ScanRange};
@@ -33,10 +34,8 @@ impl Session<'_> {
             let Some(range) = key_range(entry, None, encoder, (low, high), direction)? else {
                 return Ok(());
             };
-            match self.only_partition(entry, low, high)? {
-                Some(partition) => self.scan_one(partition, &range, visit),
-                None => self.scan_all(entry, encoder, &range, visit),
-            }
+            let only = self.only_partition(entry, low, high)?;
+            self.scan_in(only, entry, encoder, &range, visit)
         })
     }
 
@@ -61,11 +60,46 @@ impl Session<'_> {
             } else {
                 self.only_partition(entry, low, high)?
             };
-            match only {
-                Some(partition) => self.scan_one(partition, &range, visit),
-                None => self.scan_all(entry, encoder, &range, visit),
-            }
+            self.scan_in(only, entry, encoder, &range, visit)
         })
+    }
+
+    /// Scans the only partition that has rows of the range, or all.
+    fn scan_in(
+        &mut self,
+        only: Option<u32>,
+        entry: &TableEntry,
+        encoder: &KeyEncoder,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if self.notes.is_some() {
+            let mut seen = RowsSeen::default();
+            let mut visit = |row: &Row| {
+                seen.add(&entry.shape, row);
+                visit(row)
+            };
+            let scanned = self.scan_partitions(only, entry, encoder, range, &mut visit);
+            if scanned.is_ok() {
+                self.note_scan(entry, &seen);
+            }
+            return scanned;
+        }
+        self.scan_partitions(only, entry, encoder, range, visit)
+    }
+
+    fn scan_partitions(
+        &mut self,
+        only: Option<u32>,
+        entry: &TableEntry,
+        encoder: &KeyEncoder,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match only {
+            Some(partition) => self.scan_one(partition, range, visit),
+            None => self.scan_all(entry, encoder, range, visit),
+        }
     }
 
     /// The partition that holds a whole range of the primary key, if it is one.

@@ -16,6 +16,7 @@ use crate::database::Core;
 use crate::error::{Error, Result};
 use crate::mark::OpenMark;
 use crate::partition::{Partition, Seat};
+use crate::trace::Note;
 use std::sync::MutexGuard;
 use std::time::Duration;
 use storage::StorageError;
@@ -33,6 +34,8 @@ pub(crate) struct Session<'db> {
     soundness: Soundness,
     seats: Seats,
     wait_limit: Duration,
+    /// What the open transaction has done so far, while the database is recorded.
+    pub(crate) notes: Option<Vec<Note>>,
     _mark: OpenMark,
 }
 
@@ -115,6 +118,7 @@ impl<'db> Session<'db> {
             soundness: Soundness::Sound,
             seats: Seats::Transaction,
             wait_limit,
+            notes: core.recording.is_on().then(Vec::new),
             _mark: OpenMark::set(core.mark_bit)?,
         })
     }
@@ -332,6 +336,15 @@ impl<'db> Session<'db> {
     /// Commits in all partitions held. Afterwards the transaction may be acknowledged when the promises are durable.
     #[inline]
     pub(crate) fn commit(&mut self, durability: Durability) -> Result<Promises> {
+        let committed = self.commit_held(durability);
+        if self.notes.is_some() {
+            self.settle_notes(committed.is_ok());
+        }
+        committed
+    }
+
+    #[inline]
+    fn commit_held(&mut self, durability: Durability) -> Result<Promises> {
         if self.soundness != Soundness::Sound || !self.more.is_empty() {
             return self.commit_all(durability);
         }
@@ -481,6 +494,9 @@ impl<'db> Session<'db> {
             }
         }
         self.soundness = Soundness::Sound;
+        if self.notes.is_some() {
+            self.settle_notes(false);
+        }
     }
 
     /// Puts all partitions back. Nothing may be open in them.

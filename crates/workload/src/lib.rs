@@ -4,6 +4,7 @@
 //! and every rival, plus a check at the end: the final content follows from the list, and every row is compared
 //! with it. Nothing here measures time; the program and the tests do that around these libraries.
 
+pub mod custom;
 pub mod random;
 pub mod tpcc;
 pub mod ycsb;

@@ -33,6 +33,38 @@ pub fn mix(number: u64) -> u64 {
     number ^ number >> 31
 }
 
+/// Puts ranks in another order in which neighbours lie far apart: hot rows are then no neighbours in an index.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    count: u64,
+    /// Coprime with `count`, so that steps of it visit every place once.
+    stride: u64,
+}
+
+impl Spread {
+    /// The order of so many places.
+    pub fn new(count: u64) -> Self {
+        // About the golden section.
+        let mut stride = (count * 618_034 / 1_000_000) | 1;
+        while gcd(stride, count.max(1)) != 1 {
+            stride += 2;
+        }
+        Self { count, stride }
+    }
+
+    /// The place of a rank below the count, which must not be 0.
+    pub fn place(self, rank: u64) -> u64 {
+        (u128::from(rank) * u128::from(self.stride) % u128::from(self.count)) as u64
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -137,6 +137,9 @@ pub(crate) struct RunArgs {
     /// Most transactions in a commit group, in methods that have groups
     #[arg(long)]
     pub(crate) group: Option<u32>,
+    /// Record what the measured transactions do into this new file, for `advise --trace`; with one method, mix and round
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Do not check the final content
     #[arg(long)]
     pub(crate) skip_check: bool,

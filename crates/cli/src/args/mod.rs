@@ -3,11 +3,13 @@
 //! Values are checked here as far as they can be without touching a database, so that a typing error never costs
 //! work. What a command does with them is in its own module.
 
+mod advise;
 mod bench;
 mod copy;
 mod lab;
 mod torture;
 
+pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use bench::{
     BenchCommand, DeviceKind, FencesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
@@ -109,6 +111,9 @@ pub(crate) enum Command {
     /// Run the experiments of a paper and compare the shape of its figures
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Recommend a storage method for a workload and a device, from measurements at a small scale
+    #[command(after_help = advise::EXAMPLES)]
+    Advise(Box<AdviseArgs>),
     /// Look for states that a power cut, a failing device or damage leaves and the database does not cope with
     #[command(after_help = torture::EXAMPLES)]
     Torture(TortureArgs),

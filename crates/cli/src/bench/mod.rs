@@ -17,6 +17,7 @@ mod std_map;
 mod tpcc;
 mod ycsb;
 
+pub(crate) use measure::{Limit, Measured, Script, measure};
 pub(crate) use sample::{Sampling, Shares};
 pub(crate) use tpcc::segments as tpcc_segments;
 pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};

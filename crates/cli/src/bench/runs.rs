@@ -135,6 +135,28 @@ pub(super) fn open(
     })
 }
 
+/// Starts the recording that the user has asked for. The measured numbers then include its cost.
+pub(super) fn start_record(args: &RunArgs, database: &Database) -> Result<()> {
+    if let Some(path) = &args.record {
+        database.start_trace(path)?;
+    }
+    Ok(())
+}
+
+/// Ends the recording and says where it is.
+pub(super) fn finish_record(args: &RunArgs, database: &Database) -> Result<()> {
+    let (Some(path), Some(summary)) = (&args.record, database.finish_trace()?) else {
+        return Ok(());
+    };
+    eprintln!(
+        "recorded {} transactions with {} operations in {}",
+        summary.transactions,
+        summary.operations,
+        path.display()
+    );
+    Ok(())
+}
+
 /// What a row says beside the numbers.
 pub(super) struct Setting<'s> {
     pub(super) method: &'s str,

@@ -50,6 +50,11 @@ fn check(args: &TpccArgs) -> Result<()> {
             "--warehouses must be at least --partitions; use more warehouses or fewer partitions",
         ));
     }
+    if args.run.record.is_some() && (args.method.len() > 1 || args.run.repeat > 1) {
+        return Err(Usage::error(
+            "--record takes one run; give one method and no --repeat",
+        ));
+    }
     runs::check(&args.run, &args.method, false)
 }
 
@@ -112,6 +117,7 @@ fn run_segments(
     };
     let note = progress::spinner(format!("running {method} tpcc"));
     let mut rows = Vec::new();
+    runs::start_record(run, &database)?;
     for _ in 0..count {
         let before = database.statistics()?;
         let measured = measure(args, workload, &database, &tables, &positions)?;
@@ -122,6 +128,7 @@ fn run_segments(
         rows.push(row);
         positions = measured.positions;
     }
+    runs::finish_record(run, &database)?;
     note.finish_and_clear();
     if !run.skip_check {
         // With users that think, inputs are not taken in the order of the list.

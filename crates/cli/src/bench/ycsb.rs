@@ -85,6 +85,7 @@ pub(crate) fn measure_all(
             seed: runs.seed,
             repeat: 1,
             group: None,
+            record: None,
             skip_check: false,
         },
     };
@@ -109,6 +110,12 @@ fn check(args: &YcsbArgs) -> Result<()> {
     if args.run.device == DeviceKind::Emulated && has_map {
         return wrong(
             "std-map does not run on the emulated device; leave it out, or use --device native",
+        );
+    }
+    let runs_count = args.method.len() * args.mix.len();
+    if args.run.record.is_some() && (runs_count > 1 || args.run.repeat > 1 || has_map) {
+        return wrong(
+            "--record takes one run of a method of ours; give one method, one mix and no --repeat",
         );
     }
     let ours = args.method.iter().filter_map(|method| match method {
@@ -169,6 +176,7 @@ fn run_segments(
     let (limit, group) = (runs::limit(run, TXNS_DEFAULT), runs::group(run));
     let about = about(workload.options());
     let mut segments = Vec::new();
+    runs::start_record(run, &database)?;
     for _ in 0..count {
         let before = database.statistics()?;
         let script = |partition, position| Ok(workload.runner(&table, partition, position));
@@ -188,6 +196,7 @@ fn run_segments(
         positions = measured.positions;
         segments.push(Segment { row, shares });
     }
+    runs::finish_record(run, &database)?;
     note.finish_and_clear();
     if !run.skip_check {
         let note = progress::spinner("checking every row");

@@ -5,7 +5,7 @@
 //! rows are spread over the whole key range, so that skew in accesses is not locality of keys.
 
 use super::{COLUMNS, Mix, Skew, YcsbOptions};
-use crate::random::Random;
+use crate::random::{Random, Spread};
 
 /// Marks an access that reads.
 const READ: u8 = u8::MAX;
@@ -45,8 +45,7 @@ struct Rows {
     partition: u32,
     partitions: u32,
     count: u64,
-    /// Coprime with `count`, so that steps of it visit every row once.
-    stride: u64,
+    spread: Spread,
 }
 
 impl Rows {
@@ -55,31 +54,18 @@ impl Rows {
         let count = rows
             .saturating_sub(u64::from(partition))
             .div_ceil(u64::from(partitions));
-        // About the golden section: neighbouring ranks lie far apart.
-        let mut stride = (count * 618_034 / 1_000_000) | 1;
-        while gcd(stride, count.max(1)) != 1 {
-            stride += 2;
-        }
         Self {
             partition,
             partitions,
             count,
-            stride,
+            spread: Spread::new(count),
         }
     }
 
     /// The key of the row with a rank: low ranks are the hot ones.
     fn key(self, rank: u64) -> u32 {
-        let position = (u128::from(rank) * u128::from(self.stride) % u128::from(self.count)) as u64;
-        (position * u64::from(self.partitions) + u64::from(self.partition)) as u32
+        (self.spread.place(rank) * u64::from(self.partitions) + u64::from(self.partition)) as u32
     }
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// The accesses of one partition.

@@ -1,0 +1,256 @@
+//! One method at one scale.
+//!
+//! Counts come from the emulated device without delays, where the same transactions give the same counts. Times come from the
+//! device that was asked for. The open after a crash is that of a copy of the files of a database that runs: what is in the
+//! files at that moment is what the death of the process leaves.
+
+use super::plan::{Device, Plan, Scale};
+use crate::bench::{Limit, Measured, Script, measure};
+use crate::scratch::Scratch;
+use anyhow::{Context, Result};
+use disk::FileProfile;
+use indelible::{Database, EmulatedPlatform, Error, Method, Options, Transaction};
+use pmem::device::emulated::{Emulator, Profile, WearMap};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::Instant;
+use workload::custom::Runner;
+
+/// Transactions that wait for one sync, as by default.
+const GROUP: usize = 64;
+const LINE_BYTES: f64 = 64.0;
+/// Files are copied in pieces; those of zeros only become holes.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// What a transaction costs on its device, and what the database takes. The same at every time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counted {
+    /// Lines read from the device.
+    pub(super) loads: f64,
+    /// Bytes written to the device: flushed, evicted or streamed lines.
+    pub(super) written_bytes: f64,
+    pub(super) fences: f64,
+    /// Writes of the line that is written most.
+    pub(super) hottest_writes: f64,
+    /// Bytes in use at the end of the run.
+    pub(super) footprint_bytes: f64,
+}
+
+/// What was timed in one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Timed {
+    /// Mean time of a transaction.
+    pub(super) txn_us: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    /// Opening after a crash at the end of the run.
+    pub(super) recovery_ms: f64,
+}
+
+impl Script for Runner<'_> {
+    const KINDS: usize = 1;
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.position()
+    }
+
+    #[inline]
+    fn kind(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        self.step(transaction)
+    }
+
+    /// The step has done it already.
+    #[inline]
+    fn next(&mut self) {}
+
+    fn is_rollback(_: &Error) -> bool {
+        false
+    }
+}
+
+/// Counts what a transaction costs. `check` compares every row at the end with what the list says.
+pub(super) fn count(plan: &Plan, method: Method, scale: &Scale, check: bool) -> Result<Counted> {
+    let scratch = scratch(plan)?;
+    let options = options(method, scale);
+    let mut memory = scale.emulation(Profile::COUNT);
+    memory.wear_map = WearMap::On;
+    let platform = EmulatedPlatform::new(scratch.path(), &options, &memory, FileProfile::NONE)?;
+    let emulator = platform.emulators()[0].clone();
+    let database = Database::create_on(platform, &options)?;
+    let tables = scale.workload.load(&database)?;
+    let mut before = None;
+    run(&database, scale, &tables, || {
+        before = Some(Mark::new(&emulator));
+    })?;
+    database.force()?;
+    let before = before.context("the mark is set before the measured part")?;
+    let after = Mark::new(&emulator);
+    let footprint = database.statistics()?.footprint.total();
+    if check {
+        let transactions = scale.workload.transactions();
+        scale.workload.check(&database, &tables, transactions)?;
+    }
+    let each =
+        |after: u64, before: u64| after.saturating_sub(before) as f64 / scale.measured as f64;
+    Ok(Counted {
+        loads: each(after.loads, before.loads),
+        written_bytes: each(after.stores, before.stores) * LINE_BYTES,
+        fences: each(after.fences, before.fences),
+        hottest_writes: each(after.hottest_writes, before.hottest_writes),
+        footprint_bytes: footprint as f64,
+    })
+}
+
+/// Times the transactions, and an open after a crash.
+pub(super) fn time(plan: &Plan, method: Method, scale: &Scale) -> Result<Timed> {
+    let scratch = scratch(plan)?;
+    let path = scratch.path().join("database");
+    let mut options = options(method, scale);
+    if let Device::Native {
+        primitives: Some(primitives),
+    } = plan.device
+    {
+        options = options.primitives(primitives);
+    }
+    let database = match &plan.device {
+        Device::Native { .. } => Database::create(&path, &options)?,
+        Device::Emulated(_) => {
+            Database::create_on(platform(plan, scale, &path, &options)?, &options)?
+        }
+    };
+    let tables = scale.workload.load(&database)?;
+    let measured = run(&database, scale, &tables, || ())?;
+    let copy = scratch.path().join("copy");
+    copy_directory(&path, &copy).context("copying the database for its recovery")?;
+    drop((tables, database));
+    let start = Instant::now();
+    let reopened = match &plan.device {
+        Device::Native { .. } => Database::open_with(&copy, &options)?,
+        Device::Emulated(_) => {
+            Database::open_on(platform(plan, scale, &copy, &options)?, &options)?
+        }
+    };
+    let recovery_ms = start.elapsed().as_secs_f64() * 1e3;
+    drop(reopened);
+    let latency_us = measured.latency_us();
+    Ok(Timed {
+        txn_us: measured.seconds * 1e6 / measured.txns.max(1) as f64,
+        p50_us: latency_us.p50,
+        p99_us: latency_us.p99,
+        recovery_ms,
+    })
+}
+
+fn scratch(plan: &Plan) -> Result<Scratch> {
+    match &plan.path {
+        Some(path) => Scratch::in_directory(path),
+        None => Scratch::new(),
+    }
+}
+
+fn options(method: Method, scale: &Scale) -> Options {
+    Options::new()
+        .method(method)
+        .checkpoint_log_bytes(scale.checkpoint_log_bytes)
+        .memtable_bytes(scale.memtable_bytes)
+}
+
+fn platform(
+    plan: &Plan,
+    scale: &Scale,
+    path: &Path,
+    options: &Options,
+) -> Result<EmulatedPlatform> {
+    let profile = match plan.device {
+        Device::Emulated(profile) => profile,
+        Device::Native { .. } => Profile::COUNT,
+    };
+    let memory = scale.emulation(profile);
+    Ok(EmulatedPlatform::new(
+        path,
+        options,
+        &memory,
+        FileProfile::NONE,
+    )?)
+}
+
+/// Runs the warm-up, then the measured part.
+fn run(
+    database: &Database,
+    scale: &Scale,
+    tables: &[indelible::Table],
+    between: impl FnOnce(),
+) -> Result<Measured> {
+    let script = |_, position| Ok(scale.workload.runner(tables, position));
+    if scale.warm_up > 0 {
+        measure(
+            database,
+            &[0],
+            Limit::Transactions(scale.warm_up),
+            GROUP,
+            script,
+        )?;
+    }
+    between();
+    measure(
+        database,
+        &[scale.warm_up],
+        Limit::Transactions(scale.measured),
+        GROUP,
+        script,
+    )
+}
+
+/// What a device had counted at one moment.
+struct Mark {
+    loads: u64,
+    stores: u64,
+    fences: u64,
+    hottest_writes: u64,
+}
+
+impl Mark {
+    fn new(emulator: &Emulator) -> Self {
+        let counters = emulator.counters();
+        let total = counters.total();
+        let hottest = emulator.wear().and_then(|wear| wear.hottest_line());
+        Self {
+            loads: total.loads,
+            stores: total.stores,
+            fences: counters.fences,
+            hottest_writes: hottest.map_or(0, |line| line.hottest_writes.into()),
+        }
+    }
+}
+
+/// Copies the files of a directory; pools have many holes, which stay holes.
+fn copy_directory(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let mut source = File::open(entry.path())?;
+        let mut copy = File::create_new(to.join(entry.file_name()))?;
+        let bytes = source.metadata()?.len();
+        loop {
+            let count = source.read(&mut piece)?;
+            if count == 0 {
+                break;
+            }
+            if piece[..count].iter().all(|byte| *byte == 0) {
+                copy.seek(SeekFrom::Current(count.cast_signed()))?;
+            } else {
+                copy.write_all(&piece[..count])?;
+            }
+        }
+        copy.set_len(bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Traces: what the transactions of a running database do, in a file that another method can be measured with.
+//!
+//! A recorder notes each operation of each committed transaction: its table, a hash of its key, and sizes. It notes no name, no
+//! value and no key: the hash is salted with a number that is in no file. So equal keys are seen to be equal, and nothing else
+//! of the content can be read from a trace. docs/advise.md says what a replay keeps and what it loses.
+//!
+//! | module | job |
+//! |---|---|
+//! | `format` | the bytes of the file, and what is wrong with those of another one |
+//! | `record` | from sessions to the file |
+//! | `read` | from the file to operations |
+//!
+//! Always true: a transaction stands whole in the trace or not at all; a file whose recording did not end is refused.
+
+mod format;
+mod read;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use read::Trace;
+pub(crate) use record::{Note, Recording, RowsSeen};
+
+/// A table of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceTable {
+    /// Columns, those of the primary key included.
+    pub columns: u32,
+    /// Bytes of a row as declared; for columns whose values differ in size, at most 64 each. Rows that were seen say more.
+    pub declared_bytes: u64,
+    /// Secondary indexes when the recording ended.
+    pub indexes: u32,
+}
+
+/// One operation of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOperation {
+    /// Position in [`Trace::tables`].
+    pub table: u32,
+    /// Stands for the primary key: equal keys have equal numbers. For a scan, the key of the first row that it visited.
+    pub key: u64,
+    /// What is done.
+    pub action: TraceAction,
+    /// Whether the transaction ends with it.
+    pub ends_transaction: bool,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceAction {
+    /// A look-up by primary key.
+    Get {
+        /// Bytes of the row's values; `None` if there was no row.
+        row_bytes: Option<u32>,
+    },
+    /// New values for some columns of a row.
+    Update {
+        /// How many columns.
+        columns: u32,
+        /// Bytes of their new values.
+        bytes: u32,
+    },
+    /// A new row.
+    Insert {
+        /// Bytes of its values.
+        row_bytes: u32,
+        /// Whether its key is above those of all insertions before it.
+        appends: bool,
+    },
+    /// A row is taken out.
+    Delete,
+    /// Rows are visited in the order of the primary key or of a secondary index.
+    Scan {
+        /// How many.
+        rows: u32,
+    },
+}
+
+/// What a recording has in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceSummary {
+    /// Committed transactions, those that only read included.
+    pub transactions: u64,
+    /// Their operations.
+    pub operations: u64,
+}
