@@ -245,7 +245,7 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
                 break;
             }
             if piece[..count].iter().all(|byte| *byte == 0) {
-                copy.seek(SeekFrom::Current(count.cast_signed()))?;
+                copy.seek(SeekFrom::Current((count as u64).cast_signed()))?;
             } else {
                 copy.write_all(&piece[..count])?;
             }

@@ -2,6 +2,7 @@
 //!
 //! | module | goal |
 //! |---|---|
+//! | `advise` | the recommendation follows what was counted |
 //! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
@@ -11,6 +12,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it cannot do")]
 
+mod advise;
 mod bad_input;
 mod common;
 mod copy;
