@@ -10,9 +10,9 @@ use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use disk::FileProfile;
 use indelible::{Database, EmulatedPlatform, Error, Method, Options, Transaction};
-use pmem::device::emulated::{Emulator, Profile, WearMap};
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
+use pmem::device::emulated::{Emulator, Profile, RegionWear, WearMap};
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 use workload::custom::Runner;
@@ -20,14 +20,14 @@ use workload::custom::Runner;
 /// Transactions that wait for one sync, as by default.
 const GROUP: usize = 64;
 const LINE_BYTES: f64 = 64.0;
-/// Files are copied in pieces; those of zeros only become holes.
-const PIECE_BYTES: usize = 1 << 16;
 
 /// What a transaction costs on its device, and what the database takes. The same at every time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counted {
     /// Lines read from the device.
     pub(super) loads: f64,
+    /// How often it waits for a line.
+    pub(super) serial_misses: f64,
     /// Bytes written to the device: flushed, evicted or streamed lines.
     pub(super) written_bytes: f64,
     pub(super) fences: f64,
@@ -35,6 +35,13 @@ pub(super) struct Counted {
     pub(super) hottest_writes: f64,
     /// Bytes in use at the end of the run.
     pub(super) footprint_bytes: f64,
+}
+
+impl Counted {
+    /// Lines that pass between cache and device.
+    pub(super) fn lines(&self) -> f64 {
+        self.loads + self.written_bytes / LINE_BYTES
+    }
 }
 
 /// What was timed in one round.
@@ -101,9 +108,10 @@ pub(super) fn count(plan: &Plan, method: Method, scale: &Scale, check: bool) -> 
         |after: u64, before: u64| after.saturating_sub(before) as f64 / scale.measured as f64;
     Ok(Counted {
         loads: each(after.loads, before.loads),
+        serial_misses: each(after.serial_misses, before.serial_misses),
         written_bytes: each(after.stores, before.stores) * LINE_BYTES,
         fences: each(after.fences, before.fences),
-        hottest_writes: each(after.hottest_writes, before.hottest_writes),
+        hottest_writes: each(after.hottest_since(&before), 0),
         footprint_bytes: footprint as f64,
     })
 }
@@ -213,44 +221,47 @@ struct Mark {
     loads: u64,
     stores: u64,
     fences: u64,
-    hottest_writes: u64,
+    serial_misses: u64,
+    /// By memory and offset of the region.
+    regions: BTreeMap<(u32, u64), RegionWear>,
 }
 
 impl Mark {
     fn new(emulator: &Emulator) -> Self {
         let counters = emulator.counters();
         let total = counters.total();
-        let hottest = emulator.wear().and_then(|wear| wear.hottest_line());
+        let regions = emulator.wear().map(|wear| wear.regions).unwrap_or_default();
         Self {
             loads: total.loads,
             stores: total.stores,
             fences: counters.fences,
-            hottest_writes: hottest.map_or(0, |line| line.hottest_writes.into()),
+            serial_misses: counters.serial_misses,
+            regions: regions
+                .into_iter()
+                .map(|region| ((region.memory, region.offset), region))
+                .collect(),
         }
+    }
+
+    /// Writes since another mark of the line that was written most, as far as the most written line of each region tells.
+    fn hottest_since(&self, before: &Self) -> u64 {
+        let since = |(place, region): (&(u32, u64), &RegionWear)| {
+            let earlier = before
+                .regions
+                .get(place)
+                .map_or(0, |region| region.hottest_writes);
+            u64::from(region.hottest_writes.saturating_sub(earlier))
+        };
+        self.regions.iter().map(since).max().unwrap_or(0)
     }
 }
 
-/// Copies the files of a directory; pools have many holes, which stay holes.
+/// Copies the files of a directory, byte for byte: what is a hole in a copy has to be allocated again when it is opened.
 fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir(to)?;
-    let mut piece = vec![0; PIECE_BYTES];
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let mut source = File::open(entry.path())?;
-        let mut copy = File::create_new(to.join(entry.file_name()))?;
-        let bytes = source.metadata()?.len();
-        loop {
-            let count = source.read(&mut piece)?;
-            if count == 0 {
-                break;
-            }
-            if piece[..count].iter().all(|byte| *byte == 0) {
-                copy.seek(SeekFrom::Current((count as u64).cast_signed()))?;
-            } else {
-                copy.write_all(&piece[..count])?;
-            }
-        }
-        copy.set_len(bytes)?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
     Ok(())
 }

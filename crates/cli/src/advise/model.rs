@@ -2,11 +2,15 @@
 //!
 //! | quantity | model over rows *n* | why |
 //! |---|---|---|
-//! | time, latency, lines read, bytes written of a transaction | a + b log2 *n*, b not negative | the share of misses is kept; trees grow in height |
+//! | lines read, bytes written of a transaction | a + b log2 *n*, b not negative | the share of misses is kept; trees grow in height |
+//! | time and p99 of a transaction | as the lines read and written | the same work on each line; counts have no noise, so growth is theirs |
 //! | footprint | a + b *n* | each row takes its room |
 //! | time to open after a crash | a + b *n* where it grows measurably, else a | log and checkpoint grow with the rows that they cover |
 //!
-//! Coefficients are least squares. Each round of times has a fit of its own, and the estimate is their median; least and
+//! On this machine's own memory, samples lie in the processor's cache and a large database does not: there each line that is waited
+//! for takes the measured time of a read miss on top.
+//!
+//! Coefficients are least squares. Each round of times has an estimate of its own, and the result is their median; least and
 //! greatest say how far rounds disagree. That is the spread of the measurement, not of the model: docs/advise.md compares the
 //! model with runs at larger scales.
 
@@ -159,12 +163,22 @@ impl Model<'_> {
     }
 
     fn timed(&self, rows: u64, of: impl Fn(&Timed) -> f64) -> Spread {
-        let fits = (0..self.samples.rounds()).map(|round| {
-            let values = self.samples.timed.iter().map(|rounds| of(&rounds[round]));
-            let line = Line::rising(self.rows().map(f64::log2).zip(values));
-            line.at((rows as f64).log2())
+        let work = self.counted(rows, Counted::lines).max(1.0);
+        let misses_us = self.counted(rows, |counted| counted.serial_misses) * self.miss_us();
+        let fitted = &self.samples.timed[..self.plan.fitted];
+        let estimates = (0..self.samples.rounds()).map(|round| {
+            let carried = fitted.iter().zip(&self.samples.counted);
+            let carried = carried
+                .map(|(rounds, counted)| of(&rounds[round]) * work / counted.lines().max(1.0));
+            carried.sum::<f64>() / fitted.len() as f64 + misses_us
         });
-        Spread::of(fits.collect())
+        Spread::of(estimates.collect())
+    }
+
+    /// What a line that is waited for takes longer than in the samples: nothing where all latencies are emulated.
+    fn miss_us(&self) -> f64 {
+        let report = self.plan.device_report.as_ref();
+        report.map_or(0.0, |report| report.read_miss_ns / 1e3)
     }
 
     /// The time to open after a crash, and whether it was seen to grow. The least of the rounds decides that, because a

@@ -138,7 +138,7 @@ impl Report<'_> {
         let plan = self.plan;
         let mut notes = vec![if plan.extrapolates() {
             format!(
-                "Extrapolated from {} to {} rows ({}x): times, lines and bytes a transaction grow with log2 of the rows, footprint and \
+                "Extrapolated from {} to {} rows ({}x): lines and bytes a transaction grow with log2 of the rows, times with them, footprint and \
                  recovery linearly; cache, checkpoints and MemTables of the samples are smaller in the ratio of the rows.",
                 thousands(plan.largest()),
                 thousands(plan.rows),
