@@ -1,11 +1,12 @@
 //! Tells the program which commit it was built from, for the rows of its reports.
 //!
 //! Asks git; where there is no git or no repository (a source archive), the commit is `unknown`. A tree with
-//! uncommitted changes is marked with a plus, because its rows cannot be reproduced from the commit alone.
+//! uncommitted changes is marked with a plus, because its rows cannot be reproduced from the commit alone. The workspace
+//! `rivals` includes this file.
 
 use std::process::Command;
 
-fn main() {
+pub(crate) fn main() {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
     let changed = git(&["status", "--porcelain", "--untracked-files=no"])
         .is_some_and(|status| !status.is_empty());

@@ -21,7 +21,7 @@ use workload::ycsb::Runner;
 use crate::report::LatencyUs;
 
 /// Transactions between two looks at the stop flag.
-const BURST: u64 = 64;
+pub(super) const BURST: u64 = 64;
 /// Latencies above this count as this.
 const LATENCY_NS_MAX: u64 = 100_000_000_000;
 /// Digits of a latency that are kept: errors below one percent.

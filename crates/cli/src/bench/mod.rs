@@ -7,13 +7,15 @@
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
 //! | `sample` | a timer that sees in which part of the database each partition is |
 //! | `shared` | threads that take partitions from each other, and users that think |
-//! | `std_map` | the same list on the standard library's map, for scale |
+//! | `store` | the same list on anything that keeps rows, also compiled by the workspace `rivals` |
+//! | `std_map` | the standard library's map as such a thing, for scale |
 
 mod measure;
 mod runs;
 mod sample;
 mod shared;
 mod std_map;
+mod store;
 mod tpcc;
 mod ycsb;
 

@@ -3,93 +3,91 @@
 //! No transactions, no indexes beside the key, no durability, no checks: what is left is the cost of finding a row and of
 //! copying its columns, so the distance to it is what the rest of a database costs.
 
-use super::measure::{Clockwork, Done, Limit, Measured, Tally, run_threads};
-use anyhow::{Result, bail};
-use pmem::device::emulated::Clock;
+use super::measure::{Limit, Measured};
+use super::store::measure_stores;
+use anyhow::Result;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use workload::ycsb::{Action, COLUMN_BYTES, COLUMNS, Ycsb};
-
-const ROW_BYTES: usize = COLUMNS * COLUMN_BYTES;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use workload::ycsb::{COLUMN_BYTES, Change, Contents, ROW_BYTES, Store, Ycsb, YcsbError};
 
 type Map = BTreeMap<u64, Box<[u8; ROW_BYTES]>>;
 
-/// Loads the maps and runs the list on them.
-pub(super) fn measure(workload: &Ycsb, limit: Limit) -> Result<Measured> {
+/// The map of one partition, and the row that its reader copies to.
+struct MapStore<'m> {
+    map: MutexGuard<'m, Map>,
+    row: [u8; ROW_BYTES],
+}
+
+impl<'m> MapStore<'m> {
+    /// Each map has one thread at a time, so the lock is free.
+    fn new(maps: &'m [Mutex<Map>], partition: u32) -> Self {
+        let map = &maps[partition as usize];
+        Self {
+            map: map.lock().unwrap_or_else(PoisonError::into_inner),
+            row: [0; ROW_BYTES],
+        }
+    }
+}
+
+impl Store for MapStore<'_> {
+    type Error = YcsbError;
+
+    fn load(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u32>,
+        contents: &Contents,
+    ) -> Result<(), YcsbError> {
+        self.map.extend(keys.map(|key| {
+            let mut row = Box::new([0; ROW_BYTES]);
+            contents.fill(key, &mut row[..]);
+            (u64::from(key), row)
+        }));
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, key: u32) -> Result<bool, YcsbError> {
+        let Some(row) = self.map.get(&u64::from(key)) else {
+            return Ok(false);
+        };
+        self.row.copy_from_slice(&row[..]);
+        // Nobody looks at the copy, and it is to be made all the same.
+        std::hint::black_box(&self.row);
+        Ok(true)
+    }
+
+    fn column(&self, column: usize) -> &[u8] {
+        &self.row[column * COLUMN_BYTES..(column + 1) * COLUMN_BYTES]
+    }
+
+    #[inline]
+    fn update(&mut self, key: u32, change: Change<'_>) -> Result<bool, YcsbError> {
+        let row = self.map.get_mut(&u64::from(key));
+        Ok(row.map(|row| change.apply(&mut row[..])).is_some())
+    }
+}
+
+/// Loads the maps, runs the list on them, and checks what it left unless `skip_check`.
+pub(super) fn measure(workload: &Ycsb, limit: Limit, skip_check: bool) -> Result<Measured> {
     let partitions = workload.options().partitions;
-    let maps: Vec<Mutex<Map>> = (0..partitions)
-        .map(|partition| Mutex::new(load(workload, partition)))
-        .collect();
-    let positions = vec![0; maps.len()];
-    run_threads(1, &positions, limit, |partition, _, clockwork| {
-        let mut map = maps[partition as usize]
-            .lock()
-            .expect("one thread a map, and it does not panic");
-        run(workload, partition, &mut map, limit, clockwork)
-    })
+    let maps: Vec<Mutex<Map>> = (0..partitions).map(|_| Mutex::default()).collect();
+    for partition in 0..partitions {
+        MapStore::new(&maps, partition).load(&mut workload.keys(partition), workload.contents())?;
+    }
+    let measured = measure_stores(workload, limit, |partition| {
+        Ok(MapStore::new(&maps, partition))
+    })?;
+    if !skip_check {
+        for (partition, count) in (0_u32..).zip(&measured.positions) {
+            let mut expected = workload.expected(partition);
+            workload.advance(&mut expected, *count);
+            workload.check_store(&mut MapStore::new(&maps, partition), &expected)?;
+        }
+    }
+    Ok(measured)
 }
 
 /// Bytes of the rows.
 pub(super) fn table_bytes(workload: &Ycsb) -> u64 {
     u64::from(workload.options().rows) * ROW_BYTES as u64
-}
-
-fn load(workload: &Ycsb, partition: u32) -> Map {
-    let row = |key| {
-        let mut row = Box::new([0; ROW_BYTES]);
-        for (column, place) in row.chunks_exact_mut(COLUMN_BYTES).enumerate() {
-            place.copy_from_slice(workload.contents().initial(key, column).as_bytes());
-        }
-        (u64::from(key), row)
-    };
-    workload.keys(partition).map(row).collect()
-}
-
-fn run(
-    workload: &Ycsb,
-    partition: u32,
-    map: &mut Map,
-    limit: Limit,
-    clockwork: &Clockwork,
-) -> Result<Done> {
-    let list = workload.list(partition);
-    let update_columns = workload.options().update_columns as usize;
-    let end = match limit {
-        Limit::Time(_) => u64::MAX,
-        Limit::Transactions(count) => count,
-    };
-    let mut tally = Tally::new(1);
-    let mut buffer = [0_u8; ROW_BYTES];
-    let (mut position, mut at) = (0_u64, 0);
-    let clock = Clock::real();
-    clockwork.wait_for_start();
-    let mut start_ns = clock.now_ns_unordered();
-    while position < end && !clockwork.is_over() {
-        for _ in 0..64.min(end - position) {
-            let access = list[at];
-            let Some(row) = map.get_mut(&u64::from(access.key)) else {
-                bail!("the row with key {} is missing", access.key);
-            };
-            match access.action() {
-                Action::Read => {
-                    buffer.copy_from_slice(&row[..]);
-                    std::hint::black_box(&buffer);
-                }
-                Action::Update(first) => {
-                    for step in 0..update_columns {
-                        let column = (first + step) % COLUMNS;
-                        let value = workload.contents().update(partition, position, column);
-                        let place = &mut row[column * COLUMN_BYTES..(column + 1) * COLUMN_BYTES];
-                        place.copy_from_slice(value.as_bytes());
-                    }
-                }
-            }
-            position += 1;
-            at = if at + 1 == list.len() { 0 } else { at + 1 };
-            let now_ns = clock.now_ns_unordered();
-            tally.record(0, now_ns - start_ns);
-            start_ns = now_ns;
-        }
-    }
-    Ok(Done { position, tally })
 }

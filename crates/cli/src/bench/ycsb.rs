@@ -229,7 +229,11 @@ fn load(workload: &Ycsb, database: &Database) -> Result<Table> {
 }
 
 fn run_std_map(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
-    let measured = std_map::measure(workload, runs::limit(&args.run, TXNS_DEFAULT))?;
+    let measured = std_map::measure(
+        workload,
+        runs::limit(&args.run, TXNS_DEFAULT),
+        args.run.skip_check,
+    )?;
     let shared = Scratch::root();
     let setting = Setting {
         method: "std-map",

@@ -18,7 +18,7 @@ const TABLE: &str = "usertable";
 /// Rows that are loaded in one transaction.
 const LOAD_BATCH: u64 = 256;
 /// Wrong values that the check lists; more of the same say nothing new.
-const WRONG_MAX: usize = 10;
+pub(super) const WRONG_MAX: usize = 10;
 
 /// What can go wrong in a run.
 #[derive(Debug, thiserror::Error)]
@@ -255,16 +255,8 @@ impl Ycsb {
         done: RangeInclusive<u64>,
     ) -> Result<u64, YcsbError> {
         let (least, most) = done.into_inner();
-        let length = self.list(partition).len() as u64;
-        let mut expected: Vec<Window> = self
-            .keys(partition)
-            .flat_map(|key| (0..COLUMNS).map(move |column| (key, column)))
-            .map(|(key, column)| self.contents.initial_window(key, column))
-            .collect();
-        // Earlier rounds over the list are overwritten by the last one.
-        for position in least.saturating_sub(length)..least {
-            self.written(partition, position, |at, window| expected[at] = window);
-        }
+        let mut expected = self.initial_windows(partition);
+        self.apply(partition, least, &mut expected);
         let mut differences = expected
             .iter()
             .zip(found)
@@ -287,15 +279,29 @@ impl Ycsb {
             let key = (at / COLUMNS) as u32 * self.options.partitions + partition;
             let expected = self.contents.window(expected[at]);
             let found = found[at].map_or("foreign text", |window| self.contents.window(window));
-            format!(
-                "key {key} field{} is {found:.12} and must be {expected:.12}",
-                at % COLUMNS
-            )
+            difference(key, at % COLUMNS, found, expected)
         });
         Err(YcsbError::Wrong {
             count: differences as u64,
             first: first.collect(),
         })
+    }
+
+    /// What the columns of a partition's rows hold after loading, in the order of their keys.
+    pub(super) fn initial_windows(&self, partition: u32) -> Vec<Window> {
+        self.keys(partition)
+            .flat_map(|key| (0..COLUMNS).map(move |column| (key, column)))
+            .map(|(key, column)| self.contents.initial_window(key, column))
+            .collect()
+    }
+
+    /// Rewrites what the columns hold as the first transactions of a partition's list do.
+    pub(super) fn apply(&self, partition: u32, transactions: u64, windows: &mut [Window]) {
+        let length = self.list(partition).len() as u64;
+        // Earlier rounds over the list are overwritten by the last one.
+        for position in transactions.saturating_sub(length)..transactions {
+            self.written(partition, position, |at, window| windows[at] = window);
+        }
     }
 
     /// Calls `write` for each column that a transaction writes, with its place among all columns of the partition.
@@ -314,6 +320,11 @@ impl Ycsb {
             );
         }
     }
+}
+
+/// One wrong value, in words.
+pub(super) fn difference(key: u32, column: usize, found: &str, expected: &str) -> String {
+    format!("key {key} field{column} is {found:.12} and must be {expected:.12}")
 }
 
 /// What a thread returned; its panic goes on here.

@@ -12,10 +12,12 @@
 mod contents;
 mod drive;
 mod list;
+mod store;
 
 pub use contents::Contents;
 pub use drive::{Runner, Ycsb, YcsbError};
 pub use list::{Access, Action};
+pub use store::{Change, Expected, ROW_BYTES, Store, StoreRunner, WorkerStore};
 
 use std::fmt;
 use std::str::FromStr;

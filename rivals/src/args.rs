@@ -1,0 +1,166 @@
+//! The command line: that of `indelible bench ycsb`, with rivals beside methods.
+//!
+//! Options have the names and the meaning that they have there. What is asked for runs one after the other in one process, so that ratios
+//! are taken under the same conditions.
+
+use crate::kind::Kind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use indelible::{Method, Primitive};
+use std::path::PathBuf;
+use workload::ycsb::{Mix, Skew};
+
+/// Measures other embedded databases with the transactions that `indelible bench` runs
+#[derive(Debug, Parser)]
+#[command(name = "rivals", version)]
+pub(crate) struct CommandLine {
+    /// How rows are printed
+    #[arg(long, value_enum, global = true, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people
+    Text,
+    /// One JSON object a line, with the keys of `indelible bench ycsb` and a few more
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure a workload
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// One table of 1 KB rows; reads of all columns, updates of one
+    #[command(
+        after_help = "Examples:\n  rivals bench ycsb --method nvm-inp --rival lmdb-writemap,sqlite --databases 1,2 --mix all \
+                            --rows 2000000 --partitions 2 --seconds 3 --primitives process\n  \
+                            rivals bench ycsb --rival all --mix balanced --rows 100000 --partitions 2 --seconds 2 --format json\n\n\
+                            The setting of each rival is in its rows and in rivals/README.md."
+    )]
+    Ycsb(Box<YcsbArgs>),
+}
+
+/// `bench ycsb`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct YcsbArgs {
+    /// Rivals, separated by commas, or all
+    #[arg(long, value_parser = parse_rivals, required_unless_present = "method")]
+    pub(crate) rival: Option<std::vec::Vec<Kind>>,
+    /// Methods of ours to run first, separated by commas, for example nvm-inp; each transaction is made durable on its own
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) method: Vec<Method>,
+    /// Databases that a rival is divided into, separated by commas: 1, or one a partition
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) databases: Vec<u32>,
+    /// Mixes, separated by commas: read-only, read-heavy, balanced, write-heavy; or all. They follow each other on one database
+    #[arg(long, default_value = "balanced", value_parser = parse_mixes)]
+    pub(crate) mix: std::vec::Vec<Mix>,
+    /// How unevenly rows are accessed: low (half of the accesses to a fifth of the rows) or high
+    #[arg(long, default_value = "low")]
+    pub(crate) skew: Skew,
+    /// Rows of a kilobyte
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rows: u32,
+    /// Columns that an update rewrites
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) update_columns: u32,
+    /// Partitions of the rows, each with a thread of its own
+    #[arg(long, visible_alias = "threads", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) partitions: u32,
+    /// How long to run each mix
+    #[arg(long, value_parser = parse_seconds, conflicts_with = "txns")]
+    pub(crate) seconds: Option<f64>,
+    /// How many transactions to run in each mix, over all partitions
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) txns: Option<u64>,
+    /// Instructions that methods of ours issue: process, flush-free or flush; by default those of the medium
+    #[arg(long, value_parser = parse_primitive)]
+    pub(crate) primitives: Option<Primitive>,
+    /// Directory under which databases are made, and removed at the end; shared memory by default
+    #[arg(long)]
+    pub(crate) path: Option<PathBuf>,
+    /// Seed of the rows and of the transactions
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Rounds over all runs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Do not check the final content
+    #[arg(long)]
+    pub(crate) skip_check: bool,
+}
+
+fn parse_rivals(text: &str) -> Result<Vec<Kind>, String> {
+    if text == "all" {
+        return Ok(Kind::ALL.to_vec());
+    }
+    text.split(',').map(str::parse).collect()
+}
+
+fn parse_mixes(text: &str) -> Result<Vec<Mix>, String> {
+    if text == "all" {
+        return Ok(Mix::ALL.to_vec());
+    }
+    text.split(',').map(str::parse).collect()
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        _ => Err("use a number of seconds above 0 and up to 86400".into()),
+    }
+}
+
+fn parse_primitive(text: &str) -> Result<Primitive, String> {
+    match text {
+        "process" => Ok(Primitive::Process),
+        "flush-free" => Ok(Primitive::FlushFree),
+        "flush" => Ok(Primitive::Flush),
+        _ => Err("use process, flush-free or flush".into()),
+    }
+}
+
+/// The name of [`Primitive`] on the command line.
+pub(crate) fn primitive_name(primitive: Primitive) -> &'static str {
+    match primitive {
+        Primitive::Process => "process",
+        Primitive::File => "file",
+        Primitive::Flush => "flush",
+        Primitive::FlushFree => "flush-free",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn an_unknown_rival_is_answered_with_the_known_ones() {
+        let line = ["rivals", "bench", "ycsb", "--rival", "lmdb,oracle"];
+        let error = CommandLine::try_parse_from(line).unwrap_err().to_string();
+        assert!(
+            error.contains("oracle") && error.contains("lmdb-writemap"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_run_needs_something_to_run() {
+        let error = CommandLine::try_parse_from(["rivals", "bench", "ycsb"]).unwrap_err();
+        assert!(error.to_string().contains("--rival"), "{error}");
+    }
+}

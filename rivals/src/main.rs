@@ -1,0 +1,54 @@
+//! The rivals: databases that users would pick instead, under the same list of transactions, clock and content check as ours.
+//!
+//! | file | job |
+//! |---|---|
+//! | `args` | the command line |
+//! | `bench` | loads, measures, checks; one row a mix |
+//! | `target` | what is measured: a rival, in one database or in one a partition, or a method of ours |
+//! | `kind` | the catalogue of rivals, with the setting of each in words |
+//! | `stores` | one file a rival: opening it in its best honest durable setting, and its four operations |
+//! | `foreign` | the calls into C that have no safe wrapper |
+//!
+//! Clock, histograms, rows and scratch directories are the program's own files, compiled here a second time: a row of this program cannot
+//! come to mean something else than a row of `indelible bench ycsb`.
+
+mod args;
+mod bench;
+mod foreign;
+mod kind;
+mod stores;
+mod target;
+
+#[path = "../../crates/cli/src/failure.rs"]
+mod failure;
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../../crates/cli/src/machine.rs"]
+mod machine;
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../../crates/cli/src/bench/measure.rs"]
+mod measure;
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../../crates/cli/src/report/rows.rs"]
+mod report;
+#[path = "../../crates/cli/src/scratch.rs"]
+mod scratch;
+#[path = "../../crates/cli/src/bench/store.rs"]
+mod store;
+
+use args::{BenchCommand, Command, CommandLine};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    scratch::remove_on_interrupt();
+    let Command::Bench(BenchCommand::Ycsb(args)) = line.command;
+    match bench::run(&args, line.format) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rivals: {}", failure::sentence(&error));
+            ExitCode::from(failure::exit_code(&error))
+        }
+    }
+}

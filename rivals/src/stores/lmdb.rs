@@ -1,0 +1,125 @@
+//! LMDB, through heed: a B+tree of pages that are copied on write, one writer at a time, readers straight from the map.
+//!
+//! Its default commits are the honest ones: they sync data, then the meta page. With WRITEMAP pages are changed in the shared map
+//! and synced with msync; without, they are written with pwrite. Rows go to the unnamed database, which saves the page that a named
+//! one's root costs at each commit, under 4-byte integer keys; loading appends.
+
+use super::RowBuffer;
+use crate::foreign::open_lmdb;
+use crate::kind::{Plan, Rival, RivalStore};
+use anyhow::{Context, Result};
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, IntegerComparator, PutFlags};
+use std::path::Path;
+use workload::ycsb::{Change, Contents, Store};
+
+/// Without WRITEMAP.
+pub(crate) const SETTING: &str = "LMDB, default (full) sync: fdatasync and synced meta page at each commit; NOMEMINIT, integer \
+     keys in the unnamed database";
+/// With WRITEMAP.
+pub(crate) const SETTING_WRITEMAP: &str = "LMDB, WRITEMAP, default (full) sync: msync of the map and of the meta page at each \
+     commit; integer keys in the unnamed database";
+
+/// Room for a row in the map: three times its bytes, as pages are copied before they are freed.
+const MAP_BYTES_PER_ROW: u64 = 3 << 10;
+/// Room for everything else.
+const MAP_BYTES_MIN: u64 = 256 << 20;
+
+type Rows<'e> = Database<'e, Bytes, Bytes, IntegerComparator>;
+
+/// An environment.
+pub(crate) struct Lmdb {
+    env: Env,
+}
+
+impl Lmdb {
+    pub(crate) fn create(directory: &Path, plan: Plan, writemap: bool) -> Result<Self> {
+        let flags = if writemap {
+            EnvFlags::WRITE_MAP
+        } else {
+            EnvFlags::NO_MEM_INIT
+        };
+        let bytes = MAP_BYTES_MIN + plan.rows * MAP_BYTES_PER_ROW;
+        let env = open_lmdb(directory, bytes.next_multiple_of(1 << 20) as usize, flags)?;
+        let create = env.write_txn()?;
+        let created = env.create_databases_and_commit(create, |opener, transaction| {
+            let options = opener.database_options().types::<Bytes, Bytes>();
+            let options = options.key_comparator::<IntegerComparator>();
+            let rows: Rows<'_> = options.create(transaction)?;
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(rows))
+        });
+        created.map(drop)?;
+        Ok(Self { env })
+    }
+}
+
+impl Rival for Lmdb {
+    fn store(&self) -> Result<RivalStore<'_>> {
+        let open = self.env.read_txn()?;
+        let opened = self
+            .env
+            .open_databases_and_commit(open, |opener, transaction| {
+                let options = opener.database_options().types::<Bytes, Bytes>();
+                let options = options.key_comparator::<IntegerComparator>();
+                let rows: Option<Rows<'_>> = options.open(transaction)?;
+                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(rows))
+            })?;
+        let CommitOrAbort::Commit(Some(rows)) = opened else {
+            anyhow::bail!("LMDB has lost its unnamed database");
+        };
+        Ok(Box::new(Session {
+            env: &self.env,
+            rows,
+            buffer: RowBuffer::new(),
+        }))
+    }
+}
+
+struct Session<'e> {
+    env: &'e Env,
+    rows: Rows<'e>,
+    buffer: RowBuffer,
+}
+
+impl Store for Session<'_> {
+    type Error = anyhow::Error;
+
+    fn load(&mut self, keys: &mut dyn Iterator<Item = u32>, contents: &Contents) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        for key in keys {
+            contents.fill(key, self.buffer.bytes_mut());
+            let (key, row) = (key.to_ne_bytes(), &self.buffer.bytes()[..]);
+            let append = PutFlags::APPEND;
+            self.rows
+                .put_with_flags(&mut transaction, append, &key, row)?;
+        }
+        transaction.commit().context("commit of a batch of rows")
+    }
+
+    fn read(&mut self, key: u32) -> Result<bool> {
+        let transaction = self.env.read_txn()?;
+        let Some(row) = self.rows.get(&transaction, &key.to_ne_bytes())? else {
+            return Ok(false);
+        };
+        self.buffer.copy(row)?;
+        Ok(true)
+    }
+
+    fn column(&self, column: usize) -> &[u8] {
+        self.buffer.column(column)
+    }
+
+    fn update(&mut self, key: u32, change: Change<'_>) -> Result<bool> {
+        let mut transaction = self.env.write_txn()?;
+        let key = key.to_ne_bytes();
+        let Some(row) = self.rows.get(&transaction, &key)? else {
+            return Ok(false);
+        };
+        self.buffer.copy(row)?;
+        change.apply(self.buffer.bytes_mut());
+        self.rows.put(&mut transaction, &key, self.buffer.bytes())?;
+        // commit point: LMDB's commit returns when the meta page is synced.
+        transaction.commit()?;
+        Ok(true)
+    }
+}
