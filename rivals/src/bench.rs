@@ -125,13 +125,11 @@ fn subjects(args: &YcsbArgs) -> Vec<Subject> {
 }
 
 fn limit(args: &YcsbArgs) -> Limit {
-    match args.seconds {
-        Some(seconds) => Limit::Time(Duration::from_secs_f64(seconds)),
-        None => {
-            let txns = args.txns.unwrap_or(TXNS_DEFAULT);
-            Limit::Transactions(txns.div_ceil(u64::from(args.partitions)))
-        }
+    if let Some(seconds) = args.seconds {
+        return Limit::Time(Duration::from_secs_f64(seconds));
     }
+    let txns = args.txns.unwrap_or(TXNS_DEFAULT);
+    Limit::Transactions(txns.div_ceil(u64::from(args.partitions)))
 }
 
 /// Loads, runs all mixes, removes.
