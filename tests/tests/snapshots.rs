@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "../../crates/indelible/tests/common/mod.rs"]
 mod common;
 
 use common::{Directory, people};
