@@ -286,16 +286,25 @@ impl<M: Memory> Arena<M> {
     #[inline]
     pub fn free(&mut self, offset: u64) -> Result<WordChange> {
         let chunk = self.chunk_of(offset)?;
-        let run = match self.heap.classes.run_in(chunk) {
-            Some(run) => run,
-            None => match self.load_run(chunk, offset)? {
-                Some(run) => run,
-                None => return self.free_extent(chunk, offset),
-            },
+        let Some(run) = self.run_of(chunk, offset)? else {
+            return self.free_extent(chunk, offset);
         };
         let block = self.taken_block(run, offset)?;
         self.heap.actions.push(Action::BlockFreed(run, block));
         Ok(bit_change(chunk, block, BitState::Clear))
+    }
+
+    /// Bytes of the small block in use that starts at `offset`; `None` if an extent starts there. Fails as [`Arena::free`] does.
+    #[inline]
+    pub fn taken_bytes(&mut self, offset: u64) -> Result<Option<usize>> {
+        let chunk = self.chunk_of(offset)?;
+        let Some(run) = self.run_of(chunk, offset)? else {
+            return Ok(None);
+        };
+        self.taken_block(run, offset)?;
+        let class = self.heap.classes.run(run).class;
+        let geometry = self.heap.classes.class(class).geometry;
+        Ok(Some(geometry.block_bytes as usize))
     }
 
     /// Number of changes of chunk table or bitmaps that the heap has made by itself since the pool was opened. A log that
@@ -473,6 +482,15 @@ impl<M: Memory> Arena<M> {
     fn chunk_of(&self, offset: u64) -> Result<u32> {
         table::chunk_at(offset, self.heap.chunk_count)
             .ok_or_else(|| not_a_block(offset, "taken for a block, but lies outside the heap"))
+    }
+
+    /// The run that a chunk is, if a block may start at `offset`; `None` if an extent starts there.
+    #[inline]
+    fn run_of(&mut self, chunk: u32, offset: u64) -> Result<Option<RunId>> {
+        match self.heap.classes.run_in(chunk) {
+            Some(run) => Ok(Some(run)),
+            None => self.load_run(chunk, offset),
+        }
     }
 
     #[inline]

@@ -775,8 +775,11 @@ fn store<M: Memory>(arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<(
 fn push_lines(lines: &mut Vec<u64>, offset: u64, bytes: usize) {
     let mut line = offset & !(LINE as u64 - 1);
     while line < offset + bytes as u64 {
-        // The lists are short (a drain has at most a few hundred lines), and the newest lines are the likeliest twins.
-        if !lines.iter().rev().take(16).any(|&known| known == line) {
+        // The lists are short (a drain has at most a few hundred lines), and the newest lines are the likeliest twins. All of
+        // them are compared without a branch.
+        let newest = lines.last_chunk::<16>().map_or(&lines[..], |newest| newest);
+        let is_known = newest.iter().fold(false, |is, &known| is | (known == line));
+        if !is_known {
             lines.push(line);
         }
         line += LINE as u64;

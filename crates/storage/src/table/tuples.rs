@@ -270,7 +270,7 @@ impl Tuples {
     /// Whether new content goes over the old one at `block`. The old one must be sound: a damaged length could call for a place
     /// that the block does not have.
     fn may_overwrite<M: Memory, W: WriteSet<M>>(
-        arena: &Arena<M>,
+        arena: &mut Arena<M>,
         writes: &W,
         block: u64,
         content: &[u8],
@@ -283,13 +283,7 @@ impl Tuples {
         {
             return Ok(false);
         }
-        let header = *arena.get(NvPtr::<[u8; HEADER_BYTES]>::new(block))?;
-        let old_bytes = variable::content_bytes(header);
-        if block_bytes(variable::block_bytes(old_bytes)) != block_bytes(bytes) {
-            return Ok(false);
-        }
-        let old = arena.bytes(block + HEADER_BYTES as u64, old_bytes)?;
-        Ok(variable::is_intact(header, old))
+        Ok(arena.taken_bytes(block)? == Some(block_bytes(bytes)))
     }
 
     /// Frees a tuple and its fields.
