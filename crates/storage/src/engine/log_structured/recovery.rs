@@ -1,7 +1,8 @@
 //! Recovery of `log`: open the runs that the manifest names, and replay the log behind them into a MemTable.
 //!
 //! Only committed transactions are in runs and only whole records count, so nothing is undone; what was not committed is not
-//! there. Files that no manifest names are removed. Replay does what the transactions did, with the same code.
+//! there. Files that no manifest names are removed, after the manifest is known to be durable. Replay does what the transactions did,
+//! with the same code.
 
 use super::journal::{Journal, identity, wal_options};
 use crate::engine::{CommitTicket, Decide, EngineOptions, GlobalTxnId};
@@ -37,7 +38,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     decide: Decide<'_>,
 ) -> Result<Recovered<S, D>> {
     let identity = identity(options);
-    let manifest = Manifest::read(&directory, identity)?;
+    let (manifest, is_durable) = Manifest::read(&directory, identity)?;
     let mut store = Store::new(
         memories,
         read_settings(manifest.settings, options)?,
@@ -51,6 +52,10 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
             level: place.level,
             run,
         });
+    }
+    if !is_durable {
+        // What only the manifest before this one needs is removed below.
+        manifest.write(&directory, identity)?;
     }
     let head = Head {
         start: manifest.start,

@@ -3,6 +3,10 @@
 //! It is written under another name, synced, and renamed over the old one; the directory is synced before and after, so the
 //! runs that it names are there whenever it is. Runs that no manifest names are orphans of a crash and are removed at opening.
 //!
+//! An opening may read a name that is in the system's cache only: that of the last sync may have failed. A *mark* tells: it is
+//! written behind that sync, so a manifest that has it is durable under its name, whether the mark is durable itself or not. One
+//! without it is written again before anything is done that only the older one would forbid, as removing what it needs.
+//!
 //! | field | bytes | meaning |
 //! |---|---|---|
 //! | magic | 8 | `INDLLSM\n` |
@@ -16,6 +20,7 @@
 //! | runs | 4 | how many; then for each: level 4, number 8, bytes 8; newest first |
 //! | tables | 4 | how many; then for each, as they were at the start of replay: length 4, definition, number of trees 4, their numbers, 8 each |
 //! | checksum | 4 | crc32c of all before |
+//! | mark | 8 | `SETTLED\n`; before the sync of its name zeros |
 
 use super::format::{damage, read_u32, read_u64};
 use crate::engine::CommitTicket;
@@ -28,6 +33,8 @@ use pmem::site;
 const MAGIC: [u8; 8] = *b"INDLLSM\n";
 const VERSION: u32 = 1;
 const FIXED_BYTES: usize = 80;
+/// Behind the checksum of a manifest whose name is durable.
+const MARK: [u8; 8] = *b"SETTLED\n";
 /// Longest manifest that is believed.
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -70,26 +77,35 @@ impl Manifest {
         if directory.exists(&unpublished)? {
             directory.remove(&unpublished)?;
         }
-        let bytes = self.encode(identity);
+        let mut bytes = self.encode(identity);
+        let mark_at = bytes.len() as u64;
+        bytes.extend_from_slice(&[0; MARK.len()]);
         let written = directory.create(&unpublished).and_then(|mut file| {
             file.write_at(0, &bytes)?;
-            file.sync(site!("lsm.manifest-content"))
+            file.sync(site!("lsm.manifest-content"))?;
+            Ok(file)
         });
-        if let Err(error) = written {
-            // The space goes back at once, not only at the next attempt.
-            let _ = directory.remove(&unpublished);
-            return Err(error.into());
-        }
+        let mut file = match written {
+            Ok(file) => file,
+            Err(error) => {
+                // The space goes back at once, not only at the next attempt.
+                let _ = directory.remove(&unpublished);
+                return Err(error.into());
+            }
+        };
         // The names of the runs are durable before the manifest that needs them can be.
         directory.sync(site!("lsm.run-names"))?;
         directory.rename(&unpublished, &name(identity))?;
         // commit point: recovery takes what the file of this name says
         directory.sync(site!("lsm.manifest-publish"))?;
+        // Without its mark the manifest is written once more by the next opening, and is as good.
+        let _ = file.write_at(mark_at, &MARK);
         Ok(())
     }
 
-    /// Reads the partition's manifest. A partition that exists has one.
-    pub(crate) fn read<D: Directory>(directory: &D, identity: LogIdentity) -> Result<Self> {
+    /// Reads the partition's manifest, and whether its name is known to be durable: if not it must be written again before
+    /// anything is removed. A partition that exists has one.
+    pub(crate) fn read<D: Directory>(directory: &D, identity: LogIdentity) -> Result<(Self, bool)> {
         let file = name(identity);
         if !directory.exists(&file)? {
             let partition = identity.partition;
@@ -103,7 +119,10 @@ impl Manifest {
         }
         let mut bytes = vec![0; length as usize];
         open.read_at(0, &mut bytes)?;
-        Self::decode(&file, identity, &bytes)
+        match bytes.split_last_chunk() {
+            Some((content, mark)) => Ok((Self::decode(&file, identity, content)?, *mark == MARK)),
+            None => Err(damage(&file, length, "the file ends too early")),
+        }
     }
 
     fn encode(&self, identity: LogIdentity) -> Vec<u8> {
