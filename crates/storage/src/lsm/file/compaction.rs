@@ -24,7 +24,7 @@ use pmem::MemorySource;
 const LEVEL_0_RUNS: u64 = 4;
 /// How many times its size is written into a MemTable whose keys are written again and again, before it is full
 /// nevertheless: the log keeps all of it.
-const LOG_FACTOR: u64 = 2;
+const LOG_FACTOR: u64 = 3;
 /// Bytes of one step, at most.
 const STEP_BYTES: u64 = 32 << 10;
 /// How many times faster than the MemTable fills a flush is copied.
