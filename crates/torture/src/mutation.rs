@@ -35,8 +35,8 @@ const EXPLAINED: &[(&str, &str)] = &[
         "runs in the paper's order only, which is there to measure what sharing fences saves",
     ),
     (
-        "cow.open-name",
-        "needed after a creation that failed at its last step, which the fault sweep makes",
+        "cow.create-file",
+        "needed after a creation whose last sync failed, which the fault sweep makes",
     ),
     (
         "heap.learn",

@@ -583,7 +583,8 @@ pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Res
     CowEngine::start(store, frames, 0, options.layout, options, false)
 }
 
-/// Opens the pool of a partition of `nvm-cow`.
+/// Opens the pool of a partition of `nvm-cow`. With [`Access::Read`] it stores and flushes nothing, and fails where a group is to
+/// be decided or its bitmap words are to be changed again.
 pub fn open_in_pool<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -591,8 +592,11 @@ pub fn open_in_pool<P: Platform>(
 ) -> Result<NvCow<P>> {
     let memories = platform.memories(options.partition);
     let name = pool_name(options.partition);
-    let memory = memories.open(&name, Access::Write)?;
-    let arena = Arena::open(memory, Path::new(&name))?;
+    let memory = memories.open(&name, options.access)?;
+    let arena = match options.access {
+        Access::Write => Arena::open(memory, Path::new(&name))?,
+        Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
+    };
     let identity = arena.identity().clone();
     let foreign = |reason: String| PmemError::Foreign {
         path: name.clone().into(),
@@ -616,8 +620,14 @@ pub fn open_in_pool<P: Platform>(
     if !is_page_size(page_bytes) {
         return Err(foreign(format!("its pages of {page_bytes} bytes are unknown")).into());
     }
-    let (store, undone) =
-        PoolStore::open(arena, master, salt(options), page_bytes as usize, decide)?;
+    let (salt, page_bytes) = (salt(options), page_bytes as usize);
+    let (store, undone) = match options.access {
+        Access::Write => PoolStore::open(arena, master, salt, page_bytes, decide)?,
+        Access::Read => match PoolStore::open_read_only(arena, master, salt, page_bytes)? {
+            Some(store) => (store, false),
+            None => return Err(StorageError::NeedsRecovery(name)),
+        },
+    };
     let directory = store.directory();
     let frames = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
     CowEngine::start(store, frames, directory, layout, options, undone)
@@ -634,14 +644,14 @@ pub fn create_in_file<P: Platform>(platform: &P, options: &EngineOptions) -> Res
     CowEngine::start(store, frames, 0, LayoutKind::Together, options, false)
 }
 
-/// Opens the file of a partition of `cow`.
+/// Opens the file of a partition of `cow`. With [`Access::Read`] nothing is written, whatever state the file is in.
 pub fn open_in_file<P: Platform>(
     platform: &P,
     options: &EngineOptions,
     decide: Decide<'_>,
 ) -> Result<Cow<P>> {
     let files = platform.files(options.partition)?;
-    let (store, undone) = FileStore::open(files, file_identity(options), decide)?;
+    let (store, undone) = FileStore::open(files, file_identity(options), options.access, decide)?;
     let directory = store.directory();
     let frames = platform
         .memories(options.partition)

@@ -204,6 +204,34 @@ fn read(engine: &mut dyn Engine, index: Option<IndexId>) -> Content {
     content
 }
 
+/// Whatever bit of the master records flips after a power cut, the newest group stays in force, and the next opening mends it.
+#[test]
+fn a_flip_in_a_master_record_brings_nothing_older_back() {
+    let mut subject = Subject::new(Method::Cow, 7, 1);
+    for _ in 0..30 {
+        subject.transaction();
+    }
+    for byte in (0..1024_u64).chain(4096..5120) {
+        let image = subject.world.image(&ImageChoice::default()).unwrap();
+        let mut file = SimulatedDirectory::new(&image).open("p0.cow").unwrap();
+        let mut old = [0];
+        disk::File::read_at(&mut file, byte, &mut old).unwrap();
+        let flipped = [old[0] ^ 1 << (byte % 8)];
+        disk::File::write_at(&mut file, byte, &flipped).unwrap();
+        drop(file);
+        let platform = TestPlatform(image);
+        for _ in 0..2 {
+            let mut engine = open(&platform, Method::Cow, &options(64), &|_| false).unwrap();
+            assert_eq!(read(&mut *engine, None), subject.content, "byte {byte}");
+            engine.close().unwrap();
+        }
+        let counted = || SimulatedDirectory::new(&platform.0).counters().writes;
+        let writes = counted();
+        drop(open(&platform, Method::Cow, &options(64), &|_| false).unwrap());
+        assert_eq!(counted(), writes, "byte {byte} is mended");
+    }
+}
+
 fn verified(engine: &mut dyn Engine) {
     let report = engine.verify().unwrap();
     assert_eq!(report.damage, Vec::<String>::new());

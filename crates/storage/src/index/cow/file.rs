@@ -1,8 +1,10 @@
 //! Pages in a file, behind a cache in volatile memory.
 //!
 //! A group's pages are written to free places, neighbours in one call; a sync; the master record; a sync. The master is two
-//! records at fixed offsets that take turns. The one with the higher sequence number counts if its checksum is right, so a torn
-//! one leaves the other in force; no argument rests on a write being atomic.
+//! records at fixed places that take turns. The one with the higher sequence number counts if its checksum is right, so a torn
+//! one leaves the other in force; no argument rests on a write being atomic. Each place has its record twice, in neighbouring
+//! sectors and by one write: a torn write was never acknowledged, and damage to one sector of what was leaves the other, so it
+//! cannot bring an older state back.
 //!
 //! What is read at an opening may be in the system's cache only, after a sync that failed. So the record found is written once
 //! more, under the next number, and synced before anything else is; then a *settled* one follows that says the same. A settled
@@ -10,7 +12,8 @@
 //! damaged without harm. Closing settles as well, so opening what was closed writes nothing.
 //!
 //! ```text
-//! file           [master record 0, 512 bytes][...][master record 1 at 4096, 512 bytes][...][pages from 8192 or two pages on]
+//! file           [master record 0, 512 bytes][the same][...][master record 1 at 4096][the same][...][pages from 8192 or two
+//!                pages on]
 //! master record  magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | mark u32 | sequence u64
 //!                | global transaction u64, or 0 | base: directory u64, chain u64, end u64, file bytes u64 | prepared: the same
 //!                | crc32c u32 | 0 u32 | zeros to 512
@@ -29,7 +32,7 @@ use super::{Frames, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use disk::{Directory, DiskCounters, DiskError, File, SECTOR_BYTES};
-use pmem::{Memory, site};
+use pmem::{Access, Memory, site};
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
@@ -98,7 +101,7 @@ pub struct FileStore<M: Memory, D: Directory> {
     identity: FileIdentity,
     page_bytes: usize,
     sequence: u64,
-    /// Whether both copies of the master say the same, and that is durable.
+    /// Whether both records of the master say the same, and that is durable.
     is_settled: bool,
     /// The state in force.
     base: FileState,
@@ -107,8 +110,9 @@ pub struct FileStore<M: Memory, D: Directory> {
     next: Option<(FileState, NewList)>,
     cache: PageCache,
     limbo: Limbo,
-    /// Pages of the group that are not written yet.
-    pending: Vec<(u64, Vec<u8>)>,
+    /// Neighbouring pages of the group that are written next, and where.
+    buffer: Vec<u8>,
+    buffer_at: u64,
     memory: PhantomData<fn(M)>,
 }
 
@@ -131,16 +135,20 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let space = FileSpace::new(page_bytes, base.space, file_bytes);
         let mut store = Self::new(directory, file, identity, page_bytes, 0, base, space);
         store.write_record(base, None, Mark::Unfinished)?;
+        // A record that says more than that is read behind a file only whose length is durable.
+        store.file.sync(site!("cow.create-file"))?;
         store.directory.sync(site!("cow.create-name"))?;
         // commit point: with a finished record the file is a complete, empty partition
         store.write_master(base, None)?;
         Ok(store)
     }
 
-    /// Opens the file of a partition. Gives the store and whether a prepared group was undone.
+    /// Opens the file of a partition. Gives the store and whether a prepared group was undone. With [`Access::Read`] nothing is
+    /// written: what is in the system's cache only is read and not made durable, and nothing is built upon it.
     pub fn open(
         directory: D,
         identity: FileIdentity,
+        access: Access,
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, bool)> {
         let name = identity.name();
@@ -169,7 +177,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             }
         }
         let page_bytes = record.page_bytes as usize;
-        if file_bytes > base.space.file_bytes {
+        if access == Access::Write && file_bytes > base.space.file_bytes {
             // Growth that no group was made durable with may be in the system's cache only.
             file.set_bytes(base.space.file_bytes)?;
         }
@@ -178,7 +186,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let sequence = record.sequence;
         let mut store = Self::new(directory, file, identity, page_bytes, sequence, base, space);
         store.is_settled = is_whole && record.mark == Mark::Settled;
-        if !store.is_settled {
+        if access == Access::Write && !store.is_settled {
             store.write_master(base, None)?;
             store.settle_master()?;
         }
@@ -206,7 +214,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             next: None,
             cache: PageCache::new(CACHE_BYTES, page_bytes),
             limbo: Limbo::default(),
-            pending: Vec::new(),
+            buffer: Vec::with_capacity(WRITE_BYTES),
+            buffer_at: 0,
             memory: PhantomData,
         }
     }
@@ -256,8 +265,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         Ok(())
     }
 
-    /// Lets both copies of the master say the same, where the newer one is durable. Without a sync: whether this copy becomes durable makes no
-    /// difference to what the file holds, and the next group's first sync comes before the other copy is written again.
+    /// Lets both records of the master say the same, where the newer one is durable. Without a sync: whether this one becomes durable
+    /// makes no difference to what the file holds, and the next group's first sync comes before the other one is written again.
     pub fn settle_master(&mut self) -> Result<()> {
         if !self.is_settled {
             self.write_record(self.base, None, Mark::Settled)?;
@@ -280,7 +289,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             prepared,
         };
         let at = RECORD_AT[(record.sequence % 2) as usize];
-        self.file.write_at(at, &encode(&record, self.identity))?;
+        let bytes = encode(&record, self.identity);
+        self.file.write_at(at, &[bytes, bytes].concat())?;
         self.sequence += 1;
         Ok(())
     }
@@ -306,31 +316,33 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         Ok(())
     }
 
-    /// Writes the pages of the group and the list, neighbours together.
-    fn write_pending(&mut self, list: &NewList) -> Result<()> {
-        let mut pages = std::mem::take(&mut self.pending);
-        pages.extend(list.pages.iter().cloned());
-        pages.sort_unstable_by_key(|(at, _)| *at);
-        let mut buffer: Vec<u8> = Vec::with_capacity(WRITE_BYTES);
-        let mut start = 0;
-        for (at, image) in &pages {
-            if !buffer.is_empty()
-                && (start + buffer.len() as u64 != *at || buffer.len() >= WRITE_BYTES)
-            {
-                self.file.write_at(start, &buffer)?;
-                buffer.clear();
-            }
-            if buffer.is_empty() {
-                start = *at;
-            }
-            buffer.extend_from_slice(image);
+    /// Writes the list and what is left of the group's pages, and makes all of them durable.
+    fn write_rest(&mut self, list: &NewList) -> Result<()> {
+        for (at, image) in &list.pages {
+            self.write_page(*at, image)?;
         }
-        if !buffer.is_empty() {
-            self.file.write_at(start, &buffer)?;
-        }
-        pages.clear();
-        self.pending = pages;
+        self.write_buffer()?;
         self.file.sync(site!("cow.pages"))?;
+        Ok(())
+    }
+
+    /// Writes a page, together with its neighbours if they come one after the other.
+    fn write_page(&mut self, at: u64, image: &[u8]) -> Result<()> {
+        let is_next = self.buffer_at + self.buffer.len() as u64 == at;
+        if !is_next || self.buffer.len() >= WRITE_BYTES {
+            self.write_buffer()?;
+            self.buffer_at = at;
+        }
+        self.buffer.extend_from_slice(image);
+        Ok(())
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            let result = self.file.write_at(self.buffer_at, &self.buffer);
+            self.buffer.clear();
+            result?;
+        }
         Ok(())
     }
 
@@ -435,6 +447,8 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 
     fn rollback(&mut self, mark: SpaceMark) {
+        // What of a group that could not be prepared is not written yet.
+        self.buffer.clear();
         self.space.rollback(mark);
     }
 
@@ -448,13 +462,12 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 
     fn write(&mut self, at: u64, image: &[u8]) -> Result<()> {
-        self.pending.push((at, image.to_vec()));
-        Ok(())
+        self.write_page(at, image)
     }
 
     fn commit(&mut self, frames: &mut Frames<M>, directory: u64) -> Result<()> {
         let list = self.make_list()?;
-        self.write_pending(&list)?;
+        self.write_rest(&list)?;
         let space = list.head;
         let state = FileState { directory, space };
         self.write_master(state, None)?;
@@ -469,7 +482,7 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
 
     fn prepare(&mut self, directory: u64, global: GlobalTxnId) -> Result<()> {
         let list = self.make_list()?;
-        self.write_pending(&list)?;
+        self.write_rest(&list)?;
         let space = list.head;
         let state = FileState { directory, space };
         self.write_master(self.base, Some((global.0, state)))?;
@@ -502,7 +515,8 @@ fn first_page(page_bytes: usize) -> u64 {
     HEAD_BYTES.max(2 * page_bytes).next_multiple_of(page_bytes)
 }
 
-/// The newer of the two master records that are whole, and whether the other one is what came before it.
+/// The newest master record that is whole, and whether nothing is missing: both copies of it are there, and both of the one
+/// before.
 fn read_master<F: File>(
     file: &mut F,
     identity: FileIdentity,
@@ -513,26 +527,33 @@ fn read_master<F: File>(
         let detail = format!("it has {file_bytes} bytes, too few for a master record");
         return Err(damaged_file(name, file_bytes, detail));
     }
-    // A record that cannot be read is not one that is damaged: the other one must not take its place.
-    let mut copies = [[0; RECORD_BYTES]; 2];
-    for (at, bytes) in RECORD_AT.into_iter().zip(&mut copies) {
-        file.read_at(at, bytes)?;
+    // A record that cannot be read is not one that is damaged: another one must not take its place.
+    let mut found = Vec::with_capacity(4);
+    for at in RECORD_AT.into_iter().flat_map(|at| [at, at + SECTOR_BYTES]) {
+        let mut bytes = [0; RECORD_BYTES];
+        file.read_at(at, &mut bytes)?;
+        found.push(decode(&bytes, identity, name, at));
     }
-    let found = |copy: usize| decode(&copies[copy], identity, name, RECORD_AT[copy]);
-    match (found(0), found(1)) {
-        (Ok(one), Ok(other)) => {
-            let newer_first = one.sequence > other.sequence;
-            let (newer, older) = if newer_first {
-                (one, other)
-            } else {
-                (other, one)
-            };
-            let follows = older.sequence + 1 == newer.sequence && older.base == newer.base;
-            Ok((newer, follows))
+    let whole = |copy: usize| found[copy].as_ref().ok();
+    let newest = (0..4).filter_map(whole).max_by_key(|one| one.sequence);
+    let Some(&newest) = newest else {
+        // What is wrong with the first one says most.
+        let first = found.swap_remove(0);
+        return Err(first
+            .err()
+            .unwrap_or_else(|| damaged(0, "no record is whole".to_owned())));
+    };
+    let same = |one: usize| match (whole(one), whole(one + 1)) {
+        (Some(one), Some(other)) if one == other => Some(*one),
+        _ => None,
+    };
+    let is_whole = match (same(0), same(2)) {
+        (Some(one), Some(other)) => {
+            one.sequence.abs_diff(other.sequence) == 1 && one.base == other.base
         }
-        (Ok(record), Err(_)) | (Err(_), Ok(record)) => Ok((record, false)),
-        (Err(error), Err(_)) => Err(error),
-    }
+        _ => false,
+    };
+    Ok((newest, is_whole))
 }
 
 fn encode(record: &Record, identity: FileIdentity) -> [u8; RECORD_BYTES] {

@@ -111,7 +111,7 @@ pub trait PageStore: Send {
     /// Lets places be used again that snapshots have shown which are gone now. Not between `prepare` and `resolve`.
     fn reclaim(&mut self);
 
-    /// Writes a page that was reserved; durable after `commit` or `prepare`.
+    /// Writes a page that was reserved; durable after `commit` or `prepare`. Cheapest in the order of places.
     fn write(&mut self, at: u64, image: &[u8]) -> Result<()>;
 
     /// Makes what was written durable and swings the master to the directory whose root is at `directory`.

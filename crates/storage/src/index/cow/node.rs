@@ -419,9 +419,10 @@ pub(super) fn checksum(page: &[u8]) -> u64 {
 }
 
 /// Replaces every reference to a dirty page, then sets the sequence number and the checksum. The page was made here, so it is
-/// sound.
-pub(super) fn seal(page: &mut [u8], sequence: u64, resolve: &dyn Fn(u64) -> u64) {
+/// sound. Says how many bytes from its start may have changed.
+pub(super) fn seal(page: &mut [u8], sequence: u64, resolve: &dyn Fn(u64) -> u64) -> usize {
     let meta = word_of(page, 0);
+    let mut changed = LONG_HEADER_BYTES;
     if (meta >> 24) as u8 == Kind::Long as u8 {
         replace(page, 24, resolve);
         page[32..40].copy_from_slice(&sequence.to_le_bytes());
@@ -431,24 +432,27 @@ pub(super) fn seal(page: &mut [u8], sequence: u64, resolve: &dyn Fn(u64) -> u64)
         if level > 0 || value_words == 0 {
             let entry_bytes = 8 * (key_words + 1);
             for index in 0..word_of(page, 2) as u32 as usize {
-                replace(
-                    page,
-                    HEADER_BYTES + index * entry_bytes + 8 * key_words,
-                    resolve,
-                );
+                let at = HEADER_BYTES + index * entry_bytes + 8 * key_words;
+                if replace(page, at, resolve) {
+                    changed = at + 8;
+                }
             }
         }
         page[24..32].copy_from_slice(&sequence.to_le_bytes());
     }
     let sum = checksum(page).to_le_bytes();
     page[8..16].copy_from_slice(&sum);
+    changed
 }
 
-fn replace(page: &mut [u8], at: usize, resolve: &dyn Fn(u64) -> u64) {
+/// Replaces the word at `at` if it is a reference to a dirty page; says whether it was.
+fn replace(page: &mut [u8], at: usize, resolve: &dyn Fn(u64) -> u64) -> bool {
     let word = word_of(page, at / 8);
-    if word & (DIRTY | INLINE) == DIRTY {
+    let is_dirty = word & (DIRTY | INLINE) == DIRTY;
+    if is_dirty {
         page[at..at + 8].copy_from_slice(&resolve(word).to_le_bytes());
     }
+    is_dirty
 }
 
 #[cold]

@@ -75,6 +75,8 @@ pub struct Pages<S: PageStore> {
     undo: Vec<Undo>,
     before: Vec<u8>,
     scratch: Vec<u8>,
+    /// Places and slots of the dirty pages, while they are written.
+    order: Vec<(u64, usize)>,
 }
 
 impl<S: PageStore> Pages<S> {
@@ -96,6 +98,7 @@ impl<S: PageStore> Pages<S> {
             undo: Vec::new(),
             before: Vec::new(),
             scratch: Vec::new(),
+            order: Vec::new(),
         })
     }
 
@@ -337,20 +340,25 @@ impl<S: PageStore> Pages<S> {
         let page_bytes = self.page_bytes();
         let sequence = self.store.group();
         let mut image = std::mem::take(&mut self.scratch);
-        for number in 0..self.slots.len() {
-            let Slot { frame, at, state } = self.slots[number];
-            if state != SlotState::Live {
-                continue;
-            }
+        // In the order of their places, so that neighbours are written together.
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        let slots = self.slots.iter().enumerate();
+        let live = slots.filter(|(_, slot)| slot.state == SlotState::Live);
+        order.extend(live.map(|(number, slot)| (slot.at, number)));
+        order.sort_unstable();
+        for &(at, number) in &order {
+            let frame = self.slots[number].frame;
             image.clear();
             image.extend_from_slice(self.frames.view(frame).bytes(0, page_bytes)?);
-            seal(&mut image, sequence, &|reference| self.place_of(reference));
+            let changed = seal(&mut image, sequence, &|reference| self.place_of(reference));
             self.store.write(at, &image)?;
             if goes_on && S::KEEPS_FRAMES {
-                self.frames.store(frame, 0, &image)?;
+                self.frames.store(frame, 0, &image[..changed])?;
             }
         }
         self.scratch = image;
+        self.order = order;
         Ok(self.place_of(self.roots[DIRECTORY].now))
     }
 
@@ -390,8 +398,8 @@ impl<S: PageStore> Pages<S> {
             let Slot { frame, state, .. } = self.slots[number];
             if state == SlotState::Live && S::KEEPS_FRAMES {
                 let mut image = self.frames.view(frame).bytes(0, page_bytes)?.to_vec();
-                seal(&mut image, sequence, &|reference| self.place_of(reference));
-                self.frames.store(frame, 0, &image)?;
+                let changed = seal(&mut image, sequence, &|reference| self.place_of(reference));
+                self.frames.store(frame, 0, &image[..changed])?;
             }
         }
         Ok(())

@@ -147,6 +147,23 @@ impl<M: Memory> PoolStore<M> {
         Ok((Self::new(arena, master, packed(page_bytes)), undone))
     }
 
+    /// As [`PoolStore::open`] where nothing is left to do; `None` where recovery would have to store something. Stores and
+    /// flushes nothing itself.
+    pub fn open_read_only(
+        arena: Arena<M>,
+        base: u64,
+        salt: u32,
+        page_bytes: usize,
+    ) -> Result<Option<Self>> {
+        let (master, record) = NvMaster::open(&arena, base, salt)?;
+        let mut is_done = record.prepared.is_none();
+        for change in &record.changes {
+            let word = arena.word(change.offset)?;
+            is_done &= change.apply(word) == word;
+        }
+        Ok(is_done.then(|| Self::new(arena, master, packed(page_bytes))))
+    }
+
     fn new(arena: Arena<M>, master: NvMaster, page_bytes: usize) -> Self {
         let base = master.state;
         Self {
