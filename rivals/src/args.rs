@@ -43,7 +43,7 @@ pub(crate) enum BenchCommand {
         after_help = "Examples:\n  rivals bench ycsb --method nvm-inp --rival lmdb-writemap,sqlite --databases 1,2 --mix all \
                             --rows 2000000 --partitions 2 --seconds 3 --primitives process\n  \
                             rivals bench ycsb --rival all --mix balanced --rows 100000 --partitions 2 --seconds 2 --format json\n\n\
-                            The setting of each rival is in its rows and in rivals/README.md."
+                            The setting of each rival is in its rows and, with reasons, in docs/rivals.md."
     )]
     Ycsb(Box<YcsbArgs>),
 }
@@ -93,7 +93,7 @@ pub(crate) struct YcsbArgs {
     /// Rounds over all runs
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Do not check the final content
+    /// Do not compare the content with the list, neither after loading nor at the end; caches then start cold
     #[arg(long)]
     pub(crate) skip_check: bool,
 }

@@ -1,7 +1,8 @@
 //! `bench ycsb`: what is asked for runs one after the other, each loaded once and then measured with every mix.
 //!
-//! After each mix the target ends what it has put off, which is timed apart as `debt_seconds`, and every row is compared with what all
-//! mixes so far must have left. Databases lie in scratch directories that are gone at the end, however it comes.
+//! Every row is compared with the list after loading, which also fills the caches of those that have one, and after the last mix. Rows
+//! of a target are given out only then, so that none stands for wrong content. After each mix the target ends what it
+//! has put off, which is timed apart as `debt_seconds`. Databases lie in scratch directories that are gone at the end.
 
 use crate::args::{Format, YcsbArgs};
 use crate::failure::Usage;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
     }
 }
 
-/// Measures everything; `each` sees a row as soon as there is one.
+/// Measures everything; `each` sees a target's rows as soon as its content is found right.
 pub(crate) fn rows(args: &YcsbArgs, each: impl Fn(&Row) -> Result<()>) -> Result<Vec<Row>> {
     check(args)?;
     let make = |mix: &Mix| Ycsb::new(options(args, *mix));
@@ -64,11 +65,9 @@ pub(crate) fn rows(args: &YcsbArgs, each: impl Fn(&Row) -> Result<()>) -> Result
     let mut rows = Vec::new();
     for _ in 0..args.repeat {
         for subject in subjects(args) {
-            run_subject(args, &workloads, subject, |row| {
-                each(&row)?;
-                rows.push(row);
-                Ok(())
-            })?;
+            let measured = run_subject(args, &workloads, subject)?;
+            measured.iter().try_for_each(&each)?;
+            rows.extend(measured);
         }
     }
     Ok(rows)
@@ -132,15 +131,10 @@ fn limit(args: &YcsbArgs) -> Limit {
     Limit::Transactions(txns.div_ceil(u64::from(args.partitions)))
 }
 
-/// Loads, runs all mixes, removes.
-fn run_subject(
-    args: &YcsbArgs,
-    workloads: &[Ycsb],
-    subject: Subject,
-    mut done: impl FnMut(Row) -> Result<()>,
-) -> Result<()> {
+/// Loads, runs all mixes, checks, removes.
+fn run_subject(args: &YcsbArgs, workloads: &[Ycsb], subject: Subject) -> Result<Vec<Row>> {
     let Some(first) = workloads.first() else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let scratch = match &args.path {
         Some(path) => Scratch::in_directory(path)?,
@@ -160,14 +154,24 @@ fn run_subject(
     let mut expected: Vec<Expected> = (0..args.partitions)
         .map(|partition| first.expected(partition))
         .collect();
+    let check = |expected: &[Expected], when: &str| {
+        if args.skip_check {
+            return Ok(());
+        }
+        let checked = target.check(first, expected);
+        checked.with_context(|| format!("{name}: content {when}"))
+    };
+    check(&expected, "after loading")?;
+    let mut rows = Vec::new();
     for workload in workloads {
         let row = run_mix(args, workload, &*target, &mut expected, &machine);
-        done(row.with_context(|| format!("{name}, mix {}", workload.options().mix))?)?;
+        rows.push(row.with_context(|| format!("{name}, mix {}", workload.options().mix))?);
     }
-    Ok(())
+    check(&expected, "after the last mix")?;
+    Ok(rows)
 }
 
-/// Measures one mix and checks what it left.
+/// Measures one mix.
 fn run_mix(
     args: &YcsbArgs,
     workload: &Ycsb,
@@ -181,9 +185,6 @@ fn run_mix(
     let debt_seconds = settling.elapsed().as_secs_f64();
     for (expected, count) in expected.iter_mut().zip(&measured.positions) {
         workload.advance(expected, *count);
-    }
-    if !args.skip_check {
-        target.check(workload, expected)?;
     }
     let description = target.describe()?;
     Ok(Row {

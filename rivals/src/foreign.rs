@@ -15,8 +15,9 @@ use std::sync::Once;
 pub(crate) fn open_lmdb(directory: &Path, map_bytes: usize, flags: EnvFlags) -> Result<Env> {
     let mut options = EnvOpenOptions::new();
     options.map_size(map_bytes);
-    // SAFETY: the flags are WRITE_MAP and NO_MEM_INIT only. The first lets a stray store of this process damage the file, and
-    // there is no other unsafe code that could make one; the second leaves unused bytes of pages undefined, which nobody reads.
+    // SAFETY: the flags are WRITE_MAP, NO_MEM_INIT and NO_SYNC only. The first lets a stray store of this process damage the file, and
+    // there is no other unsafe code that could make one; the second leaves unused bytes of pages undefined, which nobody reads;
+    // the third is taken in shared memory only, where a sync does nothing.
     unsafe { options.flags(flags) };
     // SAFETY: the directory is a scratch directory that no other process opens or changes.
     Ok(unsafe { options.open(directory) }?)

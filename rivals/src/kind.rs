@@ -3,7 +3,7 @@
 //! A setting is the best that the rival's own documentation offers under one condition: when an update returns, it is as durable as
 //! the medium allows. A feature that is not compiled in is answered with how to compile it in, not with "unknown".
 
-use crate::stores;
+use crate::stores::{self, lmdb::Lmdb};
 use anyhow::Result;
 use std::fmt;
 use std::path::Path;
@@ -16,6 +16,7 @@ pub(crate) enum Kind {
     Sqlite,
     Lmdb,
     LmdbWritemap,
+    LmdbNosync,
     #[cfg(feature = "rocksdb")]
     RocksDb,
     Redb,
@@ -58,6 +59,7 @@ impl Kind {
     pub(crate) const ALL: &[Self] = &[
         Self::LmdbWritemap,
         Self::Lmdb,
+        Self::LmdbNosync,
         Self::Sqlite,
         #[cfg(feature = "rocksdb")]
         Self::RocksDb,
@@ -73,6 +75,7 @@ impl Kind {
             Self::Sqlite => "sqlite",
             Self::Lmdb => "lmdb",
             Self::LmdbWritemap => "lmdb-writemap",
+            Self::LmdbNosync => "lmdb-nosync",
             #[cfg(feature = "rocksdb")]
             Self::RocksDb => "rocksdb",
             Self::Redb => "redb",
@@ -88,6 +91,7 @@ impl Kind {
             Self::Sqlite => stores::sqlite::SETTING,
             Self::Lmdb => stores::lmdb::SETTING,
             Self::LmdbWritemap => stores::lmdb::SETTING_WRITEMAP,
+            Self::LmdbNosync => stores::lmdb::SETTING_NOSYNC,
             #[cfg(feature = "rocksdb")]
             Self::RocksDb => stores::rocks::SETTING,
             Self::Redb => stores::redb::SETTING,
@@ -101,8 +105,9 @@ impl Kind {
     pub(crate) fn create(self, directory: &Path, plan: Plan) -> Result<Box<dyn Rival>> {
         Ok(match self {
             Self::Sqlite => Box::new(stores::sqlite::Sqlite::create(directory, plan)?),
-            Self::Lmdb => Box::new(stores::lmdb::Lmdb::create(directory, plan, false)?),
-            Self::LmdbWritemap => Box::new(stores::lmdb::Lmdb::create(directory, plan, true)?),
+            Self::Lmdb => Box::new(Lmdb::create(directory, plan, Lmdb::PWRITE)?),
+            Self::LmdbWritemap => Box::new(Lmdb::create(directory, plan, Lmdb::WRITEMAP)?),
+            Self::LmdbNosync => Box::new(Lmdb::create(directory, plan, Lmdb::NOSYNC)?),
             #[cfg(feature = "rocksdb")]
             Self::RocksDb => Box::new(stores::rocks::Rocks::create(directory)?),
             Self::Redb => Box::new(stores::redb::Redb::create(directory)?),
@@ -125,13 +130,43 @@ impl FromStr for Kind {
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|kind| kind.name() == name);
         found.copied().ok_or_else(|| match name {
-            "rocksdb" | "pmemobj" => {
-                format!("`{name}` is not compiled in; build with --features {name}")
+            "rocksdb" => {
+                "`rocksdb` is not compiled in; build without --no-default-features, or with \
+                 --features rocksdb"
+                    .into()
             }
+            "pmemobj" => "`pmemobj` is not compiled in; install libpmemobj-dev and build with \
+                 --features pmemobj"
+                .into(),
             _ => {
                 let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
                 format!("unknown rival `{name}`; use {}, or all", names.join(", "))
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_selects_its_rival() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.name().parse::<Kind>(), Ok(*kind));
+        }
+    }
+
+    #[test]
+    fn a_feature_left_out_is_no_unknown_rival() {
+        for (name, is_in) in [
+            ("rocksdb", cfg!(feature = "rocksdb")),
+            ("pmemobj", cfg!(feature = "pmemobj")),
+        ] {
+            match name.parse::<Kind>() {
+                Ok(_) => assert!(is_in, "{name}"),
+                Err(error) => assert!(!is_in && error.contains("--features"), "{error}"),
+            }
+        }
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! Its default commits are the honest ones: they sync data, then the meta page. With WRITEMAP pages are changed in the shared map
 //! and synced with msync; without, they are written with pwrite. Rows go to the unnamed database, which saves the page that a named
-//! one's root costs at each commit, under 4-byte integer keys; loading appends.
+//! one's root costs at each commit, under 4-byte integer keys; loading appends. Without any sync a commit survives the death of the
+//! process and nothing else, so that setting is for shared memory, where nothing survives more.
 
 use super::RowBuffer;
+use crate::failure::Usage;
 use crate::foreign::open_lmdb;
 use crate::kind::{Plan, Rival, RivalStore};
+use crate::machine::Machine;
 use anyhow::{Context, Result};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, IntegerComparator, PutFlags};
@@ -19,6 +22,9 @@ pub(crate) const SETTING: &str = "LMDB, default (full) sync: fdatasync and synce
 /// With WRITEMAP.
 pub(crate) const SETTING_WRITEMAP: &str = "LMDB, WRITEMAP, default (full) sync: msync of the map and of the meta page at each \
      commit; integer keys in the unnamed database";
+/// With WRITEMAP and without sync.
+pub(crate) const SETTING_NOSYNC: &str = "LMDB, WRITEMAP, NOSYNC: no sync at all, so a commit survives process death only; integer keys \
+     in the unnamed database";
 
 /// Room for a row in the map: three times its bytes, as pages are copied before they are freed.
 const MAP_BYTES_PER_ROW: u64 = 3 << 10;
@@ -33,12 +39,20 @@ pub(crate) struct Lmdb {
 }
 
 impl Lmdb {
-    pub(crate) fn create(directory: &Path, plan: Plan, writemap: bool) -> Result<Self> {
-        let flags = if writemap {
-            EnvFlags::WRITE_MAP
-        } else {
-            EnvFlags::NO_MEM_INIT
-        };
+    /// Pages are written with pwrite and synced.
+    pub(crate) const PWRITE: EnvFlags = EnvFlags::NO_MEM_INIT;
+    /// Pages are changed in the shared map and synced.
+    pub(crate) const WRITEMAP: EnvFlags = EnvFlags::WRITE_MAP;
+    /// Pages are changed in the shared map and not synced.
+    pub(crate) const NOSYNC: EnvFlags = EnvFlags::WRITE_MAP.union(EnvFlags::NO_SYNC);
+
+    /// Creates an environment; what never syncs is refused where more than the process could die.
+    pub(crate) fn create(directory: &Path, plan: Plan, flags: EnvFlags) -> Result<Self> {
+        if flags.contains(EnvFlags::NO_SYNC) && Machine::here(directory).filesystem != "tmpfs" {
+            return Err(Usage::error(
+                "lmdb-nosync never syncs, so it is durable in shared memory only; leave --path out, or use lmdb-writemap",
+            ));
+        }
         let bytes = MAP_BYTES_MIN + plan.rows * MAP_BYTES_PER_ROW;
         let env = open_lmdb(directory, bytes.next_multiple_of(1 << 20) as usize, flags)?;
         let create = env.write_txn()?;
