@@ -138,7 +138,7 @@ pub use disk::DiskCounters;
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
-    CommitTicket, Direction, Durability, FenceOrder, Footprint, Method, VerifyReport,
+    CommitTicket, Direction, Durability, FenceOrder, Footprint, LogImages, Method, VerifyReport,
 };
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,

@@ -11,7 +11,7 @@ use pmem::{Access, Domain, Primitive};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use storage::engine::{Durability, EngineOptions, FenceOrder, Method};
+use storage::engine::{Durability, EngineOptions, FenceOrder, LogImages, Method};
 use storage::record::LayoutKind;
 
 /// Most partitions of a database.
@@ -92,6 +92,7 @@ pub struct Options {
     pub(crate) group_transactions_max: Option<u32>,
     pub(crate) group_wait_us_max: Option<u64>,
     pub(crate) checkpoint_log_bytes: Option<u64>,
+    pub(crate) log_images: Option<LogImages>,
     pub(crate) memtable_bytes: Option<u64>,
     pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
@@ -170,6 +171,13 @@ impl Options {
     /// Log length in bytes that triggers a checkpoint, in methods that have them.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.checkpoint_log_bytes = Some(bytes);
+        self
+    }
+
+    /// What the write-ahead log of `inp` or `log` has of a changed row; may be another at each opening. Default: what it becomes,
+    /// which is what recovery needs.
+    pub fn log_images(mut self, images: LogImages) -> Self {
+        self.log_images = Some(images);
         self
     }
 
@@ -299,6 +307,15 @@ impl Options {
                 "leave it out, or use method `log` or `nvm-log`",
             ));
         }
+        if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.log_images)
+            && !matches!(method, Method::Log | Method::Inp)
+        {
+            return Err(Error::option(
+                "log_images",
+                format!("method `{method}` has no write-ahead log in a file"),
+                "leave it out, or use method `inp` or `log`",
+            ));
+        }
         Ok(())
     }
 
@@ -341,6 +358,7 @@ impl Options {
             checkpoint_log_bytes: self
                 .checkpoint_log_bytes
                 .unwrap_or(default.checkpoint_log_bytes),
+            log_images: self.log_images.unwrap_or(default.log_images),
             memtable_bytes: self
                 .memtable_bytes
                 .or(recorded.memtable_bytes)
@@ -431,6 +449,12 @@ mod tests {
             (
                 Options::new().method(Method::Inp).memtable_bytes(1 << 20),
                 "memtable_bytes",
+            ),
+            (
+                Options::new()
+                    .method(Method::Cow)
+                    .log_images(LogImages::BeforeAndAfter),
+                "log_images",
             ),
             (
                 Options::new()

@@ -119,6 +119,10 @@ pub(crate) struct RunArgs {
     /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one after each step
     #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,
+    /// What the write-ahead log of inp or log has of a changed row: after, what it becomes; or both, what it was as well, as in the
+    /// paper; other methods do not look at it
+    #[arg(long, value_enum, default_value_t = LogImagesName::After)]
+    pub(crate) log_images: LogImagesName,
     /// Bytes of an index node
     #[arg(long)]
     pub(crate) node_bytes: Option<u32>,
@@ -180,6 +184,15 @@ pub(crate) enum DeviceKind {
     Native,
     /// Chosen latencies, full counting
     Emulated,
+}
+
+/// What a write-ahead log has of a changed row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogImagesName {
+    /// What it becomes
+    After,
+    /// What it was and what it becomes
+    Both,
 }
 
 /// Order of durable steps.

@@ -11,7 +11,7 @@ mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use bench::{
-    BenchCommand, DeviceKind, FencesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
+    BenchCommand, DeviceKind, FencesName, LogImagesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};

@@ -4,7 +4,7 @@
 //! database's statistics before and after; each workload fills in what only it knows.
 
 use super::measure::{Limit, Measured};
-use crate::args::{DeviceKind, FencesName, PrimitiveName, RunArgs};
+use crate::args::{DeviceKind, FencesName, LogImagesName, PrimitiveName, RunArgs};
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
@@ -13,7 +13,8 @@ use crate::scratch::Scratch;
 use anyhow::Result;
 use disk::FileProfile;
 use indelible::{
-    Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, Method, Options, Statistics,
+    Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, Method, Options,
+    Statistics,
 };
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use std::io::Write;
@@ -116,6 +117,9 @@ pub(super) fn open(
         && matches!(method, Method::Log | Method::NvmLog)
     {
         options = options.memtable_bytes(bytes);
+    }
+    if args.log_images == LogImagesName::Both && matches!(method, Method::Inp | Method::Log) {
+        options = options.log_images(LogImages::BeforeAndAfter);
     }
     match args.fences {
         FencesName::Single => {}

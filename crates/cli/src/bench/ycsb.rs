@@ -8,7 +8,7 @@ use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
 use super::std_map;
 use crate::args::{
-    DeviceKind, FencesName, LayoutName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
+    DeviceKind, FencesName, LayoutName, LogImagesName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -79,6 +79,7 @@ pub(crate) fn measure_all(
             cache_bytes: None,
             sync_latency_ns: None,
             fences: FencesName::Single,
+            log_images: LogImagesName::After,
             node_bytes: None,
             memtable_bytes: None,
             path: Some(runs.directory.clone()),

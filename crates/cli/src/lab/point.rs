@@ -94,6 +94,7 @@ fn bench(add: &mut impl FnMut(&str, &str), size: &Size) {
     add("device", "emulated");
     add("layout", "separate");
     add("primitives", "flush");
+    add("log-images", "both");
 }
 
 fn product(sweep: &Sweep, size: &Size, seed: u64) -> Vec<Point> {

@@ -130,25 +130,32 @@ impl<P: Platform> InPlace<P> {
         Err(error)
     }
 
-    /// Changes a row. A log needs what the row was, and so does a checkpoint that is being written.
+    /// Changes a row. A log with before images needs what the row was, and so does a checkpoint that is being written.
     #[inline]
     fn change(
         &mut self,
         table: TableId,
         key: &[u64],
-        log: impl FnOnce(&mut RedoRecord, &Row),
+        log: impl FnOnce(&mut RedoRecord, Option<&Row>),
         change: impl FnOnce(&mut Store<DeviceOf<P>>) -> Result<bool>,
     ) -> Result<bool> {
         self.operate(|this| {
             let Some(journal) = &mut this.journal else {
                 return change(&mut this.store);
             };
+            if !journal.needs_before_images() {
+                let found = change(&mut this.store)?;
+                if found {
+                    log(&mut journal.record, None);
+                }
+                return Ok(found);
+            }
             let Some(before) = this.store.before_image(table, key)? else {
                 return Ok(false);
             };
             change(&mut this.store)?;
             journal.keep(table, key, &before);
-            log(&mut journal.record, &before);
+            log(&mut journal.record, Some(&before));
             this.store.give_row(table, before);
             Ok(true)
         })

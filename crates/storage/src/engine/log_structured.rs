@@ -352,7 +352,7 @@ impl<P: Platform> Engine for LogStructured<P> {
             };
             let old = Some(&before);
             this.store.update(table, key, old, changes)?;
-            this.journal.record.update(table, key, &before, changes);
+            this.journal.record.update(table, key, old, changes);
             this.before = Some(before);
             Ok(true)
         })
@@ -364,7 +364,7 @@ impl<P: Platform> Engine for LogStructured<P> {
                 return Ok(false);
             };
             this.store.delete(table, key)?;
-            this.journal.record.delete(table, key, &before);
+            this.journal.record.delete(table, key, Some(&before));
             this.before = Some(before);
             Ok(true)
         })

@@ -152,6 +152,8 @@ pub struct EngineOptions {
     pub group_wait_us_max: u64,
     /// Log length that triggers a checkpoint, in bytes.
     pub checkpoint_log_bytes: u64,
+    /// What the write-ahead log has of a changed row.
+    pub log_images: LogImages,
     /// Bytes of changes after which a MemTable of the log-structured methods is full.
     pub memtable_bytes: u64,
     /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
@@ -172,10 +174,21 @@ impl Default for EngineOptions {
             group_transactions_max: 64,
             group_wait_us_max: 100,
             checkpoint_log_bytes: 256 << 20,
+            log_images: LogImages::After,
             memtable_bytes: 64 << 20,
             growth_factor: 8,
         }
     }
+}
+
+/// What a write-ahead log has of a row that is changed or deleted. Recovery reads both kinds, also in one log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LogImages {
+    /// What it becomes. Recovery needs no more, because only committed changes reach a checkpoint or a run.
+    #[default]
+    After,
+    /// What it was as well, as in the paper.
+    BeforeAndAfter,
 }
 
 /// Order of durable steps in the NVM-aware methods.

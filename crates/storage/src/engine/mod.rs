@@ -13,7 +13,7 @@ pub mod nv_in_place;
 pub mod nv_log_structured;
 mod read_only;
 
-pub use method::{Decide, EngineOptions, FenceOrder, Method, create, open};
+pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
 
 use crate::error::Result;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};

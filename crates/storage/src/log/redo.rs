@@ -1,9 +1,8 @@
 //! What a record of the write-ahead log says: one transaction, built while it runs and written when
 //! it commits.
 //!
-//! Only committed changes reach a checkpoint, so replay needs no undo; the before images are there
-//! because the paper's log has them, for its figures of bytes written and for tools that read a log
-//! backwards.
+//! Only committed changes reach a checkpoint, so replay needs no undo. Before images are there if they were asked for, because the
+//! paper's log has them; else each is a NULL, and a deletion has no row.
 //!
 //! | record | bytes | meaning |
 //! |---|---|---|
@@ -16,14 +15,14 @@
 //! | operation | meaning |
 //! |---|---|
 //! | kind 1, table 4, key words 1, key | which row; definitions and inserts have no key |
-//! | length 4, image | insert, delete: the row; update: { column 4, value before, value after }*; definition: the table's |
+//! | length 4, image | insert, delete with before images: the row; update: { column 4, value before, value after }*; definition: the table's |
 //!
 //! Values stand in the form of [`encode_value`], which every later version can read.
 
-use crate::engine::{CommitTicket, GlobalTxnId};
+use crate::engine::{CommitTicket, GlobalTxnId, LogImages};
 use crate::record::{
     Changes, DecodeError, IndexId, KeyBuf, MAX_KEY_WORDS, Reader, RecordError, Row, TableDef,
-    TableId, decode_value, encode_value,
+    TableId, ValueRef, decode_value, encode_value,
 };
 
 const HEADER_BYTES: usize = 18;
@@ -111,18 +110,25 @@ pub struct RedoMark(usize);
 /// The record of the open transaction.
 #[derive(Debug)]
 pub struct RedoRecord {
+    images: LogImages,
     bytes: Vec<u8>,
 }
 
-impl Default for RedoRecord {
-    fn default() -> Self {
+impl RedoRecord {
+    /// A record without operations.
+    pub fn new(images: LogImages) -> Self {
         Self {
+            images,
             bytes: vec![0; HEADER_BYTES],
         }
     }
-}
 
-impl RedoRecord {
+    /// Whether before images are part of it.
+    #[inline]
+    pub fn has_before_images(&self) -> bool {
+        self.images == LogImages::BeforeAndAfter
+    }
+
     /// Whether no operation was added.
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == HEADER_BYTES
@@ -152,23 +158,28 @@ impl RedoRecord {
         self.end(image);
     }
 
-    /// Adds an update of a row that is `before` so far.
-    pub fn update(&mut self, table: TableId, key: &[u64], before: &Row, changes: &Changes) {
+    /// Adds an update of a row that is `before` so far, which may be left out of a record without before images.
+    pub fn update(&mut self, table: TableId, key: &[u64], before: Option<&Row>, changes: &Changes) {
+        let before = before.filter(|_| self.has_before_images());
         let image = self.begin(Kind::Update, table, key);
         for column in changes.columns() {
             if let Some(after) = changes.value(column) {
                 self.bytes.extend_from_slice(&(column as u32).to_le_bytes());
-                encode_value(before.get(column), &mut self.bytes);
+                let old = before.map_or(ValueRef::Null, |before| before.get(column));
+                encode_value(old, &mut self.bytes);
                 encode_value(after, &mut self.bytes);
             }
         }
         self.end(image);
     }
 
-    /// Adds a delete.
-    pub fn delete(&mut self, table: TableId, key: &[u64], before: &Row) {
+    /// Adds a delete, of a row as [`RedoRecord::update`] says.
+    pub fn delete(&mut self, table: TableId, key: &[u64], before: Option<&Row>) {
+        let before = before.filter(|_| self.has_before_images());
         let image = self.begin(Kind::Delete, table, key);
-        write_row(before, &mut self.bytes);
+        if let Some(before) = before {
+            write_row(before, &mut self.bytes);
+        }
         self.end(image);
     }
 
@@ -354,8 +365,8 @@ mod tests {
 
     #[test]
     fn a_key_longer_than_any_is_refused() {
-        let mut record = RedoRecord::default();
-        record.delete(TableId(0), &[7; MAX_KEY_WORDS], &row());
+        let mut record = RedoRecord::new(LogImages::BeforeAndAfter);
+        record.delete(TableId(0), &[7; MAX_KEY_WORDS], Some(&row()));
         let mut bytes = record.seal(Fate::Committed, CommitTicket(1)).to_vec();
         let read = |bytes: &[u8]| Record::read(bytes).unwrap().next_operation().map(|_| ());
         assert_eq!(read(&bytes), Ok(()));

@@ -11,8 +11,8 @@ use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use disk::FileProfile;
 use indelible::{
-    DataType, Database, Durability, EmulatedPlatform, LayoutKind, Method, Options, Primitive,
-    Statistics, Table, Value,
+    DataType, Database, Durability, EmulatedPlatform, LayoutKind, LogImages, Method, Options,
+    Primitive, Statistics, Table, Value,
 };
 use pmem::Part;
 use pmem::device::emulated::{EmulationOptions, Profile};
@@ -40,6 +40,9 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
         .partitions(1)
         .layout(LayoutKind::Separate)
         .primitives(Primitive::Flush);
+    if matches!(method, Method::Inp | Method::Log) {
+        options = options.log_images(LogImages::BeforeAndAfter);
+    }
     if matches!(method, Method::Log | Method::NvmLog) {
         // A sixteenth of the tuples, about as in the workloads: runs are written and merged.
         let tuples = u64::from(size.cost_rows) * (COLUMNS * COLUMN_BYTES) as u64;

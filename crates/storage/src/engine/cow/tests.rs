@@ -7,6 +7,7 @@
 use super::super::{Direction, Method, create, open};
 use super::*;
 use crate::record::{Column, DataType, Value};
+use disk::Directory as _;
 use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{ImageChoice, SimulatedSource, SimulatedWorld, WorldOptions, mix};
 use std::collections::BTreeMap;

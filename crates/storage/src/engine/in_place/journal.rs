@@ -98,7 +98,7 @@ impl<D: Directory> Journal<D> {
             identity: identity(options),
             wal,
             group: GroupCommit::new(group, recovered),
-            record: RedoRecord::default(),
+            record: RedoRecord::new(options.log_images),
             newest,
             snapshot: None,
             replaced: None,
@@ -184,6 +184,12 @@ impl<D: Directory> Journal<D> {
     #[cfg(test)]
     pub(super) fn live_bytes(&self) -> u64 {
         self.wal.live_bytes()
+    }
+
+    /// Whether somebody has to know what a row was before it is changed or deleted.
+    #[inline]
+    pub(super) fn needs_before_images(&self) -> bool {
+        self.snapshot.is_some() || self.record.has_before_images()
     }
 
     /// Tells a checkpoint that is being written what a row was before it was changed or deleted.

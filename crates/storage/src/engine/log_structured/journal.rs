@@ -36,7 +36,7 @@ impl<D: Directory> Journal<D> {
             directory,
             wal,
             group: GroupCommit::new(group, recovered),
-            record: RedoRecord::default(),
+            record: RedoRecord::new(options.log_images),
         }
     }
 
