@@ -164,10 +164,13 @@ fn scratch(plan: &Plan) -> Result<Scratch> {
 }
 
 fn options(method: Method, scale: &Scale) -> Options {
-    Options::new()
+    let options = Options::new()
         .method(method)
-        .checkpoint_log_bytes(scale.checkpoint_log_bytes)
-        .memtable_bytes(scale.memtable_bytes)
+        .checkpoint_log_bytes(scale.checkpoint_log_bytes);
+    match method {
+        Method::Log | Method::NvmLog => options.memtable_bytes(scale.memtable_bytes),
+        _ => options,
+    }
 }
 
 fn platform(

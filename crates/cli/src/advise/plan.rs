@@ -28,7 +28,7 @@ const LINE_BYTES: u64 = 64;
 /// Defaults of the database, which shrink with the rows, and their least sizes.
 const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
 const CHECKPOINT_LOG_BYTES_MIN: u64 = 64 << 10;
-const MEMTABLE_BYTES: u64 = 16 << 20;
+const MEMTABLE_BYTES: u64 = 64 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 16 << 10;
 /// Visits of rows that take about as long as one operation by key.
 const SCANNED_ROWS_AN_OPERATION: f64 = 8.0;
