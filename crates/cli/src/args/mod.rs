@@ -538,4 +538,34 @@ mod tests {
         }
         check(&CommandLine::command());
     }
+
+    #[test]
+    fn every_example_is_understood_as_written() {
+        fn examples(command: &clap::Command, found: &mut Vec<String>) {
+            for sub in command.get_subcommands() {
+                examples(sub, found);
+            }
+            let after = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let lines = after.lines().map(str::trim);
+            found.extend(
+                lines
+                    .filter(|line| line.starts_with("indelible "))
+                    .map(str::to_owned),
+            );
+        }
+        let mut found = Vec::new();
+        examples(&CommandLine::command(), &mut found);
+        assert!(found.len() > 15, "{found:?}");
+        // What a shell takes apart is not ours to parse.
+        for line in found
+            .iter()
+            .filter(|line| !line.contains(['"', '\'', '|', '>', '$']))
+        {
+            let parsed = CommandLine::try_parse_from(line.split_whitespace());
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err());
+        }
+    }
 }

@@ -49,12 +49,18 @@ impl Point {
             Kind::Ycsb | Kind::YcsbSampled => {
                 add("rows", &size.ycsb_rows.to_string());
                 add("cache-bytes", &size.ycsb_cache_bytes().to_string());
+                if self.has_memtables() {
+                    add("memtable-bytes", &size.ycsb_memtable_bytes().to_string());
+                }
                 bench(&mut add, size);
             }
             Kind::Tpcc => {
                 add("warehouses", &size.warehouses.to_string());
                 add("scale", &size.tpcc_scale().to_string());
                 add("cache-bytes", &size.tpcc_cache_bytes().to_string());
+                if self.has_memtables() {
+                    add("memtable-bytes", &size.tpcc_memtable_bytes().to_string());
+                }
                 bench(&mut add, size);
                 arguments.push("--single-partition".into());
             }
@@ -67,6 +73,10 @@ impl Point {
             Kind::Costs => add("rows", &size.cost_rows.to_string()),
         }
         arguments
+    }
+
+    fn has_memtables(&self) -> bool {
+        matches!(self.get("method"), "log" | "nvm-log")
     }
 
     /// The configuration as text.
@@ -135,6 +145,22 @@ mod tests {
     fn the_hash_is_the_published_one() {
         assert_eq!(hash(""), "cbf29ce484222325");
         assert_eq!(hash("foobar"), "85944171f73967e8");
+    }
+
+    #[test]
+    fn only_methods_with_memtables_are_told_their_size() {
+        for (method, told) in [("log", true), ("nvm-log", true), ("inp", false)] {
+            for kind in [Kind::Ycsb, Kind::Tpcc] {
+                let point = Point {
+                    kind,
+                    parameters: [("method".into(), method.into())].into(),
+                    seed: 1,
+                };
+                let arguments = point.arguments(&Size::smoke());
+                let found = arguments.iter().any(|word| word == "--memtable-bytes");
+                assert_eq!(found, told, "{method}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How much is run: the same experiments in seconds, in minutes, or at the paper's sizes.
 //!
-//! A database that is smaller than the paper's gets a modelled cache that is smaller in the same ratio; otherwise it would lie in
-//! the cache and no latency would show. The smallest size also leaves out most values of long axes.
+//! A database that is smaller than the paper's gets a modelled cache and MemTables that are smaller in the same ratio; otherwise it
+//! would lie in the cache and no latency would show, or in one MemTable and no run would be written. The smallest size also leaves out most values of long axes.
 
 use super::experiment::Axis;
 use crate::args::LabRunArgs;
@@ -12,6 +12,10 @@ const PAPER_YCSB_ROWS: u64 = 2_000_000;
 const PAPER_WAREHOUSES: u64 = 8;
 /// A cache smaller than this holds not even what one transaction touches.
 const CACHE_BYTES_MIN: u64 = 64 << 10;
+
+/// The database's own MemTables before the paper's data, and the least.
+const MEMTABLE_BYTES: u64 = 64 << 20;
+const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
 /// A size of all experiments.
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +101,17 @@ impl Size {
 
     /// The modelled cache of a YCSB run.
     pub(super) fn ycsb_cache_bytes(&self) -> u64 {
-        let bytes = PAPER_CACHE_BYTES * u64::from(self.ycsb_rows) / PAPER_YCSB_ROWS;
-        bytes.max(CACHE_BYTES_MIN)
+        self.of_ycsb(PAPER_CACHE_BYTES).max(CACHE_BYTES_MIN)
+    }
+
+    /// A MemTable of a YCSB run.
+    pub(super) fn ycsb_memtable_bytes(&self) -> u64 {
+        self.of_ycsb(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
+    }
+
+    /// What stands before the paper's data, in the ratio of these.
+    fn of_ycsb(&self, bytes: u64) -> u64 {
+        bytes * u64::from(self.ycsb_rows) / PAPER_YCSB_ROWS
     }
 
     /// Share of a full TPC-C warehouse.
@@ -108,9 +121,18 @@ impl Size {
 
     /// The modelled cache of a TPC-C run.
     pub(super) fn tpcc_cache_bytes(&self) -> u64 {
+        self.of_tpcc(PAPER_CACHE_BYTES).max(CACHE_BYTES_MIN)
+    }
+
+    /// A MemTable of a TPC-C run.
+    pub(super) fn tpcc_memtable_bytes(&self) -> u64 {
+        self.of_tpcc(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
+    }
+
+    /// What stands before the paper's warehouses, in the ratio of these.
+    fn of_tpcc(&self, bytes: u64) -> u64 {
         let thousandths = u64::from(self.warehouses) * u64::from(self.tpcc_scale_thousandths);
-        let bytes = PAPER_CACHE_BYTES * thousandths / (1000 * PAPER_WAREHOUSES);
-        bytes.max(CACHE_BYTES_MIN)
+        bytes * thousandths / (1000 * PAPER_WAREHOUSES)
     }
 
     /// The values of an axis that are run.
@@ -133,13 +155,15 @@ impl Size {
     /// What the report says of it.
     pub(super) fn describe(&self) -> String {
         format!(
-            "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB; TPC-C with {} warehouses at {} of the full size before \
-             {} KiB; {} partitions, a thread each; medians of {} measurements of {} s",
+            "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB, MemTables of {} KiB; TPC-C with {} warehouses at {} of the full \
+             size before {} KiB, MemTables of {} KiB; {} partitions, a thread each; medians of {} measurements of {} s",
             self.ycsb_rows,
             self.ycsb_cache_bytes() >> 10,
+            self.ycsb_memtable_bytes() >> 10,
             self.warehouses,
             self.tpcc_scale(),
             self.tpcc_cache_bytes() >> 10,
+            self.tpcc_memtable_bytes() >> 10,
             self.partitions,
             self.repeats,
             self.seconds
@@ -157,6 +181,9 @@ mod tests {
         assert_eq!(FULL.tpcc_cache_bytes(), PAPER_CACHE_BYTES);
         assert_eq!(QUICK.ycsb_cache_bytes(), PAPER_CACHE_BYTES / 50);
         assert_eq!(SMOKE.ycsb_cache_bytes(), CACHE_BYTES_MIN);
+        assert_eq!(FULL.ycsb_memtable_bytes(), MEMTABLE_BYTES);
+        assert_eq!(FULL.tpcc_memtable_bytes(), MEMTABLE_BYTES);
+        assert_eq!(QUICK.ycsb_memtable_bytes(), MEMTABLE_BYTES / 50);
     }
 
     #[test]

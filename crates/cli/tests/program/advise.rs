@@ -2,6 +2,7 @@
 //!
 //! Method: small samples on the device that only counts, so that no assertion depends on time; traces recorded by `bench`.
 
+use crate::browser;
 use crate::common::{Place, fail, succeed};
 use serde_json::Value;
 
@@ -183,6 +184,9 @@ fn a_recorded_trace_is_advised_on() {
     );
     let page = place.read("page.html");
     assert!(page.contains("</html>") && page.contains("<svg") && page.contains("nvm-inp"));
+    if let Some(seen) = browser::look(&page) {
+        assert_eq!(seen.plots, page.matches("<svg").count());
+    }
     let text = succeed(
         &[
             SMALL.as_slice(),

@@ -1,11 +1,14 @@
 //! Goal: `lab run` makes rows, a table and a page from the smallest setting, goes on after a kill, and refuses what it cannot run.
 //!
 //! Method: figures of every kind of run at `--smoke`; one run is killed with SIGKILL in the middle and begun again, which must keep
-//! its rows and measure only the others. No number is judged: at this size they mean nothing.
+//! its rows and measure only the others. No number is judged: at this size they mean nothing. The page is looked at in a real
+//! browser where there is one.
 
+use crate::browser;
 use crate::common::{Place, fail, succeed};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -64,7 +67,16 @@ fn every_kind_of_run_gives_rows_and_a_page() {
     assert_eq!(kinds, expected.into());
     check_rows(&rows);
     check_files(&place, rows.len());
-    assert!(place.read("out/report.html").matches("<svg").count() >= names.len());
+    let page = place.read("out/report.html");
+    let plots = page.matches("<svg").count();
+    assert!(plots >= names.len());
+    if let Some(seen) = browser::look(&page) {
+        assert_eq!(seen.plots, plots);
+        for name in ["Figure 1:", "Figure 13:", "Table 3:", "Figure 16:"] {
+            let found = seen.headings.iter().any(|text| text.starts_with(name));
+            assert!(found, "{name}: {:?}", seen.headings);
+        }
+    }
 }
 
 /// Every row is complete, and the sampled shares of time add up.
@@ -178,6 +190,19 @@ fn the_list_names_every_figure() {
     for name in ["fig13", "fig14", "fig15", "fig16", "table3"] {
         assert!(listed.contains(&format!("n-store/{name}")), "{name}");
     }
-    let error = fail(2, &["lab", "run", "n-store/fig99", "--smoke"]);
-    assert!(error.contains("lab list"), "{error}");
+    // A wrong name is answered with the way to the right ones, before anything is run or made.
+    let place = Place::new();
+    for name in ["n-store/fig99", "fig5", "all", ""] {
+        let out = place.at("none");
+        let error = fail(2, &["lab", "run", name, "--smoke", "--out", &out]);
+        assert!(
+            error.contains("lab list") && error.contains("n-store/all"),
+            "{error}"
+        );
+        assert!(!Path::new(&out).exists());
+    }
+    let error = fail(2, &["lab", "run", "--smoke"]);
+    assert!(error.contains("<EXPERIMENTS>"), "{error}");
+    let error = fail(2, &["lab", "run", "n-store/fig1", "--smoke", "--full"]);
+    assert!(error.contains("cannot be used with"), "{error}");
 }

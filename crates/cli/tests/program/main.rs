@@ -3,6 +3,7 @@
 //! | module | goal |
 //! |---|---|
 //! | `advise` | the recommendation follows what was counted |
+//! | `browser` | pages of reports, looked at in a real browser |
 //! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
@@ -14,6 +15,7 @@
 
 mod advise;
 mod bad_input;
+mod browser;
 mod common;
 mod copy;
 mod data;

@@ -23,6 +23,7 @@ const COLUMNS: usize = 10;
 const COLUMN_BYTES: usize = 100;
 /// The modelled cache, small beside any data that counts here.
 const CACHE_BYTES: u64 = 256 << 10;
+const MEMTABLE_BYTES_MIN: u64 = 16 << 10;
 /// Bytes of a line of the device.
 const LINE_BYTES: f64 = 64.0;
 
@@ -34,11 +35,16 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
         .map_err(|problem| anyhow::anyhow!("method {problem}"))?;
     let operation = Operation::named(point.get("operation"))?;
     let scratch = Scratch::in_directory(parent)?;
-    let options = Options::new()
+    let mut options = Options::new()
         .method(method)
         .partitions(1)
         .layout(LayoutKind::Separate)
         .primitives(Primitive::Flush);
+    if matches!(method, Method::Log | Method::NvmLog) {
+        // A sixteenth of the tuples, about as in the workloads: runs are written and merged.
+        let tuples = u64::from(size.cost_rows) * (COLUMNS * COLUMN_BYTES) as u64;
+        options = options.memtable_bytes((tuples / 16).max(MEMTABLE_BYTES_MIN));
+    }
     let memory = EmulationOptions {
         cache_bytes: CACHE_BYTES,
         ..EmulationOptions::new(Profile::COUNT)
