@@ -213,7 +213,7 @@ th:first-child { text-align: left; font-weight: 600; position: sticky; left: 0; 
 .badge.bad, tr.bad td:last-child { color: var(--bad); }
 .scroll + .scroll { margin-top: 16px; }
 .words th, .words td { text-align: left; white-space: normal; vertical-align: top; }
-.words th:first-child { min-width: 6.5em; }
+.words th:first-child { min-width: 7.5em; }
 details { margin-top: 12px; }
 summary { cursor: pointer; color: var(--soft); padding: 4px 0; }
 .plots {

@@ -63,8 +63,8 @@ pub(super) const METHODS: &[[&str; 4]] = &[
     [
         "nvm-inp",
         "tuples in durable slots, durable B+tree indexes",
-        "undo log in memory, each transaction at once",
-        "undo of what was in flight",
+        "one record in memory and a fence, each transaction at once",
+        "the last records again, undo of what was in flight",
     ],
     [
         "nvm-cow",
@@ -75,8 +75,8 @@ pub(super) const METHODS: &[[&str; 4]] = &[
     [
         "nvm-log",
         "LSM tree of MemTables in durable memory, never copied to files",
-        "undo log in memory, each transaction at once",
-        "undo of what was in flight",
+        "one record in memory and a fence, each transaction at once",
+        "the last records again, undo of what was in flight",
     ],
 ];
 
