@@ -42,7 +42,7 @@ pub(crate) struct LineChart {
     pub(crate) y_label: String,
     pub(crate) x_scale: Scale,
     pub(crate) y_scale: Scale,
-    /// Marks of the x axis; empty for round numbers.
+    /// Marks of the x axis in ascending order, from the least x to the greatest; empty for round numbers.
     pub(crate) x_ticks: Vec<Tick>,
     pub(crate) series: Vec<LineSeries>,
 }
@@ -141,12 +141,18 @@ impl LineChart {
                 .filter(|y| usable(*y, self.y_scale)),
             self.y_scale,
         );
-        let x_axis = Axis::over(
-            points()
-                .map(|point| point.0)
-                .filter(|x| usable(*x, self.x_scale)),
-            self.x_scale,
-        );
+        let xs = points()
+            .map(|point| point.0)
+            .filter(|x| usable(*x, self.x_scale));
+        let x_axis = match self.x_ticks.as_slice() {
+            // Marks of its own need no round ends.
+            [first, .., last] if first.at < last.at => Axis {
+                low: first.at,
+                high: last.at,
+                scale: self.x_scale,
+            },
+            _ => Axis::over(xs, self.x_scale),
+        };
         let y_ticks = y_axis.ticks();
         let left = text_width(y_ticks.iter().map(|tick| &tick.text)) + 12.0;
         let right = WIDTH - 14.0;
