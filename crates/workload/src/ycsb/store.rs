@@ -409,7 +409,7 @@ mod tests {
         let mut map = Map::default();
         map.load(&mut workload.keys(0), workload.contents())
             .unwrap();
-        map.loses = Some(100);
+        map.loses = Some(95);
         let mut map = run(&workload, map, 0, 110);
         let mut expected = workload.expected(0);
         workload.advance(&mut expected, 110);
