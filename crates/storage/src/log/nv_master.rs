@@ -101,7 +101,8 @@ pub struct NvMaster {
 }
 
 impl NvMaster {
-    /// Formats the master block at `base`, with an empty directory. Durable when it returns.
+    /// Formats the master block at `base`, with an empty directory. Durable when it returns; nothing leads to it before, so the
+    /// record and the word share their fence.
     pub fn create<M: Memory>(
         arena: &mut Arena<M>,
         base: u64,
@@ -116,7 +117,6 @@ impl NvMaster {
             image: Vec::new(),
         };
         master.write(arena, &state, None, &[])?;
-        arena.fence(site!("master.format-fence"))?;
         master.swing(arena)?;
         Ok(master)
     }
