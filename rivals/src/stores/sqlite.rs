@@ -40,9 +40,10 @@ impl Sqlite {
             has_one_connection: plan.threads == 1,
             writer: Mutex::new(()),
         };
-        let columns: String = (0..COLUMNS)
+        let columns: Vec<String> = (0..COLUMNS)
             .map(|column| format!(", field{column} TEXT NOT NULL"))
             .collect();
+        let columns = columns.concat();
         let create = format!("CREATE TABLE usertable (key INTEGER PRIMARY KEY{columns})");
         sqlite.connect()?.execute_batch(&create)?;
         Ok(sqlite)
