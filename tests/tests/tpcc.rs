@@ -15,7 +15,7 @@ use workload::tpcc::{Scale, Tpcc, TpccOptions, check_consistency, is_rollback};
 const PARTITIONS: u32 = 2;
 const TRANSACTIONS: u64 = 50;
 /// Crash points between two that are looked at.
-const POINTS_STEP: u64 = 17;
+const POINTS_STEP: u64 = 5;
 const POINT_IMAGES: usize = 2;
 
 #[derive(Default)]

@@ -31,7 +31,12 @@ struct Watch {
 }
 
 fn options(method: Method) -> Options {
-    Options::new()
+    let options = match method {
+        // Segments of the log are as long as a MemTable, and each opening reads one.
+        Method::Log | Method::NvmLog => Options::new().memtable_bytes(16 << 10),
+        _ => Options::new(),
+    };
+    options
         .method(method)
         .partitions(PARTITIONS)
         // The smallest page of the copy-on-write methods.
