@@ -255,8 +255,8 @@ fn check_version(snapshot: &Snapshot, table: &Table, version: i64) {
     assert_eq!(rows, ROWS);
     let by_version = table.index("by_version").unwrap();
     assert_eq!(
-        snapshot.find(&by_version, version).unwrap().len() as i64,
-        ROWS
+        snapshot.find(&by_version, version).unwrap().len() as u64,
+        ROWS.cast_unsigned()
     );
 }
 
@@ -301,7 +301,7 @@ fn readers_see_their_version_while_a_writer_rewrites_everything() {
             while version < 60 && start.elapsed() < Duration::from_secs(20) {
                 version += 1;
                 write_version(&db, &table, version);
-                written.store(version as u64, Ordering::Relaxed);
+                written.store(version.cast_unsigned(), Ordering::Relaxed);
                 if version == 15 {
                     settled_bytes = used_bytes(&directory);
                 }

@@ -87,7 +87,7 @@ impl Database {
             core.serial,
             engines,
             CommitTable::new(Box::new(VolatileWords::new())),
-            core.descriptor.clone(),
+            core.descriptor,
             &options,
             start,
             Box::new(self.clone()),

@@ -131,7 +131,7 @@ fn the_choice_follows_what_was_counted() {
         number(&large, "inp", "written_bytes_per_txn"),
         number(&large, "nvm-inp", "written_bytes_per_txn"),
     );
-    // Before and after images in a log, the row, and checkpoints, against one copy and the row.
+    // Records in blocks of a file, the row, and checkpoints, against one copy and the row.
     assert!(log > in_place, "inp {log}, nvm-inp {in_place}");
     let space = advise(&["--rows", "200000", "--prefer", "space"]);
     let least = space
@@ -208,10 +208,13 @@ fn a_recorded_trace_is_advised_on() {
         .concat(),
     );
     assert_eq!(csv.lines().count(), 2, "{csv}");
-    // What is no whole trace is refused.
-    let bytes = std::fs::read(&trace).unwrap();
-    std::fs::write(&trace, &bytes[..bytes.len() - 9]).unwrap();
-    let cut = fail(1, &["advise", "--trace", &trace, "--profile", "count"]);
+    what_is_no_whole_trace_is_refused(&place, &trace);
+}
+
+fn what_is_no_whole_trace_is_refused(place: &Place, trace: &str) {
+    let bytes = std::fs::read(trace).unwrap();
+    std::fs::write(trace, &bytes[..bytes.len() - 9]).unwrap();
+    let cut = fail(1, &["advise", "--trace", trace, "--profile", "count"]);
     assert!(
         cut.contains("damaged") && cut.contains("run.trace"),
         "{cut}"

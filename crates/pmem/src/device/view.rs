@@ -58,7 +58,7 @@ impl View {
             return Err(PmemError::corrupted("pointer", offset, text));
         }
         let mut at = offset;
-        let (head, rest) = out.split_at_mut(self.unaligned(offset, out.len()));
+        let (head, rest) = out.split_at_mut(unaligned(offset, out.len()));
         at += self.copy_bytes(at, head);
         let (words, tail) = rest.as_chunks_mut::<{ WORD_BYTES as usize }>();
         for word in words {
@@ -67,12 +67,6 @@ impl View {
         }
         self.copy_bytes(at, tail);
         Ok(())
-    }
-
-    /// How many of `bytes` lie before the first whole word.
-    fn unaligned(&self, offset: u64, bytes: usize) -> usize {
-        let before = offset.wrapping_neg() % WORD_BYTES;
-        bytes.min(before as usize)
     }
 
     fn copy_bytes(&self, offset: u64, out: &mut [u8]) -> u64 {
@@ -86,10 +80,6 @@ impl View {
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_ptr_alignment,
-        reason = "the base is aligned and the offset a multiple of a word"
-    )]
     fn word(&self, offset: u64) -> u64 {
         let address = self.base.as_ptr().wrapping_add(offset as usize).cast();
         // SAFETY: `read` has checked that the word is mapped, and `_range` keeps it so; `read` skips to the
@@ -97,6 +87,12 @@ impl View {
         let shared = unsafe { AtomicU64::from_ptr(address) };
         shared.load(Ordering::Relaxed)
     }
+}
+
+/// How many of `bytes` lie before the first whole word.
+fn unaligned(offset: u64, bytes: usize) -> usize {
+    let before = offset.wrapping_neg() % WORD_BYTES;
+    bytes.min(before as usize)
 }
 
 #[cfg(test)]

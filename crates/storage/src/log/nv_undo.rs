@@ -778,8 +778,7 @@ fn push_lines(lines: &mut Vec<u64>, offset: u64, bytes: usize) {
         // The lists are short (a drain has at most a few hundred lines), and the newest lines are the likeliest twins. All of
         // them are compared without a branch.
         let newest = lines.last_chunk::<16>().map_or(&lines[..], |newest| newest);
-        let is_known = newest.iter().fold(false, |is, &known| is | (known == line));
-        if !is_known {
+        if newest.iter().filter(|&&known| known == line).count() == 0 {
             lines.push(line);
         }
         line += LINE as u64;

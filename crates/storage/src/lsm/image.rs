@@ -79,11 +79,11 @@ fn push<'o>(
         word_of(place - length, length)
     });
     contents().for_each(|content| bytes.extend_from_slice(content));
-    let changed = Changed::new(changes);
+    let touched = Changed::new(changes);
     for &column in layout.outlines() {
         let Some(offset) = layout
             .outline_offset(column)
-            .filter(|_| !changed.has(column))
+            .filter(|_| !touched.has(column))
         else {
             continue;
         };

@@ -318,7 +318,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
         rows::delete(&mut trees, scratch, key)
     }
 
-    fn trees<'t>(&'t mut self, id: TableId) -> Result<(Trees<'t, S, F>, &'t mut Scratch)> {
+    fn trees(&mut self, id: TableId) -> Result<(Trees<'_, S, F>, &mut Scratch)> {
         let slot = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut);
         let state = slot.ok_or(StorageError::NoSuchTable(id.0))?;
         let trees = Trees {
