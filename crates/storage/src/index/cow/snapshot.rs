@@ -2,7 +2,7 @@
 //!
 //! A snapshot has a cache of its own, in ordinary memory, and fills it from where the partition has its pages: the file, or a
 //! view of the pool. So its reader shares nothing with the partition's owner but the bytes of pages that nobody stores to while the
-//! [`Lease`] lives (`limbo`). Each page is checked as it is copied: one that was used again too early would be an error and not a
+//! `Lease` lives (`limbo`). Each page is checked as it is copied: one that was used again too early would be an error and not a
 //! wrong answer.
 
 use super::cache::PageCache;
