@@ -193,6 +193,25 @@ impl<'s> Setting<'s> {
     }
 }
 
+/// What the database has counted. On emulated devices, what reached them from files is part of their lines.
+pub(super) fn statistics(database: &Database, emulators: &[Emulator]) -> Result<Statistics> {
+    let mut statistics = database.statistics()?;
+    if emulators.is_empty() {
+        return Ok(statistics);
+    }
+    for part in &mut statistics.memory.parts {
+        (part.loads, part.stores) = (0, 0);
+    }
+    for emulator in emulators {
+        let counted = emulator.counters().parts;
+        for (sum, part) in statistics.memory.parts.iter_mut().zip(counted) {
+            sum.loads += part.loads;
+            sum.stores += part.stores;
+        }
+    }
+    Ok(statistics)
+}
+
 /// What a workload says of itself in a row.
 pub(super) struct About {
     pub(super) workload: &'static str,

@@ -100,7 +100,7 @@ fn run_segments(
 ) -> Result<Vec<RunRow>> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
-    let (database, _) = runs::open(run, method, scratch.path())?;
+    let (database, emulators) = runs::open(run, method, scratch.path())?;
     let tables = load(workload, &database)?;
     let mut positions = vec![0; run.partitions as usize];
     if !run.skip_check {
@@ -119,9 +119,9 @@ fn run_segments(
     let mut rows = Vec::new();
     runs::start_record(run, &database)?;
     for _ in 0..count {
-        let before = database.statistics()?;
+        let before = runs::statistics(&database, &emulators)?;
         let measured = measure(args, workload, &database, &tables, &positions)?;
-        let after = database.statistics()?;
+        let after = runs::statistics(&database, &emulators)?;
         let setting = Setting::new(run, method, before.domain, scratch.path());
         let mut row = runs::row(&setting, &about, &measured, &before, &after);
         row.tpcc = Some(numbers(args, &measured));

@@ -179,7 +179,7 @@ fn run_segments(
     let mut segments = Vec::new();
     runs::start_record(run, &database)?;
     for _ in 0..count {
-        let before = database.statistics()?;
+        let before = runs::statistics(&database, &emulators)?;
         let script = |partition, position| Ok(workload.runner(&table, partition, position));
         let (measured, shares) = sampling.measure(&emulators, |marks| match marks {
             None => measure(&database, &positions, limit, group, script),
@@ -191,7 +191,7 @@ fn run_segments(
                 |partition, position| Ok(marks.on(partition, script(partition, position)?)),
             ),
         })?;
-        let after = database.statistics()?;
+        let after = runs::statistics(&database, &emulators)?;
         let setting = Setting::new(run, method, before.domain, scratch.path());
         let row = runs::row(&setting, &about, &measured, &before, &after);
         positions = measured.positions;

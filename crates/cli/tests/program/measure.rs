@@ -99,6 +99,34 @@ fn the_emulated_device_counts_the_same_every_time() {
     assert_eq!(first, run());
 }
 
+/// The files of a method lie on the emulated device as well: a row has ten columns of 100 bytes, wherever it is read from.
+#[test]
+fn what_files_read_reaches_the_emulated_device() {
+    let rows = rows(&[
+        "--method",
+        "inp,cow,log,nvm-log",
+        "--mix",
+        "read-only",
+        "--rows",
+        "2000",
+        "--txns",
+        "2000",
+        "--memtable-bytes",
+        "65536",
+        "--cache-bytes",
+        "32768",
+        "--device",
+        "emulated",
+        "--profile",
+        "count",
+    ]);
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let loads = row["per_txn"]["loads"].as_f64().unwrap();
+        assert!(loads > 12.0, "{row}");
+    }
+}
+
 #[test]
 fn layouts_and_columns_are_options() {
     let rows = rows(&[
