@@ -381,13 +381,45 @@ mod tests {
         );
     }
 
+    #[test]
+    fn changes_are_read_back_with_before_images_and_without() {
+        let old = row();
+        let layout = old.layout();
+        let mut changes = Changes::new(std::sync::Arc::clone(layout));
+        changes.set(1, "what it becomes").unwrap();
+        let mut sizes = Vec::new();
+        for images in [LogImages::After, LogImages::BeforeAndAfter] {
+            let mut record = RedoRecord::new(images);
+            record.update(TableId(0), &[1], Some(&old), &changes);
+            record.delete(TableId(0), &[1], Some(&old));
+            let bytes = record.seal(Fate::Committed, CommitTicket(1));
+            sizes.push(bytes.len());
+            let mut record = Record::read(bytes).unwrap();
+            let Some(Operation::Update(_, _, image)) = record.next_operation().unwrap() else {
+                panic!("an update of {images:?}");
+            };
+            let mut found = Changes::new(std::sync::Arc::clone(layout));
+            read_changes(image, &mut found).unwrap();
+            assert_eq!(found.columns().collect::<Vec<_>>(), [1]);
+            assert_eq!(found.value(1), changes.value(1));
+            let deleted = record.next_operation().unwrap();
+            assert!(matches!(deleted, Some(Operation::Delete(..))), "{images:?}");
+            assert!(record.next_operation().unwrap().is_none());
+        }
+        assert!(sizes[0] < sizes[1], "{sizes:?}");
+    }
+
     fn row() -> Row {
         use crate::record::{Column, DataType, LayoutKind, TupleLayout};
-        let columns = vec![Column::new("id", DataType::Int64)];
+        let columns = vec![
+            Column::new("id", DataType::Int64),
+            Column::new("name", DataType::Varchar { max: 40 }),
+        ];
         let def = TableDef::new(TableId(0), "t", columns, vec![0]);
         let layout = TupleLayout::new(&def, LayoutKind::Together);
         let mut row = Row::new(std::sync::Arc::new(layout));
         row.set(0, 1_i64).expect("an integer fits");
+        row.set(1, "what it was").expect("a short text fits");
         row
     }
 }
