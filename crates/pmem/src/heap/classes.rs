@@ -17,7 +17,8 @@ pub const BLOCK_BYTES_MAX: usize = 8128;
 const EXACT_BYTES_MAX: usize = 1024;
 const LINE_BYTES: u32 = crate::device::LINE_BYTES as u32;
 const NONE: u32 = u32::MAX;
-const INLINE_WORDS: usize = 2;
+/// Bitmap words that lie in the run itself: enough for blocks of 85 bytes and more, so that looking at one costs one line.
+const INLINE_WORDS: usize = 3;
 
 /// A size and an owner for which blocks can be reserved without looking them up again. Belongs to
 /// one arena.
@@ -128,7 +129,8 @@ impl Bits {
     }
 }
 
-/// What DRAM knows about a run.
+/// What DRAM knows about a run, in one cache line.
+#[repr(align(64))]
 pub(crate) struct Run {
     pub(crate) chunk: u32,
     pub(crate) class: ClassId,
