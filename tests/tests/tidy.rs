@@ -21,7 +21,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("storage", &["pmem", "disk"]),
     ("indelible", &["storage", "pmem", "disk"]),
     ("workload", &["indelible"]),
-    ("torture", &["storage", "indelible", "pmem", "disk"]),
+    (
+        "torture",
+        &["workload", "storage", "indelible", "pmem", "disk"],
+    ),
     (
         "cli",
         &[

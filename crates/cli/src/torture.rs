@@ -8,7 +8,7 @@ mod damage;
 mod faults;
 mod found;
 
-use crate::args::{SizeName, TortureArgs};
+use crate::args::{SizeName, TortureArgs, WorkloadName};
 use crate::failure::{FAILED, Usage};
 use crate::kill::{End, Mount, run_cycles};
 use crate::output::{Cell, Format, Listing, stdout, thousands};
@@ -16,6 +16,7 @@ use crate::progress;
 use ::torture::mutation::{MutationConfig, SiteVerdict, Verdict, kind_name, mutate};
 use ::torture::scenarios::{self, Scenario};
 use ::torture::search::{Config, Focus, Report, search};
+use ::torture::tpcc;
 use anyhow::Result;
 use indelible::Method;
 use serde::Serialize;
@@ -32,6 +33,7 @@ const SITE_DURATION: Duration = Duration::from_secs(10);
 
 /// Images, kills and power cuts of a method in a run of everything, by size.
 const IMAGES: [u64; 2] = [IMAGES_DEFAULT, 1_000_000];
+const TPCC_IMAGES: [u64; 2] = [1_000, 50_000];
 const KILLS: [u64; 2] = [20, 1_000];
 const POWER_CUTS: [u64; 2] = [20, 500];
 /// Time for the mutation of a method in a small run of everything.
@@ -110,11 +112,12 @@ fn run_kind(
     format: Format,
 ) -> Result<u64> {
     if let Some(kills) = args.kills {
-        return run_cycles(method, args.seed, kills, &End::Kill, format).map(|()| 0);
+        let end = End::Kill;
+        return run_cycles(method, args.workload, args.seed, kills, &end, format).map(|()| 0);
     }
     if let (Some(cuts), Some(mount)) = (args.power_cuts, mount) {
         let end = End::PowerCut(mount);
-        return run_cycles(method, args.seed, cuts, &end, format).map(|()| 0);
+        return run_cycles(method, args.workload, args.seed, cuts, &end, format).map(|()| 0);
     }
     if let Some(name) = &args.scenario {
         return run_scenarios(args, method, &scenarios_named(name)?, format);
@@ -127,6 +130,8 @@ fn run_kind(
         damage::truncations(args, method, format)
     } else if args.faults {
         Ok(faults::calls(args, method, format)? + faults::torn(args, method, format)?)
+    } else if args.workload == WorkloadName::Tpcc {
+        run_tpcc(args, method, bounds(args), format)
     } else {
         run_search(args, method, bounds(args), format)
     }
@@ -143,16 +148,19 @@ fn run_everything(
     let size = usize::from(is_full);
     let mutation_seconds = (!is_full).then_some(MUTATION_SECONDS);
     let mut wrong = run_search(args, method, (IMAGES[size], DURATION_MAX), format)?;
+    wrong += run_tpcc(args, method, (TPCC_IMAGES[size], DURATION_MAX), format)?;
     wrong += run_catalogue(args, method, format)?;
     wrong += run_mutation(args, method, mutation_seconds, format)?;
     wrong += damage::flips(args, method, is_full, format)?;
     wrong += damage::truncations(args, method, format)?;
     wrong += faults::calls(args, method, format)?;
     wrong += faults::torn(args, method, format)?;
-    run_cycles(method, args.seed, KILLS[size], &End::Kill, format)?;
-    if let Some(mount) = mount {
-        let end = End::PowerCut(mount);
-        run_cycles(method, args.seed, POWER_CUTS[size], &end, format)?;
+    for workload in [WorkloadName::Standard, WorkloadName::Tpcc] {
+        run_cycles(method, workload, args.seed, KILLS[size], &End::Kill, format)?;
+        if let Some(mount) = mount {
+            let end = End::PowerCut(mount);
+            run_cycles(method, workload, args.seed, POWER_CUTS[size], &end, format)?;
+        }
     }
     Ok(wrong)
 }
@@ -207,6 +215,44 @@ fn run_search(
     let report = search(&config, &mut |report| bar.set_position(report.images));
     bar.finish_and_clear();
     print(&row(args, method, "search", &report), format)?;
+    Ok(report.wrong)
+}
+
+/// The search with TPC-C and its consistency conditions.
+fn run_tpcc(
+    args: &TortureArgs,
+    method: Method,
+    (images_max, duration_max): (u64, Duration),
+    format: Format,
+) -> Result<u64> {
+    let bar = progress::spinner(format!("torturing {method} with TPC-C"));
+    let config = Config {
+        disabled: args.without.clone(),
+        ..Config::new(method, args.seed, images_max, duration_max)
+    };
+    let report = tpcc::search(&config, &mut |report| {
+        bar.set_message(format!(
+            "torturing {method} with TPC-C: {} images",
+            report.images
+        ));
+    });
+    bar.finish_and_clear();
+    let replay = report.failure.as_ref().map(|failure| {
+        let mut line = format!(
+            "indelible torture --method {method} --workload tpcc --seed {} --images {images_max}",
+            failure.seed
+        );
+        for site in &args.without {
+            line.push_str(" --without ");
+            line.push_str(site);
+        }
+        line
+    });
+    let row = TortureRow {
+        replay,
+        ..row(args, method, "tpcc", &report)
+    };
+    print(&row, format)?;
     Ok(report.wrong)
 }
 

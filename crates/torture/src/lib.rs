@@ -16,6 +16,7 @@
 //! | [`flips`] | single bits of a closed database turned over |
 //! | [`truncations`] | files of a closed database cut off |
 //! | [`faults`] | calls to files and memories that fail, writes that tear |
+//! | [`tpcc`] | the same with TPC-C on several partitions, and its consistency conditions |
 //! | [`damage`] | what both find, and how they find it in parallel |
 //! | `model`, `generate`, `script`, `drive`, `check`, `exhaustive` | the oracle, the transactions, how both meet the engine, and all images of a moment |
 
@@ -34,6 +35,7 @@ mod platform;
 pub mod scenarios;
 mod script;
 pub mod search;
+pub mod tpcc;
 pub mod truncations;
 
 pub use check::Failure;

@@ -15,7 +15,7 @@ pub(crate) use bench::{
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
-pub(crate) use torture::{SizeName, TortureArgs};
+pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -405,6 +405,8 @@ pub(crate) struct VictimArgs {
 pub(crate) enum VictimJob {
     /// Bookings between rows of the imported table.
     Bookings,
+    /// A small TPC-C.
+    Tpcc,
     /// Updates of the YCSB table.
     Ycsb,
 }

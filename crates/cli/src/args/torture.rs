@@ -17,6 +17,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method inp --faults --size full
   indelible torture --method inp --seed 7 --operations 0-3,60 --depth 1
   indelible torture --all --kills 200
+  indelible torture --method nvm-log --workload tpcc --images 5000
+  indelible torture --method cow --workload tpcc --kills 200
   indelible torture --all --size full --format json
 
 Power cuts need the right to mount and a file system that nothing else is on:
@@ -43,6 +45,10 @@ pub(crate) struct TortureArgs {
     /// How much of --all, --flips, --truncations and --faults: small takes seconds a method, full what it takes
     #[arg(long, value_enum, default_value_t = SizeName::Small)]
     pub(crate) size: SizeName,
+    /// What the search, the killed process, or the one without power runs
+    #[arg(long, value_enum, default_value_t = WorkloadName::Standard,
+        conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "operations"])]
+    pub(crate) workload: WorkloadName,
     /// Where all randomness comes from
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -110,6 +116,15 @@ pub(crate) enum SizeName {
     Full,
 }
 
+/// What is run while the power goes off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkloadName {
+    /// Random transactions on a partition, compared row by row; bookings of flights for --kills and --power-cuts
+    Standard,
+    /// A small TPC-C on two partitions, with its consistency conditions
+    Tpcc,
+}
+
 impl TortureArgs {
     /// Whether every kind of test is wanted.
     pub(crate) fn wants_everything(&self) -> bool {
@@ -121,7 +136,8 @@ impl TortureArgs {
             || self.kills.is_some()
             || self.power_cuts.is_some();
         let has_bounds = self.images.is_some() || self.seconds.is_some();
-        self.all && !has_kind && !has_bounds && self.operations.is_none() && self.without.is_empty()
+        let is_plain = self.operations.is_none() && self.without.is_empty();
+        self.all && !has_kind && !has_bounds && is_plain && self.workload == WorkloadName::Standard
     }
 
     /// Threads for what can be done in parallel.

@@ -5,7 +5,9 @@
 //! there: every acknowledged one is among them (nothing is lost), and the counters of all airports add up to exactly
 //! them (nothing is half there).
 
-use super::victim::Acknowledgements;
+use super::victim::{Acknowledged, Acknowledgements, Work};
+use crate::args::VictimJob;
+use crate::scratch::Scratch;
 use anyhow::{Result, bail, ensure};
 use indelible::{DataType, Database, Direction, Error, Row, Table, Transaction};
 use std::collections::BTreeMap;
@@ -20,6 +22,53 @@ const DEPARTURES: usize = 1;
 const ARRIVALS: usize = 2;
 /// Threads that book.
 const THREADS: u32 = 2;
+/// Numbers of bookings that one cycle may use.
+const NUMBERS_OF_CYCLE: u64 = 1 << 32;
+
+/// The bookings of all cycles, and the proof.
+pub(super) struct Bookings {
+    seed: u64,
+    acknowledged: Vec<u64>,
+    unacknowledged: u64,
+}
+
+impl Bookings {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            acknowledged: Vec::new(),
+            unacknowledged: 0,
+        }
+    }
+}
+
+impl super::Deed for Bookings {
+    fn prepare(&mut self, database: &Database, scratch: &Scratch) -> Result<()> {
+        super::import_airports(database, scratch)?;
+        prepare(database)
+    }
+
+    fn work(&self, cycle: u64) -> Work {
+        Work {
+            job: VictimJob::Bookings,
+            rows: 0,
+            seed: self.seed,
+            first: cycle * NUMBERS_OF_CYCLE,
+        }
+    }
+
+    fn check(&mut self, database: &Database, cycle: u64, new: Acknowledged) -> Result<()> {
+        let numbers = new.into_iter().map(|(_, number)| number);
+        self.acknowledged.extend(numbers);
+        let verdict = check(database, self.seed, &self.acknowledged, cycle + 1)?;
+        self.unacknowledged = verdict.unacknowledged;
+        Ok(())
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.acknowledged.len() as u64, self.unacknowledged)
+    }
+}
 
 /// Makes the tables, with a counter row for each airport.
 pub(crate) fn prepare(database: &Database) -> Result<()> {

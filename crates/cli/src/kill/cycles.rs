@@ -1,12 +1,13 @@
 //! Many kills, or power cuts, of one database: each cycle goes on where the last one was recovered.
 //!
-//! After every one the database is opened, all bookings of all cycles are checked, and the deep check runs. The moment of each
+//! After every one the database is opened, the work of all cycles is checked, and the deep check runs. The moment of each
 //! kill is drawn from the seed, from a few microseconds after the first acknowledgement to ten milliseconds.
 
+use super::bookings::Bookings;
+use super::orders::Orders;
 use super::power::Mount;
-use super::victim::{self, Work};
-use super::{bookings, import_airports};
-use crate::args::VictimJob;
+use super::{Deed, victim};
+use crate::args::WorkloadName;
 use crate::output::{Cell, Facts, Format};
 use crate::progress;
 use crate::scratch::Scratch;
@@ -19,8 +20,6 @@ use workload::random::Random;
 const KILL_AFTER_US_MAX: u64 = 10_000;
 /// Cycles between two checkpoints.
 const CHECKPOINT_CYCLES: u64 = 5;
-/// Numbers of bookings that one cycle may use.
-const NUMBERS_OF_CYCLE: u64 = 1 << 32;
 
 /// What ends the process.
 pub(crate) enum End<'m> {
@@ -33,6 +32,7 @@ pub(crate) enum End<'m> {
 /// Ends a process `count` times; fails at the first database that is not what it must be.
 pub(crate) fn run(
     method: Method,
+    workload: WorkloadName,
     seed: u64,
     count: u64,
     end: &End<'_>,
@@ -45,8 +45,11 @@ pub(crate) fn run(
         End::PowerCut(mount) => mount.new_database()?,
     };
     let database = Database::create(&path, &Options::new().method(method).partitions(2))?;
-    import_airports(&database, &scratch)?;
-    bookings::prepare(&database)?;
+    let mut deed: Box<dyn Deed> = match workload {
+        WorkloadName::Standard => Box::new(Bookings::new(seed)),
+        WorkloadName::Tpcc => Box::new(Orders::new(seed)),
+    };
+    deed.prepare(&database, &scratch)?;
     database.close()?;
     let (kind, action) = match end {
         End::Kill => ("kills", "killing"),
@@ -54,16 +57,9 @@ pub(crate) fn run(
     };
     let bar = progress::count(action, count);
     let mut random = Random::new(seed);
-    let mut acknowledged = Vec::new();
-    let (mut recovery_ms_max, mut unacknowledged) = (0.0_f64, 0);
+    let mut recovery_ms_max = 0.0_f64;
     for cycle in 0..count {
-        let first = cycle * NUMBERS_OF_CYCLE;
-        let work = Work {
-            job: VictimJob::Bookings,
-            rows: 0,
-            seed,
-            first,
-        };
+        let work = deed.work(cycle);
         let after = Duration::from_micros(random.below(KILL_AFTER_US_MAX));
         let new = match end {
             End::Kill => victim::run_and_kill(&path, work, after)?,
@@ -73,14 +69,11 @@ pub(crate) fn run(
                 new
             }
         };
-        acknowledged.extend(new.into_iter().map(|(_, number)| number));
         let opening = Instant::now();
         let problem = || format!("method {method}, seed {seed}, {kind}, number {}", cycle + 1);
         let database = Database::open(&path).with_context(problem)?;
         recovery_ms_max = recovery_ms_max.max(opening.elapsed().as_secs_f64() * 1e3);
-        let verdict =
-            bookings::check(&database, seed, &acknowledged, cycle + 1).with_context(problem)?;
-        unacknowledged = verdict.unacknowledged;
+        deed.check(&database, cycle, new).with_context(problem)?;
         let report = database.verify().with_context(problem)?;
         if let Some(damage) = report.damage.first() {
             bail!("{}: the deep check found damage: {damage}", problem());
@@ -96,12 +89,16 @@ pub(crate) fn run(
     if let End::PowerCut(_) = end {
         std::fs::remove_dir_all(&path)?;
     }
+    let (acknowledged, unacknowledged) = deed.counts();
     let mut facts = Facts::default();
     facts.add("method", method.name());
     facts.add("kind", kind);
+    if workload == WorkloadName::Tpcc {
+        facts.add("workload", "tpcc");
+    }
     facts.add("seed", Cell::Whole(seed));
     facts.add("kills", Cell::Whole(count));
-    facts.add("acknowledged", Cell::Whole(acknowledged.len() as u64));
+    facts.add("acknowledged", Cell::Whole(acknowledged));
     facts.add("unacknowledged", Cell::Whole(unacknowledged));
     facts.add("wrong", Cell::Whole(0));
     facts.add("recovery ms max", Cell::number(recovery_ms_max, 3));

@@ -7,12 +7,14 @@
 //! | file | job |
 //! |---|---|
 //! | `bookings` | the transactions, and the proof that all acknowledged ones are there and none is half there |
+//! | `orders` | the same with a small TPC-C and its consistency conditions |
 //! | `victim` | the process that is killed, and the pipe through which it acknowledges |
 //! | `cycles` | many kills of one database |
 //! | `power` | the power of a whole file system instead, which shows a missing sync |
 
 pub(crate) mod bookings;
 mod cycles;
+mod orders;
 mod power;
 pub(crate) mod victim;
 
@@ -24,6 +26,7 @@ use crate::import::{self, Imported};
 use crate::scratch::Scratch;
 use anyhow::Result;
 use indelible::Database;
+use victim::{Acknowledged, Work};
 
 /// The data set that ships with the program; its source and licence are in data/README.md.
 const AIRPORTS_CSV: &[u8] = include_bytes!("../../data/airports.csv");
@@ -44,4 +47,19 @@ pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<
         separator: b',',
     };
     import::import(database, &args)
+}
+
+/// What a process does until it is killed, and the proof that what it acknowledged is there and nothing is half there.
+trait Deed {
+    /// Makes tables and rows.
+    fn prepare(&mut self, database: &Database, scratch: &Scratch) -> Result<()>;
+
+    /// What the process of a cycle, counted from 0, runs.
+    fn work(&self, cycle: u64) -> Work;
+
+    /// Checks the recovered database after a cycle; fails at what must not be.
+    fn check(&mut self, database: &Database, cycle: u64, new: Acknowledged) -> Result<()>;
+
+    /// Transactions of all cycles that were acknowledged, and those that are there all the same.
+    fn counts(&self) -> (u64, u64);
 }

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &VictimArgs) -> Result<()> {
     let database = Database::open(&args.path)?;
     match args.job {
         VictimJob::Bookings => super::bookings::run(&database, args.seed, args.first),
+        VictimJob::Tpcc => super::orders::run(&database, args.seed),
         VictimJob::Ycsb => {
             let partitions = database.partitions();
             run_ycsb(
@@ -173,6 +174,7 @@ fn start(database: &Path, work: Work) -> Result<Child> {
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let job = match work.job {
         VictimJob::Bookings => "bookings",
+        VictimJob::Tpcc => "tpcc",
         VictimJob::Ycsb => "ycsb",
     };
     Command::new(program)

@@ -1,0 +1,314 @@
+//! TPC-C under power cuts: transactions over two partitions, and at their crash points the consistency conditions.
+//!
+//! Each round loads a tiny TPC-C and runs the lists of both partitions in turn. Images of the moments on the way are opened; all twelve
+//! conditions of clause 3.3.2 must hold, the content must show every acknowledged transaction and at most the one that
+//! was under way, the deep check must find nothing, and some of them run on from where they stand. What the rows hold is
+//! compared by the search of random transactions; here it is the sums that a half transaction would break.
+
+use crate::check::{Failure, lock};
+use crate::platform::SimulatedPlatform;
+use crate::search::{Config, FailureReport, Report, live_failure};
+use indelible::{Database, Method, Options, TransactionOptions};
+use pmem::device::simulated::{
+    CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
+};
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use workload::tpcc::{Runner, Scale, Tables, Tpcc, TpccOptions, is_rollback};
+
+const PARTITIONS: u32 = 2;
+/// Transactions of a round.
+const TRANSACTIONS: u64 = 60;
+/// One crash point in so many is looked at.
+const POINT_ONE_IN: u64 = 5;
+/// Images at one crash point.
+const POINT_IMAGES: usize = 4;
+/// One image in so many runs on.
+const LIFE_ONE_IN: u64 = 8;
+/// Transactions that it runs in each partition.
+const LIFE_AFTER: u64 = 4;
+/// Room for the pools of both partitions.
+const CAPACITY_BYTES: u64 = 64 << 20;
+
+/// Searches until images or time are used up or an image is wrong. Uses method, seed, bounds and disabled sites of `config`;
+/// `progress` is called after each round.
+pub fn search(config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
+    let begun = Instant::now();
+    let shared = Arc::new(Mutex::new(Search {
+        config: config.clone(),
+        report: Report::default(),
+        distinct: HashSet::new(),
+        begun,
+        done: vec![0; PARTITIONS as usize],
+        running: None,
+    }));
+    let mut seed = config.seed;
+    loop {
+        let result = catch_unwind(AssertUnwindSafe(|| round(config, seed, &shared)));
+        let result = result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)));
+        let mut search = lock(&shared);
+        search.report.rounds += 1;
+        search.report.seconds = begun.elapsed().as_secs_f64();
+        if let Err(failure) = result
+            && search.report.failure.is_none()
+        {
+            search.report.wrong += 1;
+            search.report.failure = Some(live_failure(failure, seed));
+        }
+        progress(&search.report);
+        if search.is_over() {
+            return search.report.clone();
+        }
+        seed = mix(seed.wrapping_add(1));
+    }
+}
+
+/// A search, shared with the observer inside of the device.
+struct Search {
+    config: Config,
+    report: Report,
+    distinct: HashSet<u64>,
+    begun: Instant,
+    /// Transactions of each partition that were acknowledged.
+    done: Vec<u64>,
+    /// The partition that has begun another.
+    running: Option<usize>,
+}
+
+impl Search {
+    fn is_over(&self) -> bool {
+        self.report.failure.is_some()
+            || self.report.images >= self.config.images_max
+            || self.begun.elapsed() >= self.config.duration_max
+    }
+
+    /// How far each partition's list may have been run.
+    fn allowed(&self) -> Vec<RangeInclusive<u64>> {
+        let running = |partition| u64::from(self.running == Some(partition));
+        let done = self.done.iter().enumerate();
+        done.map(|(partition, &count)| count..=count + running(partition))
+            .collect()
+    }
+
+    /// Opens and checks images of one moment.
+    fn look(
+        &mut self,
+        world: &SimulatedWorld,
+        point: CrashPoint,
+        scratch: &mut Option<SimulatedWorld>,
+        (workload, seed): (&Tpcc, u64),
+    ) {
+        self.report.crash_points += 1;
+        let step = mix(seed ^ world.events());
+        if !step.is_multiple_of(POINT_ONE_IN) {
+            return;
+        }
+        for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, POINT_IMAGES)) {
+            if self.is_over() {
+                return;
+            }
+            if !self.distinct.insert(world.image_hash(&choice)) {
+                continue;
+            }
+            self.report.images += 1;
+            let lives = mix(step.wrapping_add(number)).is_multiple_of(LIFE_ONE_IN);
+            let allowed = self.allowed();
+            let method = self.config.method;
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let image = make(world, &choice, scratch.take())?;
+                examine(&image, method, workload, &allowed, lives)?;
+                Ok(image)
+            }));
+            match result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic))) {
+                Ok(image) => *scratch = Some(image),
+                Err(failure) => {
+                    self.report.wrong += 1;
+                    self.report.failure = Some(FailureReport {
+                        point: format!("{point:?}"),
+                        event: world.events(),
+                        survivors: world.describe(&choice),
+                        disabled: self.config.disabled.clone(),
+                        ..live_failure(failure, seed)
+                    });
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn make(
+    world: &SimulatedWorld,
+    choice: &ImageChoice,
+    spare: Option<SimulatedWorld>,
+) -> Result<SimulatedWorld, Failure> {
+    let wrong = |error| Failure::new("image", error);
+    match spare {
+        Some(mut image) => {
+            world.image_into(choice, &mut image).map_err(wrong)?;
+            Ok(image)
+        }
+        None => world.image(choice).map_err(wrong),
+    }
+}
+
+fn options(method: Method) -> Options {
+    // Small nodes make deep trees of few rows; small MemTables and logs freeze and checkpoint on the way.
+    let options = match method {
+        Method::Log | Method::NvmLog => Options::new().memtable_bytes(32 << 10),
+        _ => Options::new(),
+    };
+    options
+        .method(method)
+        .partitions(PARTITIONS)
+        .node_bytes(512)
+        .pool_bytes(1 << 20)
+        .checkpoint_log_bytes(64 << 10)
+        .identity(7)
+}
+
+fn workload(seed: u64) -> Result<Tpcc, Failure> {
+    let options = TpccOptions {
+        warehouses: PARTITIONS,
+        partitions: PARTITIONS,
+        scale: Scale {
+            items: 20,
+            customers: 10,
+        },
+        transactions: 10 * TRANSACTIONS,
+        seed,
+        ..TpccOptions::default()
+    };
+    Tpcc::new(options).map_err(|error| Failure::new("workload", error))
+}
+
+/// Loads, runs, and has images checked all the time.
+fn round(config: &Config, seed: u64, shared: &Arc<Mutex<Search>>) -> Result<(), Failure> {
+    let world = SimulatedWorld::new(WorldOptions {
+        seed,
+        capacity_bytes: CAPACITY_BYTES,
+        ..WorldOptions::default()
+    });
+    for site in &config.disabled {
+        world.disable(site);
+    }
+    let platform = SimulatedPlatform::new(&world);
+    let database = Database::create_on(platform, &options(config.method))
+        .map_err(|error| Failure::new("creation", error))?;
+    let workload = Arc::new(workload(seed)?);
+    let tables = workload
+        .load(&database, |_| ())
+        .map_err(|error| Failure::new("loading", error))?;
+    let mut runners = runners(&workload, &database, &tables, &[0; PARTITIONS as usize])?;
+    {
+        let mut search = lock(shared);
+        search.done.fill(0);
+        search.running = None;
+    }
+    let (observed, watching) = (Arc::clone(&workload), Arc::clone(shared));
+    let mut scratch = None;
+    world.observe(move |world, point| {
+        lock(&watching).look(world, point, &mut scratch, (&observed, seed));
+    });
+    for number in 0..TRANSACTIONS as usize {
+        let partition = number % runners.len();
+        lock(shared).running = Some(partition);
+        step(&database, &mut runners[partition])?;
+        let mut search = lock(shared);
+        search.running = None;
+        search.done[partition] = runners[partition].position();
+        if search.is_over() {
+            break;
+        }
+    }
+    world.unobserve();
+    let done: Vec<_> = runners
+        .iter()
+        .map(|r| r.position()..=r.position())
+        .collect();
+    verify(&database, &workload, &done)
+}
+
+fn runners<'w>(
+    workload: &'w Tpcc,
+    database: &Database,
+    tables: &'w Tables,
+    positions: &[u64],
+) -> Result<Vec<Runner<'w>>, Failure> {
+    let runner = |(partition, &position)| workload.runner(database, tables, partition, position);
+    let runners: Result<_, _> = (0..).zip(positions).map(runner).collect();
+    runners.map_err(|error| Failure::new("runner", error))
+}
+
+/// Runs one transaction.
+fn step(database: &Database, runner: &mut Runner<'_>) -> Result<(), Failure> {
+    let mut partitions = Vec::new();
+    runner.partitions(&mut partitions);
+    let options = TransactionOptions::new().partitions(partitions);
+    match database.transaction_with(&options, |t| runner.step(t)) {
+        Ok(()) => {}
+        Err(error) if is_rollback(&error) => {}
+        Err(error) => return Err(Failure::new("transaction", error)),
+    }
+    runner.next();
+    Ok(())
+}
+
+/// Conditions, progress and structure.
+fn verify(
+    database: &Database,
+    workload: &Tpcc,
+    done: &[RangeInclusive<u64>],
+) -> Result<(), Failure> {
+    workload
+        .check(database, done)
+        .map_err(|error| Failure::new("conditions", error))?;
+    let report = database
+        .verify()
+        .map_err(|error| Failure::new("verify", error))?;
+    match report.damage.first() {
+        Some(first) => Err(Failure::new("verify", first)),
+        None => Ok(()),
+    }
+}
+
+/// Opens an image and checks it; some live on.
+fn examine(
+    image: &SimulatedWorld,
+    method: Method,
+    workload: &Tpcc,
+    allowed: &[RangeInclusive<u64>],
+    lives: bool,
+) -> Result<(), Failure> {
+    let database = Database::open_on(SimulatedPlatform::new(image), &options(method))
+        .map_err(|error| Failure::new("opening", error))?;
+    verify(&database, workload, allowed)?;
+    if !lives {
+        return Ok(());
+    }
+    // Transactions that read only show nothing, so more than one position may fit: any of them will do.
+    let fits = |(partition, range): (usize, &RangeInclusive<u64>)| {
+        let mut exact = allowed.to_vec();
+        range.clone().find(|&position| {
+            exact[partition] = position..=position;
+            workload.check(&database, &exact).is_ok()
+        })
+    };
+    let positions: Option<Vec<u64>> = allowed.iter().enumerate().map(fits).collect();
+    let positions = positions.ok_or_else(|| Failure::text("no position of a list fits"))?;
+    let tables = Tables::open(&database).map_err(|error| Failure::new("tables", error))?;
+    let mut runners = runners(workload, &database, &tables, &positions)?;
+    for _ in 0..LIFE_AFTER {
+        for runner in &mut runners {
+            step(&database, runner)?;
+        }
+    }
+    let done: Vec<_> = runners
+        .iter()
+        .map(|r| r.position()..=r.position())
+        .collect();
+    verify(&database, workload, &done)
+}
