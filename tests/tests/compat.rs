@@ -4,8 +4,8 @@
 //! format: closed, cut off in a transaction, and cut off in a prepared one. Copies are opened, compared with
 //! the text beside them, checked, and written to. Files that claim a newer version or another byte order must be refused.
 //!
-//! Images are made by `CREATE_GOLDEN=1 cargo test -p tests --test compat`, which only a new format number may need. An
-//! archive is an LZ4 frame of `name bytes u32 | name | content bytes u64 | content` for each file.
+//! Images that are missing are made by `CREATE_GOLDEN=1 cargo test -p tests --test compat`, which only a new format number or
+//! method may need; those that are there stay. An archive is an LZ4 frame of `name bytes u32 | name | content bytes u64 | content` for each file.
 
 #![expect(
     clippy::unwrap_used,
@@ -67,7 +67,14 @@ enum State {
 }
 
 const STATES: [State; 3] = [State::Closed, State::Cut, State::Prepared];
-const METHODS: [Method; 2] = [Method::Inp, Method::NvmInp];
+const METHODS: [Method; 6] = [
+    Method::Inp,
+    Method::Cow,
+    Method::Log,
+    Method::NvmInp,
+    Method::NvmCow,
+    Method::NvmLog,
+];
 const LAYOUTS: [LayoutKind; 2] = [LayoutKind::Together, LayoutKind::Separate];
 
 fn options(layout: LayoutKind) -> EngineOptions {
@@ -76,6 +83,8 @@ fn options(layout: LayoutKind) -> EngineOptions {
         database_id: 0x1de1_1b1e,
         pool_bytes: 256 << 10,
         checkpoint_log_bytes: 64 << 10,
+        // Small enough to freeze a MemTable on the way: runs are among what is opened.
+        memtable_bytes: 16 << 10,
         ..EngineOptions::default()
     }
 }
@@ -164,8 +173,11 @@ fn create_if_wanted() {
     for method in METHODS {
         for layout in LAYOUTS {
             for state in STATES {
-                let files = make(method, layout, state);
                 let path = archive(POOL_FORMAT, method, layout, state);
+                if path.exists() {
+                    continue;
+                }
+                let files = make(method, layout, state);
                 fs::write(path, pack(&files)).unwrap();
                 for (decided, name) in [(&[][..], "content.txt"), (&[PREPARED][..], "decided.txt")]
                 {
