@@ -410,7 +410,7 @@ impl NvBptree {
         arena: &mut Arena<M>,
         writes: &mut W,
         step: &Step,
-        (level, keys, children): (u8, &[u64], &[u64]),
+        (level, keys, children): (u64, &[u64], &[u64]),
     ) -> Result<()> {
         let words = self.shape.key_words;
         let first_key = step.child.saturating_sub(1) * words;

@@ -26,7 +26,7 @@ const LINE: usize = 64;
 pub(super) const HEADER_WORDS: usize = 2;
 const SALT: u64 = 0x6e76_6270_7472_6565;
 /// Deeper trees do not occur: 4 children a node and 2^48 bytes of pool.
-pub(super) const LEVELS_MAX: u8 = 24;
+pub(super) const LEVELS_MAX: u64 = 24;
 const FANOUT_MIN: usize = 4;
 
 /// Sizes of one tree's nodes.
@@ -108,9 +108,9 @@ impl NodeShape {
         Self::keys_at() + self.inner_keys * self.key_words
     }
 
-    pub(super) fn meta(&self, level: u8) -> u64 {
+    pub(super) fn meta(&self, level: u64) -> u64 {
         MAGIC
-            | u64::from(level) << 16
+            | level << 16
             | (self.node_bytes as u64 / LINE as u64) << 32
             | (self.key_words as u64) << 48
     }
@@ -142,7 +142,8 @@ pub(super) struct Node<'a, M: Memory> {
     arena: &'a Arena<M>,
     pub(super) shape: &'a NodeShape,
     pub(super) offset: u64,
-    pub(super) level: u8,
+    /// A word though it needs a byte: nodes are handed on at each level, and copies of padding would wait for the stores before.
+    pub(super) level: u64,
 }
 
 impl<'a, M: Memory> Node<'a, M> {
@@ -150,7 +151,7 @@ impl<'a, M: Memory> Node<'a, M> {
     #[inline(always)]
     pub(super) fn open(arena: &'a Arena<M>, shape: &'a NodeShape, offset: u64) -> Result<Self> {
         let meta = arena.word(offset)?;
-        let level = (meta >> 16) as u8;
+        let level = meta >> 16 & 0xff;
         if meta != shape.meta(level) || level > LEVELS_MAX {
             return Err(damaged(offset, format!("its first word is {meta:#x}")));
         }
@@ -401,7 +402,7 @@ pub(super) fn inner_sum(shape: &NodeShape, keys: &[u64], children: &[u64]) -> u6
 }
 
 /// The checksum of an inner node with these keys and children.
-pub(super) fn inner_checksum(shape: &NodeShape, level: u8, keys: &[u64], children: &[u64]) -> u64 {
+pub(super) fn inner_checksum(shape: &NodeShape, level: u64, keys: &[u64], children: &[u64]) -> u64 {
     SALT.wrapping_add(term(0, shape.meta(level)))
         .wrapping_add(inner_sum(shape, keys, children))
 }
@@ -426,7 +427,7 @@ pub(super) fn leaf_image(shape: &NodeShape, entries: &[&[u64]]) -> Vec<u8> {
 }
 
 /// The bytes of an inner node with these keys and children.
-pub(super) fn inner_image(shape: &NodeShape, level: u8, keys: &[u64], children: &[u64]) -> Vec<u8> {
+pub(super) fn inner_image(shape: &NodeShape, level: u64, keys: &[u64], children: &[u64]) -> Vec<u8> {
     let mut words = vec![0_u64; shape.words()];
     words[0] = shape.meta(level);
     words[1] = inner_checksum(shape, level, keys, children);

@@ -213,15 +213,17 @@ impl<'a> ValueRef<'a> {
     /// loss. NULL fits always.
     #[inline]
     pub(crate) fn fit(self, data_type: DataType) -> Result<Self, Misfit> {
-        let wrong = Err(Misfit::WrongType);
+        // Each variant is made anew: copying one whole reads across what was just stored, and waits for it.
         Ok(match (data_type, self) {
-            (DataType::Int64, Self::Int64(_))
-            | (_, Self::Null)
-            | (DataType::Bool, Self::Bool(_))
-            | (DataType::Float64, Self::Float64(_))
-            | (DataType::Date, Self::Date(_))
-            | (DataType::Timestamp, Self::Timestamp(_))
-            | (DataType::Uuid, Self::Uuid(_)) => self,
+            (DataType::Int64, Self::Int64(number)) => Self::Int64(number),
+            (_, Self::Null) => Self::Null,
+            (DataType::Bool, Self::Bool(value)) => Self::Bool(value),
+            (DataType::Float64, Self::Float64(number)) => Self::Float64(number),
+            (DataType::Date, Self::Date(date)) => Self::Date(date),
+            (DataType::Timestamp, Self::Timestamp(time)) => Self::Timestamp(time),
+            (DataType::Uuid, Self::Uuid(uuid)) => Self::Uuid(uuid),
+            (DataType::Int32, Self::Int32(number)) => Self::Int32(number),
+            (DataType::Int16, Self::Int16(number)) => Self::Int16(number),
             (DataType::Char { length }, Self::Text(text)) => {
                 let text = text.trim_end_matches(' ');
                 within(text.len(), length)?;
@@ -229,11 +231,11 @@ impl<'a> ValueRef<'a> {
             }
             (DataType::Varchar { .. } | DataType::Text, Self::Text(text)) => {
                 within(text.len(), data_type.bytes_max())?;
-                self
+                Self::Text(text)
             }
             (DataType::Bytes { .. }, Self::Bytes(bytes)) => {
                 within(bytes.len(), data_type.bytes_max())?;
-                self
+                Self::Bytes(bytes)
             }
             (DataType::Int64, other) => Self::Int64(other.as_i64().ok_or(Misfit::WrongType)?),
             (DataType::Int32, other) => {
@@ -255,7 +257,7 @@ impl<'a> ValueRef<'a> {
                 }
                 Self::Decimal(number)
             }
-            _ => return wrong,
+            _ => return Err(Misfit::WrongType),
         })
     }
 }
