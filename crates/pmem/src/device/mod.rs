@@ -8,7 +8,7 @@
 pub mod emulated;
 pub mod simulated;
 
-mod arch;
+pub(crate) mod arch;
 mod map;
 mod native;
 mod report;

@@ -6,6 +6,7 @@
 //! have room; the run that got a block back last is used first, because its bitmap line is still in
 //! the cache.
 
+use crate::device::arch;
 use crate::heap::Owner;
 use crate::heap::table::{CHUNK_BYTES, chunk_offset};
 use std::collections::BTreeMap;
@@ -293,6 +294,12 @@ impl Classes {
         if free == self.all[class.0 as usize].geometry.blocks {
             self.note_empty(id);
         }
+    }
+
+    /// Asks for what is known about a run ahead of its use.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: RunId) {
+        arch::prefetch(std::ptr::from_ref(&self.runs[id.0 as usize]).cast());
     }
 
     /// Where a block of a run starts.

@@ -102,6 +102,9 @@ pub enum Fate {
 /// before [`Arena::release_held`].
 type Hold<'h> = &'h mut dyn FnMut(u64, Fate) -> bool;
 
+/// How far ahead of its turn the run of a block is asked for when a transaction is settled.
+const SETTLED_AHEAD: usize = 8;
+
 /// A point in a transaction to which [`Arena::heap_rollback`] goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapMark {
@@ -403,6 +406,10 @@ impl<M: Memory> Arena<M> {
         let keeps_all = self.heap.reserved == self.heap.activated;
         for index in 0..self.heap.actions.len() {
             let action = self.heap.actions[index];
+            let later = self.heap.actions.get(index + SETTLED_AHEAD);
+            if let Some(&(Action::BlockReserved(run, _) | Action::BlockFreed(run, _))) = later {
+                self.heap.classes.prefetch(run);
+            }
             if let Some(hold) = &mut hold
                 && self.is_held(action, *hold)
             {
