@@ -107,6 +107,11 @@ impl Tuples {
         }
     }
 
+    /// Bytes of a tuple, its long fields apart.
+    pub(super) fn bytes(&self) -> usize {
+        self.layout.tuple_bytes()
+    }
+
     /// Asks for a tuple's lines ahead of their use.
     #[inline]
     pub(super) fn prefetch<M: Memory>(&self, arena: &Arena<M>, tuple: u64) {

@@ -31,8 +31,9 @@ impl CowTree {
         key: &[u64],
         value: Value<'_>,
     ) -> Result<bool> {
-        let found = self.path(pages, key)?;
-        if found.as_ref().is_some_and(|(_, is_there)| *is_there) {
+        let mut path = Path::default();
+        let found = self.find_path(pages, key, &mut path)?;
+        if found == Some(true) {
             return Ok(false);
         }
         let mut entry = bytes_of(key);
@@ -48,7 +49,7 @@ impl CowTree {
                 let root = pages.create(&image.finish())?;
                 pages.set_root(self.tree, root);
             }
-            Some((mut path, _)) => {
+            Some(_) => {
                 self.own(pages, &mut path)?;
                 self.put(pages, &path, path.length - 1, &new)?;
             }
@@ -63,58 +64,112 @@ impl CowTree {
         key: &[u64],
         value: Value<'_>,
     ) -> Result<bool> {
-        let Some((mut path, true)) = self.path(pages, key)? else {
+        let mut path = Path::default();
+        if self.find_path(pages, key, &mut path)? != Some(true) {
             return Ok(false);
-        };
-        self.own(pages, &mut path)?;
+        }
+        self.replace_at(pages, key, &mut path, value)?;
+        Ok(true)
+    }
+
+    /// Gives a key another value, of one word, which `change` makes from the one that it has; false if it is not there. `change`
+    /// leaves the trees alone.
+    pub fn replace_word<S: PageStore>(
+        &self,
+        pages: &mut Pages<S>,
+        key: &[u64],
+        change: impl FnOnce(&mut Pages<S>, u64) -> Result<u64>,
+    ) -> Result<bool> {
+        let mut path = Path::default();
+        if self.find_path(pages, key, &mut path)? != Some(true) {
+            return Ok(false);
+        }
+        let leaf = path.leaf();
+        let old = open_node(pages, self.shape, leaf.reference)?.value_word(leaf.index())?;
+        let new = change(pages, old)?;
+        self.replace_at(pages, key, &mut path, Value::Words(&[new]))?;
+        Ok(true)
+    }
+
+    /// Gives a key another content, which `change` makes in `image` from the one that it has; false if it is not there. `buffer` is
+    /// for contents that the leaf has no room for.
+    pub fn replace_content<S: PageStore>(
+        &self,
+        pages: &mut Pages<S>,
+        key: &[u64],
+        buffer: &mut Vec<u8>,
+        image: &mut Vec<u8>,
+        change: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<()>,
+    ) -> Result<bool> {
+        let mut path = Path::default();
+        if self.find_path(pages, key, &mut path)? != Some(true) {
+            return Ok(false);
+        }
+        let found = path.found();
+        self.get_found(pages, found, buffer, |old| change(old.bytes(), image))?;
+        self.replace_at(pages, key, &mut path, Value::Bytes(image))?;
+        Ok(true)
+    }
+
+    /// Gives the key at the end of a way another value.
+    fn replace_at<S: PageStore>(
+        &self,
+        pages: &mut Pages<S>,
+        key: &[u64],
+        path: &mut Path,
+        value: Value<'_>,
+    ) -> Result<()> {
+        self.own(pages, path)?;
         let leaf = path.leaf();
         let value_at =
-            HEADER_BYTES + leaf.index * self.shape.entry_bytes(0) + 8 * self.shape.key_words;
+            HEADER_BYTES + leaf.index() * self.shape.entry_bytes(0) + 8 * self.shape.key_words;
         if let Value::Words(words) = value {
-            pages.edit(leaf.reference, value_at, &bytes_of(words))?;
-            return Ok(true);
+            for (number, word) in words.iter().enumerate() {
+                pages.edit(leaf.reference, value_at + 8 * number, &word.to_le_bytes())?;
+            }
+            return Ok(());
         }
-        let word = open_node(pages, self.shape, leaf.reference)?.value_word(leaf.index)?;
+        let word = open_node(pages, self.shape, leaf.reference)?.value_word(leaf.index())?;
         let bytes = value.bytes();
         if word & INLINE != 0 && inline_range(word).1 == bytes.len() {
             open_node(pages, self.shape, leaf.reference)?.content(word)?;
-            pages.edit(leaf.reference, inline_range(word).0, bytes)?;
-            return Ok(true);
+            return pages.edit(leaf.reference, inline_range(word).0, bytes);
         }
         // An entry of another length: out with the old one, in with the new one, in the same place.
         let mut entry = bytes_of(key);
         let content = self.value_bytes(pages, value, &mut entry)?;
         drop_value(pages, word)?;
-        self.take(pages, leaf.reference, leaf.index)?;
+        self.take(pages, leaf.reference, leaf.index())?;
         let new = NewEntry {
             entry: &entry,
             content,
         };
-        self.put(pages, &path, path.length - 1, &new)?;
-        Ok(true)
+        self.put(pages, path, path.length - 1, &new)
     }
 
     /// Makes the way to a key dirty, so that its value can be changed without any space. False if it is not there.
     pub fn touch<S: PageStore>(&self, pages: &mut Pages<S>, key: &[u64]) -> Result<bool> {
-        let Some((mut path, true)) = self.path(pages, key)? else {
+        let mut path = Path::default();
+        if self.find_path(pages, key, &mut path)? != Some(true) {
             return Ok(false);
-        };
+        }
         self.own(pages, &mut path)?;
         Ok(true)
     }
 
     /// Takes a key out; false if it is not there.
     pub fn remove<S: PageStore>(&self, pages: &mut Pages<S>, key: &[u64]) -> Result<bool> {
-        let Some((mut path, true)) = self.path(pages, key)? else {
+        let mut path = Path::default();
+        if self.find_path(pages, key, &mut path)? != Some(true) {
             return Ok(false);
-        };
+        }
         self.own(pages, &mut path)?;
         let leaf = path.leaf();
         if self.shape.has_contents(0) {
-            let word = open_node(pages, self.shape, leaf.reference)?.value_word(leaf.index)?;
+            let word = open_node(pages, self.shape, leaf.reference)?.value_word(leaf.index())?;
             drop_value(pages, word)?;
         }
-        self.take(pages, leaf.reference, leaf.index)?;
+        self.take(pages, leaf.reference, leaf.index())?;
         self.shrink(pages, &path)?;
         Ok(true)
     }
@@ -162,7 +217,7 @@ impl CowTree {
                     let parent = path.steps[above];
                     pages.edit(
                         parent.reference,
-                        self.child_at(parent.index),
+                        self.child_at(parent.index()),
                         &new.to_le_bytes(),
                     )?;
                 }
@@ -186,9 +241,9 @@ impl CowTree {
     ) -> Result<()> {
         let step = path.steps[depth];
         let at = if depth + 1 == path.length {
-            step.index
+            step.index()
         } else {
-            step.index + 1
+            step.index() + 1
         };
         let node = open_node(pages, self.shape, step.reference)?;
         let entries_end = HEADER_BYTES + node.count * self.shape.entry_bytes(node.level);
@@ -315,10 +370,10 @@ impl CowTree {
             if node.count == 0 {
                 pages.discard(step.reference)?;
                 let above = path.steps[depth - 1];
-                self.take(pages, above.reference, above.index)?;
+                self.take(pages, above.reference, above.index())?;
             } else if node.used_bytes()? * 3 < self.shape.capacity() {
                 let above = path.steps[depth - 1];
-                if !self.merge(pages, above.reference, above.index)? {
+                if !self.merge(pages, above.reference, above.index())? {
                     break;
                 }
             } else {

@@ -28,7 +28,7 @@ use super::file_space::{FileSpace, NewList, SpaceHead, SpaceMark};
 use super::limbo::Limbo;
 use super::node::{PageView, checksum, damaged, word_of};
 use super::snapshot::{FilePages, SnapshotStore};
-use super::{Frames, PageStore, Purpose};
+use super::{Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use disk::{Directory, DiskCounters, DiskError, File, SECTOR_BYTES};
@@ -51,6 +51,9 @@ const KEPT_PAGES: usize = 16;
 const CACHE_BYTES: usize = 512 << 20;
 /// Neighbouring pages are written together up to so many bytes.
 const WRITE_BYTES: usize = 256 << 10;
+
+const SYSTEM_PAGE_BYTES: usize = 4096;
+const LINE_BYTES: usize = 64;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +113,9 @@ pub struct FileStore<M: Memory, D: Directory> {
     next: Option<(FileState, NewList)>,
     cache: PageCache,
     limbo: Limbo,
-    /// Neighbouring pages of the group that are written next, and where.
+    /// Neighbouring pages of the group that are written next, behind bytes that are not written, and where.
     buffer: Vec<u8>,
+    buffer_lead: usize,
     buffer_at: u64,
     memory: PhantomData<fn(M)>,
 }
@@ -202,6 +206,12 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         base: FileState,
         space: FileSpace,
     ) -> Self {
+        // Some processors copy several times slower where the target lies a few bytes behind the source, apart from whole
+        // system pages. Frames start at lines, so what lies a line behind a system page is far enough from all of them.
+        let mut buffer: Vec<u8> = Vec::with_capacity(WRITE_BYTES + page_bytes + SYSTEM_PAGE_BYTES);
+        let behind = buffer.as_ptr().addr() % SYSTEM_PAGE_BYTES;
+        let buffer_lead = (SYSTEM_PAGE_BYTES + LINE_BYTES - behind) % SYSTEM_PAGE_BYTES;
+        buffer.resize(buffer_lead, 0);
         Self {
             directory,
             file,
@@ -214,7 +224,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             next: None,
             cache: PageCache::new(CACHE_BYTES, page_bytes),
             limbo: Limbo::default(),
-            buffer: Vec::with_capacity(WRITE_BYTES),
+            buffer,
+            buffer_lead,
             buffer_at: 0,
             memory: PhantomData,
         }
@@ -319,7 +330,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
     /// Writes the list and what is left of the group's pages, and makes all of them durable.
     fn write_rest(&mut self, list: &NewList) -> Result<()> {
         for (at, image) in &list.pages {
-            self.write_page(*at, image)?;
+            self.write_page(*at, image, 0)?;
         }
         self.write_buffer()?;
         self.file.sync(site!("cow.pages"))?;
@@ -327,20 +338,24 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
     }
 
     /// Writes a page, together with its neighbours if they come one after the other.
-    fn write_page(&mut self, at: u64, image: &[u8]) -> Result<()> {
-        let is_next = self.buffer_at + self.buffer.len() as u64 == at;
-        if !is_next || self.buffer.len() >= WRITE_BYTES {
+    fn write_page(&mut self, at: u64, image: &[u8], next: u64) -> Result<()> {
+        let waiting = self.buffer.len() - self.buffer_lead;
+        if self.buffer_at + waiting as u64 != at || waiting >= WRITE_BYTES {
             self.write_buffer()?;
             self.buffer_at = at;
+        }
+        if self.buffer.len() == self.buffer_lead && next != at + image.len() as u64 {
+            return Ok(self.file.write_at(at, image)?);
         }
         self.buffer.extend_from_slice(image);
         Ok(())
     }
 
     fn write_buffer(&mut self) -> Result<()> {
-        if !self.buffer.is_empty() {
-            let result = self.file.write_at(self.buffer_at, &self.buffer);
-            self.buffer.clear();
+        let waiting = &self.buffer[self.buffer_lead..];
+        if !waiting.is_empty() {
+            let result = self.file.write_at(self.buffer_at, waiting);
+            self.buffer.truncate(self.buffer_lead);
             result?;
         }
         Ok(())
@@ -416,7 +431,24 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         Ok(frames.view(frame))
     }
 
-    fn prefetch(&self, _at: u64) {}
+    #[inline]
+    fn prefetch(&self, frames: &Frames<M>, at: u64, byte: usize) {
+        if let Some(frame) = self.cache.peek(at) {
+            frames.prefetch(frame, byte);
+        }
+    }
+
+    fn lend(&mut self, frames: &mut Frames<M>, at: u64) -> Result<Lent> {
+        let frame = match self.cache.peek(at) {
+            Some(frame) => frame,
+            None => self.load(frames, at)?,
+        };
+        self.cache.remove(at);
+        Ok(Lent {
+            frame,
+            was_cached: true,
+        })
+    }
 
     fn reserve(&mut self, purpose: Purpose) -> Result<u64> {
         let file = &mut self.file;
@@ -448,7 +480,7 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
 
     fn rollback(&mut self, mark: SpaceMark) {
         // What of a group that could not be prepared is not written yet.
-        self.buffer.clear();
+        self.buffer.truncate(self.buffer_lead);
         self.space.rollback(mark);
     }
 
@@ -461,8 +493,8 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         }
     }
 
-    fn write(&mut self, at: u64, image: &[u8]) -> Result<()> {
-        self.write_page(at, image)
+    fn write(&mut self, at: u64, image: &[u8], next: u64) -> Result<()> {
+        self.write_page(at, image, next)
     }
 
     fn commit(&mut self, frames: &mut Frames<M>, directory: u64) -> Result<()> {

@@ -236,11 +236,12 @@ impl FileSpace {
         let mut kept_below = self.below;
         let mut parked = self.parked;
         let mut open_pages = places.clone();
+        let is_long = places.len() > KEPT_LIST_PAGES;
         for (index, (place, numbers)) in places.iter().zip(numbers).enumerate() {
             pages.push((*place, self.list_page(numbers, below)));
             below = *place;
             // Whole pages far below the upper end are left to the medium.
-            if places.len() - index > KEPT_LIST_PAGES {
+            if is_long && places.len() - index > LEFT_LIST_PAGES {
                 kept_from = ((index + 1) * per_page).min(free.len());
                 kept_below = *place;
                 open_pages.remove(0);
@@ -345,8 +346,10 @@ impl FileSpace {
     }
 }
 
-/// List pages whose numbers stay in DRAM.
-const KEPT_LIST_PAGES: usize = 3;
+/// Most list pages whose numbers stay in DRAM; each group writes all of them anew.
+const KEPT_LIST_PAGES: usize = 2;
+/// How many stay where there are more: few enough that as many more fit before the next time.
+const LEFT_LIST_PAGES: usize = 1;
 
 /// The numbers of a list page, and the page below it.
 fn read_list_page(

@@ -63,6 +63,12 @@ impl<M: Memory> Frames<M> {
         PageView::new(&self.arena, frame)
     }
 
+    /// Asks for the line with a byte of a frame ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, frame: u64, byte: usize) {
+        self.arena.prefetch(frame + byte as u64, 1);
+    }
+
     /// Changes bytes of a frame.
     #[inline]
     pub fn store(&mut self, frame: u64, offset: usize, bytes: &[u8]) -> Result<()> {

@@ -43,7 +43,7 @@ pub use frames::Frames;
 pub use inspect::TreeReport;
 pub use node::{PageView, Shape};
 pub use pages::{Pages, PagesMark};
-pub use tree::{CowTree, Value, Visit};
+pub use tree::{CowTree, Found, TOGETHER, Value, Visit};
 
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
@@ -62,6 +62,15 @@ pub enum Purpose {
     /// The copy of a page whose own place becomes free with the group. It may take what is kept back, so that deletions and
     /// changes in place work on a full device.
     Copy,
+}
+
+/// What [`PageStore::lend`] gives.
+#[derive(Clone, Copy, Debug)]
+pub struct Lent {
+    /// The frame.
+    pub frame: u64,
+    /// Whether the page was cached in it.
+    pub was_cached: bool,
 }
 
 /// Where pages live, and how a group of them becomes durable.
@@ -90,8 +99,15 @@ pub trait PageStore: Send {
         at: u64,
     ) -> Result<PageView<'a, Self::Memory>>;
 
-    /// Asks for a page's first lines ahead of their use.
-    fn prefetch(&self, at: u64);
+    /// Asks for the line with a byte of a page ahead of its use.
+    fn prefetch(&self, frames: &Frames<Self::Memory>, at: u64, byte: usize);
+
+    /// Asks for a block that a value points to ahead of its use, where values point anywhere.
+    fn prefetch_block(&self, _at: u64, _bytes: usize) {}
+
+    /// A frame that holds the page at `at`, to be changed. Where the page was cached it is the frame of the cache, which has lent
+    /// it then: [`PageStore::adopt`] gives it back, unchanged.
+    fn lend(&mut self, frames: &mut Frames<Self::Memory>, at: u64) -> Result<Lent>;
 
     /// Reserves a place for a page.
     fn reserve(&mut self, purpose: Purpose) -> Result<u64>;
@@ -111,8 +127,9 @@ pub trait PageStore: Send {
     /// Lets places be used again that snapshots have shown which are gone now. Not between `prepare` and `resolve`.
     fn reclaim(&mut self);
 
-    /// Writes a page that was reserved; durable after `commit` or `prepare`. Cheapest in the order of places.
-    fn write(&mut self, at: u64, image: &[u8]) -> Result<()>;
+    /// Writes a page that was reserved; durable after `commit` or `prepare`. `next` is where the next one will lie, or 0. Cheapest in
+    /// the order of places.
+    fn write(&mut self, at: u64, image: &[u8], next: u64) -> Result<()>;
 
     /// Makes what was written durable and swings the master to the directory whose root is at `directory`.
     fn commit(&mut self, frames: &mut Frames<Self::Memory>, directory: u64) -> Result<()>;
@@ -123,6 +140,6 @@ pub trait PageStore: Send {
     /// Ends what `prepare` began. After an abort the caller rolls back.
     fn resolve(&mut self, commit: bool) -> Result<()>;
 
-    /// Takes over the frame of a page that was written and committed.
+    /// Takes over the frame of a page that was written and committed, or lent.
     fn adopt(&mut self, frames: &mut Frames<Self::Memory>, at: u64, frame: u64);
 }

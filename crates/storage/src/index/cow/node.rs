@@ -19,7 +19,7 @@
 
 use super::{DIRTY, INLINE};
 use crate::error::{Result, StorageError};
-use crate::record::checksum::{SALT, weighted_sum};
+use crate::record::checksum::{SALT, delta, delta_word, weighted_sum};
 use pmem::{Arena, Memory, PmemError};
 
 const MAGIC: u64 = 0xc0b7;
@@ -248,6 +248,26 @@ impl<'a, M: Memory> Node<'a, M> {
         Ok(low)
     }
 
+    /// The byte of an entry.
+    #[inline(always)]
+    pub(super) fn entry_byte(&self, index: usize) -> usize {
+        8 * self.entry_at(index)
+    }
+
+    /// One step of a search: `low` entries are before the place of `key`, those from `high` on are behind it. In an inner node the place
+    /// is behind an equal key.
+    #[inline(always)]
+    pub(super) fn narrow(&self, key: &[u64], low: &mut usize, high: &mut usize) -> Result<()> {
+        let middle = usize::midpoint(*low, *high);
+        let found = self.key(middle)?;
+        if found < key || self.level > 0 && found == key {
+            *low = middle + 1;
+        } else {
+            *high = middle;
+        }
+        Ok(())
+    }
+
     /// Where `key` is, or where it belongs.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<Result<usize, usize>> {
@@ -418,41 +438,73 @@ pub(super) fn checksum(page: &[u8]) -> u64 {
         .wrapping_add(weighted_sum(&page[16..], 2))
 }
 
-/// Replaces every reference to a dirty page, then sets the sequence number and the checksum. The page was made here, so it is
-/// sound. Says how many bytes from its start may have changed.
-pub(super) fn seal(page: &mut [u8], sequence: u64, resolve: &dyn Fn(u64) -> u64) -> usize {
+/// Calls `found` with the place and the word of every reference to a dirty page. The page was made here, so it is sound.
+fn dirty_references(page: &[u8], mut found: impl FnMut(usize, u64)) {
+    let (words, _) = page.as_chunks::<8>();
     let meta = word_of(page, 0);
-    let mut changed = LONG_HEADER_BYTES;
-    if (meta >> 24) as u8 == Kind::Long as u8 {
-        replace(page, 24, resolve);
-        page[32..40].copy_from_slice(&sequence.to_le_bytes());
+    let (first, step, count) = if (meta >> 24) as u8 == Kind::Long as u8 {
+        (3, 1, 1)
     } else {
         let (level, key_words) = ((meta >> 16) as u8, (meta >> 32) as u8 as usize);
-        let value_words = (meta >> 40) as u8 as usize;
-        if level > 0 || value_words == 0 {
-            let entry_bytes = 8 * (key_words + 1);
-            for index in 0..word_of(page, 2) as u32 as usize {
-                let at = HEADER_BYTES + index * entry_bytes + 8 * key_words;
-                if replace(page, at, resolve) {
-                    changed = at + 8;
-                }
-            }
+        if level == 0 && (meta >> 40) as u8 > 0 {
+            return;
         }
-        page[24..32].copy_from_slice(&sequence.to_le_bytes());
+        let count = word_of(page, 2) as u32 as usize;
+        (HEADER_WORDS + key_words, key_words + 1, count)
+    };
+    let entries = words.iter().enumerate().skip(first).step_by(step);
+    for (number, word) in entries.take(count) {
+        let word = u64::from_le_bytes(*word);
+        if word & (DIRTY | INLINE) == DIRTY {
+            found(8 * number, word);
+        }
+    }
+}
+
+/// The words of a page that are settled when it is written, but for the checksum: references to dirty pages become places, and
+/// the group's number is set. `words` gets the byte of each with the new word.
+pub(super) fn words_to_settle(
+    page: &[u8],
+    sequence: u64,
+    resolve: impl Fn(u64) -> u64,
+    words: &mut Vec<(usize, u64)>,
+) {
+    words.clear();
+    dirty_references(page, |at, reference| words.push((at, resolve(reference))));
+    let is_long = (word_of(page, 0) >> 24) as u8 == Kind::Long as u8;
+    words.push((if is_long { 32 } else { 24 }, sequence));
+}
+
+/// Settles the words of a page and sets its checksum.
+pub(super) fn seal(
+    page: &mut [u8],
+    sequence: u64,
+    resolve: impl Fn(u64) -> u64,
+    words: &mut Vec<(usize, u64)>,
+) {
+    words_to_settle(page, sequence, resolve, words);
+    for &(at, word) in words.iter() {
+        page[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
     let sum = checksum(page).to_le_bytes();
     page[8..16].copy_from_slice(&sum);
-    changed
 }
 
-/// Replaces the word at `at` if it is a reference to a dirty page; says whether it was.
-fn replace(page: &mut [u8], at: usize, resolve: &dyn Fn(u64) -> u64) -> bool {
-    let word = word_of(page, at / 8);
-    let is_dirty = word & (DIRTY | INLINE) == DIRTY;
-    if is_dirty {
-        page[at..at + 8].copy_from_slice(&resolve(word).to_le_bytes());
+/// What the checksum of a page grows by when bytes of it change from `old` to `new`, which are of the same length. `at` is a
+/// multiple of 8.
+pub(super) fn sum_of_change(at: usize, old: &[u8], new: &[u8]) -> u64 {
+    let whole = old.len() & !7;
+    let mut sum = delta(&old[..whole], &new[..whole], at);
+    if whole < old.len() {
+        let padded = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
+            u64::from_le_bytes(word)
+        };
+        let position = (at + whole) / 8;
+        sum = sum.wrapping_add(delta_word(padded(old), padded(new), position));
     }
-    is_dirty
+    sum
 }
 
 #[cold]

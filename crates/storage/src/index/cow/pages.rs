@@ -4,13 +4,17 @@
 //! page that became dirty or was dropped, the root of a tree. So a transaction, or one of its statements, is taken back without
 //! touching what other transactions of the group did, even in the same pages.
 //!
+//! A dirty page was a committed one with a right checksum. Small changes of it are added to that (`Slot::growth`), so most pages are
+//! written without being summed up again; a page that was made or changed much is.
+//!
 //! Invariants: a committed page is never stored to; a dirty page is referred to by dirty pages, roots and the undo list only; a
 //! place belongs to one dirty page from its reservation on, so that writing a group needs no space.
 
-use super::node::{PageView, seal};
-use super::{DIRTY, Frames, PageStore, Purpose};
+use super::node::{PageView, checksum, seal, sum_of_change, word_of, words_to_settle};
+use super::{DIRTY, Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
+use crate::record::checksum::delta_word;
 
 /// A dirty page.
 struct Slot {
@@ -18,6 +22,12 @@ struct Slot {
     /// Where it will be written.
     at: u64,
     state: SlotState,
+    /// Where it was cached in this frame before it became dirty, or 0.
+    cached_at: u64,
+    /// What the checksum that the frame has grows by with the changes since; nothing, if that is not known.
+    growth: Option<u64>,
+    /// Bytes whose change is in `growth`.
+    summed: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,8 +40,8 @@ enum SlotState {
 
 /// What takes one step back.
 enum Undo {
-    /// Bytes of a frame; the old ones are in `before` from `data` on.
-    Bytes { frame: u64, at: u32, data: usize },
+    /// Bytes of a dirty page; the old ones are in `before` from `data` on.
+    Bytes { number: usize, at: u32, data: usize },
     /// A page became dirty.
     Fresh(usize),
     /// A dirty page left its tree.
@@ -77,6 +87,8 @@ pub struct Pages<S: PageStore> {
     scratch: Vec<u8>,
     /// Places and slots of the dirty pages, while they are written.
     order: Vec<(u64, usize)>,
+    /// Words that a page gets when it is written.
+    settled: Vec<(usize, u64)>,
 }
 
 impl<S: PageStore> Pages<S> {
@@ -99,6 +111,7 @@ impl<S: PageStore> Pages<S> {
             before: Vec::new(),
             scratch: Vec::new(),
             order: Vec::new(),
+            settled: Vec::new(),
         })
     }
 
@@ -182,11 +195,13 @@ impl<S: PageStore> Pages<S> {
         }
     }
 
-    /// Asks for the first lines of a page.
+    /// Asks for the line with a byte of a page.
     #[inline]
-    pub(super) fn prefetch(&self, reference: u64) {
+    pub(super) fn prefetch(&self, reference: u64, byte: usize) {
         if reference & DIRTY == 0 {
-            self.store.prefetch(reference);
+            self.store.prefetch(&self.frames, reference, byte);
+        } else if let Some(slot) = self.slots.get((reference >> 2) as usize) {
+            self.frames.prefetch(slot.frame, byte);
         }
     }
 
@@ -202,29 +217,36 @@ impl<S: PageStore> Pages<S> {
         if reference & DIRTY != 0 {
             return Ok(reference);
         }
-        let mut image = std::mem::take(&mut self.scratch);
-        image.clear();
-        self.copy_page(reference, &mut image)?;
-        let dirty = self.add(&image, Purpose::Copy)?;
-        self.scratch = image;
+        let at = self.store.reserve(Purpose::Copy)?;
+        let Lent { frame, was_cached } = self.store.lend(&mut self.frames, reference)?;
+        let dirty = self.add(Slot {
+            frame,
+            at,
+            state: SlotState::Live,
+            cached_at: if was_cached { reference } else { 0 },
+            growth: Some(0),
+            summed: 0,
+        });
         self.store.retire(reference)?;
         Ok(dirty)
     }
 
     /// A new dirty page with this content.
     pub(super) fn create(&mut self, image: &[u8]) -> Result<u64> {
-        self.add(image, Purpose::Growth)
-    }
-
-    fn add(&mut self, image: &[u8], purpose: Purpose) -> Result<u64> {
-        let at = self.store.reserve(purpose)?;
+        let at = self.store.reserve(Purpose::Growth)?;
         let frame = self.frames.take()?;
         self.frames.store(frame, 0, image)?;
-        let slot = Slot {
+        Ok(self.add(Slot {
             frame,
             at,
             state: SlotState::Live,
-        };
+            cached_at: 0,
+            growth: None,
+            summed: 0,
+        }))
+    }
+
+    fn add(&mut self, slot: Slot) -> u64 {
         let number = if let Some(number) = self.vacant.pop() {
             self.slots[number] = slot;
             number
@@ -233,22 +255,30 @@ impl<S: PageStore> Pages<S> {
             self.slots.len() - 1
         };
         self.undo.push(Undo::Fresh(number));
-        Ok((number as u64) << 2 | DIRTY)
+        (number as u64) << 2 | DIRTY
     }
 
     /// Changes bytes of a dirty page.
     pub(super) fn edit(&mut self, reference: u64, at: usize, bytes: &[u8]) -> Result<()> {
         debug_assert!(reference & DIRTY != 0, "only dirty pages change");
-        let frame = self.slots[(reference >> 2) as usize].frame;
+        let page_bytes = self.page_bytes();
+        let number = (reference >> 2) as usize;
+        let slot = &mut self.slots[number];
         let data = self.before.len();
-        let old = self.frames.view(frame).bytes(at, bytes.len())?;
+        let old = self.frames.view(slot.frame).bytes(at, bytes.len())?;
         self.before.extend_from_slice(old);
+        // Beyond half a page summing all of it up, once and at the end, takes less.
+        slot.summed += bytes.len();
+        slot.growth = slot
+            .growth
+            .filter(|_| 2 * slot.summed <= page_bytes)
+            .map(|growth| growth.wrapping_add(sum_of_change(at, old, bytes)));
         self.undo.push(Undo::Bytes {
-            frame,
+            number,
             at: at as u32,
             data,
         });
-        self.frames.store(frame, at, bytes)
+        self.frames.store(slot.frame, at, bytes)
     }
 
     /// Takes a page out of its tree.
@@ -285,12 +315,25 @@ impl<S: PageStore> Pages<S> {
     pub fn rollback(&mut self, mark: PagesMark<S::Mark>) -> Result<()> {
         while self.undo.len() > mark.undo {
             match self.undo.pop() {
-                Some(Undo::Bytes { frame, at, data }) => {
+                Some(Undo::Bytes { number, at, data }) => {
+                    let slot = &mut self.slots[number];
+                    slot.growth = None;
                     self.frames
-                        .store(frame, at as usize, &self.before[data..])?;
+                        .store(slot.frame, at as usize, &self.before[data..])?;
                     self.before.truncate(data);
                 }
-                Some(Undo::Fresh(number)) => self.vacate(number),
+                Some(Undo::Fresh(number)) => {
+                    let Slot {
+                        frame, cached_at, ..
+                    } = self.slots[number];
+                    if cached_at == 0 {
+                        self.frames.give(frame);
+                    } else {
+                        // All of its bytes are as they were.
+                        self.store.adopt(&mut self.frames, cached_at, frame);
+                    }
+                    self.vacate(number);
+                }
                 Some(Undo::Dropped(number)) => self.slots[number].state = SlotState::Live,
                 Some(Undo::Root { tree, before }) => {
                     // A tree that this transaction added may be forgotten already.
@@ -312,9 +355,7 @@ impl<S: PageStore> Pages<S> {
     }
 
     fn vacate(&mut self, number: usize) {
-        let slot = &mut self.slots[number];
-        slot.state = SlotState::Vacant;
-        self.frames.give(slot.frame);
+        self.slots[number].state = SlotState::Vacant;
         self.vacant.push(number);
     }
 
@@ -322,6 +363,7 @@ impl<S: PageStore> Pages<S> {
     pub fn end_transaction(&mut self) {
         for index in 0..self.undo.len() {
             if let Undo::Dropped(number) = self.undo[index] {
+                self.frames.give(self.slots[number].frame);
                 self.vacate(number);
             }
         }
@@ -334,37 +376,54 @@ impl<S: PageStore> Pages<S> {
         self.dirty_pages() > 0 || self.roots[DIRECTORY].now != self.roots[DIRECTORY].written
     }
 
-    /// Writes all dirty pages. References to them become places in what is written, and in the frames if the pages go on as
-    /// clean ones.
-    fn write_all(&mut self, goes_on: bool) -> Result<u64> {
-        let page_bytes = self.page_bytes();
-        let sequence = self.store.group();
-        let mut image = std::mem::take(&mut self.scratch);
-        // In the order of their places, so that neighbours are written together.
+    /// The dirty pages in the order of their places, so that neighbours are written together.
+    fn in_order(&mut self) -> Vec<(u64, usize)> {
         let mut order = std::mem::take(&mut self.order);
         order.clear();
         let slots = self.slots.iter().enumerate();
         let live = slots.filter(|(_, slot)| slot.state == SlotState::Live);
         order.extend(live.map(|(number, slot)| (slot.at, number)));
         order.sort_unstable();
-        for &(at, number) in &order {
-            let frame = self.slots[number].frame;
-            image.clear();
-            image.extend_from_slice(self.frames.view(frame).bytes(0, page_bytes)?);
-            let changed = seal(&mut image, sequence, &|reference| self.place_of(reference));
-            self.store.write(at, &image)?;
-            if goes_on && S::KEEPS_FRAMES {
-                self.frames.store(frame, 0, &image[..changed])?;
-            }
+        order
+    }
+
+    /// Makes the frame of a dirty page what is written of it: references become places, and the checksum is right.
+    fn settle(&mut self, number: usize, sequence: u64) -> Result<()> {
+        let page_bytes = self.page_bytes();
+        let Slot { frame, growth, .. } = self.slots[number];
+        let mut settled = std::mem::take(&mut self.settled);
+        let page = self.frames.view(frame).bytes(0, page_bytes)?;
+        let place_of = |reference| self.place_of(reference);
+        words_to_settle(page, sequence, place_of, &mut settled);
+        let mut sum = growth.map(|growth| word_of(page, 1).wrapping_add(growth));
+        for &(at, word) in &settled {
+            let old = word_of(page, at / 8);
+            sum = sum.map(|sum| sum.wrapping_add(delta_word(old, word, at / 8)));
         }
-        self.scratch = image;
-        self.order = order;
-        Ok(self.place_of(self.roots[DIRECTORY].now))
+        for &(at, word) in &settled {
+            self.frames.store(frame, at, &word.to_le_bytes())?;
+        }
+        self.settled = settled;
+        let sum = match sum {
+            Some(sum) => sum,
+            None => checksum(self.frames.view(frame).bytes(0, page_bytes)?),
+        };
+        self.frames.store(frame, 8, &sum.to_le_bytes())
     }
 
     /// Writes the group and swings the master. The directory has its entries already.
     pub fn commit(&mut self) -> Result<()> {
-        let directory = self.write_all(true)?;
+        let page_bytes = self.page_bytes();
+        let sequence = self.store.group();
+        let order = self.in_order();
+        for (index, &(at, number)) in order.iter().enumerate() {
+            self.settle(number, sequence)?;
+            let frame = self.frames.view(self.slots[number].frame);
+            let next = order.get(index + 1).map_or(0, |&(next, _)| next);
+            self.store.write(at, frame.bytes(0, page_bytes)?, next)?;
+        }
+        self.order = order;
+        let directory = self.place_of(self.roots[DIRECTORY].now);
         self.store.commit(&mut self.frames, directory)?;
         self.clean();
         Ok(())
@@ -372,7 +431,24 @@ impl<S: PageStore> Pages<S> {
 
     /// Writes the group without deciding about it.
     pub fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        let directory = self.write_all(false)?;
+        let page_bytes = self.page_bytes();
+        let sequence = self.store.group();
+        let mut image = std::mem::take(&mut self.scratch);
+        let mut settled = std::mem::take(&mut self.settled);
+        let order = self.in_order();
+        for (index, &(at, number)) in order.iter().enumerate() {
+            // The frames stay as they are: the transaction may be taken back.
+            let frame = self.frames.view(self.slots[number].frame);
+            image.clear();
+            image.extend_from_slice(frame.bytes(0, page_bytes)?);
+            seal(&mut image, sequence, |at| self.place_of(at), &mut settled);
+            let next = order.get(index + 1).map_or(0, |&(next, _)| next);
+            self.store.write(at, &image, next)?;
+        }
+        self.order = order;
+        self.settled = settled;
+        self.scratch = image;
+        let directory = self.place_of(self.roots[DIRECTORY].now);
         self.store.prepare(directory, global)
     }
 
@@ -380,7 +456,7 @@ impl<S: PageStore> Pages<S> {
     pub fn resolve(&mut self, commit: bool) -> Result<()> {
         if commit {
             // Places for references, as in what was written.
-            self.seal_frames()?;
+            self.settle_frames()?;
         }
         self.store.resolve(commit)?;
         if commit {
@@ -390,16 +466,12 @@ impl<S: PageStore> Pages<S> {
     }
 
     /// Makes the frames of dirty pages equal to what was written, where they go on as a cache.
-    fn seal_frames(&mut self) -> Result<()> {
-        let page_bytes = self.page_bytes();
+    fn settle_frames(&mut self) -> Result<()> {
         // `prepare` has moved the number on.
         let sequence = self.store.group() - 1;
         for number in 0..self.slots.len() {
-            let Slot { frame, state, .. } = self.slots[number];
-            if state == SlotState::Live && S::KEEPS_FRAMES {
-                let mut image = self.frames.view(frame).bytes(0, page_bytes)?.to_vec();
-                let changed = seal(&mut image, sequence, &|reference| self.place_of(reference));
-                self.frames.store(frame, 0, &image[..changed])?;
+            if self.slots[number].state == SlotState::Live && S::KEEPS_FRAMES {
+                self.settle(number, sequence)?;
             }
         }
         Ok(())

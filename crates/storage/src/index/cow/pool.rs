@@ -9,7 +9,7 @@
 use super::limbo::Limbo;
 use super::node::PageView;
 use super::snapshot::{PoolPages, SnapshotStore};
-use super::{Frames, PageStore, Purpose};
+use super::{Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::WriteSet;
@@ -91,6 +91,8 @@ pub struct PoolStore<M: Memory> {
     class: Option<ClassId>,
     /// Changes of the group, one a word.
     merged: Vec<WordChange>,
+    /// Where in `merged` a word's change is, plus one, while they are gathered.
+    cells: Vec<u32>,
     limbo: Limbo,
 }
 
@@ -174,6 +176,7 @@ impl<M: Memory> PoolStore<M> {
             page_bytes,
             class: None,
             merged: Vec::new(),
+            cells: Vec::new(),
             limbo: Limbo::default(),
         }
     }
@@ -224,17 +227,34 @@ impl<M: Memory> PoolStore<M> {
 
     /// One change a word, in the order of the words.
     fn merge_changes(&mut self) {
+        let bits = (2 * self.writes.changes.len()).max(2).ilog2() + 1;
+        let mask = (1 << bits) - 1;
         self.merged.clear();
-        self.merged.extend_from_slice(&self.writes.changes);
-        self.merged.sort_by_key(|change| change.offset);
-        self.merged.dedup_by(|next, first| {
-            let same = next.offset == first.offset;
-            if same {
-                first.set = first.set & !next.clear | next.set;
-                first.clear |= next.clear;
+        self.cells.clear();
+        self.cells.resize(1 << bits, 0);
+        for change in &self.writes.changes {
+            let mixed = change.offset.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut cell = (mixed >> (64 - bits)) as usize;
+            let known = loop {
+                match self.cells[cell] as usize {
+                    0 => break None,
+                    number if self.merged[number - 1].offset == change.offset => {
+                        break Some(&mut self.merged[number - 1]);
+                    }
+                    _ => cell = (cell + 1) & mask,
+                }
+            };
+            if let Some(first) = known {
+                first.set = first.set & !change.clear | change.set;
+                first.clear |= change.clear;
+            } else {
+                // It will be changed once the group is durable: the miss is over by then.
+                self.arena.prefetch(change.offset, 8);
+                self.merged.push(*change);
+                self.cells[cell] = self.merged.len() as u32;
             }
-            same
-        });
+        }
+        self.merged.sort_unstable_by_key(|change| change.offset);
     }
 
     /// Starts the write-back of all tuples of the group, each line once.
@@ -322,8 +342,23 @@ impl<M: Memory> PageStore for PoolStore<M> {
     }
 
     #[inline]
-    fn prefetch(&self, at: u64) {
-        self.arena.prefetch(at, LINE as usize);
+    fn prefetch(&self, _frames: &Frames<M>, at: u64, byte: usize) {
+        self.arena.prefetch(at.wrapping_add(byte as u64), 1);
+    }
+
+    #[inline]
+    fn prefetch_block(&self, at: u64, bytes: usize) {
+        self.arena.prefetch(at, bytes);
+    }
+
+    fn lend(&mut self, frames: &mut Frames<M>, at: u64) -> Result<Lent> {
+        let page = self.arena.bytes(at, self.page_bytes)?;
+        let frame = frames.take()?;
+        frames.store(frame, 0, page)?;
+        Ok(Lent {
+            frame,
+            was_cached: false,
+        })
     }
 
     fn reserve(&mut self, purpose: Purpose) -> Result<u64> {
@@ -377,7 +412,7 @@ impl<M: Memory> PageStore for PoolStore<M> {
         self.limbo.reclaim(&mut |at| arena.release_held(at));
     }
 
-    fn write(&mut self, at: u64, image: &[u8]) -> Result<()> {
+    fn write(&mut self, at: u64, image: &[u8], _next: u64) -> Result<()> {
         self.arena.enter(Part::Index);
         Ok(self.arena.write_through(at, image, site!("nvm-cow.page"))?)
     }

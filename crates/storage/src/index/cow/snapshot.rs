@@ -8,7 +8,7 @@
 use super::cache::PageCache;
 use super::limbo::Lease;
 use super::node::{PageView, checksum, damaged, word_of};
-use super::{Frames, PageStore, Purpose};
+use super::{Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use disk::File;
@@ -116,7 +116,15 @@ impl<L: PageLoader> PageStore for SnapshotStore<L> {
         Ok(frames.view(frame))
     }
 
-    fn prefetch(&self, _at: u64) {}
+    fn prefetch(&self, frames: &Frames<NativeMemory>, at: u64, byte: usize) {
+        if let Some(frame) = self.cache.peek(at) {
+            frames.prefetch(frame, byte);
+        }
+    }
+
+    fn lend(&mut self, _frames: &mut Frames<NativeMemory>, _at: u64) -> Result<Lent> {
+        unchangeable()
+    }
 
     fn reserve(&mut self, _purpose: Purpose) -> Result<u64> {
         unchangeable()
@@ -136,7 +144,7 @@ impl<L: PageLoader> PageStore for SnapshotStore<L> {
 
     fn reclaim(&mut self) {}
 
-    fn write(&mut self, _at: u64, _image: &[u8]) -> Result<()> {
+    fn write(&mut self, _at: u64, _image: &[u8], _next: u64) -> Result<()> {
         unchangeable()
     }
 

@@ -1,14 +1,15 @@
 //! One tree: lookups and scans.
 //!
 //! A tree is its number, under which [`Pages`] has its root, and its shape; so it is copied freely and owns nothing. A scan
-//! copies each leaf before it visits the entries, so the visitor may use the pages.
+//! copies each entry before it visits it, so the visitor may use the pages. Lookups of several keys go down the tree side by
+//! side, one probe of each after the other, so that their misses overlap.
 
-use super::node::{LEVELS_MAX, Node, PageView, Shape, damaged, inline_range, word_of};
+use super::node::{LEVELS_MAX, Node, PageView, Shape, damaged, inline_range};
 use super::{INLINE, PageStore, Pages, long};
 use crate::engine::Direction;
 use crate::error::Result;
 use pmem::Memory;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 
 /// A value on its way in or out of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +61,43 @@ pub struct CowTree {
 /// A leaf, and where in it a key is or belongs.
 type Leaf<'p, M> = (Node<'p, M>, Result<usize, usize>);
 
+/// A prefetch brings so many bytes.
+const LINE_BYTES: usize = 64;
+/// Lookups that go down a tree side by side: as many misses as a core has under way.
+pub const TOGETHER: usize = 16;
+/// A value of a scan is asked for so many entries ahead.
+const AHEAD: usize = 6;
+
 const NO_ENTRIES: &str = "an inner node without entries";
+
+/// Where a lookup stands: a page, and entries of it between which its place lies.
+#[derive(Clone, Copy, Default)]
+struct Search {
+    reference: u64,
+    low: usize,
+    high: usize,
+}
+
+/// A leaf and the number of an entry in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    reference: u64,
+    index: usize,
+}
 
 /// A step of a descent: a node and the entry that was taken.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Step {
     pub(super) reference: u64,
-    pub(super) index: usize,
+    index: u32,
     /// Whether the entry is the node's last.
     pub(super) is_last: bool,
+}
+
+impl Step {
+    pub(super) fn index(self) -> usize {
+        self.index as usize
+    }
 }
 
 /// The way from the root to a leaf.
@@ -87,6 +116,15 @@ impl Path {
     /// The step in the leaf.
     pub(super) fn leaf(&self) -> Step {
         self.steps[self.length - 1]
+    }
+
+    /// The entry that the way leads to.
+    pub(super) fn found(&self) -> Found {
+        let leaf = self.leaf();
+        Found {
+            reference: leaf.reference,
+            index: leaf.index(),
+        }
     }
 }
 
@@ -125,7 +163,7 @@ impl CowTree {
             }
             above = Some(node.level);
             reference = node.value_word(node.child_index(key)?)?;
-            pages.prefetch(reference);
+            pages.prefetch(reference, 0);
         }
         // Looked at again for its own sake: a borrow cannot leave the loop that made it.
         let leaf = Node::open(pages.view(reference)?, self.shape)?;
@@ -133,27 +171,25 @@ impl CowTree {
         Ok(Some((leaf, place)))
     }
 
-    /// The way to the place of `key`; the leaf's index is where it is or belongs. None in an empty tree.
-    pub(super) fn path<S: PageStore>(
+    /// Makes `path`, an empty one, the way to the place of `key`; the leaf's index is where it is or belongs. Says whether it is
+    /// there; none in an empty tree.
+    pub(super) fn find_path<S: PageStore>(
         &self,
         pages: &mut Pages<S>,
         key: &[u64],
-    ) -> Result<Option<(Path, bool)>> {
+        path: &mut Path,
+    ) -> Result<Option<bool>> {
         let mut reference = pages.root(self.tree);
         if reference == 0 {
             return Ok(None);
         }
-        let mut path = Path::default();
         let mut above = None;
         loop {
             let node = Node::open(pages.view(reference)?, self.shape)?;
             if let Some(above) = above {
                 node.expect_below(above)?;
             } else if node.level > 0 && node.count == 0 {
-                return Err(damaged(
-                    reference,
-                    "an inner root without entries".to_owned(),
-                ));
+                return Err(damaged(reference, NO_ENTRIES.to_owned()));
             }
             let (index, found) = match node.level {
                 0 => match node.find(key)? {
@@ -164,15 +200,132 @@ impl CowTree {
             };
             path.push(Step {
                 reference,
-                index,
+                index: index as u32,
                 is_last: index + 1 >= node.count,
             });
             if node.level == 0 {
-                return Ok(Some((path, found)));
+                return Ok(Some(found));
             }
             above = Some(node.level);
             reference = node.value_word(index)?;
+            pages.prefetch(reference, 0);
         }
+    }
+
+    /// Where the entries of at most [`TOGETHER`] keys are; `found` has as many places.
+    pub fn find_many<S: PageStore, K: Deref<Target = [u64]>>(
+        &self,
+        pages: &mut Pages<S>,
+        keys: &[K],
+        found: &mut [Option<Found>],
+    ) -> Result<()> {
+        let root = pages.root(self.tree);
+        found.fill(None);
+        if root == 0 {
+            return Ok(());
+        }
+        let mut searches = [Search {
+            reference: root,
+            ..Search::default()
+        }; TOGETHER];
+        let searches = &mut searches[..keys.len()];
+        let mut above = None;
+        loop {
+            let level = self.probe_level(pages, keys, searches, above)?;
+            for ((key, search), found) in keys.iter().zip(&mut *searches).zip(&mut *found) {
+                let node = Node::open(pages.view(search.reference)?, self.shape)?;
+                if level > 0 {
+                    search.reference = node.value_word(search.low - 1)?;
+                    pages.prefetch(search.reference, 0);
+                } else if search.low < node.count && *node.key(search.low)? == **key {
+                    *found = Some(Found {
+                        reference: search.reference,
+                        index: search.low,
+                    });
+                }
+            }
+            if level == 0 {
+                return Ok(());
+            }
+            above = Some(level);
+        }
+    }
+
+    /// Finds the place of each key in its node; all nodes are on the level that is returned.
+    fn probe_level<S: PageStore, K: Deref<Target = [u64]>>(
+        &self,
+        pages: &mut Pages<S>,
+        keys: &[K],
+        searches: &mut [Search],
+        above: Option<u8>,
+    ) -> Result<u8> {
+        let mut level = 0;
+        for search in &mut *searches {
+            let node = Node::open(pages.view(search.reference)?, self.shape)?;
+            if let Some(above) = above {
+                node.expect_below(above)?;
+            } else if node.level > 0 && node.count == 0 {
+                return Err(damaged(search.reference, NO_ENTRIES.to_owned()));
+            }
+            level = node.level;
+            search.low = usize::from(level > 0);
+            search.high = node.count;
+            let probe = node.entry_byte(usize::midpoint(search.low, search.high));
+            pages.prefetch(search.reference, probe);
+        }
+        loop {
+            let mut is_done = true;
+            for (key, search) in keys.iter().zip(&mut *searches) {
+                if search.low < search.high {
+                    let node = Node::open(pages.view(search.reference)?, self.shape)?;
+                    node.narrow(key, &mut search.low, &mut search.high)?;
+                    let probe = node.entry_byte(usize::midpoint(search.low, search.high));
+                    pages.prefetch(search.reference, probe);
+                    is_done = false;
+                }
+            }
+            if is_done {
+                return Ok(level);
+            }
+        }
+    }
+
+    /// The first word of the value of an entry that was found; nothing has changed since.
+    pub fn word_of<S: PageStore>(&self, pages: &mut Pages<S>, found: Found) -> Result<u64> {
+        open_node(pages, self.shape, found.reference)?.value_word(found.index)
+    }
+
+    /// Asks for the content of an entry that was found.
+    pub fn prefetch_content<S: PageStore>(&self, pages: &mut Pages<S>, found: Found) -> Result<()> {
+        let word = self.word_of(pages, found)?;
+        if word & INLINE != 0 {
+            let (at, bytes) = inline_range(word);
+            for byte in (at..at + bytes).step_by(LINE_BYTES) {
+                pages.prefetch(found.reference, byte);
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`CowTree::get`], for an entry that was found.
+    pub fn get_found<S: PageStore, R>(
+        &self,
+        pages: &mut Pages<S>,
+        found: Found,
+        buffer: &mut Vec<u8>,
+        read: impl FnOnce(Value<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let node = open_node(pages, self.shape, found.reference)?;
+        if !self.shape.has_contents(0) {
+            return read(Value::Words(node.value(found.index)?));
+        }
+        let word = node.value_word(found.index)?;
+        if word & INLINE != 0 {
+            return read(Value::Bytes(node.content(word)?));
+        }
+        buffer.clear();
+        long::read(pages, word, buffer)?;
+        read(Value::Bytes(buffer))
     }
 
     /// The first word of a key's value.
@@ -218,6 +371,19 @@ impl CowTree {
         direction: Direction,
         visit: Visit<'_, S>,
     ) -> Result<()> {
+        self.scan_blocks(pages, low, high, direction, 0, visit)
+    }
+
+    /// As [`CowTree::scan`] where values point to blocks, of which the visitor will read the first `block_bytes`.
+    pub fn scan_blocks<S: PageStore>(
+        &self,
+        pages: &mut Pages<S>,
+        low: &[u64],
+        high: &[u64],
+        direction: Direction,
+        block_bytes: usize,
+        visit: Visit<'_, S>,
+    ) -> Result<()> {
         let root = pages.root(self.tree);
         if root == 0 || low > high {
             return Ok(());
@@ -227,10 +393,10 @@ impl CowTree {
             low,
             high,
             direction,
-            page: Vec::new(),
+            block_bytes,
             key: Vec::new(),
             words: Vec::new(),
-            long: Vec::new(),
+            content: Vec::new(),
         };
         scan.node(pages, root, None, visit).map(|_| ())
     }
@@ -242,10 +408,10 @@ struct Scan<'k> {
     low: &'k [u64],
     high: &'k [u64],
     direction: Direction,
-    page: Vec<u8>,
+    block_bytes: usize,
     key: Vec<u64>,
     words: Vec<u64>,
-    long: Vec<u8>,
+    content: Vec<u8>,
 }
 
 impl Scan<'_> {
@@ -305,48 +471,42 @@ impl Scan<'_> {
         last: usize,
         visit: Visit<'_, S>,
     ) -> Result<ControlFlow<()>> {
-        if first >= last {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let mut page = std::mem::take(&mut self.page);
-        page.clear();
-        pages.copy_page(reference, &mut page)?;
+        let count = last.saturating_sub(first);
+        let entry_of = |step: usize| match self.direction {
+            Direction::Forward => first + step,
+            Direction::Backward => last - 1 - step,
+        };
         let shape = self.tree.shape;
-        for step in 0..last - first {
-            let index = match self.direction {
-                Direction::Forward => first + step,
-                Direction::Backward => last - 1 - step,
-            };
-            let entry = super::node::HEADER_WORDS + index * shape.entry_words(0);
+        let mut asked = 0;
+        for step in 0..count {
+            while self.block_bytes > 0 && asked < count.min(step + AHEAD) {
+                let word = open_node(pages, shape, reference)?.value_word(entry_of(asked))?;
+                pages.store.prefetch_block(word, self.block_bytes);
+                asked += 1;
+            }
+            let index = entry_of(step);
+            // The page may have left its frame while the visitor used others.
+            let node = open_node(pages, shape, reference)?;
             self.key.clear();
-            let key = (0..shape.key_words).map(|word| word_of(&page, entry + word));
-            self.key.extend(key);
-            let value_at = entry + shape.key_words;
+            self.key.extend_from_slice(node.key(index)?);
             let value = if shape.value_words > 0 {
                 self.words.clear();
-                let words = (0..shape.value_words).map(|word| word_of(&page, value_at + word));
-                self.words.extend(words);
+                self.words.extend_from_slice(node.value(index)?);
                 Value::Words(&self.words)
             } else {
-                let word = word_of(&page, value_at);
+                self.content.clear();
+                let word = node.value_word(index)?;
                 if word & INLINE == 0 {
-                    self.long.clear();
-                    long::read(pages, word, &mut self.long)?;
-                    Value::Bytes(&self.long)
+                    long::read(pages, word, &mut self.content)?;
                 } else {
-                    let (at, bytes) = inline_range(word);
-                    let content = page.get(at..at + bytes).ok_or_else(|| {
-                        damaged(reference, "a content leaves its page".to_owned())
-                    })?;
-                    Value::Bytes(content)
+                    self.content.extend_from_slice(node.content(word)?);
                 }
+                Value::Bytes(&self.content)
             };
             if visit(pages, &self.key, value)?.is_break() {
-                self.page = page;
                 return Ok(ControlFlow::Break(()));
             }
         }
-        self.page = page;
         Ok(ControlFlow::Continue(()))
     }
 }

@@ -305,12 +305,8 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         let state = find_mut(&mut self.tables, id)?;
-        for (place, key) in keys.iter().enumerate() {
-            let row = &mut state.row;
-            let found = state.rows.get(&mut self.pages, state.primary, key, row)?;
-            visit(place, found.then_some(&*row));
-        }
-        Ok(())
+        let (rows, row) = (&mut state.rows, &mut state.row);
+        rows.get_many(&mut self.pages, state.primary, keys, row, visit)
     }
 
     /// Visits the rows of a range in key order.
@@ -324,10 +320,12 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         let (low, high) = (&range.low, &range.high);
         let pages = &mut self.pages;
         let Some(id) = range.index else {
-            return primary.scan(pages, low, high, range.direction, &mut |pages, _, value| {
+            let (direction, block_bytes) = (range.direction, rows.block_bytes());
+            let mut read = |pages: &mut Pages<S>, _: &[u64], value: Value<'_>| {
                 rows.read(pages, value, row)?;
                 Ok(visit(row))
-            });
+            };
+            return primary.scan_blocks(pages, low, high, direction, block_bytes, &mut read);
         };
         let index = state.secondary[index_number(&state.table, id)?];
         index.scan(

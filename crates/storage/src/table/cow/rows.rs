@@ -7,8 +7,8 @@
 
 use crate::error::{Result, StorageError};
 use crate::index::cow::pool::PoolStore;
-use crate::index::cow::{CowTree, PageStore, Pages, Value};
-use crate::record::{Changes, LayoutKind, Row, TupleLayout};
+use crate::index::cow::{CowTree, PageStore, Pages, TOGETHER, Value};
+use crate::record::{Changes, KeyBuf, LayoutKind, Row, TupleLayout};
 use crate::table::Table;
 use crate::table::tuples::Tuples;
 use pmem::{Memory, PmemError};
@@ -42,6 +42,27 @@ pub trait Rows<S: PageStore>: Send + Sized {
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool>;
+
+    /// Calls `visit` with the number of each key and its row, in order; `row` is a buffer.
+    fn get_many(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        keys: &[KeyBuf],
+        row: &mut Row,
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        for (number, key) in keys.iter().enumerate() {
+            let found = self.get(pages, tree, key, row)?;
+            visit(number, found.then_some(&*row));
+        }
+        Ok(())
+    }
+
+    /// Bytes of the block that a value points to, or 0.
+    fn block_bytes(&self) -> usize {
+        0
+    }
 
     /// Copies a value's row into `row`.
     fn read(&mut self, pages: &mut Pages<S>, value: Value<'_>, row: &mut Row) -> Result<()>;
@@ -118,6 +139,40 @@ impl<M: Memory> Rows<PoolStore<M>> for TupleRows {
         Ok(true)
     }
 
+    fn get_many(
+        &mut self,
+        pages: &mut Pages<PoolStore<M>>,
+        tree: CowTree,
+        keys: &[KeyBuf],
+        row: &mut Row,
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let mut found = [None; TOGETHER];
+        for (group, keys) in keys.chunks(TOGETHER).enumerate() {
+            let found = &mut found[..keys.len()];
+            tree.find_many(pages, keys, found)?;
+            let mut tuples = [None; TOGETHER];
+            for (tuple, found) in tuples.iter_mut().zip(&*found) {
+                if let &Some(found) = found {
+                    let word = tree.word_of(pages, found)?;
+                    self.tuples.prefetch(&pages.store.arena, word);
+                    *tuple = Some(word);
+                }
+            }
+            for (number, tuple) in tuples[..keys.len()].iter().enumerate() {
+                if let &Some(tuple) = tuple {
+                    self.tuples.read(&pages.store.arena, tuple, row)?;
+                }
+                visit(group * TOGETHER + number, tuple.map(|_| &*row));
+            }
+        }
+        Ok(())
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.tuples.bytes()
+    }
+
     fn read(
         &mut self,
         pages: &mut Pages<PoolStore<M>>,
@@ -134,12 +189,10 @@ impl<M: Memory> Rows<PoolStore<M>> for TupleRows {
         key: &[u64],
         changes: &Changes,
     ) -> Result<bool> {
-        let Some(tuple) = tree.get_word(pages, key)? else {
-            return Ok(false);
-        };
-        let PoolStore { arena, writes, .. } = &mut pages.store;
-        let copy = self.tuples.replace(arena, writes, tuple, changes)?;
-        tree.replace(pages, key, Value::Words(&[copy]))
+        tree.replace_word(pages, key, |pages, tuple| {
+            let PoolStore { arena, writes, .. } = &mut pages.store;
+            self.tuples.replace(arena, writes, tuple, changes)
+        })
     }
 
     fn remove(
@@ -274,6 +327,34 @@ impl<S: PageStore> Rows<S> for ImageRows {
         Ok(found.is_some())
     }
 
+    fn get_many(
+        &mut self,
+        pages: &mut Pages<S>,
+        tree: CowTree,
+        keys: &[KeyBuf],
+        row: &mut Row,
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let mut found = [None; TOGETHER];
+        for (group, keys) in keys.chunks(TOGETHER).enumerate() {
+            let found = &mut found[..keys.len()];
+            tree.find_many(pages, keys, found)?;
+            for found in found.iter().flatten() {
+                tree.prefetch_content(pages, *found)?;
+            }
+            let layout = &self.layout;
+            for (number, found) in found.iter().enumerate() {
+                if let &Some(found) = found {
+                    tree.get_found(pages, found, &mut self.long, |value| {
+                        Self::decode(layout, value.bytes(), row)
+                    })?;
+                }
+                visit(group * TOGETHER + number, found.map(|_| &*row));
+            }
+        }
+        Ok(())
+    }
+
     fn read(&mut self, _pages: &mut Pages<S>, value: Value<'_>, row: &mut Row) -> Result<()> {
         Self::decode(&self.layout, value.bytes(), row)
     }
@@ -285,16 +366,18 @@ impl<S: PageStore> Rows<S> for ImageRows {
         key: &[u64],
         changes: &Changes,
     ) -> Result<bool> {
-        let (layout, row) = (&self.layout, &mut self.row);
-        let found = tree.get(pages, key, &mut self.long, |value| {
-            Self::decode(layout, value.bytes(), row)
-        })?;
-        if found.is_none() {
-            return Ok(false);
-        }
-        changes.apply(row)?;
-        Self::encode(layout, row, &mut self.image);
-        tree.replace(pages, key, Value::Bytes(&self.image))
+        let Self {
+            layout,
+            image,
+            long,
+            row,
+        } = self;
+        tree.replace_content(pages, key, long, image, |old, image| {
+            Self::decode(layout, old, row)?;
+            changes.apply(row)?;
+            Self::encode(layout, row, image);
+            Ok(())
+        })
     }
 
     fn remove(&mut self, pages: &mut Pages<S>, tree: CowTree, key: &[u64]) -> Result<bool> {
