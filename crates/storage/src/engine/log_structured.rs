@@ -347,6 +347,13 @@ impl<P: Platform> Engine for LogStructured<P> {
 
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
         self.operate(|this| {
+            if !this.journal.record.has_before_images() {
+                let found = this.store.update(table, key, None, changes)?;
+                if found {
+                    this.journal.record.update(table, key, None, changes);
+                }
+                return Ok(found);
+            }
             let Some(before) = this.before_image(table, key)? else {
                 return Ok(false);
             };
@@ -360,6 +367,13 @@ impl<P: Platform> Engine for LogStructured<P> {
 
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
         self.operate(|this| {
+            if !this.journal.record.has_before_images() {
+                let found = this.store.delete(table, key)?;
+                if found {
+                    this.journal.record.delete(table, key, None);
+                }
+                return Ok(found);
+            }
             let Some(before) = this.before_image(table, key)? else {
                 return Ok(false);
             };
@@ -466,6 +480,7 @@ impl<P: Platform> Engine for LogStructured<P> {
             footprint.other += heap.held_bytes[Part::Other as usize] + heap.metadata_bytes;
         }
         footprint.table += self.store.run_bytes();
+        footprint.other += self.store.cache_bytes();
         Ok(footprint)
     }
 

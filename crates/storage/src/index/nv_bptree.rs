@@ -475,8 +475,7 @@ impl NvBptree {
     ) -> Result<ControlFlow<()>> {
         let words = self.shape.key_words;
         if node.level == 0 {
-            let mut entries = node.sorted()?;
-            entries.retain(|entry| low <= &entry[..words] && &entry[..words] <= high);
+            let mut entries = node.sorted_within(low, high)?;
             if direction == Direction::Backward {
                 entries.reverse();
             }
@@ -500,7 +499,9 @@ impl NvBptree {
             } else {
                 last - step
             };
-            let child = node.child(node.child_offset(index)?)?;
+            let child = node.child_offset(index)?;
+            node.prefetch(child);
+            let child = node.child(child)?;
             if self
                 .scan_node(&child, (low, high), direction, visit)?
                 .is_break()

@@ -7,10 +7,10 @@
 //! Invariants are those of `nv_bptree`; each call makes at most one change of the tree, so a caller that makes one call a
 //! transaction and tree never waits for its own writes.
 
-use super::{NvBptree, Step};
+use super::{NvBptree, Step, now};
 use crate::error::Result;
 use crate::index::IndexShape;
-use crate::index::nv_node::{damaged, entry_sum, fingerprint, leaf_image};
+use crate::index::nv_node::{HEADER_WORDS, Node, damaged, entry_sum, fingerprint, leaf_image};
 use crate::log::WriteSet;
 use pmem::{Arena, Memory};
 
@@ -40,6 +40,37 @@ impl NvBptree {
         self.write_root(arena, writes, root)
     }
 
+    /// The value of a key as the open transaction sees it. Only splits are made visible for it: entries and values that are
+    /// still kept back are read over the words of their leaf.
+    #[inline]
+    pub fn get_pending<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        key: &[u64],
+    ) -> Result<Option<u64>> {
+        writes.visible(arena, self.structure())?;
+        arena.enter(pmem::Part::Index);
+        let node = self.leaf(arena, key)?;
+        Ok(self.find_pending(&node, writes, key)?.map(|found| found.1))
+    }
+
+    /// The slot and the value of a key in its leaf.
+    #[inline]
+    fn find_pending<M: Memory, W: WriteSet<M>>(
+        &self,
+        node: &Node<'_, M>,
+        writes: &W,
+        key: &[u64],
+    ) -> Result<Option<(usize, u64)>> {
+        let bitmap = |index| now(node, writes, HEADER_WORDS + index);
+        let Some((slot, _)) = node.find_among(key, bitmap)? else {
+            return Ok(None);
+        };
+        let value = now(node, writes, self.shape.entry_at(slot) + key.len())?;
+        Ok(Some((slot, value)))
+    }
+
     /// Changes the value of a key in place and returns the old one; none, and no effect, if the key is not there.
     pub fn replace<M: Memory, W: WriteSet<M>>(
         &self,
@@ -48,21 +79,21 @@ impl NvBptree {
         key: &[u64],
         value: u64,
     ) -> Result<Option<u64>> {
-        writes.visible(arena, self.root_word)?;
+        writes.visible(arena, self.structure())?;
         arena.enter(pmem::Part::Index);
         let node = self.leaf(arena, key)?;
-        let Some((slot, old)) = node.find(key)? else {
+        let Some((slot, old)) = self.find_pending(&node, writes, key)? else {
             return Ok(None);
         };
         let mark = fingerprint(key);
         let mut entry = [0; crate::record::MAX_KEY_WORDS + 1];
         let entry = &mut entry[..=key.len()];
         entry[..key.len()].copy_from_slice(key);
+        entry[key.len()] = old;
+        let without =
+            now(&node, writes, 1)?.wrapping_sub(entry_sum(&self.shape, slot, entry, mark));
         entry[key.len()] = value;
-        let checksum = node
-            .checksum()?
-            .wrapping_sub(entry_sum(&self.shape, slot, node.entry(slot)?, mark))
-            .wrapping_add(entry_sum(&self.shape, slot, entry, mark));
+        let checksum = without.wrapping_add(entry_sum(&self.shape, slot, entry, mark));
         let checksum_at = node.at(1);
         let value_at = node.at(self.shape.entry_at(slot) + key.len());
         writes.write(arena, checksum_at, &checksum.to_le_bytes())?;

@@ -275,6 +275,29 @@ impl<'a, M: Memory> Node<'a, M> {
         Ok(entries)
     }
 
+    /// The entries in use whose keys lie from `low` to `high`, in the order of their keys.
+    pub(super) fn sorted_within(&self, low: &[u64], high: &[u64]) -> Result<Vec<&'a [u64]>> {
+        let words = self.shape.key_words;
+        let mut entries = Vec::with_capacity(self.shape.leaf_slots);
+        for index in 0..self.shape.bitmap_words {
+            let mut used = self.bitmap(index)? & self.shape.slot_mask(index);
+            while used != 0 {
+                let entry = self.entry(index * 64 + used.trailing_zeros() as usize)?;
+                used &= used - 1;
+                if *low <= entry[..words] && entry[..words] <= *high {
+                    entries.push(entry);
+                }
+            }
+        }
+        entries.sort_unstable_by(|a, b| a[..words].cmp(&b[..words]));
+        Ok(entries)
+    }
+
+    /// Asks for all lines of a child together.
+    pub(super) fn prefetch(&self, child: u64) {
+        self.arena.prefetch(child, self.shape.node_bytes);
+    }
+
     #[inline(always)]
     pub(super) fn key_count(&self) -> Result<usize> {
         let count = self.word(HEADER_WORDS)?;

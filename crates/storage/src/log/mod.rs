@@ -6,6 +6,7 @@
 
 pub mod checkpoint;
 pub mod group_commit;
+mod nv_lines;
 pub mod nv_master;
 mod nv_record;
 pub mod nv_undo;

@@ -35,6 +35,7 @@
 //! fences among all changes of a transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
 
 use super::WriteSet;
+use super::nv_lines::{PendingLines, push_lines};
 use super::nv_record::{
     CHANGE_HEADER_BYTES, CommitWord, HEADER_BYTES, LINE, Record, RecordKind, SEQUENCE_MAX, Tail,
     read_record, seal_record,
@@ -137,6 +138,7 @@ pub struct UndoLog {
     changes: Vec<Change>,
     applied: usize,
     pending_bytes: Vec<u8>,
+    pending_lines: PendingLines,
     before_bytes: Vec<u8>,
     tail: Tail,
     /// An allocated block in which the log goes on first, so that deletions work on a full pool; 0 if the pool has none.
@@ -320,6 +322,7 @@ impl UndoLog {
             changes: Vec::new(),
             applied: 0,
             pending_bytes: Vec::new(),
+            pending_lines: PendingLines::default(),
             before_bytes: Vec::new(),
             tail: Tail { offset: 0, room: 0 },
             spare: 0,
@@ -339,6 +342,7 @@ impl UndoLog {
         self.changes.clear();
         self.applied = 0;
         self.pending_bytes.clear();
+        self.pending_lines.clear();
         self.before_bytes.clear();
         self.touched.clear();
         if !self.retired.is_empty() {
@@ -524,6 +528,7 @@ impl UndoLog {
         }
         self.applied = self.changes.len();
         self.pending_bytes.clear();
+        self.pending_lines.clear();
         self.touched.clear();
         for &line in &self.lines {
             arena.flush(line, LINE, site!("undo.apply"))?;
@@ -647,6 +652,7 @@ impl<M: Memory> WriteSet<M> for UndoLog {
         for (index, piece) in bytes.chunks(CHANGE_BYTES_MAX).enumerate() {
             let data = self.pending_bytes.len() as u32;
             let offset = offset + (index * CHANGE_BYTES_MAX) as u64;
+            self.pending_lines.add(offset, piece.len());
             self.pending_bytes.extend_from_slice(piece);
             self.changes.push(Change {
                 offset,
@@ -697,6 +703,9 @@ impl<M: Memory> WriteSet<M> for UndoLog {
 
     #[inline]
     fn pending_word(&self, offset: u64) -> Option<u64> {
+        if !self.pending_lines.may_have(offset) {
+            return None;
+        }
         let pending = self.changes[self.applied..].iter().rev();
         let mut holders = pending.filter(|change| {
             change.offset <= offset && offset + 8 <= change.offset + u64::from(change.bytes)
@@ -769,19 +778,4 @@ fn store<M: Memory>(arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<(
         _ => arena.store(offset, bytes)?,
     }
     Ok(())
-}
-
-/// Adds the lines of a range to `lines` unless they are there.
-fn push_lines(lines: &mut Vec<u64>, offset: u64, bytes: usize) {
-    let mut line = offset & !(LINE as u64 - 1);
-    while line < offset + bytes as u64 {
-        // The lists are short (a drain has at most a few hundred lines), and the newest lines are the likeliest twins.
-        if lines.last() != Some(&line) {
-            let newest = lines.last_chunk::<16>().map_or(&lines[..], |newest| newest);
-            if newest.iter().filter(|&&known| known == line).count() == 0 {
-                lines.push(line);
-            }
-        }
-        line += LINE as u64;
-    }
 }

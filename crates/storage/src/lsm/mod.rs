@@ -1,12 +1,13 @@
 //! Log-structured tables: a MemTable that takes all changes, and older runs that are merged into larger ones.
 //!
-//! `entry` says what a run may hold for a key, `image` how an update makes a row's bytes, `filter` which runs need not be asked, `rows` what an operation on a row does to
-//! a table's trees. They are shared by both kinds of table: `nv`, whose runs are trees in durable memory, and `file`, whose
+//! `entry` says what a run may hold for a key, `image` how an update makes a row's bytes, `filter` which runs need not be asked, `gaps` which
+//! keys need not be scanned, `rows` what an operation on a row does to a table's trees. They are shared by both kinds of table: `nv`, whose runs are trees in durable memory, and `file`, whose
 //! runs are files of sorted blocks behind a MemTable in volatile memory.
 
 pub mod entry;
 pub(crate) mod file;
 pub mod filter;
+pub(crate) mod gaps;
 pub(crate) mod image;
 pub(crate) mod keys;
 pub(crate) mod nv;

@@ -8,8 +8,9 @@
 //! block     bytes u32 | crc32c of kind and bytes u32 | bytes, padded with zeros
 //! ```
 //!
-//! Blocks are staged before anything points to them and never changed afterwards. A merge hands pointers on; it writes a
-//! block only where it makes one entry of two.
+//! Blocks are staged before anything points to them. `nvm-log` may write fields of an entry over, under its undo log, while the active
+//! MemTable has the only pointer to it; afterwards it is never changed. A merge hands pointers on; it writes a block only where it makes one
+//! entry of two.
 
 use crate::error::Result;
 use crate::log::WriteSet;
@@ -108,7 +109,8 @@ pub(crate) fn free<M: Memory, W: WriteSet<M>>(
     writes.change(arena, change)
 }
 
-fn header(kind: EntryKind, bytes: &[u8]) -> u64 {
+/// The first word of an entry with these bytes.
+pub(crate) fn header(kind: EntryKind, bytes: &[u8]) -> u64 {
     let checksum = crc32c::crc32c_append(u32::from(kind.code()) + 1, bytes);
     u64::from(checksum) << 32 | bytes.len() as u64
 }

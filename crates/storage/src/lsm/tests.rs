@@ -389,3 +389,71 @@ fn filters_come_back_after_a_restart() {
     assert!(again <= nearly_as_few, "{again} {with_filters}");
     check(&mut engine, std::slice::from_ref(&expected), "reopened");
 }
+
+/// The first rows of the table, at most so many, in an open transaction.
+fn first_rows(engine: &mut dyn Engine, most: usize) -> Vec<i64> {
+    let range = ScanRange {
+        table: TABLE,
+        index: None,
+        low: key_of(engine, 0),
+        high: key_of(engine, i64::MAX),
+        direction: Direction::Forward,
+    };
+    let mut found = Vec::new();
+    engine
+        .scan(&range, &mut |row| {
+            found.extend(row.get(0).as_i64());
+            if found.len() < most {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })
+        .unwrap();
+    found
+}
+
+fn insert_plain(engine: &mut dyn Engine, id: i64) {
+    let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+    row.set(0, id).unwrap();
+    row.set(1, id).unwrap();
+    engine.insert(TABLE, &row).unwrap();
+}
+
+#[test]
+fn the_front_of_a_queue_is_found_whatever_was_taken_put_back_or_aborted() {
+    for method in METHODS {
+        let world = new_world(21);
+        let mut engine = started(&world, method);
+        engine.begin().unwrap();
+        (0..100).for_each(|id| insert_plain(&mut *engine, id));
+        engine.commit(Durability::Immediate).unwrap();
+        for taken in 0..60 {
+            engine.begin().unwrap();
+            assert_eq!(first_rows(&mut *engine, 1), [taken], "{method:?}");
+            let key = key_of(&*engine, taken);
+            assert!(engine.delete(TABLE, &key).unwrap());
+            // What this transaction alone knows must not be remembered if it is aborted.
+            assert_eq!(first_rows(&mut *engine, 1), [taken + 1]);
+            if taken % 7 == 3 {
+                engine.abort().unwrap();
+                engine.begin().unwrap();
+                assert_eq!(first_rows(&mut *engine, 1), [taken], "{method:?}");
+                assert!(engine.delete(TABLE, &key).unwrap());
+            }
+            engine.commit(Durability::Immediate).unwrap();
+        }
+        engine.begin().unwrap();
+        insert_plain(&mut *engine, 30);
+        assert_eq!(first_rows(&mut *engine, 2), [30, 60], "{method:?}");
+        engine.abort().unwrap();
+        engine.begin().unwrap();
+        assert_eq!(first_rows(&mut *engine, 2), [60, 61], "{method:?}");
+        insert_plain(&mut *engine, 10);
+        engine.commit(Durability::Immediate).unwrap();
+        engine.begin().unwrap();
+        assert_eq!(first_rows(&mut *engine, 2), [10, 60], "{method:?}");
+        engine.commit(Durability::Immediate).unwrap();
+        assert_eq!(engine.verify().unwrap().damage, Vec::<String>::new());
+    }
+}

@@ -110,6 +110,9 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     })
 }
 
+/// How many times larger than a MemTable the cache of blocks of runs becomes.
+const CACHE_FACTOR: u64 = 4;
+
 /// How large MemTables and runs become.
 pub(super) fn run_sizes(options: &EngineOptions) -> RunSizes {
     RunSizes {
@@ -144,6 +147,7 @@ pub(super) fn read_settings(
         layout,
         node_bytes: node_bytes as usize,
         memory_bytes: options.pool_bytes,
+        cache_bytes: options.memtable_bytes.saturating_mul(CACHE_FACTOR),
     })
 }
 

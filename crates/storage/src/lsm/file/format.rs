@@ -272,6 +272,11 @@ impl<'b> Block<'b> {
         })
     }
 
+    /// All of it, as it stands in the file.
+    pub(crate) fn bytes(&self) -> &'b [u8] {
+        self.bytes
+    }
+
     fn entry_at(&self, index: usize) -> Option<usize> {
         let offset = read_u32(self.bytes, BLOCK_HEADER_BYTES + index * 4)? as usize;
         Some(BLOCK_HEADER_BYTES + self.count * 4 + offset)
@@ -305,13 +310,23 @@ impl<'b> Block<'b> {
 
     /// Number of the first entry whose key is not smaller than `key`.
     pub(crate) fn lower_bound(&self, key: &[u64]) -> Option<usize> {
+        self.bound(|found| found < key)
+    }
+
+    /// Number of the first entry whose key is greater than `key`.
+    pub(crate) fn upper_bound(&self, key: &[u64]) -> Option<usize> {
+        self.bound(|found| found <= key)
+    }
+
+    /// Number of entries, all at the beginning, of whose keys `is_before` is true.
+    fn bound(&self, is_before: impl Fn(&[u64]) -> bool) -> Option<usize> {
         let mut found = [0; MAX_KEY_WORDS];
         let found = &mut found[..self.key_words];
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = usize::midpoint(low, high);
             self.key(middle, found)?;
-            if *found < *key {
+            if is_before(found) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -357,6 +372,8 @@ mod tests {
         assert_eq!(block.count, 9);
         assert_eq!(block.lower_bound(&[5, 0]), Some(3));
         assert_eq!(block.lower_bound(&[99, 0]), Some(9));
+        assert_eq!(block.lower_bound(&[6, 7]), Some(3));
+        assert_eq!(block.upper_bound(&[6, 7]), Some(4));
         assert_eq!(block.entry(3), Some((EntryKind::Row, &[3_u8; 5][..])));
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();

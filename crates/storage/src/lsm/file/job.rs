@@ -169,7 +169,7 @@ impl<F: File> Job<F> {
                 .filter(|leveled| numbers.contains(&leveled.run.number))
                 .map(|leveled| match cursors.next() {
                     Some(cursor) => Source::resume_run(&leveled.run, cursor),
-                    None => Source::run(&leveled.run, &range),
+                    None => Source::run(&leveled.run, None, &range),
                 })
                 .collect(),
         };

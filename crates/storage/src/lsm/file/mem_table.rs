@@ -165,6 +165,13 @@ impl<M: Memory> MemTable<M> {
         Ok(())
     }
 
+    /// Writes bytes of an entry's block over, `at` bytes behind its beginning. The log has them too.
+    pub(crate) fn write(&mut self, found: u64, at: usize, bytes: &[u8]) -> Result<()> {
+        self.sizes.written_bytes += bytes.len() as u64 + ENTRY_BYTES;
+        let offset = pointer::block(found) + at as u64;
+        self.writes.write(&mut self.arena, offset, bytes)
+    }
+
     pub(crate) fn mark(&self) -> MemMark {
         MemMark {
             undo: self.writes.mark(),

@@ -1,11 +1,12 @@
 //! Runs in files: written from front to back, read block by block.
 //!
-//! A run keeps the index of its blocks in memory and its filter with the others; the block that was read last is kept too, for
-//! neighbouring keys. Every block that is read has its checksum checked.
+//! A run keeps the index of its blocks in memory and its filter with the others; blocks that lookups have read are in the partition's
+//! cache. Every block that is read from the file has its checksum checked.
 //!
 //! Blocks lie one behind the other from the start of the file; those of one tree are neighbours and have keys of the same number of
 //! words, so a block is found by a search over an array of first keys.
 
+use super::block_cache::BlockCache;
 use super::format::{
     BLOCK_BYTES, Block, BlockBuilder, BlockPlace, FOOTER_BYTES, Footer, damage, push_place,
     read_places,
@@ -27,6 +28,8 @@ pub(crate) const KIND: &str = "run";
 const WRITE_BYTES: usize = 256 << 10;
 /// Written bytes after which a sync is made, so that the last one has little to do.
 const SYNC_BYTES: u64 = 8 << 20;
+/// The slot of a block that is in no cache.
+const NO_SLOT: u32 = u32::MAX;
 /// Words that are added to a key for its filter: the tree.
 const HASHED_WORDS: usize = MAX_KEY_WORDS + 1;
 
@@ -182,14 +185,10 @@ impl<F: File> RunWriter<F> {
             bytes: self.written,
             entries: self.entries,
             filter: self.filter,
+            file: RefCell::new(Reader::new(self.file, self.places.len())),
             places: self.places,
             spans,
             firsts: self.firsts,
-            file: RefCell::new(Reader {
-                file: self.file,
-                block: Vec::new(),
-                number: None,
-            }),
         })
     }
 }
@@ -230,11 +229,22 @@ fn spans(places: &[BlockPlace], end: u64) -> Option<Vec<Span>> {
     (at == end).then_some(spans)
 }
 
-/// A file, and the block that was read last.
+/// A file, and where its blocks were put in the cache.
 struct Reader<F> {
     file: F,
     block: Vec<u8>,
-    number: Option<usize>,
+    /// One slot a block; [`NO_SLOT`] for those that were never put there.
+    slots: Vec<u32>,
+}
+
+impl<F: File> Reader<F> {
+    fn new(file: F, blocks: usize) -> Self {
+        Self {
+            file,
+            block: Vec::new(),
+            slots: vec![NO_SLOT; blocks],
+        }
+    }
 }
 
 /// A run that is finished.
@@ -297,14 +307,10 @@ impl<F: File> Run<F> {
             bytes,
             entries: footer.entries,
             filter,
+            file: RefCell::new(Reader::new(file, places.len())),
             places,
             spans,
             firsts,
-            file: RefCell::new(Reader {
-                file,
-                block: Vec::new(),
-                number: None,
-            }),
         })
     }
 
@@ -371,40 +377,79 @@ impl<F: File> Run<F> {
         bytes: &[u8],
         look: impl FnOnce(Block<'_>) -> Option<T>,
     ) -> Result<T> {
+        self.look(number, bytes, Block::open, look)
+    }
+
+    /// As [`Run::open_block`], for a block that [`Run::copy_block`] has copied.
+    pub(super) fn open_copy<T>(
+        &self,
+        number: usize,
+        bytes: &[u8],
+        look: impl FnOnce(Block<'_>) -> Option<T>,
+    ) -> Result<T> {
+        self.look(number, bytes, Block::open_unchecked, look)
+    }
+
+    fn look<'b, T>(
+        &self,
+        number: usize,
+        bytes: &'b [u8],
+        open: impl FnOnce(&'b [u8], usize) -> std::result::Result<Block<'b>, &'static str>,
+        look: impl FnOnce(Block<'_>) -> Option<T>,
+    ) -> Result<T> {
         let place = self.places[number];
         let damaged = |detail: &str| damage(&self.name, place.offset, detail);
         let bytes = &bytes[..place.bytes as usize];
-        let block = Block::open(bytes, place.key_words as usize).map_err(damaged)?;
+        let block = open(bytes, place.key_words as usize).map_err(damaged)?;
         look(block).ok_or_else(|| damaged("an entry leaves its block"))
     }
 
-    /// Reads a block and lets `look` see it.
-    fn with_block<T>(&self, number: usize, look: impl FnOnce(Block<'_>) -> Option<T>) -> Result<T> {
+    /// Reads a block, out of the cache if it is there, and lets `look` see it.
+    pub(super) fn with_block<M: Memory, T>(
+        &self,
+        cache: &RefCell<BlockCache<M>>,
+        number: usize,
+        look: impl FnOnce(Block<'_>) -> Option<T>,
+    ) -> Result<T> {
         let place = self.places[number];
         let damaged = |detail: &str| damage(&self.name, place.offset, detail);
+        let key_words = place.key_words as usize;
         let mut reader = self.file.borrow_mut();
         let reader = &mut *reader;
-        let key_words = place.key_words as usize;
-        let block = if reader.number == Some(number) {
-            Block::open_unchecked(&reader.block, key_words)
-        } else {
-            reader.number = None;
-            reader.block.resize(place.bytes as usize, 0);
-            reader.file.read_at(place.offset, &mut reader.block)?;
-            let block = Block::open(&reader.block, key_words);
-            if block.is_ok() {
-                reader.number = Some(number);
+        let mut cache = cache.borrow_mut();
+        let found = match cache.get(reader.slots[number], self.number, number)? {
+            Some(bytes) => look(Block::open_unchecked(bytes, key_words).map_err(damaged)?),
+            None => {
+                reader.block.resize(place.bytes as usize, 0);
+                reader.file.read_at(place.offset, &mut reader.block)?;
+                let block = Block::open(&reader.block, key_words).map_err(damaged)?;
+                let slot = cache.put(self.number, number, &reader.block)?;
+                reader.slots[number] = slot.unwrap_or(NO_SLOT);
+                look(block)
             }
-            block
         };
-        let block = block.map_err(damaged)?;
-        look(block).ok_or_else(|| damaged("an entry leaves its block"))
+        found.ok_or_else(|| damaged("an entry leaves its block"))
+    }
+
+    /// Copies a block, out of the cache if it is there, into `buffer`. It is whole.
+    pub(super) fn copy_block<M: Memory>(
+        &self,
+        cache: &RefCell<BlockCache<M>>,
+        number: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.with_block(cache, number, |block| {
+            buffer.clear();
+            buffer.extend_from_slice(block.bytes());
+            Some(())
+        })
     }
 
     /// What the run says about a key of a tree.
     #[inline]
-    pub(crate) fn get<T>(
+    pub(crate) fn get<M: Memory, T>(
         &self,
+        cache: &RefCell<BlockCache<M>>,
         tree: TreeId,
         key: &[u64],
         look: impl FnOnce(EntryKind, &[u8]) -> T,
@@ -416,7 +461,7 @@ impl<F: File> Run<F> {
             return Err(damage(&self.name, 0, "a key has a wrong length"));
         }
         let number = self.block_of(span, key);
-        self.with_block(number, |block| {
+        self.with_block(cache, number, |block| {
             let index = block.lower_bound(key)?;
             if index == block.count {
                 return Some(None);
@@ -434,14 +479,15 @@ impl<F: File> Run<F> {
 
     /// Reads everything again and says what is wrong.
     pub(crate) fn check(&self, damage_found: &mut Vec<String>) {
-        self.file.borrow_mut().number = None;
         let mut entries = 0;
+        let mut bytes = Vec::new();
         let mut last: Option<(TreeId, Vec<u64>)> = None;
         let mut firsts = &self.firsts[..];
         for (number, place) in self.places.iter().enumerate() {
             let first;
             (first, firsts) = firsts.split_at(place.key_words as usize);
-            let checked = self.with_block(number, |block| {
+            let read = self.read(number..number + 1, &mut bytes);
+            let look = |block: Block<'_>| {
                 for index in 0..block.count {
                     let mut key = vec![0; place.key_words as usize];
                     block.key(index, &mut key)?;
@@ -457,8 +503,8 @@ impl<F: File> Run<F> {
                     entries += 1;
                 }
                 Some(())
-            });
-            if let Err(error) = checked {
+            };
+            if let Err(error) = read.and_then(|()| self.open_block(number, &bytes, look)) {
                 damage_found.push(error.to_string());
             }
         }

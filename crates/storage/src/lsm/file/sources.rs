@@ -6,6 +6,8 @@
 //! Nothing changes while a source lives; it borrows what it reads. What it has read and where it stands is a [`Cursor`], which
 //! borrows nothing, so a job can put it aside between two steps. A MemTable or run that has a cursor must not change meanwhile.
 
+use super::block_cache::BlockCache;
+use super::format::Block;
 use super::mem_table::{MemTable, TreeId};
 use super::run::Run;
 use crate::engine::Direction;
@@ -18,13 +20,17 @@ use crate::lsm::pointer;
 use crate::record::KeyBuf;
 use disk::File;
 use pmem::Memory;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range as Span};
 
-/// Entries of a MemTable that are fetched at once.
-const FETCH: usize = 32;
+/// Entries of a MemTable that are fetched at first, and at once at most.
+const FETCH_MIN: usize = 8;
+const FETCH_MAX: usize = 64;
 /// Blocks of a run that are read at once, at most: the first reads of a short range take fewer.
 const BLOCKS_MAX: usize = 16;
+/// Blocks that a scan takes through the cache, one by one, before it reads past it.
+const CACHED_BLOCKS: usize = 8;
 
 /// One entry: what it is and its bytes.
 pub(crate) type Entry<'e> = (EntryKind, &'e [u8]);
@@ -52,8 +58,10 @@ pub(crate) struct Cursor {
     range: Range,
     /// Blocks that are left to be read; of a run.
     blocks: Span<usize>,
-    /// Blocks that are read next.
+    /// Blocks or entries that are read next.
     fetch: usize,
+    /// Blocks that may still come through the cache.
+    cached: usize,
     buffer: Vec<u8>,
     /// Keys that were fetched, one after the other, and their entries.
     keys: Vec<u64>,
@@ -65,7 +73,7 @@ pub(crate) struct Cursor {
 /// Where the entries come from.
 enum From<'s, M: Memory, F: File> {
     MemTable(&'s MemTable<M>),
-    Run(&'s Run<F>),
+    Run(&'s Run<F>, Option<&'s RefCell<BlockCache<M>>>),
 }
 
 /// One tree of one MemTable or run.
@@ -80,6 +88,7 @@ impl Cursor {
             range: range.clone(),
             blocks,
             fetch: 1,
+            cached: CACHED_BLOCKS,
             buffer: Vec::new(),
             keys: Vec::new(),
             places: Vec::new(),
@@ -122,6 +131,8 @@ impl Cursor {
             return Ok(());
         };
         let (keys, places) = (&mut self.keys, &mut self.places);
+        let fetch = self.fetch.max(FETCH_MIN);
+        self.fetch = (fetch * 2).min(FETCH_MAX);
         OrderedIndex::<M, VolatileUndo>::scan(
             tree,
             &mem_table.arena,
@@ -131,14 +142,14 @@ impl Cursor {
             &mut |key, found| {
                 keys.extend_from_slice(key);
                 places.push(Place::Pointer(found));
-                Ok(if places.len() < FETCH {
+                Ok(if places.len() < fetch {
                     ControlFlow::Continue(())
                 } else {
                     ControlFlow::Break(())
                 })
             },
         )?;
-        if self.places.len() < FETCH {
+        if self.places.len() < fetch {
             self.ended = true;
         } else {
             self.pass();
@@ -146,7 +157,19 @@ impl Cursor {
         Ok(())
     }
 
-    fn fill_from_run<F: File>(&mut self, run: &Run<F>) -> Result<()> {
+    fn fill_from_run<M: Memory, F: File>(
+        &mut self,
+        run: &Run<F>,
+        cache: Option<&RefCell<BlockCache<M>>>,
+    ) -> Result<()> {
+        if let Some(cache) = cache
+            && self.cached > 0
+            && let Some(number) = self.next_block()
+        {
+            self.cached -= 1;
+            run.copy_block(cache, number, &mut self.buffer)?;
+            return self.take_copy(run, number);
+        }
         let count = self.blocks.len().min(self.fetch);
         if count == 0 {
             self.ended = true;
@@ -176,29 +199,52 @@ impl Cursor {
         Ok(())
     }
 
+    /// Takes the next block of the range off those that are left.
+    fn next_block(&mut self) -> Option<usize> {
+        match self.range.direction {
+            Direction::Forward => self.blocks.next(),
+            Direction::Backward => self.blocks.next_back(),
+        }
+    }
+
     /// Fetches the entries of block `number`, which begins at `at` in the buffer.
     fn take_block<F: File>(&mut self, run: &Run<F>, number: usize, at: usize) -> Result<()> {
-        let (words, range) = (self.words(), &self.range);
-        let (keys, places) = (&mut self.keys, &mut self.places);
-        run.open_block(number, &self.buffer[at..], |found| {
-            for step in 0..found.count {
-                let index = match range.direction {
-                    Direction::Forward => step,
-                    Direction::Backward => found.count - 1 - step,
-                };
-                let start = keys.len();
-                keys.resize(start + words, 0);
-                let key = &mut keys[start..];
-                found.key(index, key)?;
-                if *key < *range.low || *key > *range.high {
-                    keys.truncate(start);
-                    continue;
-                }
-                let (kind, place) = found.entry_place(index)?;
-                places.push(Place::Buffer(kind, at + place.start, at + place.end));
-            }
-            Some(())
+        let (range, into) = (&self.range, (&mut self.keys, &mut self.places));
+        run.open_block(number, &self.buffer[at..], |block| {
+            take_entries(range, block, at, into)
         })
+    }
+
+    /// Fetches the entries of block `number`, which is all of the buffer and whole.
+    fn take_copy<F: File>(&mut self, run: &Run<F>, number: usize) -> Result<()> {
+        let (range, into) = (&self.range, (&mut self.keys, &mut self.places));
+        run.open_copy(number, &self.buffer, |block| {
+            take_entries(range, block, 0, into)
+        })
+    }
+}
+
+/// Fetches those entries of a block at `at` in its buffer that lie in a range, in its order. None if one leaves the block.
+fn take_entries(
+    range: &Range,
+    block: Block<'_>,
+    at: usize,
+    (keys, places): (&mut Vec<u64>, &mut Vec<Place>),
+) -> Option<()> {
+    let words = range.low.len();
+    let first = block.lower_bound(&range.low)?;
+    let mut take = |index: usize| {
+        let start = keys.len();
+        keys.resize(start + words, 0);
+        block.key(index, &mut keys[start..])?;
+        let (kind, place) = block.entry_place(index)?;
+        places.push(Place::Buffer(kind, at + place.start, at + place.end));
+        Some(())
+    };
+    let end = block.upper_bound(&range.high)?;
+    match range.direction {
+        Direction::Forward => (first..end).try_for_each(&mut take),
+        Direction::Backward => (first..end).rev().try_for_each(&mut take),
     }
 }
 
@@ -207,9 +253,16 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
         Self::resume_mem_table(mem_table, Cursor::new(range, 0..0))
     }
 
-    pub(crate) fn run(run: &'s Run<F>, range: &Range) -> Self {
+    /// Without a cache every block is read from the file.
+    pub(crate) fn run(
+        run: &'s Run<F>,
+        cache: Option<&'s RefCell<BlockCache<M>>>,
+        range: &Range,
+    ) -> Self {
         let blocks = run.blocks_of(range.tree, &range.low, &range.high);
-        Self::resume_run(run, Cursor::new(range, blocks))
+        let cursor = Cursor::new(range, blocks);
+        let from = From::Run(run, cache);
+        Self { from, cursor }
     }
 
     /// Goes on where a source of the same MemTable was put aside.
@@ -220,7 +273,7 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
 
     /// Goes on where a source of the same run was put aside.
     pub(crate) fn resume_run(run: &'s Run<F>, cursor: Cursor) -> Self {
-        let from = From::Run(run);
+        let from = From::Run(run, None);
         Self { from, cursor }
     }
 
@@ -233,7 +286,7 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
             cursor.at = 0;
             match &self.from {
                 From::MemTable(mem_table) => cursor.fill_from_mem_table(mem_table)?,
-                From::Run(run) => cursor.fill_from_run(run)?,
+                From::Run(run, cache) => cursor.fill_from_run(run, *cache)?,
             }
         }
         Ok(())
@@ -253,7 +306,7 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
                 };
                 (kind, bytes)
             }
-            (Place::Pointer(found), From::Run(_)) => (pointer::kind(found)?, &[]),
+            (Place::Pointer(found), From::Run(..)) => (pointer::kind(found)?, &[]),
         })
     }
 }

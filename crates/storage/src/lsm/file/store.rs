@@ -7,17 +7,19 @@
 //! Runs may have entries of trees that are gone; nobody asks for them, and merges drop them once the manifest does not
 //! know the tree either: until then replay may need them.
 
+use super::block_cache::BlockCache;
+use super::lookup::Runs;
 use super::manifest::RunPlace;
 use super::mem_table::{MemMark, MemTable, TreeId};
-use super::run::{Run, tree_hash};
-use super::sources::{Entry, MergedSources, Range, Source};
+use super::run::Run;
+use super::sources::{Entry, Range};
 use crate::engine::{Direction, ScanRange, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::index::{Bptree, IndexShape};
 use crate::log::redo::ImageError;
 use crate::lsm::entry::{EntryKind, apply_delta};
 use crate::lsm::filter::Filters;
-use crate::lsm::pointer;
+use crate::lsm::gaps::{Dead, Gaps};
 use crate::lsm::rows::{self, Scratch};
 use crate::record::{
     Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
@@ -25,6 +27,7 @@ use crate::record::{
 use crate::table::Table;
 use disk::File;
 use pmem::{Arena, Counters, Memory, MemorySource, PmemError};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -68,6 +71,8 @@ pub(crate) struct StoreSettings {
     pub(crate) node_bytes: usize,
     /// First size of a MemTable's memory.
     pub(crate) memory_bytes: u64,
+    /// Bytes of the cache of blocks, at most.
+    pub(crate) cache_bytes: u64,
 }
 
 /// All tables of one partition.
@@ -82,6 +87,11 @@ pub(crate) struct Store<S: MemorySource, F: File> {
     /// Newest first.
     pub(crate) runs: Vec<LeveledRun<F>>,
     pub(crate) filters: Filters<S::Memory>,
+    cache: RefCell<BlockCache<S::Memory>>,
+    /// Where scans of a tree meet no row.
+    gaps: BTreeMap<TreeId, Gaps>,
+    /// Whether the open transaction has deleted a key: what its scans do not find an abort may bring back.
+    has_deleted: bool,
     image: Vec<u8>,
     /// The memory of the MemTable that was given up last, whose pages the next one need not fetch again.
     spare: Option<S::Memory>,
@@ -103,6 +113,8 @@ impl<S: MemorySource, F: File> Store<S, F> {
     ) -> Result<Self> {
         let first = memories.volatile(Self::memory_bytes(settings))?;
         let filters = Filters::new(memories.volatile(Self::memory_bytes(settings))?)?;
+        let memory = memories.volatile(Self::memory_bytes(settings))?;
+        let cache = BlockCache::new(memory, settings.cache_bytes)?;
         let mut store = Self {
             active: MemTable::new(first)?,
             memories,
@@ -112,6 +124,9 @@ impl<S: MemorySource, F: File> Store<S, F> {
             full: None,
             runs: Vec::new(),
             filters,
+            cache: RefCell::new(cache),
+            gaps: BTreeMap::new(),
+            has_deleted: false,
             image: Vec::new(),
             spare: None,
         };
@@ -184,10 +199,27 @@ impl<S: MemorySource, F: File> Store<S, F> {
         for arena in self.arenas() {
             add(&mut sum, &arena.counters());
         }
+        add(&mut sum, &self.cache.borrow().counters());
         if let Some(spare) = &self.spare {
             add(&mut sum, &spare.counters());
         }
         sum
+    }
+
+    /// Bytes of the blocks of runs in the cache.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        self.cache.borrow().bytes()
+    }
+
+    /// Everything that entries lie in.
+    fn all(&self) -> Runs<'_, S, F> {
+        Runs {
+            active: &self.active,
+            full: self.full.as_ref(),
+            in_files: &self.runs,
+            filters: &self.filters,
+            cache: &self.cache,
+        }
     }
 
     /// Gives the full MemTable up: it is in a run.
@@ -212,10 +244,12 @@ impl<S: MemorySource, F: File> Store<S, F> {
     }
 
     pub(crate) fn commit(&mut self) {
+        self.has_deleted = false;
         self.active.commit();
     }
 
     pub(crate) fn abort(&mut self) -> Result<()> {
+        self.has_deleted = false;
         self.active.abort()
     }
 
@@ -239,7 +273,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
     #[inline]
     pub(crate) fn get(&self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         let tree = find(&self.tables, id)?.trees[0];
-        Runs::of(self).read(tree, key, row)
+        self.all().read(tree, key, row)
     }
 
     pub(crate) fn get_many(
@@ -271,28 +305,44 @@ impl<S: MemorySource, F: File> Store<S, F> {
             high: range.high.clone(),
             direction: range.direction,
         };
-        let runs = Runs::of(self);
-        let Some(id) = range.index else {
-            return runs.scan(&read, &mut |_, entries| {
-                Ok(if coalesce(entries, &mut row)? {
-                    visit(&row)
-                } else {
-                    ControlFlow::Continue(())
-                })
-            });
+        let index = match range.index {
+            Some(id) => Some(state.trees[index_number(&state.table, id)? + 1]),
+            None => None,
         };
-        read.tree = state.trees[index_number(&state.table, id)? + 1];
-        let mut key = KeyBuf::default();
-        runs.scan(&read, &mut |_, entries| {
-            let Some((EntryKind::Row, owner)) = entries.first() else {
-                return Ok(ControlFlow::Continue(()));
+        read.tree = index.unwrap_or(primary);
+        let is_forward = range.direction == Direction::Forward;
+        if is_forward
+            && let Some(gaps) = self.gaps.get(&read.tree)
+            && !gaps.skip(&mut read.low)
+        {
+            return Ok(());
+        }
+        let (mut key, mut dead) = (KeyBuf::default(), Dead::default());
+        let runs = self.all();
+        runs.scan(&read, &mut |found, entries| {
+            let is_row = match (index, entries.first()) {
+                (None, _) => coalesce(entries, &mut row)?,
+                (Some(_), Some((EntryKind::Row, owner))) => {
+                    read_owner(owner, words, &mut key)?;
+                    if !runs.read(primary, &key, &mut row)? {
+                        return Err(damaged("an index entry leads to no row"));
+                    }
+                    true
+                }
+                _ => false,
             };
-            read_owner(owner, words, &mut key)?;
-            if !runs.read(primary, &key, &mut row)? {
-                return Err(damaged("an index entry leads to no row"));
+            if !is_row {
+                dead.key(found);
+                return Ok(ControlFlow::Continue(()));
             }
+            dead.row();
             Ok(visit(&row))
-        })
+        })?;
+        if is_forward && !self.has_deleted && dead.is_worth_it() {
+            let gaps = self.gaps.entry(read.tree).or_default();
+            gaps.note(&range.low, &dead);
+        }
+        Ok(())
     }
 
     pub(crate) fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
@@ -330,6 +380,9 @@ impl<S: MemorySource, F: File> Store<S, F> {
             full: self.full.as_ref(),
             runs: &self.runs,
             filters: &self.filters,
+            cache: &self.cache,
+            gaps: &mut self.gaps,
+            has_deleted: &mut self.has_deleted,
             image: &mut self.image,
         };
         Ok((trees, &mut state.scratch))
@@ -400,7 +453,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
             high: KeyBuf::from_words(&[u64::MAX; MAX_KEY_WORDS][..words]),
             direction: Direction::Forward,
         };
-        Runs::of(self).scan(&all, &mut |own, entries| {
+        self.all().scan(&all, &mut |own, entries| {
             if coalesce(entries, &mut row)? {
                 let mut key = KeyBuf::default();
                 table.secondary[number].encode_row(&row, &mut key)?;
@@ -480,7 +533,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
             high: KeyBuf::from_words(&[u64::MAX; MAX_KEY_WORDS][..words]),
             direction: Direction::Forward,
         };
-        let runs = Runs::of(self);
+        let runs = self.all();
         let primary = whole(state.trees[0], words);
         runs.scan(&primary, &mut |key, entries| {
             if coalesce(entries, &mut row)? {
@@ -591,7 +644,7 @@ pub(crate) fn coalesce(entries: &[Entry<'_>], row: &mut Row) -> Result<bool> {
     }
 }
 
-fn read_image(image: &[u8], row: &mut Row) -> Result<()> {
+pub(super) fn read_image(image: &[u8], row: &mut Row) -> Result<()> {
     if row.read_image(image) {
         Ok(())
     } else {
@@ -612,128 +665,13 @@ fn read_owner(bytes: &[u8], words: usize, key: &mut KeyBuf) -> Result<()> {
 }
 
 #[cold]
-fn damaged(detail: &str) -> StorageError {
+pub(super) fn damaged(detail: &str) -> StorageError {
     PmemError::corrupted("log-structured tree", 0, detail).into()
 }
 
 #[cold]
 pub(crate) fn unreadable(error: &ImageError) -> StorageError {
     PmemError::corrupted("log-structured tree", 0, error.to_string()).into()
-}
-
-/// Everything that a tree's entries lie in, for reading.
-#[derive(Clone, Copy)]
-pub(super) struct Runs<'r, S: MemorySource, F: File> {
-    active: &'r MemTable<S::Memory>,
-    full: Option<&'r MemTable<S::Memory>>,
-    in_files: &'r [LeveledRun<F>],
-    filters: &'r Filters<S::Memory>,
-}
-
-/// Called with what one run says about a key.
-type Look<'l> = &'l mut dyn FnMut(EntryKind, &[u8]) -> Result<ControlFlow<()>>;
-
-/// Called with a key and what all runs say about it, newest first.
-type VisitEntries<'v> = &'v mut dyn FnMut(&[u64], &[Entry<'_>]) -> Result<ControlFlow<()>>;
-
-impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
-    fn of(store: &'r Store<S, F>) -> Self {
-        Self {
-            active: &store.active,
-            full: store.full.as_ref(),
-            in_files: &store.runs,
-            filters: &store.filters,
-        }
-    }
-
-    /// Calls `look` with what is said about a key, newest first, until it breaks.
-    #[inline]
-    fn look(&self, tree: TreeId, key: &[u64], look: Look<'_>) -> Result<()> {
-        for mem_table in std::iter::once(self.active).chain(self.full) {
-            if let Some(found) = mem_table.get(tree, key)? {
-                let kind = pointer::kind(found)?;
-                let bytes = if kind == EntryKind::Tombstone {
-                    &[]
-                } else {
-                    pointer::read(&mem_table.arena, found)?
-                };
-                if look(kind, bytes)?.is_break() {
-                    return Ok(());
-                }
-            }
-        }
-        let hash = tree_hash(tree, key);
-        for leveled in self.in_files {
-            if !self.filters.may_have(leveled.run.filter, hash)? {
-                continue;
-            }
-            let found = leveled.run.get(tree, key, &mut *look)?;
-            if let Some(flow) = found
-                && flow?.is_break()
-            {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// What kind of entry the newest one for a key is, and its length.
-    fn newest(&self, tree: TreeId, key: &[u64]) -> Result<Option<(EntryKind, usize)>> {
-        let mut newest = None;
-        self.look(tree, key, &mut |kind, bytes| {
-            newest = Some((kind, bytes.len()));
-            Ok(ControlFlow::Break(()))
-        })?;
-        Ok(newest)
-    }
-
-    /// Copies the row with this key into `row`; false if there is none.
-    #[inline]
-    fn read(&self, tree: TreeId, key: &[u64], row: &mut Row) -> Result<bool> {
-        let mut deltas: Vec<Vec<u8>> = Vec::new();
-        let mut found = false;
-        self.look(tree, key, &mut |kind, bytes| {
-            match kind {
-                EntryKind::Tombstone => {}
-                EntryKind::Row => {
-                    read_image(bytes, row)?;
-                    found = true;
-                }
-                EntryKind::Delta => {
-                    deltas.push(bytes.to_vec());
-                    return Ok(ControlFlow::Continue(()));
-                }
-            }
-            Ok(ControlFlow::Break(()))
-        })?;
-        if !found && !deltas.is_empty() {
-            return Err(damaged("an entry changes a row that is not there"));
-        }
-        for delta in deltas.iter().rev() {
-            apply_delta(delta, row).map_err(|error| unreadable(&error))?;
-        }
-        Ok(found)
-    }
-
-    /// Visits the keys of a range with what is said about them, newest first.
-    fn scan(&self, range: &Range, visit: VisitEntries<'_>) -> Result<()> {
-        if range.low > range.high {
-            return Ok(());
-        }
-        let mut sources: Vec<_> = std::iter::once(self.active)
-            .chain(self.full)
-            .map(|mem_table| Source::mem_table(mem_table, range))
-            .collect();
-        let runs = self.in_files.iter();
-        sources.extend(runs.map(|leveled| Source::run(&leveled.run, range)));
-        let mut merged = MergedSources::new(sources, range.direction);
-        while let Some(flow) = merged.next(&mut *visit)? {
-            if flow.is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A table's trees in an open transaction.
@@ -747,6 +685,9 @@ pub(super) struct Trees<'t, S: MemorySource, F: File> {
     full: Option<&'t MemTable<S::Memory>>,
     runs: &'t [LeveledRun<F>],
     filters: &'t Filters<S::Memory>,
+    cache: &'t RefCell<BlockCache<S::Memory>>,
+    gaps: &'t mut BTreeMap<TreeId, Gaps>,
+    has_deleted: &'t mut bool,
     pub(super) image: &'t mut Vec<u8>,
 }
 
@@ -765,7 +706,22 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
             full: self.full,
             in_files: self.runs,
             filters: self.filters,
+            cache: self.cache,
         }
+    }
+
+    /// Says a row of a tree of this table, or an entry of an index.
+    pub(super) fn put_live(&mut self, tree: TreeId, key: &[u64]) -> Result<()> {
+        if let Some(gaps) = self.gaps.get_mut(&tree) {
+            gaps.fill(key);
+        }
+        self.active.put(tree, key, EntryKind::Row, self.image)
+    }
+
+    /// Says that a tree has no such key any more.
+    pub(super) fn put_dead(&mut self, tree: TreeId, key: &[u64]) -> Result<()> {
+        *self.has_deleted = true;
+        self.active.put(tree, key, EntryKind::Tombstone, self.image)
     }
 
     pub(super) fn newest(&self, tree: TreeId, key: &[u64]) -> Result<Option<(EntryKind, usize)>> {

@@ -1,7 +1,7 @@
 //! What an operation on a row writes into the MemTable of `log`.
 //!
 //! An update writes the changed columns only, unless they are a large part of the row; an entry that the MemTable has for the key
-//! already is replaced by one with both changes. Entries of secondary indexes are rows that hold the words of the primary key.
+//! already is replaced by one with both changes, or a few changed fields are written over its own. Entries of secondary indexes are rows that hold the words of the primary key.
 
 use super::store::{Trees, unreadable};
 use crate::error::Result;
@@ -9,11 +9,14 @@ use crate::lsm::entry::{EntryKind, merge_deltas, write_delta};
 use crate::lsm::image;
 use crate::lsm::pointer;
 use crate::lsm::rows;
-use crate::record::{Changes, Row};
+use crate::record::{Changes, Patch, Row};
 use crate::table::Table;
 use disk::File;
 use pmem::MemorySource;
 use std::sync::Arc;
+
+/// Bytes of changed fields that are written over an entry, at most.
+const OVERWRITE_BYTES_MAX: usize = 256;
 
 impl<S: MemorySource, F: File> Trees<'_, S, F> {
     fn begin_image(&mut self) {
@@ -35,12 +38,42 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         self.active.put(self.primary(), key, kind, self.image)
     }
 
+    /// Writes changed fields over those of the MemTable's entry; false, and no effect, if they are many or have contents outside of
+    /// the tuple. `self.image` is empty but for its header before and after.
+    fn overwrite(&mut self, own: u64, changes: &Changes) -> Result<bool> {
+        let old = pointer::read(&self.active.arena, own)?;
+        let (layout, changed_bytes) = (&self.table.layout, image::changed_bytes(changes));
+        if changed_bytes > OVERWRITE_BYTES_MAX
+            || changed_bytes * 2 > old.len()
+            || old.len() < layout.tuple_bytes()
+            || changes
+                .patches()
+                .any(|patch| matches!(patch, Patch::Outline { .. }))
+        {
+            return Ok(false);
+        }
+        self.image.extend_from_slice(old);
+        let (header, new) = self.image.split_at_mut(pointer::HEADER_BYTES);
+        changes.overlay(0, &mut new[..layout.tuple_bytes()], |_| 0);
+        header.copy_from_slice(&pointer::header(EntryKind::Row, new).to_le_bytes());
+        let mut spans = Vec::new();
+        changes.spans(&mut spans);
+        for span in &spans {
+            let range = span.start..span.end.min(new.len());
+            self.active
+                .write(own, pointer::HEADER_BYTES + span.start, &new[range])?;
+        }
+        self.active.write(own, 0, header)?;
+        Ok(true)
+    }
+
     /// Writes a change of a row behind the entry that the MemTable has of it.
     fn put_next_change(&mut self, key: &[u64], own: u64, changes: &Changes) -> Result<bool> {
         let kind = pointer::kind(own)?;
         self.begin_image();
         match kind {
             EntryKind::Tombstone => return Ok(false),
+            EntryKind::Row if self.overwrite(own, changes)? => return Ok(true),
             EntryKind::Row => {
                 let old = pointer::read(&self.active.arena, own)?;
                 image::push_changed_image(old, &self.table.layout, changes, self.image)?;
@@ -78,8 +111,7 @@ impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
     fn put_row(&mut self, key: &[u64], row: &Row) -> Result<()> {
         self.begin_image();
         row.write_image(self.image);
-        let tree = self.primary();
-        self.active.put(tree, key, EntryKind::Row, self.image)
+        self.put_live(self.primary(), key)
     }
 
     fn put_changes(&mut self, key: &[u64], changes: &Changes) -> Result<bool> {
@@ -102,9 +134,7 @@ impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
         if !self.has_row(key)? {
             return Ok(false);
         }
-        let tree = self.primary();
-        self.active
-            .put(tree, key, EntryKind::Tombstone, self.image)?;
+        self.put_dead(self.primary(), key)?;
         Ok(true)
     }
 
@@ -118,12 +148,10 @@ impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
         for word in primary {
             self.image.extend_from_slice(&word.to_le_bytes());
         }
-        let tree = self.secondary(index);
-        self.active.put(tree, key, EntryKind::Row, self.image)
+        self.put_live(self.secondary(index), key)
     }
 
     fn remove_key(&mut self, index: usize, key: &[u64], _primary: &[u64]) -> Result<()> {
-        let tree = self.secondary(index);
-        self.active.put(tree, key, EntryKind::Tombstone, self.image)
+        self.put_dead(self.secondary(index), key)
     }
 }

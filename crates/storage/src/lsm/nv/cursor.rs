@@ -3,14 +3,17 @@
 //! A cursor fetches a few entries of one tree at a time, so that many trees can be read side by side; a [`Merged`] has
 //! one for each run, newest first, and gives for each key the pointers of all runs that have it.
 //!
-//! Nothing may change while a cursor lives; it borrows the arena.
+//! Nothing may change while a cursor lives; it borrows the arena. Several keys of one table are looked up together here too.
 
+use super::levels::Levels;
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex};
-use crate::log::UndoLog;
+use crate::log::{UndoLog, WriteSet};
+use crate::lsm::filter::{Filters, hash};
 use crate::lsm::keys::{decrement, increment};
-use crate::record::KeyBuf;
+use crate::lsm::pointer;
+use crate::record::{KeyBuf, Row};
 use pmem::{Arena, Memory};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -148,5 +151,64 @@ impl<'t> Merged<'t> {
             }
         }
         Ok(true)
+    }
+}
+
+/// Keys that are looked up side by side.
+const TOGETHER: usize = 16;
+
+impl Levels {
+    /// Looks several keys up at once, so that their misses overlap where they are in the MemTable.
+    pub(super) fn read_many<M: Memory>(
+        &self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        filters: &Filters<M>,
+        keys: &[KeyBuf],
+        row: &mut Row,
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        self.make_visible(arena, log)?;
+        for (group, keys) in keys.chunks(TOGETHER).enumerate() {
+            let (mut wanted, mut places, mut count) = ([&[][..]; TOGETHER], [0; TOGETHER], 0);
+            for (place, key) in keys.iter().enumerate() {
+                let is_there = match self.active_filter {
+                    Some(filter) => filters.may_have(filter, hash(key))?,
+                    None => true,
+                };
+                if is_there {
+                    (wanted[count], places[count]) = (&**key, place);
+                    count += 1;
+                }
+            }
+            let mut values = [None; TOGETHER];
+            let wanted = &wanted[..count];
+            OrderedIndex::<M, UndoLog>::get_many(
+                &self.active,
+                arena,
+                wanted,
+                &mut values[..count],
+            )?;
+            let mut found = [None; TOGETHER];
+            for (&place, value) in places.iter().zip(&values[..count]) {
+                if let Some(pointer) = *value {
+                    arena.prefetch(pointer::block(pointer), self.hint.get());
+                    log.visible(arena, pointer::block(pointer))?;
+                    found[place] = Some((pointer, 1));
+                }
+            }
+            for (place, key) in keys.iter().enumerate() {
+                let newest = match found[place] {
+                    None if self.depth > 0 => self.find_from(arena, filters, key, 1)?,
+                    newest => newest,
+                };
+                let is_row = match newest {
+                    Some(newest) => self.read_found(arena, filters, key, newest, row)?,
+                    None => false,
+                };
+                visit(group * TOGETHER + place, is_row.then_some(&*row));
+            }
+        }
+        Ok(())
     }
 }

@@ -24,6 +24,7 @@ use crate::log::redo::ImageError;
 use crate::log::{UndoLog, WriteSet};
 use crate::lsm::entry::{EntryKind, apply_delta};
 use crate::lsm::filter::{Filter, Filters, hash};
+use crate::lsm::gaps::{Dead, Gaps};
 use crate::lsm::keys::increment;
 use crate::lsm::pointer as entry;
 use crate::record::{KeyBuf, MAX_KEY_WORDS, Row};
@@ -121,8 +122,10 @@ pub(super) struct Levels {
     pub(super) refill: Option<Refill>,
     /// Whether a filter may be missing that reads would like to have.
     pub(super) lacks_filters: bool,
+    /// Where scans meet no row.
+    pub(super) gaps: Gaps,
     /// Bytes of the entry that was read last: the next one is asked for in that length.
-    hint: Cell<usize>,
+    pub(super) hint: Cell<usize>,
 }
 
 /// Bytes of the block that a table's runs hang on.
@@ -222,6 +225,7 @@ impl Levels {
             depth: 0,
             refill: None,
             lacks_filters: false,
+            gaps: Gaps::default(),
             hint: Cell::new(64),
         }
     }
@@ -293,14 +297,39 @@ impl Levels {
         Ok(None)
     }
 
+    /// The newest pointer for a key as the open transaction sees it, and the number of the tree behind it.
+    #[inline]
+    pub(super) fn find<M: Memory>(
+        &self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        filters: &Filters<M>,
+        key: &[u64],
+    ) -> Result<Option<(u64, usize)>> {
+        let may_be_active = match self.active_filter {
+            Some(filter) => filters.may_have(filter, hash(key))?,
+            None => true,
+        };
+        if may_be_active && let Some(pointer) = self.active.get_pending(arena, log, key)? {
+            // Its block may have changes that are kept back.
+            log.visible(arena, entry::block(pointer))?;
+            return Ok(Some((pointer, 1)));
+        }
+        if self.depth == 0 {
+            return Ok(None);
+        }
+        self.find_from(arena, filters, key, 1)
+    }
+
     /// Whether there is a row with this key.
     pub(super) fn has_row<M: Memory>(
         &self,
-        arena: &Arena<M>,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
         filters: &Filters<M>,
         key: &[u64],
     ) -> Result<bool> {
-        let found = self.find_from(arena, filters, key, 0)?;
+        let found = self.find(arena, log, filters, key)?;
         Ok(found.is_some_and(|(pointer, _)| pointer != entry::TOMBSTONE))
     }
 
@@ -308,14 +337,42 @@ impl Levels {
     #[inline]
     pub(super) fn read<M: Memory>(
         &self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        filters: &Filters<M>,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool> {
+        match self.find(arena, log, filters, key)? {
+            Some(found) => self.read_found(arena, filters, key, found, row),
+            None => Ok(false),
+        }
+    }
+
+    /// As [`Levels::read`], where everything is visible.
+    pub(super) fn read_visible<M: Memory>(
+        &self,
         arena: &Arena<M>,
         filters: &Filters<M>,
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool> {
-        let Some((pointer, next)) = self.find_from(arena, filters, key, 0)? else {
-            return Ok(false);
-        };
+        match self.find_from(arena, filters, key, 0)? {
+            Some(found) => self.read_found(arena, filters, key, found, row),
+            None => Ok(false),
+        }
+    }
+
+    /// Copies the row whose newest pointer was found, in front of the tree number `next`.
+    #[inline]
+    pub(super) fn read_found<M: Memory>(
+        &self,
+        arena: &Arena<M>,
+        filters: &Filters<M>,
+        key: &[u64],
+        (pointer, next): (u64, usize),
+        row: &mut Row,
+    ) -> Result<bool> {
         match entry::kind(pointer)? {
             EntryKind::Tombstone => Ok(false),
             EntryKind::Row => {
@@ -402,22 +459,43 @@ impl Levels {
         Merged::new(cursors, direction)
     }
 
-    /// Visits the rows of a range in the order of their keys.
+    /// Visits the rows of a range in the order of their keys. Everything is visible. `dead` is told of keys without a row.
     pub(super) fn scan<M: Memory>(
         &self,
         arena: &Arena<M>,
         (low, high): (&[u64], &[u64]),
         direction: Direction,
-        row: &mut Row,
+        (row, dead): (&mut Row, &mut Dead),
         visit: &mut dyn FnMut(&Row) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         if low > high {
             return Ok(());
         }
+        let mut look = |key: &[u64], pointers: &[u64]| {
+            if self.coalesce(arena, pointers, row)? {
+                dead.row();
+                arena.enter(Part::Index);
+                return visit(row);
+            }
+            dead.key(key);
+            Ok(ControlFlow::Continue(()))
+        };
+        if self.depth == 0 {
+            // One tree needs no cursor.
+            let look = &mut |key: &[u64], pointer| look(key, &[pointer]);
+            return OrderedIndex::<M, UndoLog>::scan(
+                &self.active,
+                arena,
+                low,
+                high,
+                direction,
+                look,
+            );
+        }
         let mut merged = self.merged(low, high, direction);
         let (mut key, mut pointers) = (KeyBuf::default(), Vec::new());
         while merged.next(arena, &mut key, &mut pointers)? {
-            if self.coalesce(arena, &pointers, row)? && visit(row)?.is_break() {
+            if look(&key, &pointers)?.is_break() {
                 break;
             }
         }
@@ -439,6 +517,8 @@ impl Levels {
             None => false,
         };
         if !is_new && let Some(old) = self.active.replace(arena, log, key, pointer)? {
+            let old_bytes = entry::block_bytes(arena, old)?;
+            self.bytes = self.bytes.saturating_sub(old_bytes);
             return entry::free(arena, log, old);
         }
         self.active.insert(arena, log, key, pointer)?;
@@ -471,7 +551,8 @@ impl Levels {
                 entry::free(arena, log, pointer)?;
             }
         }
-        Ok(())
+        // Runs below are read without a look at what is kept back.
+        log.visible_all(arena)
     }
 
     /// Saves the MemTable's size if it has grown much. It is a guide, not a promise: a crash may lose some of it.

@@ -129,7 +129,8 @@ impl Levels {
 
     /// Makes the MemTable immutable and begins a new one.
     fn freeze<M: Memory>(&mut self, pool: &mut Pool<'_, M>, sizes: LevelSizes) -> Result<()> {
-        self.make_visible(pool.arena, pool.log)?;
+        // Entries of the MemTable may have changes that are kept back as well.
+        pool.log.visible_all(pool.arena)?;
         self.stop_refill(pool.filters)?;
         let root = pool.arena.word(self.active.root_word())?;
         let filter = self.active_filter.take();

@@ -43,6 +43,8 @@ pub(crate) struct NvTables<M: Memory> {
     tables: Vec<Option<TableState>>,
     /// Tables that the open transaction has written to.
     written: Vec<TableId>,
+    /// Whether the open transaction has deleted a row: what its scans do not find an abort may bring back.
+    has_deleted: bool,
 }
 
 /// What a partition's tables are made with.
@@ -69,6 +71,7 @@ impl<M: Memory> NvTables<M> {
             filters,
             tables: Vec::new(),
             written: Vec::new(),
+            has_deleted: false,
         };
         space.reload(arena)?;
         Ok(space)
@@ -137,8 +140,9 @@ impl<M: Memory> NvTables<M> {
         Ok(false)
     }
 
-    /// Forgets which tables the transaction has written to.
+    /// Forgets what the transaction has done.
     pub(crate) fn end_transaction(&mut self) {
+        self.has_deleted = false;
         for id in self.written.drain(..) {
             if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
                 state.written = 0;
@@ -156,12 +160,12 @@ impl<M: Memory> NvTables<M> {
         row: &mut Row,
     ) -> Result<bool> {
         let state = find_mut(&mut self.tables, id)?;
-        state.levels.make_visible(arena, log)?;
         if state.levels.lacks_filters {
             let (filters, sizes) = (&mut self.filters, self.sizes);
+            state.levels.make_visible(arena, log)?;
             state.levels.refill(arena, filters, sizes)?;
         }
-        state.levels.read(arena, &self.filters, key, row)
+        state.levels.read(arena, log, &self.filters, key, row)
     }
 
     pub(crate) fn get_many(
@@ -173,14 +177,10 @@ impl<M: Memory> NvTables<M> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         let state = find_mut(&mut self.tables, id)?;
-        state.levels.make_visible(arena, log)?;
-        for (place, key) in keys.iter().enumerate() {
-            let found = state
-                .levels
-                .read(arena, &self.filters, key, &mut state.row)?;
-            visit(place, found.then_some(&state.row));
-        }
-        Ok(())
+        let row = &mut state.row;
+        state
+            .levels
+            .read_many(arena, log, &self.filters, keys, row, visit)
     }
 
     pub(crate) fn scan(
@@ -193,11 +193,10 @@ impl<M: Memory> NvTables<M> {
         log.visible_all(arena)?;
         let filters = &self.filters;
         let state = find_mut(&mut self.tables, range.table)?;
-        let (levels, row) = (&state.levels, &mut state.row);
         let Some(id) = range.index else {
-            let keys = (&*range.low, &*range.high);
-            return levels.scan(arena, keys, range.direction, row, &mut |row| Ok(visit(row)));
+            return state.scan(arena, range, !self.has_deleted, visit);
         };
+        let (levels, row) = (&state.levels, &mut state.row);
         let number = index_number(&state.table, id)?;
         let (index, owners) = (&state.secondary[number], &state.owners);
         let arena = &*arena;
@@ -210,7 +209,7 @@ impl<M: Memory> NvTables<M> {
             &mut |_, value| {
                 let mut key = KeyBuf::default();
                 owners.read(arena, value, &mut key)?;
-                if !levels.read(arena, filters, &key, row)? {
+                if !levels.read_visible(arena, filters, &key, row)? {
                     let detail = "it leads to no row";
                     return Err(PmemError::corrupted("index entry", value, detail).into());
                 }
@@ -260,6 +259,7 @@ impl<M: Memory> NvTables<M> {
         id: TableId,
         key: &[u64],
     ) -> Result<bool> {
+        self.has_deleted = true;
         let (mut trees, scratch) = self.trees(arena, log, id)?;
         let found = rows::delete(&mut trees, scratch, key)?;
         self.note_written(id);
@@ -274,6 +274,7 @@ impl<M: Memory> NvTables<M> {
         id: TableId,
         key: &[u64],
     ) -> Result<bool> {
+        self.has_deleted = true;
         let (mut trees, scratch) = self.trees(arena, log, id)?;
         trees.purges = true;
         rows::delete(&mut trees, scratch, key)

@@ -2,25 +2,29 @@
 //!
 //! An update writes the changed columns only, unless they are a large part of the row: then the whole row is written, so
 //! that reads and merges need one entry. An entry that the MemTable has for the key already is replaced by one that has both
-//! changes, so the MemTable has one entry a key.
+//! changes, so the MemTable has one entry a key. A few changed fields are written over those of such an entry.
 
 use super::levels::{Levels, whole_range};
 use super::merge::MergeBuffers;
-use crate::engine::{Direction, VerifyReport};
+use crate::engine::{Direction, ScanRange, VerifyReport};
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex, bytes_of};
 use crate::log::{UndoLog, WriteSet};
 use crate::lsm::entry::{EntryKind, merge_deltas, write_delta};
 use crate::lsm::filter::{Filter, Filters};
+use crate::lsm::gaps::Dead;
 use crate::lsm::image;
 use crate::lsm::pointer as entry;
 use crate::lsm::rows::{self, Scratch};
-use crate::record::{Changes, KeyBuf, Row};
+use crate::record::{Changes, KeyBuf, Patch, Row};
 use crate::table::Table;
 use pmem::{Arena, Memory, Owner, Part};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+
+/// Bytes of changed fields that are written over an entry of the MemTable, at most: beyond, a new entry is one stream.
+const OVERWRITE_BYTES_MAX: usize = 256;
 
 /// One table that is open.
 pub(super) struct TableState {
@@ -34,6 +38,8 @@ pub(super) struct TableState {
     /// Entries that the open transaction has written.
     pub(super) written: u64,
     scratch: Scratch,
+    /// Which words of a tuple an update changes.
+    spans: Vec<Range<usize>>,
 }
 
 /// How secondary indexes say whose entry it is: the words of primary keys.
@@ -119,6 +125,7 @@ pub(super) struct Trees<'t, M: Memory> {
     owners: Owners,
     row: &'t mut Row,
     image: &'t mut Vec<u8>,
+    spans: &'t mut Vec<Range<usize>>,
     /// Whether deletions take a row out of all runs instead of leaving a tombstone.
     pub(super) purges: bool,
 }
@@ -142,6 +149,7 @@ impl TableState {
             row: row(),
             buffers: MergeBuffers::new(row()),
             scratch: Scratch::new(&table),
+            spans: Vec::new(),
             table: Arc::new(table),
             descriptor,
             levels,
@@ -167,9 +175,36 @@ impl TableState {
             owners: self.owners,
             row: &mut self.buffers.row,
             image: &mut self.buffers.image,
+            spans: &mut self.spans,
             purges: false,
         };
         (trees, &mut self.scratch)
+    }
+
+    /// Visits the rows of a range of primary keys. Everything is visible. `is_settled` says that no row was deleted that may come
+    /// back.
+    pub(super) fn scan<M: Memory>(
+        &mut self,
+        arena: &Arena<M>,
+        range: &ScanRange,
+        is_settled: bool,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (mut low, mut dead) = (range.low.clone(), Dead::default());
+        let is_forward = range.direction == Direction::Forward;
+        if is_forward && !self.levels.gaps.skip(&mut low) {
+            return Ok(());
+        }
+        let found = (&mut self.row, &mut dead);
+        let keys = (&*low, &*range.high);
+        self.levels
+            .scan(arena, keys, range.direction, found, &mut |row| {
+                Ok(visit(row))
+            })?;
+        if is_forward && is_settled {
+            self.levels.gaps.note(&range.low, &dead);
+        }
+        Ok(())
     }
 
     /// Fills the new secondary index number `number` from the rows.
@@ -190,7 +225,7 @@ impl TableState {
             arena,
             range,
             Direction::Forward,
-            &mut self.row,
+            (&mut self.row, &mut Dead::default()),
             &mut |row| {
                 let (mut key, mut own) = (KeyBuf::default(), KeyBuf::default());
                 encoder.encode_row(row, &mut key)?;
@@ -202,7 +237,9 @@ impl TableState {
         for (key, own) in keys {
             let (mut trees, _) = self.trees(arena, log, filters);
             if rows::Trees::has_key(&mut trees, number, &key)? {
-                self.levels.read(arena, filters, &own, &mut self.row)?;
+                log.visible_all(arena)?;
+                self.levels
+                    .read_visible(arena, filters, &own, &mut self.row)?;
                 return Err(self.table.duplicate(Some(number), &self.row));
             }
             rows::Trees::add_key(&mut trees, number, &key, &own)?;
@@ -357,12 +394,47 @@ impl<M: Memory> Trees<'_, M> {
 
     /// Writes the whole row with the changes made to it.
     fn put_changed_row(&mut self, key: &[u64], changes: &Changes) -> Result<()> {
-        if !self.levels.read(self.arena, self.filters, key, self.row)? {
+        let (arena, log) = (&mut *self.arena, &mut *self.log);
+        if !self.levels.read(arena, log, self.filters, key, self.row)? {
             return Err(super::levels::damaged(0, "a row that was there is gone"));
         }
         self.begin_image();
         image::push_changed_row(self.row, changes, self.image)?;
         self.put(key, EntryKind::Row)
+    }
+
+    /// Writes changed fields over those of an entry of the MemTable, of which there is one pointer, instead of a new entry: the
+    /// words that change and the header go into the log. False, and no effect, if the changes are too large for that or have
+    /// contents outside of the tuple. The entry must be visible.
+    fn overwrite(&mut self, pointer: u64, changes: &Changes) -> Result<bool> {
+        let tuple_bytes = self.table.layout.tuple_bytes();
+        let old = entry::read(self.arena, pointer)?;
+        let changed_bytes = image::changed_bytes(changes);
+        if changed_bytes > OVERWRITE_BYTES_MAX
+            || changed_bytes * 2 > old.len()
+            || old.len() < tuple_bytes
+            || changes
+                .patches()
+                .any(|patch| matches!(patch, Patch::Outline { .. }))
+        {
+            return Ok(false);
+        }
+        self.image.clear();
+        self.image.resize(entry::HEADER_BYTES, 0);
+        self.image.extend_from_slice(old);
+        let (header, new) = self.image.split_at_mut(entry::HEADER_BYTES);
+        changes.overlay(0, &mut new[..tuple_bytes], |_| 0);
+        header.copy_from_slice(&entry::header(EntryKind::Row, new).to_le_bytes());
+        changes.spans(self.spans);
+        let block = entry::block(pointer);
+        for span in self.spans.iter() {
+            let span = span.start..span.end.min(new.len());
+            let at = block + (entry::HEADER_BYTES + span.start) as u64;
+            self.log.write(self.arena, at, &new[span])?;
+        }
+        self.log.write(self.arena, block, header)?;
+        WriteSet::<M>::touch(self.log, block);
+        Ok(true)
     }
 }
 
@@ -372,24 +444,23 @@ impl<M: Memory> rows::Trees for Trees<'_, M> {
     }
 
     fn has_row(&mut self, key: &[u64]) -> Result<bool> {
-        self.levels.make_visible(self.arena, self.log)?;
-        self.levels.has_row(self.arena, self.filters, key)
+        self.levels.has_row(self.arena, self.log, self.filters, key)
     }
 
     fn read_row(&mut self, key: &[u64], row: &mut Row) -> Result<bool> {
-        self.levels.make_visible(self.arena, self.log)?;
-        self.levels.read(self.arena, self.filters, key, row)
+        self.levels
+            .read(self.arena, self.log, self.filters, key, row)
     }
 
     fn put_row(&mut self, key: &[u64], row: &Row) -> Result<()> {
         self.begin_image();
         row.write_image(self.image);
+        self.levels.gaps.fill(key);
         self.put(key, EntryKind::Row)
     }
 
     fn put_changes(&mut self, key: &[u64], changes: &Changes) -> Result<bool> {
-        self.levels.make_visible(self.arena, self.log)?;
-        let found = self.levels.find_from(self.arena, self.filters, key, 0)?;
+        let found = self.levels.find(self.arena, self.log, self.filters, key)?;
         let Some((pointer, next)) = found else {
             return Ok(false);
         };
@@ -398,6 +469,9 @@ impl<M: Memory> rows::Trees for Trees<'_, M> {
             EntryKind::Tombstone => return Ok(false),
             EntryKind::Row => {
                 self.arena.enter(Part::Table);
+                if is_active && self.overwrite(pointer, changes)? {
+                    return Ok(true);
+                }
                 let old = entry::read(self.arena, pointer)?;
                 self.image.clear();
                 self.image.resize(entry::HEADER_BYTES, 0);

@@ -1,0 +1,128 @@
+//! Reading one tree of a partition of `log`: what the MemTables and the runs say about a key, newest first, and all keys of a range.
+//!
+//! A lookup asks the MemTables, then those runs whose filter may know the key, and stops at the first entry that is no delta. Blocks of
+//! runs come through the partition's cache.
+//!
+//! Entries are lent to a closure, because a block may leave the cache with the next one that is read; the closure must not read runs itself.
+
+use super::block_cache::BlockCache;
+use super::mem_table::{MemTable, TreeId};
+use super::run::tree_hash;
+use super::sources::{Entry, MergedSources, Range, Source};
+use super::store::{LeveledRun, damaged, read_image, unreadable};
+use crate::error::Result;
+use crate::lsm::entry::{EntryKind, apply_delta};
+use crate::lsm::filter::Filters;
+use crate::lsm::pointer;
+use crate::record::Row;
+use disk::File;
+use pmem::MemorySource;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+/// Everything that a tree's entries lie in, for reading.
+#[derive(Clone, Copy)]
+pub(super) struct Runs<'r, S: MemorySource, F: File> {
+    pub(super) active: &'r MemTable<S::Memory>,
+    pub(super) full: Option<&'r MemTable<S::Memory>>,
+    pub(super) in_files: &'r [LeveledRun<F>],
+    pub(super) filters: &'r Filters<S::Memory>,
+    pub(super) cache: &'r RefCell<BlockCache<S::Memory>>,
+}
+
+/// Called with what one run says about a key.
+type Look<'l> = &'l mut dyn FnMut(EntryKind, &[u8]) -> Result<ControlFlow<()>>;
+
+/// Called with a key and what all runs say about it, newest first.
+type VisitEntries<'v> = &'v mut dyn FnMut(&[u64], &[Entry<'_>]) -> Result<ControlFlow<()>>;
+
+impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
+    /// Calls `look` with what is said about a key, newest first, until it breaks.
+    #[inline]
+    fn look(&self, tree: TreeId, key: &[u64], look: Look<'_>) -> Result<()> {
+        for mem_table in std::iter::once(self.active).chain(self.full) {
+            if let Some(found) = mem_table.get(tree, key)? {
+                let kind = pointer::kind(found)?;
+                let bytes = if kind == EntryKind::Tombstone {
+                    &[]
+                } else {
+                    pointer::read(&mem_table.arena, found)?
+                };
+                if look(kind, bytes)?.is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        let hash = tree_hash(tree, key);
+        for leveled in self.in_files {
+            if !self.filters.may_have(leveled.run.filter, hash)? {
+                continue;
+            }
+            let found = leveled.run.get(self.cache, tree, key, &mut *look)?;
+            if let Some(flow) = found
+                && flow?.is_break()
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What kind of entry the newest one for a key is, and its length.
+    pub(super) fn newest(&self, tree: TreeId, key: &[u64]) -> Result<Option<(EntryKind, usize)>> {
+        let mut newest = None;
+        self.look(tree, key, &mut |kind, bytes| {
+            newest = Some((kind, bytes.len()));
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(newest)
+    }
+
+    /// Copies the row with this key into `row`; false if there is none.
+    #[inline]
+    pub(super) fn read(&self, tree: TreeId, key: &[u64], row: &mut Row) -> Result<bool> {
+        let mut deltas: Vec<Vec<u8>> = Vec::new();
+        let mut found = false;
+        self.look(tree, key, &mut |kind, bytes| {
+            match kind {
+                EntryKind::Tombstone => {}
+                EntryKind::Row => {
+                    read_image(bytes, row)?;
+                    found = true;
+                }
+                EntryKind::Delta => {
+                    deltas.push(bytes.to_vec());
+                    return Ok(ControlFlow::Continue(()));
+                }
+            }
+            Ok(ControlFlow::Break(()))
+        })?;
+        if !found && !deltas.is_empty() {
+            return Err(damaged("an entry changes a row that is not there"));
+        }
+        for delta in deltas.iter().rev() {
+            apply_delta(delta, row).map_err(|error| unreadable(&error))?;
+        }
+        Ok(found)
+    }
+
+    /// Visits the keys of a range with what is said about them, newest first.
+    pub(super) fn scan(&self, range: &Range, visit: VisitEntries<'_>) -> Result<()> {
+        if range.low > range.high {
+            return Ok(());
+        }
+        let mut sources: Vec<_> = std::iter::once(self.active)
+            .chain(self.full)
+            .map(|mem_table| Source::mem_table(mem_table, range))
+            .collect();
+        let runs = self.in_files.iter();
+        sources.extend(runs.map(|leveled| Source::run(&leveled.run, Some(self.cache), range)));
+        let mut merged = MergedSources::new(sources, range.direction);
+        while let Some(flow) = merged.next(&mut *visit)? {
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
