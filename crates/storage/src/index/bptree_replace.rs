@@ -1,4 +1,5 @@
-//! A value of the volatile B+tree changed in place: one store, where a removal and an insertion would move keys.
+//! A value of the volatile B+tree changed in place, one store where a removal and an insertion would move keys; or else its key
+//! inserted, with the one search that found it missing.
 //!
 //! A MemTable does this for each change of a key that it holds already. The invariants are those of `bptree`; the old value
 //! goes into the write set's before images, so an abort brings it back.
@@ -10,9 +11,9 @@ use crate::log::{VolatileUndo, WriteSet};
 use pmem::{Arena, Memory, Part};
 
 impl Bptree {
-    /// Changes the value of a key and returns the old one; none, and no effect, if the key is not there.
-    pub fn replace<M: Memory>(
-        &self,
+    /// Gives a key this value and returns the one that it had; none if the key is new.
+    pub fn put<M: Memory>(
+        &mut self,
         arena: &mut Arena<M>,
         writes: &mut VolatileUndo,
         key: &[u64],
@@ -21,12 +22,19 @@ impl Bptree {
         arena.enter(Part::Index);
         let mut path = Path::EMPTY;
         let leaf = self.descend(arena, key, &mut path)?;
-        let Ok(index) = self.node(arena, leaf)?.find(key) else {
-            return Ok(None);
-        };
-        let old = self.slot(arena, leaf, index)?;
-        let at = self.geometry.slot_at(leaf, index);
-        writes.write(arena, at, &value.to_le_bytes())?;
-        Ok(Some(old))
+        let node = self.node(arena, leaf)?;
+        match node.find(key) {
+            Ok(index) => {
+                let old = self.slot(arena, leaf, index)?;
+                let at = self.geometry.slot_at(leaf, index);
+                writes.write(arena, at, &value.to_le_bytes())?;
+                return Ok(Some(old));
+            }
+            Err(index) if node.count < self.geometry.fanout => {
+                self.insert_at(arena, writes, leaf, index, index, (key, value))?;
+            }
+            Err(_) => self.insert_entry(arena, writes, path, leaf, (key, value))?,
+        }
+        Ok(None)
     }
 }

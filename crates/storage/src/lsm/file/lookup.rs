@@ -14,11 +14,14 @@ use crate::error::Result;
 use crate::lsm::entry::{EntryKind, apply_delta};
 use crate::lsm::filter::Filters;
 use crate::lsm::pointer;
-use crate::record::Row;
+use crate::record::{KeyBuf, Row};
 use disk::File;
-use pmem::MemorySource;
+use pmem::{Memory, MemorySource};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
+
+/// Keys that are looked up side by side.
+const TOGETHER: usize = 16;
 
 /// Everything that a tree's entries lie in, for reading.
 #[derive(Clone, Copy)]
@@ -40,18 +43,29 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
     /// Calls `look` with what is said about a key, newest first, until it breaks.
     #[inline]
     fn look(&self, tree: TreeId, key: &[u64], look: Look<'_>) -> Result<()> {
-        for mem_table in std::iter::once(self.active).chain(self.full) {
-            if let Some(found) = mem_table.get(tree, key)? {
-                let kind = pointer::kind(found)?;
-                let bytes = if kind == EntryKind::Tombstone {
-                    &[]
-                } else {
-                    pointer::read(&mem_table.arena, found)?
-                };
-                if look(kind, bytes)?.is_break() {
-                    return Ok(());
-                }
-            }
+        let newest = self.active.get(tree, key)?;
+        self.look_from(newest, tree, key, look)
+    }
+
+    /// As [`Runs::look`], where `newest` is what the active MemTable has.
+    #[inline]
+    fn look_from(
+        &self,
+        newest: Option<u64>,
+        tree: TreeId,
+        key: &[u64],
+        look: Look<'_>,
+    ) -> Result<()> {
+        if let Some(found) = newest
+            && look_at(self.active, found, look)?.is_break()
+        {
+            return Ok(());
+        }
+        if let Some(full) = self.full
+            && let Some(found) = full.get(tree, key)?
+            && look_at(full, found, look)?.is_break()
+        {
+            return Ok(());
         }
         let hash = tree_hash(tree, key);
         for leveled in self.in_files {
@@ -81,9 +95,62 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
     /// Copies the row with this key into `row`; false if there is none.
     #[inline]
     pub(super) fn read(&self, tree: TreeId, key: &[u64], row: &mut Row) -> Result<bool> {
+        let newest = self.active.get(tree, key)?;
+        self.read_from(newest, tree, key, row)
+    }
+
+    /// Looks several keys up, so that the misses of their search in the active MemTable, and of the first steps behind it, overlap.
+    pub(super) fn read_many(
+        &self,
+        tree: TreeId,
+        keys: &[KeyBuf],
+        row: &mut Row,
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        for (group, keys) in keys.chunks(TOGETHER).enumerate() {
+            let mut newest = [None; TOGETHER];
+            self.active
+                .get_many(tree, keys, &mut newest[..keys.len()])?;
+            for (key, found) in keys.iter().zip(newest) {
+                match found {
+                    Some(found) => self
+                        .active
+                        .arena
+                        .prefetch(pointer::block(found), row.layout().tuple_bytes()),
+                    None => self.prefetch(tree, key)?,
+                }
+            }
+            for (place, key) in keys.iter().enumerate() {
+                let is_row = self.read_from(newest[place], tree, key, row)?;
+                visit(group * TOGETHER + place, is_row.then_some(&*row));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the beginning of the block in which a key that no MemTable has may lie, if it is in the cache.
+    fn prefetch(&self, tree: TreeId, key: &[u64]) -> Result<()> {
+        let hash = tree_hash(tree, key);
+        for leveled in self.in_files {
+            if self.filters.may_have(leveled.run.filter, hash)? {
+                leveled.run.prefetch(self.cache, tree, key);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_from(
+        &self,
+        newest: Option<u64>,
+        tree: TreeId,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool> {
         let mut deltas: Vec<Vec<u8>> = Vec::new();
         let mut found = false;
-        self.look(tree, key, &mut |kind, bytes| {
+        self.look_from(newest, tree, key, &mut |kind, bytes| {
             match kind {
                 EntryKind::Tombstone => {}
                 EntryKind::Row => {
@@ -125,4 +192,20 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
         }
         Ok(())
     }
+}
+
+/// Lends what a MemTable's pointer leads to.
+#[inline]
+fn look_at<M: Memory>(
+    mem_table: &MemTable<M>,
+    found: u64,
+    look: Look<'_>,
+) -> Result<ControlFlow<()>> {
+    let kind = pointer::kind(found)?;
+    let bytes = if kind == EntryKind::Tombstone {
+        &[]
+    } else {
+        pointer::read(&mem_table.arena, found)?
+    };
+    look(kind, bytes)
 }

@@ -12,6 +12,7 @@ use crate::index::{Bptree, IndexShape, OrderedIndex};
 use crate::log::{Keep, VolatileUndo, WriteSet};
 use crate::lsm::entry::EntryKind;
 use crate::lsm::pointer;
+use crate::record::KeyBuf;
 use pmem::{
     Arena, HeapMark, Memory, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT, Part, PoolId,
     PoolIdentity, PoolKind,
@@ -130,6 +131,19 @@ impl<M: Memory> MemTable<M> {
         }
     }
 
+    /// What it says about several keys; `found` has the length of `keys`.
+    pub(crate) fn get_many(
+        &self,
+        id: TreeId,
+        keys: &[KeyBuf],
+        found: &mut [Option<u64>],
+    ) -> Result<()> {
+        match self.trees.get(&id) {
+            Some(tree) => OrderedIndex::<M, VolatileUndo>::get_many(tree, &self.arena, keys, found),
+            None => Ok(()),
+        }
+    }
+
     /// Says something else about a key. `image` has room for the header in front of the entry's bytes, and is left padded.
     pub(crate) fn put(
         &mut self,
@@ -155,11 +169,10 @@ impl<M: Memory> MemTable<M> {
         let bytes = pointer::block_bytes(arena, found)?;
         self.sizes.held_bytes += bytes;
         self.sizes.written_bytes += bytes + ENTRY_BYTES;
-        if let Some(old) = tree.replace(arena, writes, key, found)? {
+        if let Some(old) = tree.put(arena, writes, key, found)? {
             self.sizes.held_bytes -= pointer::block_bytes(arena, old)?;
             return pointer::free(arena, writes, old);
         }
-        tree.insert(arena, writes, key, found)?;
         self.sizes.held_bytes += ENTRY_BYTES + 8 * key.len() as u64;
         self.sizes.entries += 1;
         Ok(())

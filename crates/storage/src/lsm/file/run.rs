@@ -445,6 +445,19 @@ impl<F: File> Run<F> {
         })
     }
 
+    /// Asks for the beginning of the block in which a key may lie, if it is in the cache.
+    pub(crate) fn prefetch<M: Memory>(
+        &self,
+        cache: &RefCell<BlockCache<M>>,
+        tree: TreeId,
+        key: &[u64],
+    ) {
+        if let Some(span) = self.span(tree).filter(|span| span.key_words == key.len()) {
+            let number = self.block_of(span, key);
+            cache.borrow().prefetch(self.file.borrow().slots[number]);
+        }
+    }
+
     /// What the run says about a key of a tree.
     #[inline]
     pub(crate) fn get<M: Memory, T>(

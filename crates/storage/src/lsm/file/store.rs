@@ -282,12 +282,9 @@ impl<S: MemorySource, F: File> Store<S, F> {
         keys: &[KeyBuf],
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
-        let mut row = find(&self.tables, id)?.row.clone();
-        for (place, key) in keys.iter().enumerate() {
-            let found = self.get(id, key, &mut row)?;
-            visit(place, found.then_some(&row));
-        }
-        Ok(())
+        let state = find(&self.tables, id)?;
+        let mut row = state.row.clone();
+        self.all().read_many(state.trees[0], keys, &mut row, visit)
     }
 
     pub(crate) fn scan(

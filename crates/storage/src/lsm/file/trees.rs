@@ -1,6 +1,6 @@
 //! What an operation on a row writes into the MemTable of `log`.
 //!
-//! An update writes the changed columns only, unless they are a large part of the row; an entry that the MemTable has for the key
+//! An update writes the changed columns only, unless they are a large part of the row or the row is short; an entry that the MemTable has for the key
 //! already is replaced by one with both changes, or a few changed fields are written over its own. Entries of secondary indexes are rows that hold the words of the primary key.
 
 use super::store::{Trees, unreadable};
@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// Bytes of changed fields that are written over an entry, at most.
 const OVERWRITE_BYTES_MAX: usize = 256;
+/// Bytes of a row that is written whole whatever changes: readers then find all of it in the MemTable, and the next change is written
+/// over it.
+const WHOLE_BYTES_MAX: usize = 512;
 
 impl<S: MemorySource, F: File> Trees<'_, S, F> {
     fn begin_image(&mut self) {
@@ -25,10 +28,12 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
     }
 
     /// Writes a change of a row of which the MemTable has no entry: the changed columns, or the whole row if they are a large
-    /// part of it.
+    /// part of it or it is short.
     fn put_first_change(&mut self, key: &[u64], before: &Row, changes: &Changes) -> Result<()> {
         self.begin_image();
-        let kind = if image::changed_bytes(changes) * 2 > image::row_bytes(before) {
+        let row_bytes = image::row_bytes(before);
+        let is_large_part = image::changed_bytes(changes) * 2 > row_bytes;
+        let kind = if is_large_part || row_bytes <= WHOLE_BYTES_MAX {
             image::push_changed_row(before, changes, self.image)?;
             EntryKind::Row
         } else {

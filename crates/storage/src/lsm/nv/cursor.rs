@@ -10,7 +10,7 @@ use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex};
 use crate::log::{UndoLog, WriteSet};
-use crate::lsm::filter::{Filters, hash};
+use crate::lsm::filter::Filters;
 use crate::lsm::keys::{decrement, increment};
 use crate::lsm::pointer;
 use crate::record::{KeyBuf, Row};
@@ -172,11 +172,7 @@ impl Levels {
         for (group, keys) in keys.chunks(TOGETHER).enumerate() {
             let (mut wanted, mut places, mut count) = ([&[][..]; TOGETHER], [0; TOGETHER], 0);
             for (place, key) in keys.iter().enumerate() {
-                let is_there = match self.active_filter {
-                    Some(filter) => filters.may_have(filter, hash(key))?,
-                    None => true,
-                };
-                if is_there {
+                if self.may_be_active(filters, key)? {
                     (wanted[count], places[count]) = (&**key, place);
                     count += 1;
                 }

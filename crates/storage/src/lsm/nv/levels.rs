@@ -306,11 +306,9 @@ impl Levels {
         filters: &Filters<M>,
         key: &[u64],
     ) -> Result<Option<(u64, usize)>> {
-        let may_be_active = match self.active_filter {
-            Some(filter) => filters.may_have(filter, hash(key))?,
-            None => true,
-        };
-        if may_be_active && let Some(pointer) = self.active.get_pending(arena, log, key)? {
+        if self.may_be_active(filters, key)?
+            && let Some(pointer) = self.active.get_pending(arena, log, key)?
+        {
             // Its block may have changes that are kept back.
             log.visible(arena, entry::block(pointer))?;
             return Ok(Some((pointer, 1)));
@@ -321,7 +319,20 @@ impl Levels {
         self.find_from(arena, filters, key, 1)
     }
 
-    /// Whether there is a row with this key.
+    /// Whether the MemTable has to be searched for a key that is likely to be there. Where there are no other runs it is searched anyway.
+    #[inline]
+    pub(super) fn may_be_active<M: Memory>(
+        &self,
+        filters: &Filters<M>,
+        key: &[u64],
+    ) -> Result<bool> {
+        match self.active_filter {
+            Some(filter) if self.depth > 0 => filters.may_have(filter, hash(key)),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether there is a row with this key; likely there is none.
     pub(super) fn has_row<M: Memory>(
         &self,
         arena: &mut Arena<M>,
@@ -329,6 +340,12 @@ impl Levels {
         filters: &Filters<M>,
         key: &[u64],
     ) -> Result<bool> {
+        if self.depth == 0
+            && let Some(filter) = self.active_filter
+            && !filters.may_have(filter, hash(key))?
+        {
+            return Ok(false);
+        }
         let found = self.find(arena, log, filters, key)?;
         Ok(found.is_some_and(|(pointer, _)| pointer != entry::TOMBSTONE))
     }
