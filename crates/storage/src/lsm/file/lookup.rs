@@ -44,14 +44,15 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
     #[inline]
     fn look(&self, tree: TreeId, key: &[u64], look: Look<'_>) -> Result<()> {
         let newest = self.active.get(tree, key)?;
-        self.look_from(newest, tree, key, look)
+        self.look_from((newest, None), tree, key, look)
     }
 
-    /// As [`Runs::look`], where `newest` is what the active MemTable has.
+    /// As [`Runs::look`], where `newest` is what the active MemTable has, and `block` where in which run the key may lie: runs before that
+    /// do not know it.
     #[inline]
     fn look_from(
         &self,
-        newest: Option<u64>,
+        (newest, block): (Option<u64>, Option<(usize, usize)>),
         tree: TreeId,
         key: &[u64],
         look: Look<'_>,
@@ -68,11 +69,15 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
             return Ok(());
         }
         let hash = tree_hash(tree, key);
-        for leveled in self.in_files {
-            if !self.filters.may_have(leveled.run.filter, hash)? {
-                continue;
-            }
-            let found = leveled.run.get(self.cache, tree, key, &mut *look)?;
+        let first = block.map_or(0, |(run, _)| run);
+        for (number, leveled) in self.in_files.iter().enumerate().skip(first) {
+            let found = match block {
+                Some((run, block)) if run == number => {
+                    leveled.run.get_in(self.cache, block, key, &mut *look)?
+                }
+                _ if !self.filters.may_have(leveled.run.filter, hash)? => continue,
+                _ => leveled.run.get(self.cache, tree, key, &mut *look)?,
+            };
             if let Some(flow) = found
                 && flow?.is_break()
             {
@@ -96,7 +101,7 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
     #[inline]
     pub(super) fn read(&self, tree: TreeId, key: &[u64], row: &mut Row) -> Result<bool> {
         let newest = self.active.get(tree, key)?;
-        self.read_from(newest, tree, key, row)
+        self.read_from((newest, None), tree, key, row)
     }
 
     /// Looks several keys up, so that the misses of their search in the active MemTable, and of the first steps behind it, overlap.
@@ -111,46 +116,48 @@ impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
             let mut newest = [None; TOGETHER];
             self.active
                 .get_many(tree, keys, &mut newest[..keys.len()])?;
-            for (key, found) in keys.iter().zip(newest) {
+            let mut blocks = [None; TOGETHER];
+            for ((key, found), block) in keys.iter().zip(newest).zip(&mut blocks) {
                 match found {
                     Some(found) => self
                         .active
                         .arena
                         .prefetch(pointer::block(found), row.layout().tuple_bytes()),
-                    None => self.prefetch(tree, key)?,
+                    None => *block = self.prefetch(tree, key)?,
                 }
             }
             for (place, key) in keys.iter().enumerate() {
-                let is_row = self.read_from(newest[place], tree, key, row)?;
+                let begin = (newest[place], blocks[place]);
+                let is_row = self.read_from(begin, tree, key, row)?;
                 visit(group * TOGETHER + place, is_row.then_some(&*row));
             }
         }
         Ok(())
     }
 
-    /// Asks for the beginning of the block in which a key that no MemTable has may lie, if it is in the cache.
-    fn prefetch(&self, tree: TreeId, key: &[u64]) -> Result<()> {
+    /// The first run that may know a key, and the block in which it may lie there, whose beginning is asked for.
+    fn prefetch(&self, tree: TreeId, key: &[u64]) -> Result<Option<(usize, usize)>> {
         let hash = tree_hash(tree, key);
-        for leveled in self.in_files {
+        for (number, leveled) in self.in_files.iter().enumerate() {
             if self.filters.may_have(leveled.run.filter, hash)? {
-                leveled.run.prefetch(self.cache, tree, key);
-                break;
+                let block = leveled.run.prefetch(self.cache, tree, key);
+                return Ok(block.map(|block| (number, block)));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     #[inline]
     fn read_from(
         &self,
-        newest: Option<u64>,
+        begin: (Option<u64>, Option<(usize, usize)>),
         tree: TreeId,
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool> {
         let mut deltas: Vec<Vec<u8>> = Vec::new();
         let mut found = false;
-        self.look_from(newest, tree, key, &mut |kind, bytes| {
+        self.look_from(begin, tree, key, &mut |kind, bytes| {
             match kind {
                 EntryKind::Tombstone => {}
                 EntryKind::Row => {

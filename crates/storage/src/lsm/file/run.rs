@@ -445,17 +445,17 @@ impl<F: File> Run<F> {
         })
     }
 
-    /// Asks for the beginning of the block in which a key may lie, if it is in the cache.
+    /// The block in which a key may lie, whose beginning is asked for if it is in the cache.
     pub(crate) fn prefetch<M: Memory>(
         &self,
         cache: &RefCell<BlockCache<M>>,
         tree: TreeId,
         key: &[u64],
-    ) {
-        if let Some(span) = self.span(tree).filter(|span| span.key_words == key.len()) {
-            let number = self.block_of(span, key);
-            cache.borrow().prefetch(self.file.borrow().slots[number]);
-        }
+    ) -> Option<usize> {
+        let span = self.span(tree).filter(|span| span.key_words == key.len())?;
+        let number = self.block_of(span, key);
+        cache.borrow().prefetch(self.file.borrow().slots[number]);
+        Some(number)
     }
 
     /// What the run says about a key of a tree.
@@ -474,6 +474,18 @@ impl<F: File> Run<F> {
             return Err(damage(&self.name, 0, "a key has a wrong length"));
         }
         let number = self.block_of(span, key);
+        self.get_in(cache, number, key, look)
+    }
+
+    /// As [`Run::get`], where the block in which the key may lie is known.
+    #[inline]
+    pub(crate) fn get_in<M: Memory, T>(
+        &self,
+        cache: &RefCell<BlockCache<M>>,
+        number: usize,
+        key: &[u64],
+        look: impl FnOnce(EntryKind, &[u8]) -> T,
+    ) -> Result<Option<T>> {
         self.with_block(cache, number, |block| {
             let index = block.lower_bound(key)?;
             if index == block.count {

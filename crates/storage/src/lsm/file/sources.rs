@@ -62,6 +62,8 @@ pub(crate) struct Cursor {
     fetch: usize,
     /// Blocks that may still come through the cache.
     cached: usize,
+    /// The block that is all of the buffer, if it has more in the range, and how many entries of that were fetched.
+    rest: Option<(usize, usize)>,
     buffer: Vec<u8>,
     /// Keys that were fetched, one after the other, and their entries.
     keys: Vec<u64>,
@@ -89,6 +91,7 @@ impl Cursor {
             blocks,
             fetch: 1,
             cached: CACHED_BLOCKS,
+            rest: None,
             buffer: Vec::new(),
             keys: Vec::new(),
             places: Vec::new(),
@@ -162,13 +165,16 @@ impl Cursor {
         run: &Run<F>,
         cache: Option<&RefCell<BlockCache<M>>>,
     ) -> Result<()> {
+        if let Some((number, done)) = self.rest.take() {
+            return self.take_copy(run, number, done);
+        }
         if let Some(cache) = cache
             && self.cached > 0
             && let Some(number) = self.next_block()
         {
             self.cached -= 1;
             run.copy_block(cache, number, &mut self.buffer)?;
-            return self.take_copy(run, number);
+            return self.take_copy(run, number, 0);
         }
         let count = self.blocks.len().min(self.fetch);
         if count == 0 {
@@ -211,28 +217,37 @@ impl Cursor {
     fn take_block<F: File>(&mut self, run: &Run<F>, number: usize, at: usize) -> Result<()> {
         let (range, into) = (&self.range, (&mut self.keys, &mut self.places));
         run.open_block(number, &self.buffer[at..], |block| {
-            take_entries(range, block, at, into)
+            take_entries(range, block, (at, 0, usize::MAX), into).map(|_| ())
         })
     }
 
-    /// Fetches the entries of block `number`, which is all of the buffer and whole.
-    fn take_copy<F: File>(&mut self, run: &Run<F>, number: usize) -> Result<()> {
+    /// Fetches some entries of block `number`, which is all of the buffer and whole, behind the `done` first ones: a short scan wants few.
+    fn take_copy<F: File>(&mut self, run: &Run<F>, number: usize, done: usize) -> Result<()> {
+        let most = if done == 0 { FETCH_MIN } else { FETCH_MAX };
         let (range, into) = (&self.range, (&mut self.keys, &mut self.places));
-        run.open_copy(number, &self.buffer, |block| {
-            take_entries(range, block, 0, into)
-        })
+        let is_all = run.open_copy(number, &self.buffer, |block| {
+            take_entries(range, block, (0, done, most), into)
+        })?;
+        if !is_all {
+            self.rest = Some((number, done + most));
+        }
+        Ok(())
     }
 }
 
-/// Fetches those entries of a block at `at` in its buffer that lie in a range, in its order. None if one leaves the block.
+/// Fetches those entries of a block at `at` in its buffer that lie in a range, in its order, behind the `done` first ones, `most` of
+/// them. Whether these were all; none if one leaves the block.
 fn take_entries(
     range: &Range,
     block: Block<'_>,
-    at: usize,
+    (at, done, most): (usize, usize, usize),
     (keys, places): (&mut Vec<u64>, &mut Vec<Place>),
-) -> Option<()> {
+) -> Option<bool> {
     let words = range.low.len();
-    let first = block.lower_bound(&range.low)?;
+    let (first, end) = (
+        block.lower_bound(&range.low)?,
+        block.upper_bound(&range.high)?,
+    );
     let mut take = |index: usize| {
         let start = keys.len();
         keys.resize(start + words, 0);
@@ -241,11 +256,15 @@ fn take_entries(
         places.push(Place::Buffer(kind, at + place.start, at + place.end));
         Some(())
     };
-    let end = block.upper_bound(&range.high)?;
+    let all = first..end.max(first);
     match range.direction {
-        Direction::Forward => (first..end).try_for_each(&mut take),
-        Direction::Backward => (first..end).rev().try_for_each(&mut take),
+        Direction::Forward => all.clone().skip(done).take(most).try_for_each(&mut take)?,
+        Direction::Backward => {
+            let mut downwards = all.clone().rev().skip(done).take(most);
+            downwards.try_for_each(&mut take)?;
+        }
     }
+    Some(all.len() <= done.saturating_add(most))
 }
 
 impl<'s, M: Memory, F: File> Source<'s, M, F> {

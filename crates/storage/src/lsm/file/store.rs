@@ -697,6 +697,18 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         self.ids[number + 1]
     }
 
+    /// Reads the row with this key into the table's own.
+    pub(super) fn read_own(&mut self, key: &[u64]) -> Result<bool> {
+        let runs: Runs<'_, S, F> = Runs {
+            active: self.active,
+            full: self.full,
+            in_files: self.runs,
+            filters: self.filters,
+            cache: self.cache,
+        };
+        runs.read(self.ids[0], key, self.row)
+    }
+
     fn all(&self) -> Runs<'_, S, F> {
         Runs {
             active: self.active,

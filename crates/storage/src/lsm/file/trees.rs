@@ -27,22 +27,6 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         self.image.resize(pointer::HEADER_BYTES, 0);
     }
 
-    /// Writes a change of a row of which the MemTable has no entry: the changed columns, or the whole row if they are a large
-    /// part of it or it is short.
-    fn put_first_change(&mut self, key: &[u64], before: &Row, changes: &Changes) -> Result<()> {
-        self.begin_image();
-        let row_bytes = image::row_bytes(before);
-        let is_large_part = image::changed_bytes(changes) * 2 > row_bytes;
-        let kind = if is_large_part || row_bytes <= WHOLE_BYTES_MAX {
-            image::push_changed_row(before, changes, self.image)?;
-            EntryKind::Row
-        } else {
-            write_delta(changes, self.image);
-            EntryKind::Delta
-        };
-        self.active.put(self.primary(), key, kind, self.image)
-    }
-
     /// Writes changed fields over those of the MemTable's entry; false, and no effect, if they are many or have contents outside of
     /// the tuple. `self.image` is empty but for its header before and after.
     fn overwrite(&mut self, own: u64, changes: &Changes) -> Result<bool> {
@@ -95,6 +79,19 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
     }
 }
 
+/// Appends a change of a row of which the MemTable has no entry: the changed columns, or the whole row if they are a large part of it or
+/// it is short.
+fn first_change(before: &Row, changes: &Changes, image: &mut Vec<u8>) -> Result<EntryKind> {
+    let row_bytes = image::row_bytes(before);
+    let is_large_part = image::changed_bytes(changes) * 2 > row_bytes;
+    if is_large_part || row_bytes <= WHOLE_BYTES_MAX {
+        image::push_changed_row(before, changes, image)?;
+        return Ok(EntryKind::Row);
+    }
+    write_delta(changes, image);
+    Ok(EntryKind::Delta)
+}
+
 impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
     fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table)
@@ -123,16 +120,16 @@ impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
         if let Some(own) = self.active.get(self.primary(), key)? {
             return self.put_next_change(key, own, changes);
         }
-        if let Some(before) = self.before {
-            self.put_first_change(key, before, changes)?;
-            return Ok(true);
+        let tree = self.primary();
+        if self.before.is_none() && !self.read_own(key)? {
+            return Ok(false);
         }
-        let mut before = self.row.clone();
-        let found = self.read(key, &mut before)?;
-        if found {
-            self.put_first_change(key, &before, changes)?;
-        }
-        Ok(found)
+        let before = self.before.unwrap_or(&*self.row);
+        self.image.clear();
+        self.image.resize(pointer::HEADER_BYTES, 0);
+        let kind = first_change(before, changes, self.image)?;
+        self.active.put(tree, key, kind, self.image)?;
+        Ok(true)
     }
 
     fn put_tombstone(&mut self, key: &[u64]) -> Result<bool> {
