@@ -3,21 +3,22 @@
 //! Its content must be one of the oracle's states; the engine's deep check must find no damage; a second recovery must store
 //! nothing; a cut in recovery must be recoverable; and the engine must go on working.
 
+use crate::compare::{fields, find_state, scan};
 use crate::drive::{Depth, Driver, Oracle};
 use crate::generate::{Random, action, growth};
-use crate::model::{Action, Contents, Fields, MAIN, State};
+use crate::model::{Action, Contents, MAIN, State};
 use crate::platform::SimulatedPlatform;
 use pmem::device::simulated::{CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, mix};
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Platform;
 use storage::StorageError;
-use storage::engine::{Direction, Durability, Engine, EngineOptions, Method, ScanRange};
-use storage::record::{KeyBuf, Value};
+use storage::engine::{Durability, Engine, EngineOptions, Method};
+use storage::record::Value;
 
 /// Transactions that a recovered engine has to run.
 const LIFE_AFTER: usize = 20;
@@ -70,6 +71,7 @@ pub(crate) struct Recovery {
     /// How often a recovery is cut off in a row.
     depth: u32,
     scratch: Scratch,
+    known: Option<Known>,
 }
 
 /// How thoroughly one image is checked.
@@ -99,6 +101,17 @@ pub(crate) type Checked = (Box<dyn Engine>, Arc<State>);
 #[derive(Clone, Default)]
 struct Scratch(Arc<Mutex<Vec<SimulatedWorld>>>);
 
+/// Images that were found to be right. What an image recovers to depends on its content and on the decisions alone, so it is
+/// recovered again only to cut its recovery off more often; what is allowed changes more often, and is asked again.
+#[derive(Clone, Default)]
+struct Known(Arc<Mutex<HashMap<(u64, u64), KnownImage>>>);
+
+struct KnownImage {
+    state: Arc<State>,
+    /// How often its recovery was cut off in a row.
+    depth: u32,
+}
+
 impl Recovery {
     pub(crate) fn new(method: Method, options: EngineOptions) -> Self {
         Self {
@@ -107,6 +120,42 @@ impl Recovery {
             growth_one_in: GROWTH_ONE_IN,
             depth: DEPTH,
             scratch: Scratch::default(),
+            known: None,
+        }
+    }
+
+    /// Recovers no image twice. Not for tests that note what a recovery reads.
+    pub(crate) fn remembering(mut self) -> Self {
+        self.known = Some(Known::default());
+        self
+    }
+
+    /// Whether an image of this content is known to be right, its recovery cut off at least `depth` times in a row; an error if
+    /// it is known to hold what is not allowed now.
+    pub(crate) fn knows(&self, hash: u64, oracle: &Oracle, depth: u32) -> Result<bool, Failure> {
+        let Some(known) = &self.known else {
+            return Ok(false);
+        };
+        let known = lock(&known.0);
+        let found = known.get(&(hash, oracle.decisions()));
+        let Some(found) = found.filter(|found| found.depth >= depth) else {
+            return Ok(false);
+        };
+        if oracle.allows(&found.state) {
+            Ok(true)
+        } else {
+            Err(Failure::text("an image of an earlier or later state"))
+        }
+    }
+
+    /// Remembers what an image of this content holds.
+    fn learn(&self, hash: u64, oracle: &Oracle, state: Option<&Arc<State>>, depth: u32) {
+        if let (Some(known), Some(state)) = (&self.known, state) {
+            let image = KnownImage {
+                state: Arc::clone(state),
+                depth,
+            };
+            lock(&known.0).insert((hash, oracle.decisions()), image);
         }
     }
 
@@ -135,6 +184,26 @@ impl Recovery {
 
     fn return_scratch(&self, world: SimulatedWorld) {
         lock(&self.scratch.0).push(world);
+    }
+
+    /// Recovers and checks an image of `world` by `choice`, whose hash is known to be `hash`.
+    pub(crate) fn examine_choice(
+        &self,
+        world: &SimulatedWorld,
+        (choice, hash): (&ImageChoice, u64),
+        oracle: &Arc<Oracle>,
+        thoroughness: Thoroughness,
+        seed: u64,
+    ) -> Result<Examined, Failure> {
+        let make = |image: &mut SimulatedWorld| world.image_into(choice, image);
+        let examined = self.examine(world, &make, oracle, thoroughness, seed)?;
+        let depth = if thoroughness > Thoroughness::Plain {
+            self.depth
+        } else {
+            0
+        };
+        self.learn(hash, oracle, examined.state.as_ref(), depth);
+        Ok(examined)
     }
 
     /// Recovers and checks an image of `world`, which `make` makes.
@@ -189,11 +258,12 @@ impl Recovery {
             Err(_) if !oracle.created => return Ok(None),
             Err(error) => return Err(Failure::new("recovery", error)),
         };
-        let found = read_state(&mut *engine)?;
-        let allowed = oracle.allowed.iter().find(|state| ***state == found);
-        let state = allowed.ok_or_else(|| Failure(difference(&found, oracle)))?;
+        let found = find_state(&mut *engine, oracle.allowed.iter().map(|state| &**state))?;
+        let Some(found) = found else {
+            return Err(Failure(difference(&read_state(&mut *engine)?, oracle)));
+        };
         verify(&mut *engine)?;
-        Ok(Some((engine, Arc::clone(state))))
+        Ok(Some((engine, Arc::clone(&oracle.allowed[found]))))
     }
 
     /// After a check: a second recovery stores nothing.
@@ -303,10 +373,9 @@ impl Recovery {
                 return;
             }
             let oracle = lock(&oracle).clone();
-            let result = recovery.pick_image(world, points).and_then(|image| {
-                recovery.check(&image, &oracle)?;
-                recovery.return_scratch(image);
-                Ok(())
+            let result = recovery.cut(world, &oracle, points, 0, &|image| {
+                let checked = recovery.check(image, &oracle)?;
+                Ok((checked.map(|(_, state)| state), 0))
             });
             *lock(&shared) = result
                 .err()
@@ -315,15 +384,30 @@ impl Recovery {
         failure
     }
 
-    /// A random image of `world`.
-    fn pick_image(&self, world: &SimulatedWorld, seed: u64) -> Result<SimulatedWorld, Failure> {
+    /// Makes a random image of `world` and lets `examine` look at it, which says what it holds and counts images inside of
+    /// its recovery, cut off `depth` times in a row; not if the image is known. Counts it as well.
+    fn cut(
+        &self,
+        world: &SimulatedWorld,
+        oracle: &Oracle,
+        seed: u64,
+        depth: u32,
+        examine: &dyn Fn(&SimulatedWorld) -> Result<(Option<Arc<State>>, u64), Failure>,
+    ) -> Result<u64, Failure> {
         let mut choices: Vec<_> = ImageChoices::bounded(world, seed, NESTED_CHOICES).collect();
         let choice = choices.swap_remove(mix(seed) as usize % choices.len());
+        let hash = world.image_hash(&choice);
+        if self.knows(hash, oracle, depth)? {
+            return Ok(0);
+        }
         let mut image = self.take_scratch(world)?;
         world
             .image_into(&choice, &mut image)
             .map_err(|error| Failure::new("image", error))?;
-        Ok(image)
+        let (state, nested) = examine(&image)?;
+        self.learn(hash, oracle, state.as_ref(), depth);
+        self.return_scratch(image);
+        Ok(nested + 1)
     }
 
     /// Recovers and checks an image, and cuts the recovery off at its own crash points, [`DEPTH`] times over.
@@ -371,16 +455,18 @@ impl Recovery {
         }
         let mut count = 0;
         for number in 0..images {
-            let image = self.pick_image(world, seed.wrapping_add(number))?;
-            count += 1;
-            let result = if level + 1 < self.depth {
-                self.check_nested(&image, oracle, seed.wrapping_add(1), level + 1)
-                    .map(|examined| examined.nested)
-            } else {
-                self.check(&image, oracle).map(|_| 0)
-            };
+            let depth = self.depth - (level + 1);
+            let result = self.cut(world, oracle, seed.wrapping_add(number), depth, &|image| {
+                if depth > 0 {
+                    let seed = seed.wrapping_add(1);
+                    let examined = self.check_nested(image, oracle, seed, level + 1)?;
+                    Ok((examined.state, examined.nested))
+                } else {
+                    let checked = self.check(image, oracle)?;
+                    Ok((checked.map(|(_, state)| state), 0))
+                }
+            });
             count += result.map_err(|failure| Failure::new("cut in recovery", failure))?;
-            self.return_scratch(image);
         }
         Ok(count)
     }
@@ -408,27 +494,13 @@ pub(crate) fn read_state(engine: &mut dyn Engine) -> Result<State, Failure> {
             indexes: table.def.indexes.iter().map(|index| index.id.0).collect(),
             ..Contents::default()
         };
-        let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
-        let bounds = table
-            .primary
-            .lower_bound::<Value>(&[], &mut low)
-            .and_then(|()| table.primary.upper_bound::<Value>(&[], &mut high));
-        bounds.map_err(|error| Failure::new("bounds", error))?;
-        let range = ScanRange {
-            table: table.def.id,
-            index: None,
-            low,
-            high,
-            direction: Direction::Forward,
-        };
-        let scanned = engine.scan(&range, &mut |row| {
-            let values = row.to_values();
-            if let Some(&Value::Int64(key)) = values.first() {
-                contents.rows.insert(key, Fields(values));
+        scan(engine, &table, &mut |row| {
+            let values = fields(row);
+            if let Some(&Value::Int64(key)) = values.0.first() {
+                contents.rows.insert(key, values);
             }
             ControlFlow::Continue(())
-        });
-        scanned.map_err(|error| Failure::new("scan", error))?;
+        })?;
         state.tables.insert(table.def.id.0, contents);
     }
     engine
@@ -458,6 +530,9 @@ fn difference(found: &State, oracle: &Oracle) -> String {
     let Some(expected) = oracle.allowed.front() else {
         return "nothing is allowed".into();
     };
+    if oracle.allowed.iter().any(|state| **state == *found) {
+        return "rows come twice, or not in the order of their keys".into();
+    }
     for (id, contents) in &expected.tables {
         let Some(other) = found.tables.get(id) else {
             return format!("table {id} is missing");

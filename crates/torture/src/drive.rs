@@ -3,10 +3,11 @@
 //! The oracle's `allowed` states are ordered: the first holds every acknowledged transaction, each later one adds a
 //! transaction whose commit has been called. A crash may leave any of them.
 
-use crate::check::{Failure, read_state, refused, verify};
+use crate::check::{Failure, refused, verify};
+use crate::compare::find_state;
 use crate::model::{Action, CODE_INDEX, GROUP_INDEX, State, Step, index, main_table, side_table};
 use crate::model::{Contents, MAIN, SIDE};
-use pmem::device::simulated::{CrashPoint, SimulatedWorld};
+use pmem::device::simulated::{CrashPoint, SimulatedWorld, mix};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use storage::StorageError;
@@ -25,6 +26,12 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
+    /// A number that another set of decisions does not have.
+    pub(crate) fn decisions(&self) -> u64 {
+        let numbers = self.decided.iter().map(|number| mix(*number));
+        numbers.fold(0, u64::wrapping_add)
+    }
+
     /// Whether a crash may leave this state.
     pub(crate) fn allows(&self, state: &Arc<State>) -> bool {
         let mut allowed = self.allowed.iter();
@@ -255,8 +262,7 @@ impl Driver {
 
     /// Whether the live engine has what the model has.
     pub(crate) fn compare(&mut self, depth: Depth) -> Result<(), Failure> {
-        let found = read_state(&mut *self.engine)?;
-        if found != self.state {
+        if find_state(&mut *self.engine, std::iter::once(&self.state))?.is_none() {
             return Err(Failure::text("the live engine differs from the model"));
         }
         match depth {

@@ -4,6 +4,7 @@
 //! own, NULLs, and both kinds of secondary index. A second table comes and goes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use storage::record::{
     Column, DataType, IndexDef, IndexId, Partitioning, TableDef, TableId, Value,
 };
@@ -31,7 +32,8 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) indexes: BTreeSet<u32>,
-    pub(crate) rows: BTreeMap<i64, Fields>,
+    /// Shared by the states of one history until a transaction changes them.
+    pub(crate) rows: BTreeMap<i64, Arc<Fields>>,
 }
 
 /// The values of a row. `Value` has no total equality because of NaN, which the transactions do not make.
@@ -116,7 +118,7 @@ pub(crate) fn index(id: IndexId) -> IndexDef {
 }
 
 impl State {
-    pub(crate) fn rows(&self, table: TableId) -> Option<&BTreeMap<i64, Fields>> {
+    pub(crate) fn rows(&self, table: TableId) -> Option<&BTreeMap<i64, Arc<Fields>>> {
         self.tables.get(&table.0).map(|contents| &contents.rows)
     }
 
@@ -189,7 +191,7 @@ impl State {
         if clashes || contents.rows.contains_key(&key) {
             return false;
         }
-        contents.rows.insert(key, Fields(values.to_vec()));
+        contents.rows.insert(key, Arc::new(Fields(values.to_vec())));
         true
     }
 
@@ -203,7 +205,7 @@ impl State {
             return false;
         };
         for (column, value) in changes {
-            row.0[*column] = value.clone();
+            Arc::make_mut(row).0[*column] = value.clone();
         }
         true
     }

@@ -238,7 +238,6 @@ pub(crate) fn run(plan: Plan, progress: &mut dyn FnMut(&Report)) -> Report {
         if searcher.is_over() {
             return searcher.report.clone();
         }
-        searcher.seen.clear();
         start = match starts.next() {
             Some(next) => next,
             None if is_single => return searcher.report.clone(),
@@ -399,7 +398,7 @@ impl Round<'_> {
 
     fn observe(&self) {
         let method = lock(self.shared).plan.config.method;
-        let mut recovery = Recovery::new(method, options(self.start.seed));
+        let mut recovery = Recovery::new(method, options(self.start.seed)).remembering();
         if let Some(depth) = self.start.depth() {
             recovery = recovery.nesting(depth.saturating_sub(1));
         }
@@ -420,8 +419,6 @@ pub(crate) struct Searcher {
     pub(crate) report: Report,
     plan: Plan,
     deadline: Instant,
-    /// Images of this round, with the number of decisions for which they were recovered, and what they hold.
-    seen: HashMap<(u64, usize), Arc<State>>,
     /// Images by content.
     distinct: HashSet<u64>,
     waited: bool,
@@ -436,7 +433,6 @@ impl Searcher {
         Self {
             report: Report::default(),
             deadline: Instant::now() + plan.config.duration_max,
-            seen: HashMap::new(),
             distinct: HashSet::new(),
             waited: false,
             transactions: 0,
@@ -466,16 +462,12 @@ impl Searcher {
         let deep_one_in = self.deep_one_in(point, start);
         for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, images)) {
             let hash = world.image_hash(&choice);
-            // What an image recovers to depends on its content and on the decisions; what is allowed changes more often.
-            let key = (hash, oracle.decided.len());
-            if let Some(state) = self.seen.get(&key) {
-                if oracle.allows(state) {
-                    continue;
-                }
-                let failure = Failure::text("an image of an earlier or later state");
-                return self.fail(world, point, &choice, failure, start);
-            }
             self.count_image(hash);
+            match recovery.knows(hash, oracle, 0) {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(failure) => return self.fail(world, point, &choice, failure, start),
+            }
             // Not from the hash: a pool holds the time at which it was made.
             let step = mix(step.wrapping_add(number));
             let thoroughness = if deep_one_in > 0 && step.is_multiple_of(deep_one_in) {
@@ -483,14 +475,8 @@ impl Searcher {
             } else {
                 Thoroughness::Plain
             };
-            let make = |image: &mut SimulatedWorld| world.image_into(&choice, image);
-            match recovery.examine(world, &make, oracle, thoroughness, step) {
-                Ok(examined) => {
-                    self.report.nested += examined.nested;
-                    if let Some(state) = examined.state {
-                        self.seen.insert(key, state);
-                    }
-                }
+            match recovery.examine_choice(world, (&choice, hash), oracle, thoroughness, step) {
+                Ok(examined) => self.report.nested += examined.nested,
                 Err(failure) => return self.fail(world, point, &choice, failure, start),
             }
             if self.is_over() {

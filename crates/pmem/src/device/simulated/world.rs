@@ -21,8 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Devices of units from here on are attachments.
 const FIRST_ATTACHMENT: u32 = 1 << 16;
-/// Reserved volatile regions that a world keeps for its next volatile memory.
-const SPARE_REGIONS_MAX: usize = 8;
+/// Reserved volatile regions that are kept for the next volatile memories of any world: the last one that was used is the
+/// next, because the processor's cache and the kernel have its pages ready.
+const SPARE_REGIONS_MAX: usize = 16;
+static SPARE_REGIONS: Mutex<Vec<Region>> = Mutex::new(Vec::new());
 
 /// What the medium of a world is like.
 #[derive(Clone, Debug)]
@@ -129,7 +131,6 @@ struct WorldState {
     memories: Vec<Arc<Mutex<MemoryState>>>,
     attachments: Vec<Arc<dyn Attachment>>,
     next_number: u32,
-    spare_regions: Vec<Region>,
     space_bytes: Option<u64>,
     faults: MemoryFaults,
 }
@@ -561,18 +562,23 @@ impl SimulatedWorld {
 
     /// A zeroed region for a volatile memory.
     pub(super) fn take_region(&self) -> Result<Region> {
-        match lock(&self.shared.state).spare_regions.pop() {
-            Some(region) => Ok(region),
-            None => Region::zeroed(self.shared.options.volatile_capacity_bytes),
+        let capacity = self.shared.options.volatile_capacity_bytes;
+        let mut spare = lock(&SPARE_REGIONS);
+        match spare
+            .iter()
+            .rposition(|region| region.capacity() == capacity)
+        {
+            Some(place) => Ok(spare.remove(place)),
+            None => Region::zeroed(capacity),
         }
     }
 
     /// Takes a volatile memory's region back, of which the first `used_bytes` were stored to.
     pub(super) fn return_region(&self, mut region: Region, used_bytes: u64) {
         region.clear(used_bytes);
-        let mut state = lock(&self.shared.state);
-        if state.spare_regions.len() < SPARE_REGIONS_MAX {
-            state.spare_regions.push(region);
+        let mut spare = lock(&SPARE_REGIONS);
+        if spare.len() < SPARE_REGIONS_MAX {
+            spare.push(region);
         }
     }
 }
