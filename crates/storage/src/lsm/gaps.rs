@@ -57,7 +57,7 @@ impl Dead {
 }
 
 impl Gaps {
-    /// Moves `low`, from which a scan goes up_to_key, behind the gap that it lies in. False if no key is left.
+    /// Moves `low`, from which a scan ascends, behind the gap that it lies in. False if no key is left.
     pub(crate) fn skip(&self, low: &mut KeyBuf) -> bool {
         let Some(last) = self.last_of(low) else {
             return true;
@@ -67,7 +67,7 @@ impl Gaps {
         increment(low.resized(words))
     }
 
-    /// Notes what a scan up_to_key from `low` met. `low` is where it was asked to begin, in front of the gap that it skipped.
+    /// Notes what a scan that ascends from `low` met. `low` is where it was asked to begin, in front of the gap that it skipped.
     pub(crate) fn note(&mut self, low: &[u64], dead: &Dead) {
         if !dead.is_worth_it() || *dead.last < *low {
             return;
