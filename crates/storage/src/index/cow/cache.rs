@@ -195,9 +195,9 @@ mod tests {
         assert_eq!(kept.len(), 4);
         assert!(kept.contains(&4));
         let (used, idle): (Vec<_>, Vec<_>) = kept.iter().partition(|&&number| number % 2 == 0);
-        used.iter().for_each(|&number| {
+        for &number in &used {
             cache.get(place(number));
-        });
+        }
         let second = cache.frame(&mut frames).unwrap();
         assert!(
             idle.iter()

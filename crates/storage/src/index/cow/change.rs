@@ -42,17 +42,14 @@ impl CowTree {
             entry: &entry,
             content,
         };
-        match found {
-            None => {
-                let mut image = Image::new(self.shape, 0);
-                image.push(new.entry, new.content);
-                let root = pages.create(&image.finish())?;
-                pages.set_root(self.tree, root);
-            }
-            Some(_) => {
-                self.own(pages, &mut path)?;
-                self.put(pages, &path, path.length - 1, &new)?;
-            }
+        if found.is_some() {
+            self.own(pages, &mut path)?;
+            self.put(pages, &path, path.length - 1, &new)?;
+        } else {
+            let mut image = Image::new(self.shape, 0);
+            image.push(new.entry, new.content);
+            let root = pages.create(&image.finish())?;
+            pages.set_root(self.tree, root);
         }
         Ok(true)
     }
