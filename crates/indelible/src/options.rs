@@ -62,8 +62,8 @@ pub enum Mode {
     #[default]
     ReadWrite,
     /// Reads only: every write is refused, and neither opening nor closing changes a byte of the database, so the right to read
-    /// its files is enough. A database in which a crash has left something to finish must be opened once for writing;
-    /// methods that cannot be opened so are refused ([`Method::opens_for_reading`]).
+    /// its files is enough. A database in which a crash has left something to finish must be opened once for writing.
+    /// Every durable method can be opened so ([`Method::opens_for_reading`]).
     ReadOnly,
 }
 

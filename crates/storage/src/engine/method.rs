@@ -73,7 +73,7 @@ impl Method {
 
     /// Whether a partition can be opened without the right to write.
     pub fn opens_for_reading(self) -> bool {
-        !matches!(self, Self::Log | Self::NvmLog)
+        self.is_durable()
     }
 
     /// Whether [`Engine::snapshot`] gives readers that nobody waits for.

@@ -101,12 +101,16 @@ impl<P: Platform> NvLogStructured<P> {
         Self::start(arena, log, filters, settings, Recovered::Clean)
     }
 
-    /// Opens the partition's pool and undoes the transaction that was open, unless the commit table has it.
+    /// Opens the partition's pool and undoes the transaction that was open, unless the commit table has it. With [`Access::Read`] it
+    /// stores and flushes nothing, and fails where there is something to undo or to do again.
     pub fn open(platform: &P, options: &EngineOptions, decide: Decide<'_>) -> Result<Self> {
         let memories = platform.memories(options.partition);
         let name = pool_name(options.partition);
-        let memory = memories.open(&name, Access::Write)?;
-        let mut arena = Arena::open(memory, Path::new(&name))?;
+        let memory = memories.open(&name, options.access)?;
+        let mut arena = match options.access {
+            Access::Write => Arena::open(memory, Path::new(&name))?,
+            Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
+        };
         let identity = arena.identity().clone();
         let foreign = |reason: &str| PmemError::Foreign {
             path: name.clone().into(),
@@ -141,7 +145,13 @@ impl<P: Platform> NvLogStructured<P> {
         }
         let salt = salt(options.database_id, options.partition);
         let base = arena.root(LOG_ROOT);
-        let (log, recovered) = UndoLog::recover(&mut arena, base, salt, options.fences, decide)?;
+        let (log, recovered) = match options.access {
+            Access::Write => UndoLog::recover(&mut arena, base, salt, options.fences, decide)?,
+            Access::Read => match UndoLog::open_read_only(&arena, base, salt, options.fences)? {
+                Some(log) => (log, Recovered::Clean),
+                None => return Err(StorageError::NeedsRecovery(name)),
+            },
+        };
         let filters = filters(&memories)?;
         let settings = settings(options, layout, node_bytes as usize);
         Self::start(arena, log, filters, settings, recovered)

@@ -16,7 +16,7 @@ use crate::lsm::file::store::{LeveledRun, Store, StoreSettings};
 use crate::record::{Changes, DecodeError, KeyBuf, LayoutKind, Row, TableId};
 use crate::table::Table;
 use disk::Directory;
-use pmem::MemorySource;
+use pmem::{Access, MemorySource};
 use std::sync::Arc;
 
 /// What recovery made of the files.
@@ -30,7 +30,8 @@ pub(super) struct Recovered<S: MemorySource, D: Directory> {
     pub(super) undone: u64,
 }
 
-/// Recovers a partition from its files.
+/// Recovers a partition from its files. With [`Access::Read`] nothing is written or removed: the log is replayed into memory only, and
+/// what the system's cache alone may have is read as it is, because nothing is built upon it.
 pub(super) fn recover<S: MemorySource, D: Directory>(
     directory: D,
     memories: S,
@@ -53,7 +54,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
             run,
         });
     }
-    if !is_durable {
+    if !is_durable && options.access == Access::Write {
         // What only the manifest before this one needs is removed below.
         manifest.write(&directory, identity)?;
     }
@@ -74,7 +75,8 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     };
     let log_name = format!("p{}.wal", options.partition);
     let sizes = wal_options(options);
-    let wal = Wal::open(
+    let wal = Wal::open_for(
+        options.access,
         &directory,
         identity,
         sizes,
@@ -87,7 +89,11 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     let resolved = replay
         .end_doubt(None)
         .map_err(|failure| failure.at(&log_name, wal.end()))?;
-    let next_number = remove_orphans(&directory, identity, &manifest)?;
+    let next_number = match options.access {
+        Access::Write => remove_orphans(&directory, identity, &manifest)?,
+        // No run is made.
+        Access::Read => 0,
+    };
     let mut compaction = Compaction::new(
         identity,
         run_sizes(options),
@@ -97,7 +103,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     );
     compaction.resume(&replay.store);
     let mut journal = Journal::new(directory, options, wal, replay.ticket);
-    if let Some((global, outcome)) = resolved {
+    if let (Some((global, outcome)), Access::Write) = (resolved, options.access) {
         journal.resolve(global, outcome)?;
         journal.force()?;
     }
