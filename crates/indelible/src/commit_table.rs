@@ -18,8 +18,9 @@
 //! 3. Opening stores nothing: the generation grows when the first number is needed.
 
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use pmem::{Counters, Domain, Site, site};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use storage::StorageError;
 use storage::engine::GlobalTxnId;
 
@@ -124,6 +125,12 @@ impl CommitTable {
             state: Mutex::new(state),
             slot_freed: Condvar::new(),
         }
+    }
+
+    /// Leaves so few slots that transactions wait for them.
+    #[cfg(all(test, feature = "schedules"))]
+    pub(crate) fn keep_slots(&self, count: usize) {
+        self.lock().free.truncate(count);
     }
 
     /// What the medium promises.

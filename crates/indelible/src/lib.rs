@@ -109,10 +109,13 @@ mod partition;
 mod platform;
 mod row_source;
 mod scan;
+#[cfg(all(test, feature = "schedules"))]
+mod schedule_tests;
 mod session;
 #[cfg(test)]
 mod session_tests;
 mod snapshot;
+mod sync;
 mod table;
 mod trace;
 mod transaction;

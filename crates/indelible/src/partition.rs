@@ -17,9 +17,10 @@
 //! context switch a transaction. A waiter that has waited [`PATIENCE`] gets the next turn.
 
 use crate::error::{Error, Result};
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, spin_loop,
+};
+use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use storage::engine::{CommitTicket, Engine};
 
