@@ -91,6 +91,8 @@ pub struct PoolStore<M: Memory> {
     class: Option<ClassId>,
     /// Changes of the group, one a word.
     merged: Vec<WordChange>,
+    /// Lines of those words.
+    lines: Vec<u64>,
     /// Where in `merged` a word's change is, plus one, while they are gathered.
     cells: Vec<u32>,
     limbo: Limbo,
@@ -176,6 +178,7 @@ impl<M: Memory> PoolStore<M> {
             page_bytes,
             class: None,
             merged: Vec::new(),
+            lines: Vec::new(),
             cells: Vec::new(),
             limbo: Limbo::default(),
         }
@@ -225,36 +228,42 @@ impl<M: Memory> PoolStore<M> {
         }
     }
 
-    /// One change a word, in the order of the words.
+    /// Gathers one change a word, and the lines of the words, in a table that words of one line enter at the same cell.
     fn merge_changes(&mut self) {
         let bits = (2 * self.writes.changes.len()).max(2).ilog2() + 1;
         let mask = (1 << bits) - 1;
         self.merged.clear();
+        self.lines.clear();
         self.cells.clear();
         self.cells.resize(1 << bits, 0);
         for change in &self.writes.changes {
-            let mixed = change.offset.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let mut cell = (mixed >> (64 - bits)) as usize;
+            let line = change.offset / LINE;
+            let mut cell = (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize;
+            let mut is_new_line = true;
             let known = loop {
-                match self.cells[cell] as usize {
-                    0 => break None,
-                    number if self.merged[number - 1].offset == change.offset => {
-                        break Some(&mut self.merged[number - 1]);
-                    }
-                    _ => cell = (cell + 1) & mask,
+                let Some(number) = self.cells[cell].checked_sub(1) else {
+                    break None;
+                };
+                let offset = self.merged[number as usize].offset;
+                if offset == change.offset {
+                    break Some(&mut self.merged[number as usize]);
                 }
+                is_new_line &= offset / LINE != line;
+                cell = (cell + 1) & mask;
             };
             if let Some(first) = known {
                 first.set = first.set & !change.clear | change.set;
                 first.clear |= change.clear;
-            } else {
-                // It will be changed once the group is durable: the miss is over by then.
-                self.arena.prefetch(change.offset, 8);
-                self.merged.push(*change);
-                self.cells[cell] = self.merged.len() as u32;
+                continue;
+            }
+            self.merged.push(*change);
+            self.cells[cell] = self.merged.len() as u32;
+            if is_new_line {
+                // Its words change once the group is durable: the miss is over by then.
+                self.arena.prefetch(line * LINE, LINE as usize);
+                self.lines.push(line * LINE);
             }
         }
-        self.merged.sort_unstable_by_key(|change| change.offset);
     }
 
     /// Starts the write-back of all tuples of the group, each line once.
@@ -278,16 +287,13 @@ impl<M: Memory> PoolStore<M> {
     /// Makes the changes of bitmap words in place; the next group's first fence makes them durable.
     fn apply_changes(&mut self) -> Result<()> {
         self.arena.enter(Part::Other);
-        for index in 0..self.merged.len() {
-            let change = self.merged[index];
+        for change in &self.merged {
             let word = self.arena.word(change.offset)?;
             self.arena.store_word(change.offset, change.apply(word))?;
-            let line = change.offset / LINE;
-            let next = self.merged.get(index + 1);
-            if next.is_none_or(|next| next.offset / LINE != line) {
-                let site = site!("nvm-cow.bitmap");
-                self.arena.flush(line * LINE, LINE as usize, site)?;
-            }
+        }
+        for &line in &self.lines {
+            let site = site!("nvm-cow.bitmap");
+            self.arena.flush(line, LINE as usize, site)?;
         }
         self.merged.clear();
         self.writes.changes.clear();
