@@ -200,7 +200,7 @@ fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
         }
         assert!(read > 0, "{method}: no image could be read");
         // What the methods with files have to decide and drop, a reader decides and drops in memory only.
-        let asks = matches!(method, Method::NvmInp | Method::NvmCow);
+        let asks = matches!(method, Method::NvmInp | Method::NvmCow | Method::NvmLog);
         assert_eq!(asked > 0, asks, "{method}: {asked}");
     }
 }

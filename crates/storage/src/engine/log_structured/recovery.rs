@@ -40,20 +40,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
 ) -> Result<Recovered<S, D>> {
     let identity = identity(options);
     let (manifest, is_durable) = Manifest::read(&directory, identity)?;
-    let mut store = Store::new(
-        memories,
-        read_settings(manifest.settings, options)?,
-        &manifest.tables,
-        manifest.next_tree,
-    )?;
-    for place in &manifest.runs {
-        let (number, bytes) = (place.number, place.bytes);
-        let run = Run::open(&directory, &mut store.filters, identity, number, bytes)?;
-        store.runs.push(LeveledRun {
-            level: place.level,
-            run,
-        });
-    }
+    let store = open_store(&directory, memories, options, &manifest)?;
     if !is_durable && options.access == Access::Write {
         // What only the manifest before this one needs is removed below.
         manifest.write(&directory, identity)?;
@@ -114,6 +101,31 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
         replayed: replay.replayed,
         undone: replay.undone,
     })
+}
+
+/// The store of a manifest, with its runs and empty MemTables.
+fn open_store<S: MemorySource, D: Directory>(
+    directory: &D,
+    memories: S,
+    options: &EngineOptions,
+    manifest: &Manifest,
+) -> Result<Store<S, D::File>> {
+    let identity = identity(options);
+    let mut store = Store::new(
+        memories,
+        read_settings(manifest.settings, options)?,
+        &manifest.tables,
+        manifest.next_tree,
+    )?;
+    for place in &manifest.runs {
+        let (number, bytes) = (place.number, place.bytes);
+        let run = Run::open(directory, &mut store.filters, identity, number, bytes)?;
+        store.runs.push(LeveledRun {
+            level: place.level,
+            run,
+        });
+    }
+    Ok(store)
 }
 
 /// How many times larger than a MemTable the cache of blocks of runs becomes.

@@ -39,7 +39,7 @@ type Look<'l> = &'l mut dyn FnMut(EntryKind, &[u8]) -> Result<ControlFlow<()>>;
 /// Called with a key and what all runs say about it, newest first.
 type VisitEntries<'v> = &'v mut dyn FnMut(&[u64], &[Entry<'_>]) -> Result<ControlFlow<()>>;
 
-impl<'r, S: MemorySource, F: File> Runs<'r, S, F> {
+impl<S: MemorySource, F: File> Runs<'_, S, F> {
     /// Calls `look` with what is said about a key, newest first, until it breaks.
     #[inline]
     fn look(&self, tree: TreeId, key: &[u64], look: Look<'_>) -> Result<()> {

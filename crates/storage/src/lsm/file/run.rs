@@ -417,16 +417,16 @@ impl<F: File> Run<F> {
         let mut reader = self.file.borrow_mut();
         let reader = &mut *reader;
         let mut cache = cache.borrow_mut();
-        let found = match cache.get(reader.slots[number], self.number, number)? {
-            Some(bytes) => look(Block::open_unchecked(bytes, key_words).map_err(damaged)?),
-            None => {
-                reader.block.resize(place.bytes as usize, 0);
-                reader.file.read_at(place.offset, &mut reader.block)?;
-                let block = Block::open(&reader.block, key_words).map_err(damaged)?;
-                let slot = cache.put(self.number, number, &reader.block)?;
-                reader.slots[number] = slot.unwrap_or(NO_SLOT);
-                look(block)
-            }
+        let slot = &mut reader.slots[number];
+        let found = if let Some(bytes) = cache.get(*slot, self.number, number)? {
+            look(Block::open_unchecked(bytes, key_words).map_err(damaged)?)
+        } else {
+            reader.block.resize(place.bytes as usize, 0);
+            reader.file.read_at(place.offset, &mut reader.block)?;
+            let block = Block::open(&reader.block, key_words).map_err(damaged)?;
+            let put = cache.put(self.number, number, &reader.block)?;
+            *slot = put.unwrap_or(NO_SLOT);
+            look(block)
         };
         found.ok_or_else(|| damaged("an entry leaves its block"))
     }
