@@ -450,7 +450,12 @@ pub(super) fn leaf_image(shape: &NodeShape, entries: &[&[u64]]) -> Vec<u8> {
 }
 
 /// The bytes of an inner node with these keys and children.
-pub(super) fn inner_image(shape: &NodeShape, level: u64, keys: &[u64], children: &[u64]) -> Vec<u8> {
+pub(super) fn inner_image(
+    shape: &NodeShape,
+    level: u64,
+    keys: &[u64],
+    children: &[u64],
+) -> Vec<u8> {
     let mut words = vec![0_u64; shape.words()];
     words[0] = shape.meta(level);
     words[1] = inner_checksum(shape, level, keys, children);
