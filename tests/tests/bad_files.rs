@@ -35,6 +35,8 @@ fn options() -> EngineOptions {
         database_id: 0xbad_f11e,
         pool_bytes: 256 << 10,
         checkpoint_log_bytes: 64 << 10,
+        // The log of `log` has segments of a share of this; each case writes all files anew.
+        memtable_bytes: 64 << 10,
         ..EngineOptions::default()
     }
 }

@@ -109,7 +109,8 @@ mod partition;
 mod platform;
 mod row_source;
 mod scan;
-#[cfg(all(test, feature = "schedules"))]
+#[cfg(feature = "schedules")]
+#[cfg(test)]
 mod schedule_tests;
 mod session;
 #[cfg(test)]
