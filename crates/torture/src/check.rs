@@ -374,8 +374,8 @@ impl Recovery {
             }
             let oracle = lock(&oracle).clone();
             let result = recovery.cut(world, &oracle, points, 0, &|image| {
-                let checked = recovery.check(image, &oracle)?;
-                Ok((checked.map(|(_, state)| state), 0))
+                let state = recovery.check(image, &oracle)?.map(|(_, state)| state);
+                Ok(Examined { state, nested: 0 })
             });
             *lock(&shared) = result
                 .err()
@@ -392,7 +392,7 @@ impl Recovery {
         oracle: &Oracle,
         seed: u64,
         depth: u32,
-        examine: &dyn Fn(&SimulatedWorld) -> Result<(Option<Arc<State>>, u64), Failure>,
+        examine: &dyn Fn(&SimulatedWorld) -> Result<Examined, Failure>,
     ) -> Result<u64, Failure> {
         let mut choices: Vec<_> = ImageChoices::bounded(world, seed, NESTED_CHOICES).collect();
         let choice = choices.swap_remove(mix(seed) as usize % choices.len());
@@ -404,10 +404,10 @@ impl Recovery {
         world
             .image_into(&choice, &mut image)
             .map_err(|error| Failure::new("image", error))?;
-        let (state, nested) = examine(&image)?;
-        self.learn(hash, oracle, state.as_ref(), depth);
+        let examined = examine(&image)?;
+        self.learn(hash, oracle, examined.state.as_ref(), depth);
         self.return_scratch(image);
-        Ok(nested + 1)
+        Ok(examined.nested + 1)
     }
 
     /// Recovers and checks an image, and cuts the recovery off at its own crash points, [`DEPTH`] times over.
@@ -458,12 +458,10 @@ impl Recovery {
             let depth = self.depth - (level + 1);
             let result = self.cut(world, oracle, seed.wrapping_add(number), depth, &|image| {
                 if depth > 0 {
-                    let seed = seed.wrapping_add(1);
-                    let examined = self.check_nested(image, oracle, seed, level + 1)?;
-                    Ok((examined.state, examined.nested))
+                    self.check_nested(image, oracle, seed.wrapping_add(1), level + 1)
                 } else {
-                    let checked = self.check(image, oracle)?;
-                    Ok((checked.map(|(_, state)| state), 0))
+                    let state = self.check(image, oracle)?.map(|(_, state)| state);
+                    Ok(Examined { state, nested: 0 })
                 }
             });
             count += result.map_err(|failure| Failure::new("cut in recovery", failure))?;

@@ -9,7 +9,7 @@ use super::fault::MemoryCall;
 use super::lines::{Kind, MemoryState};
 use super::region::Region;
 use super::sites::SiteKind;
-use super::world::{CrashPoint, Profile, SimulatedWorld, lock};
+use super::world::{CrashPoint, Profile, SimulatedWorld, lock, return_region};
 use crate::device::{
     Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, PartCounters, Site, View,
 };
@@ -410,7 +410,7 @@ impl Drop for SimulatedMemory {
             Backing::Durable(state) => lock(state).close(),
             Backing::Volatile { region, used_bytes } => {
                 if let Some(region) = region.take() {
-                    self.world.return_region(region, *used_bytes);
+                    return_region(region, *used_bytes);
                 }
             }
         }

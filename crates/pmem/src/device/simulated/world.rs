@@ -572,14 +572,14 @@ impl SimulatedWorld {
             None => Region::zeroed(capacity),
         }
     }
+}
 
-    /// Takes a volatile memory's region back, of which the first `used_bytes` were stored to.
-    pub(super) fn return_region(&self, mut region: Region, used_bytes: u64) {
-        region.clear(used_bytes);
-        let mut spare = lock(&SPARE_REGIONS);
-        if spare.len() < SPARE_REGIONS_MAX {
-            spare.push(region);
-        }
+/// Takes a volatile memory's region back, of which the first `used_bytes` were stored to.
+pub(super) fn return_region(mut region: Region, used_bytes: u64) {
+    region.clear(used_bytes);
+    let mut spare = lock(&SPARE_REGIONS);
+    if spare.len() < SPARE_REGIONS_MAX {
+        spare.push(region);
     }
 }
 
