@@ -7,11 +7,15 @@
 //! of the others; a reader takes either order, because the words of the tuple say where contents lie.
 
 use crate::error::Result;
+use crate::lsm::entry::EntryKind;
+use crate::lsm::pointer;
 use crate::record::{Changes, Patch, RecordError, Row, TupleLayout};
 use pmem::PmemError;
 
 /// Bytes that a delta takes beside the values, for each column, about.
 const COLUMN_BYTES: usize = 8;
+/// Bytes of changed fields that are written over those of an entry, at most: beyond, a new entry is one stream.
+const OVERWRITE_BYTES_MAX: usize = 256;
 
 /// About the bytes of a delta with these changes.
 pub(crate) fn changed_bytes(changes: &Changes) -> usize {
@@ -53,6 +57,32 @@ pub(crate) fn push_changed_image(
         old.get(start..start.checked_add(length)?)
     };
     push(layout, tuple, content, changes, bytes)
+}
+
+/// Makes the whole entry, header included, of a row with the image `old` and a few changed fields laid over it, which may then be written
+/// over the old entry. False, and no effect, if the changes are many or have contents outside of the tuple.
+pub(crate) fn overwrite(
+    old: &[u8],
+    layout: &TupleLayout,
+    changes: &Changes,
+    entry: &mut Vec<u8>,
+) -> bool {
+    let (changed_bytes, tuple_bytes) = (changed_bytes(changes), layout.tuple_bytes());
+    let mut patches = changes.patches();
+    if changed_bytes > OVERWRITE_BYTES_MAX
+        || changed_bytes * 2 > old.len()
+        || old.len() < tuple_bytes
+        || patches.any(|patch| matches!(patch, Patch::Outline { .. }))
+    {
+        return false;
+    }
+    entry.clear();
+    entry.resize(pointer::HEADER_BYTES, 0);
+    entry.extend_from_slice(old);
+    let (header, image) = entry.split_at_mut(pointer::HEADER_BYTES);
+    changes.overlay(0, &mut image[..tuple_bytes], |_| 0);
+    header.copy_from_slice(&pointer::header(EntryKind::Row, image).to_le_bytes());
+    true
 }
 
 /// `content` gives the old content of a column, whose word in the old tuple is not 0.

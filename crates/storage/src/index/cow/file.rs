@@ -337,7 +337,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         Ok(())
     }
 
-    /// Writes a page, together with its neighbours if they come one after the other.
+    /// Writes a page, together with its neighbours if they come one after the other; one that stands alone is not copied first.
+    /// `next` is where the page after it will lie.
     fn write_page(&mut self, at: u64, image: &[u8], next: u64) -> Result<()> {
         let waiting = self.buffer.len() - self.buffer_lead;
         if self.buffer_at + waiting as u64 != at || waiting >= WRITE_BYTES {

@@ -719,7 +719,7 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         }
     }
 
-    /// Says a row of a tree of this table, or an entry of an index.
+    /// Writes `image` as a row, or as an entry of an index, which ends a gap that its key lies in.
     pub(super) fn put_live(&mut self, tree: TreeId, key: &[u64]) -> Result<()> {
         if let Some(gaps) = self.gaps.get_mut(&tree) {
             gaps.fill(key);
@@ -727,7 +727,7 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         self.active.put(tree, key, EntryKind::Row, self.image)
     }
 
-    /// Says that a tree has no such key any more.
+    /// Writes that a tree has no such key any more.
     pub(super) fn put_dead(&mut self, tree: TreeId, key: &[u64]) -> Result<()> {
         *self.has_deleted = true;
         self.active.put(tree, key, EntryKind::Tombstone, self.image)

@@ -9,14 +9,12 @@ use crate::lsm::entry::{EntryKind, merge_deltas, write_delta};
 use crate::lsm::image;
 use crate::lsm::pointer;
 use crate::lsm::rows;
-use crate::record::{Changes, Patch, Row};
+use crate::record::{Changes, Row};
 use crate::table::Table;
 use disk::File;
 use pmem::MemorySource;
 use std::sync::Arc;
 
-/// Bytes of changed fields that are written over an entry, at most.
-const OVERWRITE_BYTES_MAX: usize = 256;
 /// Bytes of a row that is written whole whatever changes: readers then find all of it in the MemTable, and the next change is written
 /// over it.
 const WHOLE_BYTES_MAX: usize = 512;
@@ -28,23 +26,13 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
     }
 
     /// Writes changed fields over those of the MemTable's entry; false, and no effect, if they are many or have contents outside of
-    /// the tuple. `self.image` is empty but for its header before and after.
+    /// the tuple.
     fn overwrite(&mut self, own: u64, changes: &Changes) -> Result<bool> {
         let old = pointer::read(&self.active.arena, own)?;
-        let (layout, changed_bytes) = (&self.table.layout, image::changed_bytes(changes));
-        if changed_bytes > OVERWRITE_BYTES_MAX
-            || changed_bytes * 2 > old.len()
-            || old.len() < layout.tuple_bytes()
-            || changes
-                .patches()
-                .any(|patch| matches!(patch, Patch::Outline { .. }))
-        {
+        if !image::overwrite(old, &self.table.layout, changes, self.image) {
             return Ok(false);
         }
-        self.image.extend_from_slice(old);
-        let (header, new) = self.image.split_at_mut(pointer::HEADER_BYTES);
-        changes.overlay(0, &mut new[..layout.tuple_bytes()], |_| 0);
-        header.copy_from_slice(&pointer::header(EntryKind::Row, new).to_le_bytes());
+        let (header, new) = self.image.split_at(pointer::HEADER_BYTES);
         let mut spans = Vec::new();
         changes.spans(&mut spans);
         for span in &spans {
@@ -124,9 +112,8 @@ impl<S: MemorySource, F: File> rows::Trees for Trees<'_, S, F> {
         if self.before.is_none() && !self.read_own(key)? {
             return Ok(false);
         }
+        self.begin_image();
         let before = self.before.unwrap_or(&*self.row);
-        self.image.clear();
-        self.image.resize(pointer::HEADER_BYTES, 0);
         let kind = first_change(before, changes, self.image)?;
         self.active.put(tree, key, kind, self.image)?;
         Ok(true)

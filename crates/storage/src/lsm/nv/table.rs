@@ -16,15 +16,12 @@ use crate::lsm::gaps::Dead;
 use crate::lsm::image;
 use crate::lsm::pointer as entry;
 use crate::lsm::rows::{self, Scratch};
-use crate::record::{Changes, KeyBuf, Patch, Row};
+use crate::record::{Changes, KeyBuf, Row};
 use crate::table::Table;
 use pmem::{Arena, Memory, Owner, Part};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-
-/// Bytes of changed fields that are written over an entry of the MemTable, at most: beyond, a new entry is one stream.
-const OVERWRITE_BYTES_MAX: usize = 256;
 
 /// One table that is open.
 pub(super) struct TableState {
@@ -407,24 +404,11 @@ impl<M: Memory> Trees<'_, M> {
     /// words that change and the header go into the log. False, and no effect, if the changes are too large for that or have
     /// contents outside of the tuple. The entry must be visible.
     fn overwrite(&mut self, pointer: u64, changes: &Changes) -> Result<bool> {
-        let tuple_bytes = self.table.layout.tuple_bytes();
         let old = entry::read(self.arena, pointer)?;
-        let changed_bytes = image::changed_bytes(changes);
-        if changed_bytes > OVERWRITE_BYTES_MAX
-            || changed_bytes * 2 > old.len()
-            || old.len() < tuple_bytes
-            || changes
-                .patches()
-                .any(|patch| matches!(patch, Patch::Outline { .. }))
-        {
+        if !image::overwrite(old, &self.table.layout, changes, self.image) {
             return Ok(false);
         }
-        self.image.clear();
-        self.image.resize(entry::HEADER_BYTES, 0);
-        self.image.extend_from_slice(old);
-        let (header, new) = self.image.split_at_mut(entry::HEADER_BYTES);
-        changes.overlay(0, &mut new[..tuple_bytes], |_| 0);
-        header.copy_from_slice(&entry::header(EntryKind::Row, new).to_le_bytes());
+        let (header, new) = self.image.split_at(entry::HEADER_BYTES);
         changes.spans(self.spans);
         let block = entry::block(pointer);
         for span in self.spans.iter() {
