@@ -63,6 +63,7 @@ fn run(script: &Script, method: Method, broken: &mut Vec<String>) -> Vec<Vec<Str
             layout: variant.layout,
             fences: variant.fences,
             checkpoint_log_bytes: 16 << 20,
+            page_bytes: method.node_bytes_default(),
             ..EngineOptions::default()
         };
         let mut session = Session::new(Place::new(Device::Simulated), method, options).unwrap();

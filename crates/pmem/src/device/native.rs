@@ -334,17 +334,23 @@ unsafe impl Memory for NativeMemory {
         self.readable(offset, bytes);
         let first = offset & !(LINE_BYTES - 1);
         let last = (offset + bytes as u64 - 1) & !(LINE_BYTES - 1);
-        self.tally().lines_flushed += (last - first) / LINE_BYTES + 1;
+        let lines = (last - first) / LINE_BYTES + 1;
+        self.tally().lines_flushed += lines;
         if self.route == Route::Lines {
-            let mut line = first;
-            loop {
-                let address = self.base.as_ptr().wrapping_add(line as usize);
-                // SAFETY: the line overlaps the range that was checked to be mapped.
-                unsafe { self.instructions.write_back(address) };
-                if line == last {
-                    break;
+            let is_writable = last + LINE_BYTES <= self.writable_bytes;
+            let rewrites = is_writable && self.instructions.rewrites(lines);
+            for number in 0..lines {
+                let offset = (first + number * LINE_BYTES) as usize;
+                let address = self.base.as_ptr().wrapping_add(offset);
+                if rewrites {
+                    // SAFETY: the line was checked to be mapped and writable, and only this handle stores to it.
+                    let line = unsafe { address.cast::<[u8; LINE_BYTES as usize]>().read() };
+                    // SAFETY: as above; the copy lies elsewhere.
+                    unsafe { self.instructions.stream(address, &line) };
+                } else {
+                    // SAFETY: the line overlaps the range that was checked to be mapped.
+                    unsafe { self.instructions.write_back(address) };
                 }
-                line += LINE_BYTES;
             }
         } else if self.route == Route::File {
             self.dirty.add(offset, bytes);

@@ -3,7 +3,7 @@
 //!
 //! | when | what is written |
 //! |---|---|
-//! | operation | copies of pages in volatile memory; `nvm-cow`: copies of tuples in free blocks |
+//! | operation | `cow`: copies of pages in volatile memory; `nvm-cow`: copies of pages and tuples in free blocks |
 //! | commit | nothing, until the group is due |
 //! | end of a group | all dirty pages; a fence or sync; the master; a fence or sync |
 //! | prepare | as at the end of a group, but the master says *prepared* |

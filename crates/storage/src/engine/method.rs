@@ -57,11 +57,13 @@ impl Method {
         }
     }
 
-    /// Bytes of an index node if nobody chooses: small for trees that change in place, a page for those that are copied.
+    /// Bytes of an index node if nobody chooses: small for trees that change in place, larger for pages that are copied, and a page of
+    /// the system for those of a file.
     pub fn node_bytes_default(self) -> u32 {
         let options = EngineOptions::default();
         match self {
-            Self::Cow | Self::NvmCow => options.page_bytes,
+            Self::Cow => options.page_bytes,
+            Self::NvmCow => 1024,
             _ => options.node_bytes,
         }
     }

@@ -61,6 +61,12 @@ impl Instructions {
         None
     }
 
+    /// Write-backs of many lines overlap.
+    #[inline]
+    pub(crate) fn rewrites(self, _lines: u64) -> bool {
+        false
+    }
+
     /// Starts the write-back of one line.
     ///
     /// # Safety

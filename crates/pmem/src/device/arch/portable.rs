@@ -38,6 +38,12 @@ impl Instructions {
         None
     }
 
+    /// Write-backs of many lines overlap.
+    #[inline]
+    pub(crate) fn rewrites(self, _lines: u64) -> bool {
+        false
+    }
+
     /// Does nothing.
     ///
     /// # Safety

@@ -21,6 +21,8 @@ const LEAF_7_EBX_CLWB: u32 = 1 << 24;
 const LEAF_7_ECX_MOVDIR64B: u32 = 1 << 28;
 /// Bytes of one AVX streaming store.
 const WIDE_BYTES: usize = 32;
+/// Lines from which on `clflush`, which does one after the other, takes longer than streaming them.
+const SERIAL_LINES: u64 = 4;
 /// Bytes of one `movnti`.
 const WORD_BYTES: usize = 8;
 
@@ -114,6 +116,12 @@ impl Instructions {
     /// The name of the 64-byte direct store, if there is one.
     pub(crate) fn direct_line_name(self) -> Option<&'static str> {
         self.direct_lines.then_some("movdir64b")
+    }
+
+    /// Whether so many lines in a row are better streamed to where they lie already than written back one by one.
+    #[inline]
+    pub(crate) fn rewrites(self, lines: u64) -> bool {
+        self.write_back == WriteBack::Clflush && lines >= SERIAL_LINES
     }
 
     /// Starts the write-back of one line.

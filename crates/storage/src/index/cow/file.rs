@@ -413,8 +413,6 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     type Memory = M;
     type Mark = SpaceMark;
 
-    const KEEPS_FRAMES: bool = true;
-
     fn page_bytes(&self) -> usize {
         self.page_bytes
     }
@@ -439,12 +437,12 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         }
     }
 
-    fn lend(&mut self, frames: &mut Frames<M>, at: u64) -> Result<Lent> {
-        let frame = match self.cache.peek(at) {
+    fn lend(&mut self, frames: &mut Frames<M>, from: u64, _to: u64) -> Result<Lent> {
+        let frame = match self.cache.peek(from) {
             Some(frame) => frame,
-            None => self.load(frames, at)?,
+            None => self.load(frames, from)?,
         };
-        self.cache.remove(at);
+        self.cache.remove(from);
         Ok(Lent {
             frame,
             was_cached: true,
@@ -494,8 +492,9 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         }
     }
 
-    fn write(&mut self, at: u64, image: &[u8], next: u64) -> Result<()> {
-        self.write_page(at, image, next)
+    fn write(&mut self, frames: &Frames<M>, frame: u64, at: u64, next: u64) -> Result<()> {
+        let page = frames.view(frame).bytes(0, self.page_bytes)?;
+        self.write_page(at, page, next)
     }
 
     fn commit(&mut self, frames: &mut Frames<M>, directory: u64) -> Result<()> {

@@ -54,6 +54,9 @@ pub(crate) const DIRTY: u64 = 1;
 /// Marks a value word whose content lies in the leaf: `byte offset << 32 | bytes << 2 | INLINE`.
 const INLINE: u64 = 2;
 
+/// Pages up to this size are asked for as a whole where they lie in memory.
+const SMALL_PAGE_BYTES: usize = 1024;
+
 /// What a page is reserved for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -76,15 +79,13 @@ pub struct Lent {
 /// Where pages live, and how a group of them becomes durable.
 ///
 /// The life of a page: reserved (a place is known, only DRAM knows of it) → written → published by `commit` → retired, and
-/// reserved again once no crash can need its content.
+/// reserved again once no crash can need its content. It is made in a *frame*: of volatile memory, unless the store has a better one,
+/// as its place itself.
 pub trait PageStore: Send {
     /// The memory of pages and frames.
     type Memory: Memory;
     /// How far a transaction had come.
     type Mark: Copy + Send;
-
-    /// Whether frames of committed pages go on as a cache.
-    const KEEPS_FRAMES: bool;
 
     /// Bytes of a page, a multiple of 8.
     fn page_bytes(&self) -> usize;
@@ -105,9 +106,49 @@ pub trait PageStore: Send {
     /// Asks for a block that a value points to ahead of its use, where values point anywhere.
     fn prefetch_block(&self, _at: u64, _bytes: usize) {}
 
-    /// A frame that holds the page at `at`, to be changed. Where the page was cached it is the frame of the cache, which has lent
-    /// it then: [`PageStore::adopt`] gives it back, unchanged.
-    fn lend(&mut self, frames: &mut Frames<Self::Memory>, at: u64) -> Result<Lent>;
+    /// Asks for the page at `at` ahead of a search in it.
+    fn prefetch_page(&self, frames: &Frames<Self::Memory>, at: u64) {
+        self.prefetch(frames, at, 0);
+    }
+
+    /// A frame that holds the page at `from`, to be changed and written at `to`. Where the page was cached it is the frame of the
+    /// cache, which has lent it then: [`PageStore::adopt`] gives it back, unchanged.
+    fn lend(&mut self, frames: &mut Frames<Self::Memory>, from: u64, to: u64) -> Result<Lent>;
+
+    /// A frame of arbitrary content for a page that will be written at `to`.
+    fn frame(&mut self, frames: &mut Frames<Self::Memory>, _to: u64) -> Result<u64> {
+        frames.take()
+    }
+
+    /// Gives a frame back.
+    fn give(&mut self, frames: &mut Frames<Self::Memory>, frame: u64) {
+        frames.give(frame);
+    }
+
+    /// The content of a frame.
+    fn dirty<'a>(
+        &'a self,
+        frames: &'a Frames<Self::Memory>,
+        frame: u64,
+    ) -> PageView<'a, Self::Memory> {
+        frames.view(frame)
+    }
+
+    /// Asks for the line with a byte of a frame ahead of its use.
+    fn prefetch_dirty(&self, frames: &Frames<Self::Memory>, frame: u64, byte: usize) {
+        frames.prefetch(frame, byte);
+    }
+
+    /// Changes bytes of a frame.
+    fn store(
+        &mut self,
+        frames: &mut Frames<Self::Memory>,
+        frame: u64,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
+        frames.store(frame, offset, bytes)
+    }
 
     /// Reserves a place for a page.
     fn reserve(&mut self, purpose: Purpose) -> Result<u64>;
@@ -127,9 +168,15 @@ pub trait PageStore: Send {
     /// Lets places be used again that snapshots have shown which are gone now. Not between `prepare` and `resolve`.
     fn reclaim(&mut self);
 
-    /// Writes a page that was reserved; durable after `commit` or `prepare`. `next` is where the next one will lie, or 0. Cheapest in
-    /// the order of places.
-    fn write(&mut self, at: u64, image: &[u8], next: u64) -> Result<()>;
+    /// Writes the page in a frame at the place that was reserved for it; durable after `commit` or `prepare`. `next` is where the next
+    /// one will lie, or 0. Cheapest in the order of places.
+    fn write(
+        &mut self,
+        frames: &Frames<Self::Memory>,
+        frame: u64,
+        at: u64,
+        next: u64,
+    ) -> Result<()>;
 
     /// Makes what was written durable and swings the master to the directory whose root is at `directory`.
     fn commit(&mut self, frames: &mut Frames<Self::Memory>, directory: u64) -> Result<()>;

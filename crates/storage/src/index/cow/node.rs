@@ -254,6 +254,13 @@ impl<'a, M: Memory> Node<'a, M> {
         8 * self.entry_at(index)
     }
 
+    /// Where a search for `key` ends: in an inner node behind an equal key.
+    #[inline(always)]
+    pub(super) fn place(&self, key: &[u64]) -> Result<usize> {
+        let is_inner = self.level > 0;
+        self.boundary(usize::from(is_inner), key, is_inner)
+    }
+
     /// One step of a search: `low` entries are before the place of `key`, those from `high` on are behind it. In an inner node the place
     /// is behind an equal key.
     #[inline(always)]
@@ -271,7 +278,7 @@ impl<'a, M: Memory> Node<'a, M> {
     /// Where `key` is, or where it belongs.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<Result<usize, usize>> {
-        let at = self.boundary(0, key, false)?;
+        let at = self.place(key)?;
         Ok(if at < self.count && self.key(at)? == key {
             Ok(at)
         } else {
@@ -282,7 +289,7 @@ impl<'a, M: Memory> Node<'a, M> {
     /// Which child `key` belongs to.
     #[inline(always)]
     pub(super) fn child_index(&self, key: &[u64]) -> Result<usize> {
-        Ok(self.boundary(1, key, true)? - 1)
+        Ok(self.place(key)? - 1)
     }
 
     /// The content that a value word says lies in this page.
@@ -473,21 +480,6 @@ pub(super) fn words_to_settle(
     dirty_references(page, |at, reference| words.push((at, resolve(reference))));
     let is_long = (word_of(page, 0) >> 24) as u8 == Kind::Long as u8;
     words.push((if is_long { 32 } else { 24 }, sequence));
-}
-
-/// Settles the words of a page and sets its checksum.
-pub(super) fn seal(
-    page: &mut [u8],
-    sequence: u64,
-    resolve: impl Fn(u64) -> u64,
-    words: &mut Vec<(usize, u64)>,
-) {
-    words_to_settle(page, sequence, resolve, words);
-    for &(at, word) in words.iter() {
-        page[at..at + 8].copy_from_slice(&word.to_le_bytes());
-    }
-    let sum = checksum(page).to_le_bytes();
-    page[8..16].copy_from_slice(&sum);
 }
 
 /// What the checksum of a page grows by when bytes of it change from `old` to `new`, which are of the same length. `at` is a

@@ -1,4 +1,4 @@
-//! The pages of all trees of a partition: dirty ones in frames, the others where the store keeps them.
+//! The pages of all trees of a partition: dirty ones in frames that the store has, the others where it keeps them.
 //!
 //! Everything that an operation does here is in the undo list of the open transaction: bytes of a dirty page that changed, a
 //! page that became dirty or was dropped, the root of a tree. So a transaction, or one of its statements, is taken back without
@@ -10,7 +10,7 @@
 //! Invariants: a committed page is never stored to; a dirty page is referred to by dirty pages, roots and the undo list only; a
 //! place belongs to one dirty page from its reservation on, so that writing a group needs no space.
 
-use super::node::{PageView, checksum, seal, sum_of_change, word_of, words_to_settle};
+use super::node::{PageView, checksum, sum_of_change, word_of, words_to_settle};
 use super::{DIRTY, Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
@@ -36,6 +36,14 @@ enum SlotState {
     /// The open transaction has taken it out of its tree.
     Dropped,
     Vacant,
+}
+
+/// How dirty pages become what is written of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Settling {
+    Final,
+    /// In the undo list of the open transaction: it may be taken back, and its group goes on then.
+    Undoable,
 }
 
 /// What takes one step back.
@@ -84,7 +92,6 @@ pub struct Pages<S: PageStore> {
     touched: Vec<usize>,
     undo: Vec<Undo>,
     before: Vec<u8>,
-    scratch: Vec<u8>,
     /// Places and slots of the dirty pages, while they are written.
     order: Vec<(u64, usize)>,
     /// Words that a page gets when it is written.
@@ -109,7 +116,6 @@ impl<S: PageStore> Pages<S> {
             touched: Vec::new(),
             undo: Vec::new(),
             before: Vec::new(),
-            scratch: Vec::new(),
             order: Vec::new(),
             settled: Vec::new(),
         })
@@ -189,9 +195,8 @@ impl<S: PageStore> Pages<S> {
         if reference & DIRTY == 0 {
             self.store.view(&mut self.frames, reference)
         } else {
-            Ok(self
-                .frames
-                .view(self.slots[(reference >> 2) as usize].frame))
+            let frame = self.slots[(reference >> 2) as usize].frame;
+            Ok(self.store.dirty(&self.frames, frame))
         }
     }
 
@@ -201,7 +206,17 @@ impl<S: PageStore> Pages<S> {
         if reference & DIRTY == 0 {
             self.store.prefetch(&self.frames, reference, byte);
         } else if let Some(slot) = self.slots.get((reference >> 2) as usize) {
-            self.frames.prefetch(slot.frame, byte);
+            self.store.prefetch_dirty(&self.frames, slot.frame, byte);
+        }
+    }
+
+    /// Asks for a page ahead of a search in it.
+    #[inline]
+    pub(super) fn prefetch_page(&self, reference: u64) {
+        if reference & DIRTY == 0 {
+            self.store.prefetch_page(&self.frames, reference);
+        } else {
+            self.prefetch(reference, 0);
         }
     }
 
@@ -218,7 +233,7 @@ impl<S: PageStore> Pages<S> {
             return Ok(reference);
         }
         let at = self.store.reserve(Purpose::Copy)?;
-        let Lent { frame, was_cached } = self.store.lend(&mut self.frames, reference)?;
+        let Lent { frame, was_cached } = self.store.lend(&mut self.frames, reference, at)?;
         let dirty = self.add(Slot {
             frame,
             at,
@@ -234,8 +249,8 @@ impl<S: PageStore> Pages<S> {
     /// A new dirty page with this content.
     pub(super) fn create(&mut self, image: &[u8]) -> Result<u64> {
         let at = self.store.reserve(Purpose::Growth)?;
-        let frame = self.frames.take()?;
-        self.frames.store(frame, 0, image)?;
+        let frame = self.store.frame(&mut self.frames, at)?;
+        self.store.store(&mut self.frames, frame, 0, image)?;
         Ok(self.add(Slot {
             frame,
             at,
@@ -265,7 +280,8 @@ impl<S: PageStore> Pages<S> {
         let number = (reference >> 2) as usize;
         let slot = &mut self.slots[number];
         let data = self.before.len();
-        let old = self.frames.view(slot.frame).bytes(at, bytes.len())?;
+        let frame = self.store.dirty(&self.frames, slot.frame);
+        let old = frame.bytes(at, bytes.len())?;
         self.before.extend_from_slice(old);
         // Beyond half a page summing all of it up, once and at the end, takes less.
         slot.summed += bytes.len();
@@ -278,7 +294,8 @@ impl<S: PageStore> Pages<S> {
             at: at as u32,
             data,
         });
-        self.frames.store(slot.frame, at, bytes)
+        let frame = slot.frame;
+        self.store.store(&mut self.frames, frame, at, bytes)
     }
 
     /// Takes a page out of its tree.
@@ -318,8 +335,9 @@ impl<S: PageStore> Pages<S> {
                 Some(Undo::Bytes { number, at, data }) => {
                     let slot = &mut self.slots[number];
                     slot.growth = None;
-                    self.frames
-                        .store(slot.frame, at as usize, &self.before[data..])?;
+                    let (frame, old) = (slot.frame, &self.before[data..]);
+                    self.store
+                        .store(&mut self.frames, frame, at as usize, old)?;
                     self.before.truncate(data);
                 }
                 Some(Undo::Fresh(number)) => {
@@ -327,7 +345,7 @@ impl<S: PageStore> Pages<S> {
                         frame, cached_at, ..
                     } = self.slots[number];
                     if cached_at == 0 {
-                        self.frames.give(frame);
+                        self.store.give(&mut self.frames, frame);
                     } else {
                         // All of its bytes are as they were.
                         self.store.adopt(&mut self.frames, cached_at, frame);
@@ -363,7 +381,8 @@ impl<S: PageStore> Pages<S> {
     pub fn end_transaction(&mut self) {
         for index in 0..self.undo.len() {
             if let Undo::Dropped(number) = self.undo[index] {
-                self.frames.give(self.slots[number].frame);
+                let frame = self.slots[number].frame;
+                self.store.give(&mut self.frames, frame);
                 self.vacate(number);
             }
         }
@@ -387,42 +406,55 @@ impl<S: PageStore> Pages<S> {
         order
     }
 
-    /// Makes the frame of a dirty page what is written of it: references become places, and the checksum is right.
-    fn settle(&mut self, number: usize, sequence: u64) -> Result<()> {
-        let page_bytes = self.page_bytes();
-        let Slot { frame, growth, .. } = self.slots[number];
-        let mut settled = std::mem::take(&mut self.settled);
-        let page = self.frames.view(frame).bytes(0, page_bytes)?;
-        let place_of = |reference| self.place_of(reference);
-        words_to_settle(page, sequence, place_of, &mut settled);
-        let mut sum = growth.map(|growth| word_of(page, 1).wrapping_add(growth));
-        for &(at, word) in &settled {
-            let old = word_of(page, at / 8);
-            sum = sum.map(|sum| sum.wrapping_add(delta_word(old, word, at / 8)));
+    /// The words of a dirty page that are not yet what is written of it, and its checksum then: references become places.
+    fn words_to_settle(
+        &self,
+        slot: &Slot,
+        sequence: u64,
+        words: &mut Vec<(usize, u64)>,
+    ) -> Result<()> {
+        let frame = self.store.dirty(&self.frames, slot.frame);
+        let page = frame.bytes(0, self.page_bytes())?;
+        words_to_settle(page, sequence, |reference| self.place_of(reference), words);
+        let sum = slot
+            .growth
+            .map(|growth| word_of(page, 1).wrapping_add(growth));
+        let sum = sum.unwrap_or_else(|| checksum(page));
+        let growth = words
+            .iter()
+            .map(|&(at, word)| delta_word(word_of(page, at / 8), word, at / 8));
+        let sum = growth.fold(sum, u64::wrapping_add);
+        words.push((8, sum));
+        Ok(())
+    }
+
+    /// Settles the dirty pages and writes them. With `Settling::Undoable` the open transaction can be taken back afterwards.
+    fn write(&mut self, settling: Settling) -> Result<()> {
+        let sequence = self.store.group();
+        let order = self.in_order();
+        let mut words = std::mem::take(&mut self.settled);
+        for (index, &(at, number)) in order.iter().enumerate() {
+            let slot = &self.slots[number];
+            let frame = slot.frame;
+            self.words_to_settle(slot, sequence, &mut words)?;
+            for &(at, word) in &words {
+                let bytes = word.to_le_bytes();
+                match settling {
+                    Settling::Final => self.store.store(&mut self.frames, frame, at, &bytes)?,
+                    Settling::Undoable => self.edit((number as u64) << 2 | DIRTY, at, &bytes)?,
+                }
+            }
+            let next = order.get(index + 1).map_or(0, |&(next, _)| next);
+            self.store.write(&self.frames, frame, at, next)?;
         }
-        for &(at, word) in &settled {
-            self.frames.store(frame, at, &word.to_le_bytes())?;
-        }
-        self.settled = settled;
-        let sum = match sum {
-            Some(sum) => sum,
-            None => checksum(self.frames.view(frame).bytes(0, page_bytes)?),
-        };
-        self.frames.store(frame, 8, &sum.to_le_bytes())
+        self.settled = words;
+        self.order = order;
+        Ok(())
     }
 
     /// Writes the group and swings the master. The directory has its entries already.
     pub fn commit(&mut self) -> Result<()> {
-        let page_bytes = self.page_bytes();
-        let sequence = self.store.group();
-        let order = self.in_order();
-        for (index, &(at, number)) in order.iter().enumerate() {
-            self.settle(number, sequence)?;
-            let frame = self.frames.view(self.slots[number].frame);
-            let next = order.get(index + 1).map_or(0, |&(next, _)| next);
-            self.store.write(at, frame.bytes(0, page_bytes)?, next)?;
-        }
-        self.order = order;
+        self.write(Settling::Final)?;
         let directory = self.place_of(self.roots[DIRECTORY].now);
         self.store.commit(&mut self.frames, directory)?;
         self.clean();
@@ -431,48 +463,16 @@ impl<S: PageStore> Pages<S> {
 
     /// Writes the group without deciding about it.
     pub fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        let page_bytes = self.page_bytes();
-        let sequence = self.store.group();
-        let mut image = std::mem::take(&mut self.scratch);
-        let mut settled = std::mem::take(&mut self.settled);
-        let order = self.in_order();
-        for (index, &(at, number)) in order.iter().enumerate() {
-            // The frames stay as they are: the transaction may be taken back.
-            let frame = self.frames.view(self.slots[number].frame);
-            image.clear();
-            image.extend_from_slice(frame.bytes(0, page_bytes)?);
-            seal(&mut image, sequence, |at| self.place_of(at), &mut settled);
-            let next = order.get(index + 1).map_or(0, |&(next, _)| next);
-            self.store.write(at, &image, next)?;
-        }
-        self.order = order;
-        self.settled = settled;
-        self.scratch = image;
+        self.write(Settling::Undoable)?;
         let directory = self.place_of(self.roots[DIRECTORY].now);
         self.store.prepare(directory, global)
     }
 
     /// Ends a prepared group. After an abort the caller rolls its transaction back.
     pub fn resolve(&mut self, commit: bool) -> Result<()> {
-        if commit {
-            // Places for references, as in what was written.
-            self.settle_frames()?;
-        }
         self.store.resolve(commit)?;
         if commit {
             self.clean();
-        }
-        Ok(())
-    }
-
-    /// Makes the frames of dirty pages equal to what was written, where they go on as a cache.
-    fn settle_frames(&mut self) -> Result<()> {
-        // `prepare` has moved the number on.
-        let sequence = self.store.group() - 1;
-        for number in 0..self.slots.len() {
-            if self.slots[number].state == SlotState::Live && S::KEEPS_FRAMES {
-                self.settle(number, sequence)?;
-            }
         }
         Ok(())
     }
@@ -491,7 +491,7 @@ impl<S: PageStore> Pages<S> {
         for slot in self.slots.drain(..) {
             match slot.state {
                 SlotState::Live => self.store.adopt(&mut self.frames, slot.at, slot.frame),
-                SlotState::Dropped => self.frames.give(slot.frame),
+                SlotState::Dropped => self.store.give(&mut self.frames, slot.frame),
                 SlotState::Vacant => {}
             }
         }

@@ -1,15 +1,16 @@
 //! Pages in durable memory: blocks of a pool, published together by the master record.
 //!
 //! Blocks of pages and tuples are reserved and freed through the heap at once, but the changes of its bitmap words are only
-//! collected; the group's record carries them. Pages are streamed when the group is written. Tuples are stored when they are
-//! made and flushed with the group, each line once, so that whichever thread ends the group makes all of it durable.
+//! collected; the group's record carries them. Pages are copied to their new places at once, changed there, and flushed when the
+//! group is written, so that those which every group changes stay in the processor's cache. Tuples are stored when they are made
+//! and flushed with the group, each line once, so that whichever thread ends the group makes all of it durable.
 //!
 //! A page is one line shorter than asked where that lets one more of them share a chunk of the heap.
 
 use super::limbo::Limbo;
 use super::node::PageView;
 use super::snapshot::{PoolPages, SnapshotStore};
-use super::{Frames, Lent, PageStore, Purpose};
+use super::{Frames, Lent, PageStore, Purpose, SMALL_PAGE_BYTES};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::WriteSet;
@@ -88,6 +89,8 @@ pub struct PoolStore<M: Memory> {
     /// The state in force.
     base: MasterState,
     page_bytes: usize,
+    /// A page on its way to another place.
+    copied: Vec<u8>,
     class: Option<ClassId>,
     /// Changes of the group, one a word.
     merged: Vec<WordChange>,
@@ -176,6 +179,7 @@ impl<M: Memory> PoolStore<M> {
             master,
             base,
             page_bytes,
+            copied: Vec::new(),
             class: None,
             merged: Vec::new(),
             lines: Vec::new(),
@@ -332,8 +336,6 @@ impl<M: Memory> PageStore for PoolStore<M> {
     type Memory = M;
     type Mark = PoolMark;
 
-    const KEEPS_FRAMES: bool = false;
-
     fn page_bytes(&self) -> usize {
         self.page_bytes
     }
@@ -357,14 +359,56 @@ impl<M: Memory> PageStore for PoolStore<M> {
         self.arena.prefetch(at, bytes);
     }
 
-    fn lend(&mut self, frames: &mut Frames<M>, at: u64) -> Result<Lent> {
-        let page = self.arena.bytes(at, self.page_bytes)?;
-        let frame = frames.take()?;
-        frames.store(frame, 0, page)?;
+    /// All of a small page, so that a search in it waits once.
+    #[inline]
+    fn prefetch_page(&self, _frames: &Frames<M>, at: u64) {
+        let bytes = if self.page_bytes <= SMALL_PAGE_BYTES {
+            self.page_bytes
+        } else {
+            1
+        };
+        self.arena.prefetch(at, bytes);
+    }
+
+    fn lend(&mut self, frames: &mut Frames<M>, from: u64, to: u64) -> Result<Lent> {
+        let mut page = std::mem::take(&mut self.copied);
+        page.clear();
+        page.extend_from_slice(self.arena.bytes(from, self.page_bytes)?);
+        let result = self.store(frames, to, 0, &page);
+        self.copied = page;
+        result?;
         Ok(Lent {
-            frame,
+            frame: to,
             was_cached: false,
         })
+    }
+
+    fn frame(&mut self, _frames: &mut Frames<M>, to: u64) -> Result<u64> {
+        Ok(to)
+    }
+
+    fn give(&mut self, _frames: &mut Frames<M>, _frame: u64) {}
+
+    #[inline]
+    fn dirty<'a>(&'a self, _frames: &'a Frames<M>, frame: u64) -> PageView<'a, M> {
+        PageView::new(&self.arena, frame)
+    }
+
+    #[inline]
+    fn prefetch_dirty(&self, _frames: &Frames<M>, frame: u64, byte: usize) {
+        self.arena.prefetch(frame.wrapping_add(byte as u64), 1);
+    }
+
+    #[inline]
+    fn store(
+        &mut self,
+        _frames: &mut Frames<M>,
+        frame: u64,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
+        self.arena.enter(Part::Index);
+        Ok(self.arena.store(frame + offset as u64, bytes)?)
     }
 
     fn reserve(&mut self, purpose: Purpose) -> Result<u64> {
@@ -418,9 +462,10 @@ impl<M: Memory> PageStore for PoolStore<M> {
         self.limbo.reclaim(&mut |at| arena.release_held(at));
     }
 
-    fn write(&mut self, at: u64, image: &[u8], _next: u64) -> Result<()> {
+    fn write(&mut self, _frames: &Frames<M>, frame: u64, _at: u64, _next: u64) -> Result<()> {
         self.arena.enter(Part::Index);
-        Ok(self.arena.write_through(at, image, site!("nvm-cow.page"))?)
+        let site = site!("nvm-cow.page");
+        Ok(self.arena.flush(frame, self.page_bytes, site)?)
     }
 
     fn commit(&mut self, _frames: &mut Frames<M>, directory: u64) -> Result<()> {
@@ -468,7 +513,5 @@ impl<M: Memory> PageStore for PoolStore<M> {
         Ok(())
     }
 
-    fn adopt(&mut self, frames: &mut Frames<M>, _at: u64, frame: u64) {
-        frames.give(frame);
-    }
+    fn adopt(&mut self, _frames: &mut Frames<M>, _at: u64, _frame: u64) {}
 }

@@ -93,8 +93,6 @@ impl<L: PageLoader> PageStore for SnapshotStore<L> {
     type Memory = NativeMemory;
     type Mark = ();
 
-    const KEEPS_FRAMES: bool = true;
-
     fn page_bytes(&self) -> usize {
         self.page_bytes
     }
@@ -122,7 +120,7 @@ impl<L: PageLoader> PageStore for SnapshotStore<L> {
         }
     }
 
-    fn lend(&mut self, _frames: &mut Frames<NativeMemory>, _at: u64) -> Result<Lent> {
+    fn lend(&mut self, _frames: &mut Frames<NativeMemory>, _from: u64, _to: u64) -> Result<Lent> {
         unchangeable()
     }
 
@@ -144,7 +142,13 @@ impl<L: PageLoader> PageStore for SnapshotStore<L> {
 
     fn reclaim(&mut self) {}
 
-    fn write(&mut self, _at: u64, _image: &[u8], _next: u64) -> Result<()> {
+    fn write(
+        &mut self,
+        _frames: &Frames<NativeMemory>,
+        _frame: u64,
+        _at: u64,
+        _next: u64,
+    ) -> Result<()> {
         unchangeable()
     }
 

@@ -5,7 +5,7 @@
 //! side, one probe of each after the other, so that their misses overlap.
 
 use super::node::{LEVELS_MAX, Node, PageView, Shape, damaged, inline_range};
-use super::{INLINE, PageStore, Pages, long};
+use super::{INLINE, PageStore, Pages, SMALL_PAGE_BYTES, long};
 use crate::engine::Direction;
 use crate::error::Result;
 use pmem::Memory;
@@ -163,7 +163,7 @@ impl CowTree {
             }
             above = Some(node.level);
             reference = node.value_word(node.child_index(key)?)?;
-            pages.prefetch(reference, 0);
+            pages.prefetch_page(reference);
         }
         // Looked at again for its own sake: a borrow cannot leave the loop that made it.
         let leaf = Node::open(pages.view(reference)?, self.shape)?;
@@ -208,7 +208,7 @@ impl CowTree {
             }
             above = Some(node.level);
             reference = node.value_word(index)?;
-            pages.prefetch(reference, 0);
+            pages.prefetch_page(reference);
         }
     }
 
@@ -236,7 +236,7 @@ impl CowTree {
                 let node = Node::open(pages.view(search.reference)?, self.shape)?;
                 if level > 0 {
                     search.reference = node.value_word(search.low - 1)?;
-                    pages.prefetch(search.reference, 0);
+                    pages.prefetch_page(search.reference);
                 } else if search.low < node.count && *node.key(search.low)? == **key {
                     *found = Some(Found {
                         reference: search.reference,
@@ -260,7 +260,7 @@ impl CowTree {
         above: Option<u8>,
     ) -> Result<u8> {
         let mut level = 0;
-        for search in &mut *searches {
+        for (key, search) in keys.iter().zip(&mut *searches) {
             let node = Node::open(pages.view(search.reference)?, self.shape)?;
             if let Some(above) = above {
                 node.expect_below(above)?;
@@ -270,6 +270,12 @@ impl CowTree {
             level = node.level;
             search.low = usize::from(level > 0);
             search.high = node.count;
+            if self.shape.page_bytes <= SMALL_PAGE_BYTES {
+                // All of it is on its way already.
+                search.low = node.place(key)?;
+                search.high = search.low;
+                continue;
+            }
             let probe = node.entry_byte(usize::midpoint(search.low, search.high));
             pages.prefetch(search.reference, probe);
         }
@@ -436,14 +442,23 @@ impl Scan<'_> {
         let level = node.level;
         let (first, last) = (node.child_index(self.low)?, node.child_index(self.high)?);
         let count = last + 1 - first;
+        let direction = self.direction;
+        let index_of = |step: usize| match direction {
+            Direction::Forward => first + step,
+            Direction::Backward => last - step,
+        };
+        let mut child = node.value_word(index_of(0))?;
+        pages.prefetch_page(child);
         for step in 0..count {
-            let index = match self.direction {
-                Direction::Forward => first + step,
-                Direction::Backward => last - step,
-            };
-            // The visitor may not change the tree, but the page may have left its frame.
-            let node = Node::open(pages.view(reference)?, self.tree.shape)?;
-            let child = node.value_word(index)?;
+            if step > 0 {
+                // The visitor may not change the tree, but the page may have left its frame.
+                child = open_node(pages, self.tree.shape, reference)?.value_word(index_of(step))?;
+            }
+            if step + 1 < count {
+                let node = open_node(pages, self.tree.shape, reference)?;
+                let next = node.value_word(index_of(step + 1))?;
+                pages.prefetch_page(next);
+            }
             if self.node(pages, child, Some(level), visit)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
