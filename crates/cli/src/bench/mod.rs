@@ -9,11 +9,13 @@
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `store` | the same list on anything that keeps rows, also compiled by the workspace `rivals` |
 //! | `std_map` | the standard library's map as such a thing, for scale |
+//! | `static_tree` | rows in durable memory under a tree that never changes, for scale |
 
 mod measure;
 mod runs;
 mod sample;
 mod shared;
+mod static_tree;
 mod std_map;
 mod store;
 mod tpcc;

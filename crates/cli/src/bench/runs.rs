@@ -44,7 +44,7 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     }
     if args.domain.is_some() && (others || methods.iter().any(|method| !method.is_durable())) {
         return wrong(
-            "--domain asks for durability, which volatile and std-map do not have; leave it out for them",
+            "--domain asks for durability, which volatile, std-map and static-tree do not have; leave it out for them",
         );
     }
     profile(args).map(drop)

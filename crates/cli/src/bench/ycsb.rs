@@ -6,7 +6,7 @@
 use super::measure::measure;
 use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
-use super::std_map;
+use super::{static_tree, std_map};
 use crate::args::{
     DeviceKind, FencesName, LayoutName, LogImagesName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
 };
@@ -107,23 +107,25 @@ fn check(args: &YcsbArgs) -> Result<()> {
     if args.rows < args.run.partitions {
         return wrong("--rows must be at least --partitions; use more rows or fewer partitions");
     }
-    let has_map = args.method.contains(&YcsbMethod::StdMap);
-    if args.run.device == DeviceKind::Emulated && has_map {
-        return wrong(
-            "std-map does not run on the emulated device; leave it out, or use --device native",
-        );
+    let is_ours = |method: &&YcsbMethod| matches!(method, YcsbMethod::Ours(_));
+    let other = args.method.iter().find(|method| !is_ours(method));
+    if let Some(other) = other.filter(|_| args.run.device == DeviceKind::Emulated) {
+        return Err(Usage::error(format!(
+            "{} does not run on the emulated device; leave it out, or use --device native",
+            other.name()
+        )));
     }
     let runs_count = args.method.len() * args.mix.len();
-    if args.run.record.is_some() && (runs_count > 1 || args.run.repeat > 1 || has_map) {
+    if args.run.record.is_some() && (runs_count > 1 || args.run.repeat > 1 || other.is_some()) {
         return wrong(
             "--record takes one run of a method of ours; give one method, one mix and no --repeat",
         );
     }
     let ours = args.method.iter().filter_map(|method| match method {
         YcsbMethod::Ours(method) => Some(*method),
-        YcsbMethod::StdMap => None,
+        YcsbMethod::StdMap | YcsbMethod::StaticTree => None,
     });
-    runs::check(&args.run, &ours.collect::<Vec<_>>(), has_map)
+    runs::check(&args.run, &ours.collect::<Vec<_>>(), other.is_some())
 }
 
 fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
@@ -140,8 +142,10 @@ fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
 
 /// Loads, measures, checks, removes.
 fn run_one(args: &YcsbArgs, workload: &Ycsb, method: YcsbMethod) -> Result<RunRow> {
-    let YcsbMethod::Ours(method) = method else {
-        return run_std_map(args, workload);
+    let method = match method {
+        YcsbMethod::Ours(method) => method,
+        YcsbMethod::StdMap => return run_std_map(args, workload),
+        YcsbMethod::StaticTree => return run_static_tree(args, workload),
     };
     let mut segments = run_segments(args, workload, method, 1, Sampling::Off)?;
     Ok(segments.remove(0).row)
@@ -244,6 +248,23 @@ fn run_std_map(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
         directory: &shared,
     };
     let mut row = runs::bare_row(&setting, &about(workload.options()), &measured);
+    row.footprint_bytes.table = std_map::table_bytes(workload);
+    Ok(row)
+}
+
+fn run_static_tree(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
+    let limit = runs::limit(&args.run, TXNS_DEFAULT);
+    let (measured, per_txn) = static_tree::measure(workload, limit, &args.run)?;
+    let root = args.run.path.clone().unwrap_or_else(Scratch::root);
+    let setting = Setting {
+        method: "static-tree",
+        primitives: args.run.primitives.map_or("process", |name| name.name()),
+        device: "native",
+        profile: "none",
+        directory: &root,
+    };
+    let mut row = runs::bare_row(&setting, &about(workload.options()), &measured);
+    row.per_txn = per_txn;
     row.footprint_bytes.table = std_map::table_bytes(workload);
     Ok(row)
 }
