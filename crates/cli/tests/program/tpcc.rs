@@ -133,6 +133,18 @@ fn mixes_devices_and_thinking_users_are_options() {
 }
 
 #[test]
+fn every_queued_delivery_runs() {
+    let arguments = ["--method", "nvm-inp", "--think-times", "0.0005"];
+    for mix in ["delivery", "standard"] {
+        let row = &rows(&[&arguments[..], &["--mix", mix, "--txns", "120"]].concat())[0];
+        let of_type = |kind: &str| row["by_type"][kind]["txns"].as_u64().unwrap();
+        assert_eq!(row["txns"], 120, "{row}");
+        assert_eq!(KINDS.map(of_type).iter().sum::<u64>(), 120, "{row}");
+        assert!(of_type("delivery") >= if mix == "delivery" { 120 } else { 1 });
+    }
+}
+
+#[test]
 fn people_get_a_table_by_type() {
     let common = [
         "bench", "tpcc", "--method", "volatile", "--scale", "0.01", "--txns", "500",
