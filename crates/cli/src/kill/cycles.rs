@@ -18,6 +18,7 @@ use workload::random::Random;
 
 /// Latest moment of a kill after the first acknowledgement.
 const KILL_AFTER_US_MAX: u64 = 10_000;
+const CUT_AFTER_US_MAX: u64 = 100_000;
 /// Cycles between two checkpoints.
 const CHECKPOINT_CYCLES: u64 = 5;
 
@@ -27,6 +28,16 @@ pub(crate) enum End<'m> {
     Kill,
     /// The power of the file system that its database lies on.
     PowerCut(&'m Mount),
+}
+
+impl End<'_> {
+    /// A process lives at most so long, in us: for some commits in shared memory, or on a disk.
+    fn life_us_max(&self) -> u64 {
+        match self {
+            End::Kill => KILL_AFTER_US_MAX,
+            End::PowerCut(_) => CUT_AFTER_US_MAX,
+        }
+    }
 }
 
 /// Ends a process `count` times; fails at the first database that is not what it must be.
@@ -60,7 +71,7 @@ pub(crate) fn run(
     let mut recovery_ms_max = 0.0_f64;
     for cycle in 0..count {
         let work = deed.work(cycle);
-        let after = Duration::from_micros(random.below(KILL_AFTER_US_MAX));
+        let after = Duration::from_micros(random.below(end.life_us_max()));
         let new = match end {
             End::Kill => victim::run_and_kill(&path, work, after)?,
             End::PowerCut(mount) => {
