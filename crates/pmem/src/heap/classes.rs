@@ -18,6 +18,8 @@ pub const BLOCK_BYTES_MAX: usize = 8128;
 const EXACT_BYTES_MAX: usize = 1024;
 const LINE_BYTES: u32 = crate::device::LINE_BYTES as u32;
 const NONE: u32 = u32::MAX;
+/// Words of the longest bitmap: a chunk of the shortest blocks.
+pub(crate) const BITMAP_WORDS_MAX: usize = CHUNK_BYTES as usize / 8 / 64;
 /// Bitmap words that lie in the run itself: enough for blocks of 85 bytes and more, so that looking at one costs one line.
 const INLINE_WORDS: usize = 3;
 
@@ -393,6 +395,7 @@ mod tests {
                 "{cut:?}"
             );
             assert!(cut.first >= cut.bitmap_words * 8);
+            assert!(cut.bitmap_words as usize <= BITMAP_WORDS_MAX);
             assert!(u64::from(cut.first + cut.blocks * block_bytes) <= CHUNK_BYTES);
             assert!(cut.first.is_multiple_of(8));
             assert!(!block_bytes.is_multiple_of(64) || cut.first.is_multiple_of(64));

@@ -21,7 +21,9 @@ pub(super) const WORD: usize = 8;
 const LINE: usize = 64;
 const FANOUT_MIN: usize = 4;
 /// Each word of a place where a key could lie and none does.
-pub(super) const NO_KEY: u64 = u64::MAX;
+pub(super) const NO_KEY: u64 = u64::from_le_bytes([NO_KEY_BYTE; WORD]);
+/// Each byte of it.
+pub(super) const NO_KEY_BYTE: u8 = u8::MAX;
 /// Keys that are compared without halving their range once more: a line of words.
 const COUNTED: usize = 8;
 /// Deeper trees do not occur: two children a node and 2^48 bytes of arena, of which nobody fills
@@ -253,12 +255,6 @@ pub(super) fn push_words(bytes: &mut Vec<u8>, words: &[u64]) {
     for word in words {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
-}
-
-pub(super) fn bytes(words: &[u64]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(words.len() * WORD);
-    push_words(&mut bytes, words);
-    bytes
 }
 
 #[cold]
