@@ -5,7 +5,6 @@
 //! A failed operation has no effect of its own: the transaction may go on where
 //! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
 
-mod blocks;
 pub mod cow;
 pub mod in_place;
 pub mod log_structured;

@@ -12,7 +12,6 @@
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1 and Table 2; docs/methods.md says where we differ.
 
-use super::blocks::BlocksInUse;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
@@ -24,6 +23,7 @@ use crate::log::{Recovered, UndoLog};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
+use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use pmem::{
     Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,

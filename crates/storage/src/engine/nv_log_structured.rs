@@ -14,7 +14,6 @@
 //!
 //! After SIGMOD 2015 (N-Store), section 4.3 and Table 2; docs/methods.md says where we differ.
 
-use super::blocks::BlocksInUse;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
@@ -27,6 +26,7 @@ use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
+use crate::table::blocks::BlocksInUse;
 use pmem::{
     Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
     PoolIdentity, PoolKind, RootIndex, site,

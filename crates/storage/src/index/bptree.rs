@@ -343,7 +343,7 @@ impl Bptree {
     }
 
     fn is_right_edge<M: Memory>(&self, arena: &Arena<M>, path: &Path) -> Result<bool> {
-        for &(offset, index) in &path.steps[..path.depth] {
+        for &(offset, index) in path.steps() {
             if index != self.node(arena, offset)?.count {
                 return Ok(false);
             }

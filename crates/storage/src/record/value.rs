@@ -310,6 +310,7 @@ impl Misfit {
     }
 }
 
+#[inline]
 fn within(found_bytes: usize, limit_bytes: u32) -> Result<(), Misfit> {
     debug_assert!(
         limit_bytes <= VALUE_BYTES_MAX,

@@ -4,24 +4,24 @@
 //! sorted once: a crash search checks millions of small partitions, and a set that is kept in order block by block takes longer
 //! than all the rest of the comparison.
 
-use super::VerifyReport;
+use crate::engine::VerifyReport;
 use pmem::{Arena, Memory};
 
 /// Offsets of the blocks that were met so far, in that order.
 #[derive(Default)]
-pub(super) struct BlocksInUse {
+pub(crate) struct BlocksInUse {
     offsets: Vec<u64>,
 }
 
 impl BlocksInUse {
     /// Notes a block in use.
     #[inline]
-    pub(super) fn meet(&mut self, offset: u64) {
+    pub(crate) fn meet(&mut self, offset: u64) {
         self.offsets.push(offset);
     }
 
     /// Reports blocks that were met more than once, leaked ones, free ones that are in use, and how many are allocated.
-    pub(super) fn compare<M: Memory>(mut self, arena: &Arena<M>, report: &mut VerifyReport) {
+    pub(crate) fn compare<M: Memory>(mut self, arena: &Arena<M>, report: &mut VerifyReport) {
         self.offsets.sort_unstable();
         let pairs = self.offsets.windows(2);
         let twice = pairs.filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);

@@ -5,11 +5,11 @@
 //! anonymous memory, made anew at each opening and filled by recovery.
 
 use crate::engine::VerifyReport;
-use crate::engine::blocks::BlocksInUse;
 use crate::error::Result;
 use crate::index::Bptree;
 use crate::log::{Keep, VolatileMark, VolatileUndo, WriteSet};
 use crate::record::{LayoutKind, Row, TableId};
+use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity};
 use pmem::{POOL_BYTES_MIN, PoolKind};
