@@ -296,13 +296,7 @@ impl Recovery {
             decided: oracle.decided.clone(),
             ..Oracle::default()
         }));
-        let mut driver = Driver::new(
-            engine,
-            world,
-            fresh,
-            (*state).clone(),
-            Durability::Immediate,
-        );
+        let mut driver = Driver::new(engine, world, fresh, state, Durability::Immediate);
         driver.number_from(LIFE_NUMBERS);
         let failures = self.watch_life(world, &driver, seed);
         let result = self.live(&mut driver, seed);

@@ -164,7 +164,7 @@ impl Subject {
         let oracle = lock(&oracle).clone();
         Ok(Self {
             method,
-            state: driver.state.clone(),
+            state: State::clone(&driver.state),
             oracle,
             recovery: Recovery::new(method, options.clone()),
             options,

@@ -54,7 +54,7 @@ pub(crate) enum Depth {
 pub(crate) struct Driver {
     pub(crate) engine: Box<dyn Engine>,
     pub(crate) oracle: SharedOracle,
-    pub(crate) state: State,
+    pub(crate) state: Arc<State>,
     world: SimulatedWorld,
     durability: Durability,
     /// Tickets of commits that are not durable yet, in the order of the oracle's later states.
@@ -67,11 +67,12 @@ impl Driver {
         engine: Box<dyn Engine>,
         world: &SimulatedWorld,
         oracle: SharedOracle,
-        state: State,
+        state: impl Into<Arc<State>>,
         durability: Durability,
     ) -> Self {
+        let state = state.into();
         change(&oracle, |oracle| {
-            oracle.allowed = VecDeque::from([Arc::new(state.clone())]);
+            oracle.allowed = VecDeque::from([Arc::clone(&state)]);
             oracle.created = true;
         });
         let waiting = VecDeque::new();
@@ -94,7 +95,7 @@ impl Driver {
     /// Makes the main table with both indexes, and fills it.
     pub(crate) fn populate(&mut self, rows: &[Vec<Value>]) -> Result<(), Failure> {
         let def = main_table(&[GROUP_INDEX, CODE_INDEX]);
-        let mut next = self.state.clone();
+        let mut next = State::clone(&self.state);
         let indexes = [GROUP_INDEX.0, CODE_INDEX.0].into();
         next.tables.insert(
             MAIN.0,
@@ -130,9 +131,9 @@ impl Driver {
                 self.compare(Depth::Content)
             }
             Action::PrepareCommit(steps) => {
-                let next = self.steps(steps)?;
+                let next = Arc::new(self.steps(steps)?);
                 let global = self.prepare()?;
-                self.decide(global, next.clone());
+                self.decide(global, Arc::clone(&next));
                 self.engine
                     .commit(Durability::Immediate)
                     .map_err(|error| Failure::new("commit", error))?;
@@ -153,7 +154,7 @@ impl Driver {
     }
 
     fn run_definition(&mut self, action: &Action) -> Result<(), Failure> {
-        let mut next = self.state.clone();
+        let mut next = State::clone(&self.state);
         next.run(action);
         match action {
             Action::CreateSide => self.define(next, |engine| engine.create_table(&side_table())),
@@ -175,7 +176,7 @@ impl Driver {
 
     /// Opens a transaction and runs its steps; the engine must refuse what the model refuses.
     fn steps(&mut self, steps: &[Step]) -> Result<State, Failure> {
-        let mut next = self.state.clone();
+        let mut next = State::clone(&self.state);
         self.engine
             .begin()
             .map_err(|error| Failure::new("begin", error))?;
@@ -201,10 +202,10 @@ impl Driver {
     }
 
     /// The commit table has the transaction from now on.
-    fn decide(&mut self, global: u64, next: State) {
+    fn decide(&mut self, global: u64, next: Arc<State>) {
         change(&self.oracle, |oracle| {
             oracle.decided.insert(global);
-            oracle.allowed = VecDeque::from([Arc::new(next)]);
+            oracle.allowed = VecDeque::from([next]);
         });
         self.waiting.clear();
         self.world.mark(CrashPoint::Mark("decided"));
@@ -246,14 +247,14 @@ impl Driver {
     }
 
     fn allow(&mut self, next: State) {
-        self.state = next;
-        let state = Arc::new(self.state.clone());
+        self.state = Arc::new(next);
+        let state = Arc::clone(&self.state);
         change(&self.oracle, |oracle| oracle.allowed.push_back(state));
     }
 
     pub(crate) fn acknowledge_all(&mut self) {
         self.waiting.clear();
-        let state = Arc::new(self.state.clone());
+        let state = Arc::clone(&self.state);
         change(&self.oracle, |oracle| {
             oracle.allowed = VecDeque::from([state]);
         });
@@ -262,7 +263,7 @@ impl Driver {
 
     /// Whether the live engine has what the model has.
     pub(crate) fn compare(&mut self, depth: Depth) -> Result<(), Failure> {
-        if find_state(&mut *self.engine, std::iter::once(&self.state))?.is_none() {
+        if find_state(&mut *self.engine, std::iter::once(&*self.state))?.is_none() {
             return Err(Failure::text("the live engine differs from the model"));
         }
         match depth {

@@ -11,6 +11,7 @@ use super::watch::Watch;
 use crate::DiskCounters;
 use pmem::device::simulated::{Attachment, ReadLog, Unit, UnitChoice, mix};
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,22 @@ pub(super) struct FileState {
     unsynced: Vec<Operation>,
     pub(super) handles: u32,
 }
+
+impl FileState {
+    /// The content in an image; the one that is certain where the choices add nothing to it.
+    fn image(&self, choices: &Choices) -> Cow<'_, Content> {
+        let mut content = Cow::Borrowed(&self.durable);
+        for operation in &self.unsynced {
+            if let Some(choice) = choices.get(&operation.sequence) {
+                operation.apply_choice(content.to_mut(), choice);
+            }
+        }
+        content
+    }
+}
+
+/// What survives of each undecided change that is not lost, by its number.
+type Choices = BTreeMap<u64, UnitChoice>;
 
 /// What becomes of the unsynced changes at a sync.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -172,27 +189,28 @@ impl DiskState {
             .retain(|number, file| file.handles > 0 || named.contains(number));
     }
 
-    fn image(&self, choices: &BTreeMap<u64, UnitChoice>) -> Self {
-        let mut names = self.durable_names.clone();
+    /// The names of an image; those that are certain where the choices change none of them.
+    fn image_names(&self, choices: &Choices) -> Cow<'_, BTreeMap<String, u64>> {
+        let mut names = Cow::Borrowed(&self.durable_names);
         for change in &self.name_changes {
             if choices
                 .get(&change.sequence)
                 .is_some_and(|choice| choice.kept > 0)
             {
-                change.apply(&mut names);
+                change.apply(names.to_mut());
             }
         }
+        names
+    }
+
+    fn image(&self, choices: &Choices) -> Self {
+        let names = self.image_names(choices).into_owned();
         let mut files = BTreeMap::new();
         for number in names.values() {
             let Some(file) = self.files.get(number) else {
                 continue;
             };
-            let mut content = file.durable.clone();
-            for operation in &file.unsynced {
-                if let Some(choice) = choices.get(&operation.sequence) {
-                    operation.apply_choice(&mut content, choice);
-                }
-            }
+            let content = file.image(choices).into_owned();
             let image = FileState {
                 live: content.clone(),
                 durable: content,
@@ -210,6 +228,18 @@ impl DiskState {
             watch: self.watch.clone(),
             ..Self::default()
         }
+    }
+
+    fn image_hash(&self, choices: &Choices) -> u64 {
+        let names = self.image_names(choices);
+        names.iter().fold(1, |hash, (name, number)| {
+            let name = name
+                .bytes()
+                .fold(name.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)));
+            let file = self.files.get(number);
+            let content = file.map_or(0, |file| file.image(choices).hash());
+            mix(hash ^ mix(name ^ content))
+        })
     }
 
     /// What is undecided here, by file; undecided names are noted as read at once.
@@ -256,11 +286,7 @@ impl Attachment for SimulatedDisk {
     }
 
     fn image(&self, choices: &[UnitChoice]) -> Arc<dyn Attachment> {
-        let choices = choices
-            .iter()
-            .map(|choice| (choice.index, *choice))
-            .collect();
-        let state = Mutex::new(self.lock().image(&choices));
+        let state = Mutex::new(self.lock().image(&by_index(choices)));
         Arc::new(Self {
             name: self.name.clone(),
             state,
@@ -284,18 +310,15 @@ impl Attachment for SimulatedDisk {
     }
 
     fn hash(&self) -> u64 {
-        let state = self.lock();
-        let mut hash = 1;
-        for (name, number) in &state.durable_names {
-            let name = name
-                .bytes()
-                .fold(name.len() as u64, |hash, byte| mix(hash ^ u64::from(byte)));
-            let content = state
-                .files
-                .get(number)
-                .map_or(0, |file| file.durable.hash());
-            hash = mix(hash ^ mix(name ^ content));
-        }
-        hash
+        self.image_hash(&[])
     }
+
+    fn image_hash(&self, choices: &[UnitChoice]) -> u64 {
+        self.lock().image_hash(&by_index(choices))
+    }
+}
+
+fn by_index(choices: &[UnitChoice]) -> Choices {
+    let choices = choices.iter();
+    choices.map(|choice| (choice.index, *choice)).collect()
 }

@@ -18,6 +18,10 @@ pub const BLOCK_BYTES_MAX: usize = 8128;
 const EXACT_BYTES_MAX: usize = 1024;
 const LINE_BYTES: u32 = crate::device::LINE_BYTES as u32;
 const NONE: u32 = u32::MAX;
+/// Runs for which there is room from the first one on: as many as a small pool has.
+const FIRST_RUNS: usize = 32;
+/// Words of the longest bitmap: a chunk of the shortest blocks.
+pub(crate) const BITMAP_WORDS_MAX: usize = CHUNK_BYTES as usize / 8 / 64;
 /// Bitmap words that lie in the run itself: enough for blocks of 85 bytes and more, so that looking at one costs one line.
 const INLINE_WORDS: usize = 3;
 
@@ -95,6 +99,11 @@ pub const fn block_bytes(bytes: usize) -> usize {
     bytes.next_multiple_of(unit)
 }
 
+/// One number for a size and an owner: compared in one step, where their fields would take three.
+fn class_key(block_bytes: u32, owner: Owner) -> u64 {
+    u64::from(block_bytes) << 32 | (owner.part as u64) << 16 | u64::from(owner.tag)
+}
+
 /// The taken blocks of a run; bits behind the last block are set, so that they are never found
 /// free.
 struct Bits {
@@ -158,7 +167,8 @@ pub(crate) struct Class {
 #[derive(Default)]
 pub(crate) struct Classes {
     all: Vec<Class>,
-    by_size: BTreeMap<(u32, Owner), ClassId>,
+    /// By size and owner, as [`class_key`] puts them together.
+    by_size: BTreeMap<u64, ClassId>,
     runs: Vec<Run>,
     vacant: Vec<RunId>,
     /// For each chunk of the pool the number of its run plus one, or zero.
@@ -181,7 +191,10 @@ impl Classes {
     /// The class of blocks of exactly `block_bytes`.
     pub(crate) fn class_of(&mut self, block_bytes: u32, owner: Owner) -> ClassId {
         let next = ClassId(self.all.len() as u32);
-        let id = *self.by_size.entry((block_bytes, owner)).or_insert(next);
+        let id = *self
+            .by_size
+            .entry(class_key(block_bytes, owner))
+            .or_insert(next);
         if id == next {
             let geometry = Geometry::new(block_bytes);
             self.all.push(Class {
@@ -230,6 +243,9 @@ impl Classes {
             self.runs[id.0 as usize] = run;
             id
         } else {
+            if self.runs.is_empty() {
+                self.runs.reserve(FIRST_RUNS);
+            }
             self.runs.push(run);
             RunId(self.runs.len() as u32 - 1)
         };
@@ -393,6 +409,7 @@ mod tests {
                 "{cut:?}"
             );
             assert!(cut.first >= cut.bitmap_words * 8);
+            assert!(cut.bitmap_words as usize <= BITMAP_WORDS_MAX);
             assert!(u64::from(cut.first + cut.blocks * block_bytes) <= CHUNK_BYTES);
             assert!(cut.first.is_multiple_of(8));
             assert!(!block_bytes.is_multiple_of(64) || cut.first.is_multiple_of(64));

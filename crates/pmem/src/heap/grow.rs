@@ -7,7 +7,7 @@
 use crate::arena::Arena;
 use crate::device::Memory;
 use crate::error::{PmemError, Result};
-use crate::heap::classes::{ClassId, RunId, Spare};
+use crate::heap::classes::{BITMAP_WORDS_MAX, ClassId, RunId, Spare};
 use crate::heap::extents::Range;
 use crate::heap::table::{self, CHUNK_BYTES, CHUNKS_MAX, Entry, ZONE_CHUNKS};
 use crate::pool::{HEADER_BYTES, store_header};
@@ -90,7 +90,7 @@ impl<M: Memory> Arena<M> {
             (class.geometry, class.owner)
         };
         self.heap.changes += 1;
-        let bitmap = vec![0_u64; geometry.bitmap_words as usize];
+        let bitmap = &[0_u64; BITMAP_WORDS_MAX][..geometry.bitmap_words as usize];
         let bitmap_offset = table::chunk_offset(chunk);
         for index in 0..bitmap.len() as u64 {
             self.store_word(bitmap_offset + index * 8, 0)?;
@@ -105,7 +105,7 @@ impl<M: Memory> Arena<M> {
         };
         self.store_word(table::word_offset(chunk), entry.encode(chunk))?;
         self.flush(table::word_offset(chunk), 8, site!("heap.run-word"))?;
-        self.heap.classes.add_run(chunk, class, &bitmap);
+        self.heap.classes.add_run(chunk, class, bitmap);
         if let Some(rest) = rest {
             self.heap.free.insert(rest);
         }

@@ -128,12 +128,14 @@ impl<M: Memory> Arena<M> {
             Entry::Run { block_bytes, owner } => {
                 let geometry = Geometry::new(block_bytes);
                 let words = self.checked_bitmap(chunk, geometry)?;
-                for block in 0..geometry.blocks {
-                    if words[block as usize / 64] >> (block % 64) & 1 == 1 {
+                for (&word, first) in words.iter().zip((0..).step_by(64)) {
+                    let mut rest = word;
+                    while rest != 0 {
+                        let block = first + rest.trailing_zeros();
+                        rest &= rest - 1;
                         let inside = u64::from(geometry.first + block * block_bytes);
-                        let offset = table::chunk_offset(chunk) + inside;
                         visit(Block {
-                            offset,
+                            offset: table::chunk_offset(chunk) + inside,
                             bytes: u64::from(block_bytes),
                             owner,
                         })?;

@@ -26,11 +26,11 @@ use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
+use crate::table::blocks::BlocksInUse;
 use pmem::{
     Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
     PoolIdentity, PoolKind, RootIndex, site,
 };
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -462,41 +462,15 @@ impl<P: Platform> Engine for NvLogStructured<P> {
     fn verify(&mut self) -> Result<VerifyReport> {
         self.require(State::Idle)?;
         let mut report = VerifyReport::default();
-        let mut reachable = BTreeSet::new();
-        let mut shared = Vec::new();
-        let mut block = |offset: u64| {
-            if !reachable.insert(offset) {
-                shared.push(offset);
-            }
-        };
-        block(self.log_block);
+        let mut blocks = BlocksInUse::default();
+        blocks.meet(self.log_block);
         if self.arena.root(SPARE_ROOT) != 0 {
-            block(self.arena.root(SPARE_ROOT));
+            blocks.meet(self.arena.root(SPARE_ROOT));
         }
-        block(self.arena.root(DIRECTORY_ROOT));
-        self.space.check(&self.arena, &mut block, &mut report);
-        report.damage.extend(
-            shared
-                .iter()
-                .map(|at| format!("the block at offset {at} is used twice")),
-        );
-        match self.arena.allocated() {
-            Err(error) => report.damage.push(error.to_string()),
-            Ok(blocks) => {
-                report.blocks = blocks.len() as u64;
-                let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
-                for leaked in allocated.difference(&reachable) {
-                    report
-                        .damage
-                        .push(format!("the block at offset {leaked} is leaked"));
-                }
-                for free in reachable.difference(&allocated) {
-                    report
-                        .damage
-                        .push(format!("the block at offset {free} is in use but free"));
-                }
-            }
-        }
+        blocks.meet(self.arena.root(DIRECTORY_ROOT));
+        self.space
+            .check(&self.arena, &mut |at| blocks.meet(at), &mut report);
+        blocks.compare(&self.arena, &mut report);
         Ok(report)
     }
 }

@@ -23,12 +23,13 @@
 #[path = "bptree_replace.rs"]
 mod replace;
 
-use super::bptree_node::{Geometry, NO_KEY, Node, Path, WORD, bytes, corrupted, meta, push_words};
+use super::bptree_node::{Geometry, NO_KEY_BYTE, Node, Path, WORD, corrupted, meta, push_words};
 use super::{IndexShape, OrderedIndex, Visit};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::VolatileUndo;
 use crate::log::WriteSet;
+use crate::record::KeyBuf;
 use pmem::{Arena, Memory, Owner, Part};
 use std::ops::ControlFlow;
 
@@ -209,38 +210,51 @@ impl Bptree {
         writes.write(arena, offset, &meta(level, count - 1).to_le_bytes())
     }
 
-    /// Makes a node of `keys` (their bytes) and `slots` (theirs).
+    /// Makes a node of `keys`, all their words, and `slots`.
     fn make_node<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut VolatileUndo,
         level: u64,
-        keys: &[u8],
-        slots: &[u8],
+        keys: &[u64],
+        slots: &[u64],
     ) -> Result<u64> {
         let geometry = self.geometry;
+        let offset = self.reserve_node(arena)?;
+        let count = keys.len() / geometry.key_words;
+        self.image.clear();
+        push_words(&mut self.image, &[meta(level, count)]);
+        push_words(&mut self.image, keys);
+        self.push_no_keys(geometry.fanout - count);
+        push_words(&mut self.image, slots);
+        self.stage_node(arena, writes, offset)?;
+        Ok(offset)
+    }
+
+    fn reserve_node<M: Memory>(&self, arena: &mut Arena<M>) -> Result<u64> {
         let owner = Owner {
             part: Part::Index,
             tag: self.tag,
         };
-        let offset = arena.reserve(geometry.node_bytes, owner)?;
-        let count = keys.len() / geometry.key_bytes();
-        self.image.clear();
-        push_words(&mut self.image, &[meta(level, count)]);
-        self.image.extend_from_slice(keys);
-        self.push_no_keys(geometry.fanout - count);
-        self.image.extend_from_slice(slots);
+        Ok(arena.reserve(self.geometry.node_bytes, owner)?)
+    }
+
+    /// Puts the image into a node that was reserved.
+    fn stage_node<M: Memory>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut VolatileUndo,
+        offset: u64,
+    ) -> Result<()> {
         writes.stage(arena, offset, &self.image)?;
         let change = arena.activate(offset)?;
-        writes.change(arena, change)?;
-        Ok(offset)
+        writes.change(arena, change)
     }
 
     /// Adds places without keys to the image.
     fn push_no_keys(&mut self, keys: usize) {
-        for _ in 0..keys * self.geometry.key_words {
-            push_words(&mut self.image, &[NO_KEY]);
-        }
+        let bytes = self.image.len() + keys * self.geometry.key_bytes();
+        self.image.resize(bytes, NO_KEY_BYTE);
     }
 
     fn free_node<M: Memory>(
@@ -261,21 +275,25 @@ impl Bptree {
         writes: &mut VolatileUndo,
         offset: u64,
         at: usize,
-    ) -> Result<(Vec<u64>, u64)> {
+    ) -> Result<(KeyBuf, u64)> {
         let geometry = self.geometry;
+        let right = self.reserve_node(arena)?;
         let node = self.node(arena, offset)?;
-        let (count, level) = (node.count, node.level);
-        let separator = node.key(at).to_vec();
+        let (count, slots, level) = (node.count, node.slots(), node.level);
+        let separator = KeyBuf::from_words(node.key(at));
         let first = if level == 0 { at } else { at + 1 };
+        let keys_at = geometry.key_at(offset, first);
         let key_bytes = (count - first) * geometry.key_bytes();
-        let keys = arena
-            .bytes(geometry.key_at(offset, first), key_bytes)?
-            .to_vec();
-        let slot_bytes = (node.slots() - first) * WORD;
-        let slots = arena
-            .bytes(geometry.slot_at(offset, first), slot_bytes)?
-            .to_vec();
-        let right = self.make_node(arena, writes, level, &keys, &slots)?;
+        let slots_at = geometry.slot_at(offset, first);
+        let slot_bytes = (slots - first) * WORD;
+        self.image.clear();
+        push_words(&mut self.image, &[meta(level, count - first)]);
+        self.image
+            .extend_from_slice(arena.bytes(keys_at, key_bytes)?);
+        self.push_no_keys(geometry.fanout - (count - first));
+        self.image
+            .extend_from_slice(arena.bytes(slots_at, slot_bytes)?);
+        self.stage_node(arena, writes, right)?;
         self.image.clear();
         self.push_no_keys(count - at);
         writes.write(arena, geometry.key_at(offset, at), &self.image)?;
@@ -292,7 +310,7 @@ impl Bptree {
         leaf: u64,
         (key, value): (&[u64], u64),
     ) -> Result<()> {
-        let (mut offset, mut key, mut slot) = (leaf, key.to_vec(), value);
+        let (mut offset, mut key, mut slot) = (leaf, KeyBuf::from_words(key), value);
         let is_right_edge = self.is_right_edge(arena, &path)?;
         loop {
             let node = self.node(arena, offset)?;
@@ -303,8 +321,8 @@ impl Bptree {
             }
             let level = node.level;
             let (separator, right) = if is_right_edge && index == node.count {
-                let keys = if level == 0 { bytes(&key) } else { Vec::new() };
-                let right = self.make_node(arena, writes, level, &keys, &bytes(&[slot]))?;
+                let keys: &[u64] = if level == 0 { &key } else { &[] };
+                let right = self.make_node(arena, writes, level, keys, &[slot])?;
                 (key, right)
             } else {
                 let split = self.split(arena, writes, offset, self.geometry.fanout / 2)?;
@@ -325,7 +343,7 @@ impl Bptree {
     }
 
     fn is_right_edge<M: Memory>(&self, arena: &Arena<M>, path: &Path) -> Result<bool> {
-        for &(offset, index) in &path.steps[..path.depth] {
+        for &(offset, index) in path.steps() {
             if index != self.node(arena, offset)?.count {
                 return Ok(false);
             }
@@ -341,8 +359,7 @@ impl Bptree {
         left: u64,
         (key, right): (&[u64], u64),
     ) -> Result<()> {
-        let slots = bytes(&[left, right]);
-        let root = self.make_node(arena, writes, level, &bytes(key), &slots)?;
+        let root = self.make_node(arena, writes, level, key, &[left, right])?;
         writes.write(arena, self.root_word, &root.to_le_bytes())
     }
 
@@ -553,7 +570,8 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
         entry: &mut dyn FnMut(&[u64], u64),
         damage: &mut Vec<String>,
     ) {
-        let mut last: Option<Vec<u64>> = None;
+        // The last key of the leaf before; empty in front of the first.
+        let mut last: Vec<u64> = Vec::new();
         let mut out_of_order = Vec::new();
         let geometry = self.geometry;
         let walked = self.root(arena).and_then(|root| {
@@ -573,12 +591,15 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
                     return Ok(());
                 }
                 let slots = arena.slice::<u64>(geometry.slot_at(offset, 0), found.count)?;
-                if found.count > 0 && last.as_deref().is_some_and(|last| last >= found.key(0)) {
+                if found.count > 0 && !last.is_empty() && last.as_slice() >= found.key(0) {
                     out_of_order.push(format!("the leaf at offset {offset} is out of order"));
                 }
                 for (index, &slot) in slots.iter().enumerate() {
                     entry(found.key(index), slot);
-                    last = Some(found.key(index).to_vec());
+                }
+                if let Some(index) = found.count.checked_sub(1) {
+                    last.clear();
+                    last.extend_from_slice(found.key(index));
                 }
                 Ok(())
             })

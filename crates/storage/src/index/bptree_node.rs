@@ -21,12 +21,16 @@ pub(super) const WORD: usize = 8;
 const LINE: usize = 64;
 const FANOUT_MIN: usize = 4;
 /// Each word of a place where a key could lie and none does.
-pub(super) const NO_KEY: u64 = u64::MAX;
+pub(super) const NO_KEY: u64 = u64::from_le_bytes([NO_KEY_BYTE; WORD]);
+/// Each byte of it.
+pub(super) const NO_KEY_BYTE: u8 = u8::MAX;
 /// Keys that are compared without halving their range once more: a line of words.
 const COUNTED: usize = 8;
 /// Deeper trees do not occur: two children a node and 2^48 bytes of arena, of which nobody fills
 /// the half.
 const LEVELS_MAX: usize = 40;
+/// Inner levels of a large tree: with the usual nodes, more than memory can hold.
+const FEW_LEVELS: usize = 8;
 
 /// Sizes of one tree's nodes.
 #[derive(Clone, Copy, Debug)]
@@ -217,31 +221,46 @@ fn partition_keys(node: &Node<'_>, before: impl Fn(&[u64]) -> bool) -> usize {
 }
 
 /// The way from the root to a node: the inner nodes, and which child was taken.
-#[derive(Clone, Copy)]
+///
+/// Every change of a tree makes one, so the steps of the few levels that nearly all trees have lie in the path itself, and no more
+/// than those are filled in advance.
 pub(super) struct Path {
-    pub(super) steps: [(u64, usize); LEVELS_MAX],
-    pub(super) depth: usize,
+    few: [(u64, usize); FEW_LEVELS],
+    /// Steps below those in `few`, which is full then.
+    more: Vec<(u64, usize)>,
+    depth: usize,
 }
 
 impl Path {
     pub(super) const EMPTY: Self = Self {
-        steps: [(0, 0); LEVELS_MAX],
+        few: [(0, 0); FEW_LEVELS],
+        more: Vec::new(),
         depth: 0,
     };
 
+    #[inline]
     pub(super) fn push(&mut self, node: u64, child: usize) -> Result<()> {
-        let step = self
-            .steps
-            .get_mut(self.depth)
-            .ok_or_else(|| corrupted(node, "too deep"))?;
-        *step = (node, child);
+        match self.few.get_mut(self.depth) {
+            Some(step) => *step = (node, child),
+            None if self.depth < LEVELS_MAX => self.more.push((node, child)),
+            None => return Err(corrupted(node, "too deep")),
+        }
         self.depth += 1;
         Ok(())
     }
 
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<(u64, usize)> {
         self.depth = self.depth.checked_sub(1)?;
-        Some(self.steps[self.depth])
+        match self.few.get(self.depth) {
+            Some(step) => Some(*step),
+            None => self.more.pop(),
+        }
+    }
+
+    /// The steps, from the root on.
+    pub(super) fn steps(&self) -> impl Iterator<Item = &(u64, usize)> {
+        self.few.iter().take(self.depth).chain(&self.more)
     }
 }
 
@@ -255,13 +274,33 @@ pub(super) fn push_words(bytes: &mut Vec<u8>, words: &[u64]) {
     }
 }
 
-pub(super) fn bytes(words: &[u64]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(words.len() * WORD);
-    push_words(&mut bytes, words);
-    bytes
-}
-
 #[cold]
 pub(super) fn corrupted(offset: u64, detail: &str) -> StorageError {
     PmemError::corrupted("index node", offset, detail).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_gives_its_steps_back_at_any_depth_and_ends() {
+        let mut path = Path::EMPTY;
+        for round in 0..2 {
+            for level in 0..LEVELS_MAX {
+                path.push(level as u64, level + round).unwrap();
+                assert_eq!(path.steps().count(), level + 1);
+            }
+            assert!(path.push(99, 0).is_err());
+            let steps: Vec<_> = path.steps().copied().collect();
+            assert_eq!(
+                steps[LEVELS_MAX - 1],
+                (LEVELS_MAX as u64 - 1, LEVELS_MAX - 1 + round)
+            );
+            for step in steps.into_iter().rev() {
+                assert_eq!(path.pop(), Some(step));
+            }
+            assert_eq!(path.pop(), None);
+        }
+    }
 }

@@ -66,10 +66,11 @@ impl LogIdentity {
     /// The numbers in the names of this partition's files of one kind, ascending. Other files are
     /// passed over.
     pub(super) fn numbers<D: Directory>(&self, directory: &D, kind: &str) -> Result<Vec<u64>> {
+        let prefix = format!("p{}.{kind}.", self.partition);
         let mut numbers: Vec<u64> = directory
             .list()?
             .iter()
-            .filter_map(|name| name.strip_prefix(&format!("p{}.{kind}.", self.partition)))
+            .filter_map(|name| name.strip_prefix(prefix.as_str()))
             .filter(|digits| digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit()))
             .filter_map(|digits| digits.parse().ok())
             .collect();

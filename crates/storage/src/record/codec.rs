@@ -75,16 +75,19 @@ pub struct Reader<'b> {
 
 impl<'b> Reader<'b> {
     /// At the front of these bytes.
+    #[inline]
     pub fn new(bytes: &'b [u8]) -> Self {
         Self { bytes }
     }
 
     /// Bytes that are left.
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
     /// The next bytes.
+    #[inline]
     pub fn take(&mut self, what: &'static str, bytes: usize) -> Result<&'b [u8], DecodeError> {
         let found_bytes = self.bytes.len();
         let cut_off = DecodeError::Truncated {
@@ -98,28 +101,33 @@ impl<'b> Reader<'b> {
     }
 
     /// The next bytes as an array.
+    #[inline]
     pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
         let taken = self.take(what, N)?;
         Ok(taken.first_chunk().copied().unwrap_or([0; N]))
     }
 
     /// The next byte.
+    #[inline]
     pub fn byte(&mut self, what: &'static str) -> Result<u8, DecodeError> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
     /// The next four bytes as a number.
+    #[inline]
     pub fn number(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         self.array(what).map(u32::from_le_bytes)
     }
 
     /// A length in four bytes and that many bytes.
+    #[inline]
     pub fn content(&mut self, what: &'static str) -> Result<&'b [u8], DecodeError> {
         let bytes = self.number(what)? as usize;
         self.take(what, bytes)
     }
 
     /// A length in four bytes and that many bytes of text.
+    #[inline]
     pub fn text(&mut self, what: &'static str) -> Result<&'b str, DecodeError> {
         let content = self.content(what)?;
         std::str::from_utf8(content).map_err(|error| DecodeError::Unknown {
@@ -129,6 +137,7 @@ impl<'b> Reader<'b> {
     }
 
     /// A byte that is 0 or 1.
+    #[inline]
     pub fn flag(&mut self, what: &'static str) -> Result<bool, DecodeError> {
         match self.byte(what)? {
             0 => Ok(false),
@@ -187,6 +196,7 @@ pub fn encode_value(value: ValueRef<'_>, bytes: &mut Vec<u8>) {
 }
 
 /// Takes a value.
+#[inline]
 pub fn decode_value<'b>(reader: &mut Reader<'b>) -> Result<ValueRef<'b>, DecodeError> {
     const WHAT: &str = "a value";
     Ok(match reader.byte(WHAT)? {

@@ -52,20 +52,27 @@ impl Row {
     /// Sets a column, which must be able to hold the value without loss.
     pub fn set<'v>(&mut self, column: usize, value: impl Into<ValueRef<'v>>) -> Result<()> {
         let value = value.into();
-        let layout = Arc::clone(&self.layout);
+        let Self {
+            layout,
+            buffer,
+            assigned,
+        } = self;
         let field = layout.field(column)?;
-        let fitted = check(&layout, field, value)?;
-        let data_type = field.data_type;
-        with_content(data_type, fitted, |content| match field.place {
-            Place::Outline { .. } => self.set_outline(column, content),
+        let fitted = check(layout, field, value)?;
+        with_content(field.data_type, fitted, |content| match field.place {
+            Place::Outline { offset } => {
+                set_outline_word(layout, buffer, offset as usize, content.len())?;
+                buffer.extend_from_slice(content);
+                Ok(())
+            }
             place => {
-                let image = &mut self.buffer[place.offset() as usize..][..place.bytes() as usize];
+                let image = &mut buffer[place.offset() as usize..][..place.bytes() as usize];
                 store(place, fitted.is_null(), content, image);
                 Ok(())
             }
         })?;
-        field.set_null(&mut self.buffer, fitted.is_null());
-        self.assigned[column / 64] |= 1 << (column % 64);
+        field.set_null(buffer, fitted.is_null());
+        assigned[column / 64] |= 1 << (column % 64);
         Ok(())
     }
 
@@ -157,37 +164,29 @@ impl Row {
 
     /// Gives an outline column its content.
     pub fn set_outline(&mut self, column: usize, content: &[u8]) -> Result<()> {
-        self.reserve_outline(column, content.len())?
-            .copy_from_slice(content);
+        let offset = self.place_of_outline(column)?;
+        set_outline_word(&self.layout, &mut self.buffer, offset, content.len())?;
+        self.buffer.extend_from_slice(content);
         Ok(())
     }
 
     /// Makes room for the content of an outline column, which the caller overwrites.
     pub fn reserve_outline(&mut self, column: usize, content_bytes: usize) -> Result<&mut [u8]> {
-        let offset = self.layout.outline_offset(column).ok_or_else(|| {
+        let offset = self.place_of_outline(column)?;
+        set_outline_word(&self.layout, &mut self.buffer, offset, content_bytes)?;
+        let start = self.buffer.len();
+        self.buffer.resize(start + content_bytes, 0);
+        Ok(&mut self.buffer[start..])
+    }
+
+    fn place_of_outline(&self, column: usize) -> Result<usize> {
+        self.layout.outline_offset(column).ok_or_else(|| {
             let table = self.layout.table().to_owned();
             RecordError::NoSuchColumn {
                 table,
                 position: column,
             }
-        })?;
-        let start = self.buffer.len();
-        let end = start + content_bytes;
-        if u32::try_from(end).is_err() {
-            return Err(RecordError::RowTooLong {
-                table: self.layout.table().to_owned(),
-                limit_bytes: u32::MAX.into(),
-                found_bytes: end as u64,
-            });
-        }
-        let word = if content_bytes == 0 {
-            0
-        } else {
-            (start as u64) << 32 | content_bytes as u64
-        };
-        self.buffer[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
-        self.buffer.resize(end, 0);
-        Ok(&mut self.buffer[start..])
+        })
     }
 
     /// Appends the row as one run of bytes that [`Row::read_image`] takes back: the tuple, then the contents of its outline
@@ -239,6 +238,32 @@ impl PartialEq for Row {
     fn eq(&self, other: &Self) -> bool {
         self.layout == other.layout && self.values().eq(other.values())
     }
+}
+
+/// Lets the word of an outline column say that its content, of so many bytes, begins where the buffer ends.
+#[inline]
+fn set_outline_word(
+    layout: &TupleLayout,
+    buffer: &mut [u8],
+    offset: usize,
+    content_bytes: usize,
+) -> Result<()> {
+    let start = buffer.len();
+    let end = start + content_bytes;
+    if u32::try_from(end).is_err() {
+        return Err(RecordError::RowTooLong {
+            table: layout.table().to_owned(),
+            limit_bytes: u32::MAX.into(),
+            found_bytes: end as u64,
+        });
+    }
+    let word = if content_bytes == 0 {
+        0
+    } else {
+        (start as u64) << 32 | content_bytes as u64
+    };
+    buffer[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
+    Ok(())
 }
 
 /// The value as the column's own type, or why it cannot be stored there.

@@ -9,10 +9,13 @@ use super::error::SchemaError;
 use super::key::{KeyShape, MAX_KEY_WORDS};
 use super::types::DataType;
 use super::value::Value;
-use std::fmt;
+use std::collections::HashSet;
+use std::fmt::{self, Arguments};
 
 /// The most columns of a table.
 pub(crate) const COLUMNS_MAX: usize = 1024;
+/// Up to so many columns are looked through for a name.
+const FEW_COLUMNS: usize = 16;
 /// The most bytes of a name.
 pub(crate) const NAME_BYTES_MAX: usize = 63;
 
@@ -161,7 +164,7 @@ impl TableDef {
     pub fn validate(&self) -> Result<(), SchemaError> {
         check_name("table", &self.name)?;
         self.check_columns()?;
-        self.check_key(&self.primary_key, "the primary key")?;
+        self.check_key(&self.primary_key, format_args!("the primary key"))?;
         if let Some(column) = self
             .primary_key
             .iter()
@@ -175,7 +178,7 @@ impl TableDef {
         }
         self.check_shape(
             KeyShape::encoded_bytes(self, &self.primary_key),
-            "the primary key",
+            format_args!("the primary key"),
         )?;
         for (position, index) in self.indexes.iter().enumerate() {
             self.check_index(index, &self.indexes[..position])?;
@@ -195,10 +198,16 @@ impl TableDef {
                 found: self.columns.len(),
             });
         }
-        let mut names = std::collections::HashSet::new();
-        for column in &self.columns {
+        // Among a few names one is found sooner by looking at them all than in a set.
+        let mut names = (self.columns.len() > FEW_COLUMNS).then(HashSet::new);
+        for (position, column) in self.columns.iter().enumerate() {
             check_name("column", &column.name)?;
-            if !names.insert(column.name.as_str()) {
+            let mut earlier = self.columns[..position].iter();
+            let is_new = match &mut names {
+                Some(names) => names.insert(column.name.as_str()),
+                None => earlier.all(|earlier| earlier.name != column.name),
+            };
+            if !is_new {
                 return Err(self.duplicate("columns called", &column.name));
             }
             column
@@ -228,18 +237,20 @@ impl TableDef {
         if earlier.iter().any(|other| other.id == index.id) {
             return Err(self.duplicate("indexes with number", &index.id.to_string()));
         }
-        let label = format!("index `{}`", index.name);
-        self.check_key(&index.columns, &label)?;
-        self.check_shape(KeyShape::secondary_bytes(self, index), &label)
+        self.check_key(&index.columns, format_args!("index `{}`", index.name))?;
+        let bytes = KeyShape::secondary_bytes(self, index);
+        self.check_shape(bytes, format_args!("index `{}`", index.name))
     }
 
-    fn check_key(&self, key: &[usize], index: &str) -> Result<(), SchemaError> {
-        let (table, index) = (self.name.clone(), index.to_owned());
+    fn check_key(&self, key: &[usize], index: Arguments<'_>) -> Result<(), SchemaError> {
+        let names = || (self.name.clone(), index.to_string());
         if key.is_empty() {
+            let (table, index) = names();
             return Err(SchemaError::EmptyKey { table, index });
         }
         for (place, position) in key.iter().enumerate() {
             let Some(column) = self.columns.get(*position) else {
+                let (table, index) = names();
                 let (position, columns) = (*position, self.columns.len());
                 return Err(SchemaError::UnknownKeyColumn {
                     table,
@@ -249,6 +260,7 @@ impl TableDef {
                 });
             };
             if key[..place].contains(position) {
+                let (table, index) = names();
                 let column = column.name.clone();
                 return Err(SchemaError::RepeatedKeyColumn {
                     table,
@@ -260,12 +272,12 @@ impl TableDef {
         Ok(())
     }
 
-    fn check_shape(&self, found_bytes: usize, index: &str) -> Result<(), SchemaError> {
+    fn check_shape(&self, found_bytes: usize, index: Arguments<'_>) -> Result<(), SchemaError> {
         let limit_bytes = MAX_KEY_WORDS * 8;
         if found_bytes <= limit_bytes {
             return Ok(());
         }
-        let (table, index) = (self.name.clone(), index.to_owned());
+        let (table, index) = (self.name.clone(), index.to_string());
         Err(SchemaError::KeyTooLong {
             table,
             index,
@@ -380,6 +392,15 @@ mod tests {
         assert_eq!(
             refused(|t| t.columns[1].name = "id".into()),
             "table `accounts` has two columns called `id`"
+        );
+        assert_eq!(
+            refused(|t| {
+                let many = 0..2 * FEW_COLUMNS;
+                let many = many.map(|n| Column::new(format!("c{n}"), DataType::Int64));
+                t.columns.extend(many);
+                t.columns[40 - FEW_COLUMNS].name = "owner".into();
+            }),
+            "table `accounts` has two columns called `owner`"
         );
         assert_eq!(
             refused(|t| t.primary_key = vec![1]),

@@ -3,6 +3,7 @@
 //! [`space::TableSpace`] holds the tables of a partition that is updated in place, in volatile or in durable memory;
 //! [`cow::CowSpace`] those of one that is copied on write, in durable memory or in a file.
 
+pub(crate) mod blocks;
 pub mod cow;
 pub mod space;
 mod tuples;

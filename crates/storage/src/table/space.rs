@@ -587,7 +587,9 @@ impl<I> TableState<I> {
             &mut |key, tuple| found.push((KeyBuf::from_words(key), tuple)),
             &mut damage,
         );
-        let mut expected: Vec<Vec<(KeyBuf, u64)>> = vec![Vec::new(); self.secondary.len()];
+        let expected = self.secondary.iter();
+        let expected = expected.map(|_| Vec::with_capacity(found.len()));
+        let mut expected: Vec<Vec<(KeyBuf, u64)>> = expected.collect();
         let mut key = KeyBuf::default();
         for (primary, tuple) in &found {
             let result = self
@@ -613,7 +615,7 @@ impl<I> TableState<I> {
         report.rows += found.len() as u64;
         report.index_entries += found.len() as u64;
         for (number, index) in self.secondary.iter().enumerate() {
-            let mut entries = Vec::new();
+            let mut entries = Vec::with_capacity(found.len());
             index.check(
                 arena,
                 block,
@@ -621,7 +623,7 @@ impl<I> TableState<I> {
                 &mut damage,
             );
             report.index_entries += entries.len() as u64;
-            expected[number].sort();
+            expected[number].sort_unstable();
             if entries != expected[number] {
                 let index = &self.table.def.indexes[number].name;
                 damage.push(format!(

@@ -106,7 +106,7 @@ impl<'r> Run<'r> {
         let mut random = Random::new(seed);
         driver.populate(&first_rows(&mut random, scenario.rows))?;
         run.script = (scenario.script)(&mut random);
-        let (engine, state) = (driver.engine, driver.state);
+        let (engine, state) = (driver.engine, Arc::unwrap_or_clone(driver.state));
         run.engine = Some(engine);
         run.acknowledge(state);
         if phase == Phase::Recovery {

@@ -36,4 +36,9 @@ pub trait Attachment: Any + Send + Sync {
 
     /// A hash of the content that is certain to survive.
     fn hash(&self) -> u64;
+
+    /// The [`Attachment::hash`] that [`Attachment::image`] would have, for devices that know it without making the image.
+    fn image_hash(&self, choices: &[UnitChoice]) -> u64 {
+        self.image(choices).hash()
+    }
 }

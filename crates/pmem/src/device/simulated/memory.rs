@@ -96,7 +96,6 @@ impl MemorySource for SimulatedSource {
         let base = region.base();
         let backing = Backing::Volatile {
             region: Some(region),
-            used_bytes: 0,
         };
         let mut memory = SimulatedMemory::new(&self.world, base, backing, Access::Write);
         memory.grow(bytes)?;
@@ -129,10 +128,9 @@ pub struct SimulatedMemory {
 
 enum Backing {
     Durable(Arc<Mutex<MemoryState>>),
-    /// The region goes back to the world at the end; stores reached the first `used_bytes`.
+    /// The region, which notes where stores go, goes back to the world at the end.
     Volatile {
         region: Option<Region>,
-        used_bytes: u64,
     },
 }
 
@@ -181,10 +179,12 @@ impl SimulatedMemory {
         copy
     }
 
+    #[inline]
     fn counts(&mut self) -> &mut PartCounters {
         &mut self.counters.parts[self.part.get() as usize]
     }
 
+    #[inline]
     fn check(&self, offset: u64, bytes: usize) {
         let inside = offset
             .checked_add(bytes as u64)
@@ -196,6 +196,7 @@ impl SimulatedMemory {
         );
     }
 
+    #[inline]
     fn check_store(&self, offset: u64, bytes: usize) {
         self.check(offset, bytes);
         assert!(
@@ -204,15 +205,18 @@ impl SimulatedMemory {
         );
     }
 
-    /// Records a store, then makes it visible.
+    /// Records a store, then makes it visible. Inlined, so that a word is one instruction.
+    #[inline(always)]
     fn change(&mut self, offset: u64, data: &[u8], kind: Kind) {
         match &mut self.backing {
             Backing::Durable(state) => {
                 self.world.before_store();
                 lock(state).store(offset, data, kind);
             }
-            Backing::Volatile { used_bytes, .. } => {
-                *used_bytes = (*used_bytes).max(offset + data.len() as u64);
+            Backing::Volatile { region } => {
+                if let Some(region) = region {
+                    region.note_store(offset as usize, data.len());
+                }
             }
         }
         // SAFETY: the caller has checked the range, so the sum stays inside the region.
@@ -262,7 +266,7 @@ unsafe impl Memory for SimulatedMemory {
         }
         match &self.backing {
             Backing::Durable(state) => self.bytes = self.world.grow(state, bytes)?,
-            Backing::Volatile { region, .. } => {
+            Backing::Volatile { region } => {
                 let capacity = region.as_ref().map_or(0, Region::capacity);
                 let end = bytes.next_multiple_of(LINE_BYTES).max(self.bytes);
                 if end > self.bytes {
@@ -291,6 +295,7 @@ unsafe impl Memory for SimulatedMemory {
     #[inline]
     fn prefetch(&self, _offset: u64, _bytes: usize) {}
 
+    #[inline]
     fn store(&mut self, offset: u64, data: &[u8]) {
         self.check_store(offset, data.len());
         if data.is_empty() {
@@ -300,6 +305,7 @@ unsafe impl Memory for SimulatedMemory {
         self.change(offset, data, Kind::Ordinary);
     }
 
+    #[inline]
     fn store_word(&mut self, offset: u64, value: u64) {
         self.check_store(offset, 8);
         assert!(
@@ -377,6 +383,7 @@ unsafe impl Memory for SimulatedMemory {
         Ok(())
     }
 
+    #[inline]
     fn enter(&self, part: Part) {
         self.part.set(part);
     }
@@ -408,9 +415,9 @@ impl Drop for SimulatedMemory {
     fn drop(&mut self) {
         match &mut self.backing {
             Backing::Durable(state) => lock(state).close(),
-            Backing::Volatile { region, used_bytes } => {
+            Backing::Volatile { region } => {
                 if let Some(region) = region.take() {
-                    return_region(region, *used_bytes);
+                    return_region(region);
                 }
             }
         }

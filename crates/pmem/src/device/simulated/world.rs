@@ -336,7 +336,7 @@ impl SimulatedWorld {
         for (device, attachment) in (FIRST_ATTACHMENT..).zip(self.devices()) {
             let choices = choice.units.iter().copied();
             let choices: Vec<_> = choices.filter(|unit| unit.device == device).collect();
-            let content = attachment.image(&choices).hash();
+            let content = attachment.image_hash(&choices);
             hash = hash.wrapping_add(mix(u64::from(device) ^ content));
         }
         hash
@@ -574,9 +574,9 @@ impl SimulatedWorld {
     }
 }
 
-/// Takes a volatile memory's region back, of which the first `used_bytes` were stored to.
-pub(super) fn return_region(mut region: Region, used_bytes: u64) {
-    region.clear(used_bytes);
+/// Takes a volatile memory's region back.
+pub(super) fn return_region(mut region: Region) {
+    region.clear_stored();
     let mut spare = lock(&SPARE_REGIONS);
     if spare.len() < SPARE_REGIONS_MAX {
         spare.push(region);

@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::index::Bptree;
 use crate::log::{Keep, VolatileMark, VolatileUndo, WriteSet};
 use crate::record::{LayoutKind, Row, TableId};
+use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity};
 use pmem::{POOL_BYTES_MIN, PoolKind};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Kind of the arenas of this engine.
 const POOL_KIND: PoolKind = PoolKind(0x696e_7020);
@@ -162,32 +163,11 @@ impl<M: Memory> Store<M> {
     /// Checks tables and indexes, and that the allocated blocks are the reachable ones.
     pub(super) fn verify(&mut self) -> VerifyReport {
         let mut report = VerifyReport::default();
-        let mut reachable = BTreeSet::from([self.directory]);
-        let mut shared = Vec::new();
-        let mut block = |offset: u64| {
-            if !reachable.insert(offset) {
-                shared.push(offset);
-            }
-        };
-        self.space.check(&self.arena, &mut block, &mut report);
-        for offset in shared {
-            report
-                .damage
-                .push(format!("the block at offset {offset} is used twice"));
-        }
-        let blocks = match self.arena.allocated() {
-            Ok(blocks) => blocks,
-            Err(error) => {
-                report.damage.push(error.to_string());
-                return report;
-            }
-        };
-        report.blocks = blocks.len() as u64;
-        let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
-        let wrong = allocated.symmetric_difference(&reachable);
-        report.damage.extend(wrong.map(|offset| {
-            format!("the block at offset {offset} is allocated and not reachable, or the reverse")
-        }));
+        let mut blocks = BlocksInUse::default();
+        blocks.meet(self.directory);
+        self.space
+            .check(&self.arena, &mut |at| blocks.meet(at), &mut report);
+        blocks.compare(&self.arena, &mut report);
         report
     }
 }
