@@ -24,7 +24,7 @@
 mod replace;
 
 use super::bptree_node::{Geometry, NO_KEY_BYTE, Node, Path, WORD, corrupted, meta, push_words};
-use super::{IndexShape, OrderedIndex, Visit};
+use super::{Ahead, IndexShape, OrderedIndex, Visit};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::VolatileUndo;
@@ -475,38 +475,32 @@ impl Bptree {
         leaf: u64,
         (low, high): (&[u64], &[u64]),
         direction: Direction,
+        block_bytes: usize,
         visit: Visit<'_>,
     ) -> Result<ControlFlow<()>> {
         let node = self.node(arena, leaf)?;
         let slots = arena.slice::<u64>(self.geometry.slot_at(leaf, 0), node.count)?;
-        let mut step = |index: usize| visit(node.key(index), slots[index]);
         let (first, last) = (node.lower_bound(low), node.child_of(high));
-        match direction {
-            Direction::Forward => {
-                for index in first..last {
-                    if step(index)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(if last < node.count {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                })
-            }
-            Direction::Backward => {
-                for index in (first..last).rev() {
-                    if step(index)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(if first > 0 {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                })
+        let (index_of, goes_on): (fn(usize, usize, usize) -> usize, bool) = match direction {
+            Direction::Forward => (|first, _, step| first + step, last >= node.count),
+            Direction::Backward => (|_, last, step| last - 1 - step, first == 0),
+        };
+        let count = last.saturating_sub(first);
+        let mut ahead = Ahead::new(block_bytes);
+        for step in 0..count {
+            ahead.ask(arena, step, count, |step| {
+                slots[index_of(first, last, step)]
+            });
+            let index = index_of(first, last, step);
+            if visit(node.key(index), slots[index])?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
+        Ok(if goes_on {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
     }
 
     /// Calls `visit` for each node, children before their parent.
@@ -698,9 +692,9 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
     fn scan(
         &self,
         arena: &Arena<M>,
-        low: &[u64],
-        high: &[u64],
+        (low, high): (&[u64], &[u64]),
         direction: Direction,
+        block_bytes: usize,
         visit: Visit<'_>,
     ) -> Result<()> {
         arena.enter(Part::Index);
@@ -713,7 +707,7 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
         let mut leaf = Some(self.descend(arena, start, &mut path)?);
         while let Some(offset) = leaf {
             if self
-                .scan_leaf(arena, offset, (low, high), direction, visit)?
+                .scan_leaf(arena, offset, (low, high), direction, block_bytes, visit)?
                 .is_break()
             {
                 break;

@@ -82,10 +82,16 @@ impl Bench {
     fn range(&self, low: &[u64], high: &[u64], direction: Direction) -> Vec<(Vec<u64>, u64)> {
         let mut found = Vec::new();
         self.tree
-            .scan(&self.arena, low, high, direction, &mut |key, value| {
-                found.push((key.to_vec(), value));
-                Ok(ControlFlow::Continue(()))
-            })
+            .scan(
+                &self.arena,
+                (low, high),
+                direction,
+                16,
+                &mut |key, value| {
+                    found.push((key.to_vec(), value));
+                    Ok(ControlFlow::Continue(()))
+                },
+            )
             .unwrap();
         found
     }

@@ -16,7 +16,7 @@ pub(crate) use nv_node::bytes_of;
 
 use crate::engine::Direction;
 use crate::error::Result;
-use pmem::{Arena, Memory};
+use pmem::{Arena, Memory, Part};
 use std::ops::ControlFlow;
 
 /// Sizes that are chosen when an index is made.
@@ -85,13 +85,53 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     /// Takes a key out and returns its value.
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>>;
 
-    /// Visits the entries from `low` to `high`, both included, in order.
+    /// Visits the entries from `low` to `high`, both included, in order. Where values are offsets of blocks, `block_bytes` of each are
+    /// asked for ahead of its visit; 0 asks for nothing.
     fn scan(
         &self,
         arena: &Arena<M>,
-        low: &[u64],
-        high: &[u64],
+        range: (&[u64], &[u64]),
         direction: Direction,
+        block_bytes: usize,
         visit: Visit<'_>,
     ) -> Result<()>;
+}
+
+/// A block is asked for at most so many entries of a scan ahead.
+const AHEAD: usize = 6;
+
+/// What a scan of one leaf has asked for.
+struct Ahead {
+    block_bytes: usize,
+    asked: usize,
+}
+
+impl Ahead {
+    fn new(block_bytes: usize) -> Self {
+        Self {
+            block_bytes,
+            asked: 0,
+        }
+    }
+
+    /// Asks for the blocks behind entry number `step` of `count`: for few at first, because many scans end soon.
+    #[inline]
+    fn ask<M: Memory>(
+        &mut self,
+        arena: &Arena<M>,
+        step: usize,
+        count: usize,
+        value_of: impl Fn(usize) -> u64,
+    ) {
+        let end = count.min(2 * step + 2).min(step + AHEAD);
+        if self.block_bytes == 0 || self.asked >= end {
+            return;
+        }
+        arena.enter(Part::Table);
+        for entry in self.asked..end {
+            arena.prefetch(value_of(entry), self.block_bytes);
+        }
+        arena.enter(Part::Index);
+        self.asked = end;
+    }
 }

@@ -21,7 +21,7 @@ use super::nv_node::{
     HEADER_WORDS, Node, NodeShape, bitmap_delta, bytes_of, damaged, entry_sum, fingerprint,
     inner_checksum, inner_image, leaf_image,
 };
-use super::{IndexShape, OrderedIndex, Visit};
+use super::{Ahead, IndexShape, OrderedIndex, Visit};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::WriteSet;
@@ -468,9 +468,11 @@ impl NvBptree {
 
     fn scan_node<M: Memory>(
         &self,
+        arena: &Arena<M>,
         node: &Node<'_, M>,
         (low, high): (&[u64], &[u64]),
         direction: Direction,
+        block_bytes: usize,
         visit: Visit<'_>,
     ) -> Result<ControlFlow<()>> {
         let words = self.shape.key_words;
@@ -479,7 +481,9 @@ impl NvBptree {
             if direction == Direction::Backward {
                 entries.reverse();
             }
-            for entry in entries {
+            let mut ahead = Ahead::new(block_bytes);
+            for (step, entry) in entries.iter().enumerate() {
+                ahead.ask(arena, step, entries.len(), |step| entries[step][words]);
                 if visit(&entry[..words], entry[words])?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -503,7 +507,7 @@ impl NvBptree {
             node.prefetch(child);
             let child = node.child(child)?;
             if self
-                .scan_node(&child, (low, high), direction, visit)?
+                .scan_node(arena, &child, (low, high), direction, block_bytes, visit)?
                 .is_break()
             {
                 return Ok(ControlFlow::Break(()));
@@ -661,9 +665,9 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
     fn scan(
         &self,
         arena: &Arena<M>,
-        low: &[u64],
-        high: &[u64],
+        (low, high): (&[u64], &[u64]),
         direction: Direction,
+        block_bytes: usize,
         visit: Visit<'_>,
     ) -> Result<()> {
         arena.enter(Part::Index);
@@ -671,7 +675,7 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
             return Ok(());
         }
         let root = self.root(arena)?;
-        let _ended = self.scan_node(&root, (low, high), direction, visit)?;
+        let _ended = self.scan_node(arena, &root, (low, high), direction, block_bytes, visit)?;
         Ok(())
     }
 }

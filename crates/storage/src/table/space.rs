@@ -255,9 +255,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         let arena = &*arena;
         index.scan(
             arena,
-            &range.low,
-            &range.high,
+            (&range.low, &range.high),
             range.direction,
+            tuples.bytes(),
             &mut |_, tuple| {
                 tuples.read(arena, tuple, row)?;
                 arena.enter(Part::Index);
@@ -650,12 +650,16 @@ fn collect<M: Memory, W, I: OrderedIndex<M, W>>(
     let words = state.table.primary.shape().words;
     let (low, high) = ([0; MAX_KEY_WORDS], [u64::MAX; MAX_KEY_WORDS]);
     let (low, high) = (&low[..words], &high[..words]);
-    state
-        .primary
-        .scan(arena, low, high, Direction::Forward, &mut |_, tuple| {
+    state.primary.scan(
+        arena,
+        (low, high),
+        Direction::Forward,
+        0,
+        &mut |_, tuple| {
             tuples.push(tuple);
             Ok(ControlFlow::Continue(()))
-        })
+        },
+    )
 }
 
 pub(super) fn index_number(table: &Table, index: IndexId) -> Result<usize> {

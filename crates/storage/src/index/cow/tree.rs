@@ -8,6 +8,7 @@ use super::node::{LEVELS_MAX, Node, PageView, Shape, damaged, inline_range};
 use super::{INLINE, PageStore, Pages, SMALL_PAGE_BYTES, long};
 use crate::engine::Direction;
 use crate::error::Result;
+use crate::index::AHEAD;
 use pmem::Memory;
 use std::ops::{ControlFlow, Deref};
 
@@ -65,8 +66,6 @@ type Leaf<'p, M> = (Node<'p, M>, Result<usize, usize>);
 const LINE_BYTES: usize = 64;
 /// Lookups that go down a tree side by side: as many misses as a core has under way.
 pub const TOGETHER: usize = 16;
-/// A value of a scan is asked for so many entries ahead.
-const AHEAD: usize = 6;
 
 const NO_ENTRIES: &str = "an inner node without entries";
 
@@ -494,7 +493,7 @@ impl Scan<'_> {
         let shape = self.tree.shape;
         let mut asked = 0;
         for step in 0..count {
-            while self.block_bytes > 0 && asked < count.min(step + AHEAD) {
+            while self.block_bytes > 0 && asked < count.min(2 * step + 2).min(step + AHEAD) {
                 let word = open_node(pages, shape, reference)?.value_word(entry_of(asked))?;
                 pages.store.prefetch_block(word, self.block_bytes);
                 asked += 1;

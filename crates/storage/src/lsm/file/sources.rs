@@ -139,9 +139,9 @@ impl Cursor {
         OrderedIndex::<M, VolatileUndo>::scan(
             tree,
             &mem_table.arena,
-            &self.range.low,
-            &self.range.high,
+            (&self.range.low, &self.range.high),
             self.range.direction,
+            0,
             &mut |key, found| {
                 keys.extend_from_slice(key);
                 places.push(Place::Pointer(found));

@@ -72,9 +72,9 @@ impl<'t> Cursor<'t> {
         OrderedIndex::<M, UndoLog>::scan(
             self.tree,
             arena,
-            &self.low,
-            &self.high,
+            (&self.low, &self.high),
             self.direction,
+            0,
             &mut |key, value| {
                 fetched.extend_from_slice(key);
                 fetched.push(value);

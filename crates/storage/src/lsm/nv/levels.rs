@@ -503,9 +503,9 @@ impl Levels {
             return OrderedIndex::<M, UndoLog>::scan(
                 &self.active,
                 arena,
-                low,
-                high,
+                (low, high),
                 direction,
+                self.hint.get(),
                 look,
             );
         }

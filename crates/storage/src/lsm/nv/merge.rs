@@ -466,9 +466,9 @@ pub(super) fn collect<M: Memory>(
     OrderedIndex::<M, UndoLog>::scan(
         tree,
         arena,
-        low,
-        &high[..low.len()],
+        (low, &high[..low.len()]),
         Direction::Forward,
+        0,
         &mut |key, value| {
             entries.extend_from_slice(key);
             entries.push(value);

@@ -203,9 +203,9 @@ impl<M: Memory> NvTables<M> {
         OrderedIndex::<M, UndoLog>::scan(
             index,
             arena,
-            &range.low,
-            &range.high,
+            (&range.low, &range.high),
             range.direction,
+            0,
             &mut |_, value| {
                 let mut key = KeyBuf::default();
                 owners.read(arena, value, &mut key)?;
