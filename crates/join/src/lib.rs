@@ -26,7 +26,8 @@
 //! | module | job |
 //! |---|---|
 //! | `radix`, `n_part` | the hash joins |
-//! | `partition`, `table`, `bloom` | what they are made of |
+//! | `m_way`, `m_pass`, `mpsm`, `sort` | the sort-merge joins |
+//! | `partition`, `units`, `table`, `bloom` | what they are made of |
 //! | `simd` | the inner loops that need more than plain Rust |
 //! | `scratch` | memory on huge pages, kept from join to join |
 //! | [`data`] | seeded relations as in the paper |
@@ -36,8 +37,11 @@ mod choose;
 pub mod data;
 mod error;
 mod job;
+mod m_pass;
+mod m_way;
 mod machine;
 mod monitor;
+mod mpsm;
 mod n_part;
 mod options;
 mod output;
@@ -45,9 +49,11 @@ mod partition;
 mod radix;
 mod scratch;
 mod simd;
+mod sort;
 mod stats;
 mod table;
 mod tuple;
+mod units;
 mod workers;
 
 pub use error::{JoinError, Result};
@@ -163,5 +169,8 @@ fn run<T: Tuple, K: Sink<T>>(
     match algorithm {
         Algorithm::Auto | Algorithm::Radix => radix::run(job, scratch, new_sink),
         Algorithm::NPart => n_part::run(job, scratch, new_sink),
+        Algorithm::MWay => m_way::run(job, scratch, new_sink),
+        Algorithm::MPass => m_pass::run(job, scratch, new_sink),
+        Algorithm::Mpsm => mpsm::run(job, scratch, new_sink),
     }
 }

@@ -23,11 +23,23 @@ pub enum Algorithm {
     Radix,
     /// One table for all of R; S is probed as it lies. Ahead when R is near the cache's size.
     NPart,
+    /// Both sides are partitioned by ranges, sorted in runs, merged many runs at a time, then joined.
+    MWay,
+    /// As `MWay`, but runs are merged two at a time, in passes.
+    MPass,
+    /// R is partitioned and sorted by ranges, S is sorted where it lies; each range of R meets each run of S.
+    Mpsm,
 }
 
 impl Algorithm {
-    /// The algorithms, without `Auto`.
-    pub const ALL: [Self; 2] = [Self::Radix, Self::NPart];
+    /// The five algorithms, without `Auto`.
+    pub const ALL: [Self; 5] = [
+        Self::Radix,
+        Self::NPart,
+        Self::MWay,
+        Self::MPass,
+        Self::Mpsm,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -35,6 +47,9 @@ impl Algorithm {
             Self::Auto => "auto",
             Self::Radix => "radix",
             Self::NPart => "n-part",
+            Self::MWay => "m-way",
+            Self::MPass => "m-pass",
+            Self::Mpsm => "mpsm",
         }
     }
 }

@@ -91,6 +91,12 @@ pub(crate) struct Ranged {
 }
 
 impl Ranged {
+    /// At most 2^`bits` ranges of equal width from `low` to `high`.
+    pub(crate) fn new(low: u64, high: u64, bits: u32) -> Self {
+        let width_bits = u64::BITS - high.saturating_sub(low).leading_zeros();
+        Self::with_shift(low, width_bits.saturating_sub(bits), bits)
+    }
+
     /// At most 2^`bits` ranges of 2^`shift` keys, from `low` on.
     pub(crate) fn with_shift(low: u64, shift: u32, bits: u32) -> Self {
         let last = (1 << bits) - 1;
@@ -277,6 +283,20 @@ impl<'a, T: Tuple> Partitions<'a, T> {
             .iter()
             .map(|part| part.counts[partition] as usize);
         counts.sum()
+    }
+
+    /// Tuples of one part of a partition.
+    pub(crate) fn part_len(&self, part: usize, partition: usize) -> usize {
+        self.parts[part].counts[partition] as usize
+    }
+
+    /// One part of a partition.
+    pub(crate) fn span(&self, part: usize, partition: usize) -> Span {
+        Span {
+            part: part as u32,
+            block: partition as u32,
+            tuples: self.parts[part].counts[partition],
+        }
     }
 
     /// Tuples of all partitions.

@@ -16,15 +16,14 @@ use crate::job::{Done, Job, looks_dense, totals_of};
 use crate::machine::machine;
 use crate::options::{BloomUse, PARTITION_BITS_MAX};
 use crate::output::Sink;
-use crate::partition::{Hashed, Partitions, Pass, PassShape, Span, spans_len};
+use crate::partition::{Hashed, Partitions, Pass, PassShape, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Region, Staging};
 use crate::stats::PhaseClock;
 use crate::table::{KeyShape, TableBuffers};
 use crate::tuple::Tuple;
+use crate::units::{Unit, Units};
 use crate::workers;
-use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Partitions of one pass by default: their staging lines take half of a common second-level cache.
 const DEFAULT_BITS_MAX: u32 = 12;
@@ -235,7 +234,7 @@ where
     };
     clock.end("partition-s");
 
-    let units = Units::new(&r, &s, &plan);
+    let units = Units::new(&r, &s, plan.r_group, plan.s_group);
     let workers: Vec<_> = threads
         .map(|_| Joiner {
             tables: TableBuffers::new(plan.table_max::<T>(), &mut arena),
@@ -246,9 +245,8 @@ where
             job,
         })
         .collect();
-    let next = AtomicUsize::new(0);
     let sinks = workers::run(workers, |_, mut joiner| {
-        while let Some(unit) = units.all.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(unit) = units.take() {
             joiner.join_unit(&units, unit, &r, &s)?;
         }
         joiner.sink.finish();
@@ -303,50 +301,6 @@ fn fill_filter<T: Tuple>(
     Ok(())
 }
 
-/// One table and what is looked up in it.
-#[derive(Clone, Debug)]
-struct Unit {
-    partition: usize,
-    r_spans: Range<usize>,
-    s_spans: Range<usize>,
-}
-
-/// All the work of the last phase.
-struct Units {
-    all: Vec<Unit>,
-    r_spans: Vec<Span>,
-    s_spans: Vec<Span>,
-}
-
-impl Units {
-    fn new<T: Tuple>(r: &Partitions<'_, T>, s: &Partitions<'_, T>, plan: &Plan) -> Self {
-        let (mut units, mut r_spans, mut s_spans) = (Vec::new(), Vec::new(), Vec::new());
-        for partition in 0..r.fan_out() {
-            let (r_start, s_start) = (r_spans.len(), s_spans.len());
-            let r_ends = r.groups(partition, plan.r_group, &mut r_spans);
-            let s_ends = s.groups(partition, plan.s_group, &mut s_spans);
-            let mut r_start = r_start;
-            for r_end in r_ends {
-                let mut s_start = s_start;
-                for s_end in &s_ends {
-                    units.push(Unit {
-                        partition,
-                        r_spans: r_start..r_end,
-                        s_spans: s_start..*s_end,
-                    });
-                    s_start = *s_end;
-                }
-                r_start = r_end;
-            }
-        }
-        Self {
-            all: units,
-            r_spans,
-            s_spans,
-        }
-    }
-}
-
 /// One thread of the last phase.
 struct Joiner<'a, 'j, T: Tuple, K> {
     tables: TableBuffers<'a, T>,
@@ -365,8 +319,8 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
         r: &Partitions<'_, T>,
         s: &Partitions<'_, T>,
     ) -> Result<()> {
-        let r_spans = &units.r_spans[unit.r_spans.clone()];
-        let s_spans = &units.s_spans[unit.s_spans.clone()];
+        let r_spans = units.r(unit);
+        let s_spans = units.s(unit);
         let [first, second] = self.plan.route().strangers();
         let is_home = self.plan.route().of_key(first) == unit.partition;
         let free_key = if is_home { second } else { first };

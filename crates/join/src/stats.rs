@@ -79,6 +79,21 @@ impl PhaseClock {
         self.since = now;
     }
 
+    /// Ends a phase whose threads did several things in turn: its time is divided as theirs was.
+    pub(crate) fn end_divided(&mut self, parts: &[(&'static str, Duration)]) {
+        let now = Instant::now();
+        let elapsed = now - self.since;
+        self.since = now;
+        let all: Duration = parts.iter().map(|(_, time)| *time).sum();
+        let all_s = all.as_secs_f64().max(f64::MIN_POSITIVE);
+        for (phase, time) in parts {
+            self.phases.push(PhaseTime {
+                phase,
+                elapsed: elapsed.mul_f64((time.as_secs_f64() / all_s).min(1.0)),
+            });
+        }
+    }
+
     pub(crate) fn into_phases(self) -> Vec<PhaseTime> {
         self.phases
     }

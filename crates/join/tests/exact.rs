@@ -4,8 +4,8 @@
 //! lines, blocks and partitions) are joined in every way and compared with a map. Kernels that the processor lacks are named and left out.
 
 use join::{
-    Algorithm, BloomUse, JoinError, Kernel, Monitor, Options, Output, Pair, Relation, Scratch,
-    TableKind, Totals, Tuning, Tuple, Tuple8, Tuple16, Word, join, join_in,
+    Algorithm, BloomUse, JoinError, Kernel, Monitor, Options, Output, Pair, Relation, RunSort,
+    Scratch, TableKind, Totals, Tuning, Tuple, Tuple8, Tuple16, Word, join, join_in,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -79,6 +79,14 @@ fn tunings(algorithm: Algorithm) -> Vec<Tuning> {
             },
         ],
         Algorithm::Auto | Algorithm::NPart => vec![plain],
+        Algorithm::MWay | Algorithm::MPass | Algorithm::Mpsm => vec![
+            plain,
+            Tuning {
+                partition_bits: Some(2),
+                run_sort: RunSort::Network,
+                ..plain
+            },
+        ],
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `scatter` | tuples to partitions, through write-combining buffers of one line each |
 //! | `probe` | lookups in a table with linear probing, several slots at once |
+//! | `network` | sorting and merging networks over vectors of four tuples |
 //!
 //! An `Isa` exists only for instructions that the processor was asked about, so the functions of this folder are safe to call with any `Isa`.
 //! All variants of a loop give the same result; tests compare them.
@@ -12,9 +13,11 @@
     reason = "the kernels of this room: vector instructions, and loops without bounds checks"
 )]
 
+mod network;
 mod probe;
 mod scatter;
 
+pub(crate) use network::{SMALL_RUN, merge, sort_small_runs};
 pub(crate) use probe::probe_linear;
 pub(crate) use scatter::{Region, Staging, Stores};
 
@@ -101,15 +104,16 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
-/// The kernels of this processor, for tests that compare them.
+/// The kernels of this processor, for tests that compare them; the others are named once.
 #[cfg(test)]
 pub(crate) fn kernels() -> Vec<Isa> {
-    let mut found = Vec::new();
-    for kernel in Kernel::ALL {
-        match Isa::detect(kernel) {
-            Ok(isa) => found.push(isa),
-            Err(error) => eprintln!("not tested: {error}"),
-        }
-    }
-    found
+    static FOUND: std::sync::OnceLock<Vec<Isa>> = std::sync::OnceLock::new();
+    let detect = |kernel| {
+        let isa = Isa::detect(kernel);
+        isa.inspect_err(|error| eprintln!("not tested: {error}"))
+            .ok()
+    };
+    FOUND
+        .get_or_init(|| Kernel::ALL.into_iter().filter_map(detect).collect())
+        .clone()
 }
