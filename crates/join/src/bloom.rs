@@ -27,9 +27,11 @@ fn word_and_bits<W: Word>(key: W, words: usize) -> (usize, u64) {
 pub(crate) fn fill<'i, T: Tuple>(words: &mut [u64], slices: impl Iterator<Item = &'i [T]>) {
     words.fill(0);
     let count = words.len();
-    for tuple in slices.flatten() {
-        let (word, bits) = word_and_bits(tuple.key(), count);
-        words[word] |= bits;
+    for slice in slices {
+        for tuple in slice {
+            let (word, bits) = word_and_bits(tuple.key(), count);
+            words[word] |= bits;
+        }
     }
 }
 

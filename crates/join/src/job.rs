@@ -3,6 +3,7 @@
 //! The algorithms see a `Job` and a function that makes sinks, so none of them knows which output was asked for. Memory is
 //! planned first, checked against the limit in one place, and only then touched.
 
+use crate::TUPLES_MAX;
 use crate::error::{JoinError, Result};
 use crate::machine::{available_bytes, machine};
 use crate::monitor::Watch;
@@ -12,7 +13,7 @@ use crate::partition::Pass;
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Isa, Stores};
 use crate::stats::PhaseClock;
-use crate::tuple::Tuple;
+use crate::tuple::{Relation, Tuple};
 
 /// Tuples that the sample of keys looks at.
 const SAMPLE_TUPLES: usize = 4096;
@@ -59,7 +60,7 @@ impl Done {
 }
 
 /// Threads for relations of this size, unless the caller says a number.
-pub(crate) fn threads_for<T: Tuple>(options: &Options<'_, T>, tuples: usize) -> usize {
+fn threads_for<T: Tuple>(options: &Options<'_, T>, tuples: usize) -> usize {
     let worth = (tuples / TUPLES_A_THREAD).max(1);
     options
         .threads
@@ -83,6 +84,28 @@ pub(crate) fn looks_dense<T: Tuple>(tuples: &[T]) -> bool {
 }
 
 impl<'a, T: Tuple> Job<'a, T> {
+    /// A job with what the caller chose; refuses what cannot be.
+    pub(crate) fn new(
+        r: Relation<'a, T>,
+        s: Relation<'a, T>,
+        options: &Options<'a, T>,
+    ) -> Result<Self> {
+        options.check()?;
+        let tuples_max = TUPLES_MAX;
+        if let Some(tuples) = [r.len(), s.len()].into_iter().find(|len| *len > tuples_max) {
+            return Err(JoinError::TooManyTuples { tuples, tuples_max });
+        }
+        Ok(Self {
+            r: r.tuples(),
+            s: s.tuples(),
+            threads: threads_for(options, r.len() + s.len()),
+            isa: Isa::detect(options.kernel)?,
+            tuning: options.tuning,
+            scratch_bytes_max: options.scratch_bytes_max,
+            watch: Watch::new(options.monitor, (r.len() + 2 * s.len()) as u64),
+        })
+    }
+
     /// An arena of `bytes` bytes, or the error that says that they are too many.
     pub(crate) fn arena<'s>(&self, scratch: &'s mut Scratch, bytes: usize) -> Result<Arena<'s>> {
         let needed_bytes = bytes as u64;

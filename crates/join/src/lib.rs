@@ -28,6 +28,7 @@
 //! | `radix`, `n_part` | the hash joins |
 //! | `m_way`, `m_pass`, `mpsm`, `sort` | the sort-merge joins |
 //! | `partition`, `units`, `table`, `bloom` | what they are made of |
+//! | `choose` | which algorithm `auto` is, and why ([`explain`]) |
 //! | `simd` | the inner loops that need more than plain Rust |
 //! | `scratch` | memory on huge pages, kept from join to join |
 //! | [`data`] | seeded relations as in the paper |
@@ -56,6 +57,7 @@ mod tuple;
 mod units;
 mod workers;
 
+pub use choose::{Explanation, explain};
 pub use error::{JoinError, Result};
 pub use monitor::Monitor;
 pub use options::{Algorithm, BloomUse, Kernel, Options, RunSort, THREADS_MAX, TableKind, Tuning};
@@ -64,10 +66,8 @@ pub use scratch::Scratch;
 pub use stats::{JoinStats, PhaseTime};
 pub use tuple::{Relation, Tuple, Tuple8, Tuple16, Word, zip_columns};
 
-use job::{Done, Job, threads_for};
-use monitor::Watch;
+use job::{Done, Job};
 use output::{PairSink, Sink};
-use simd::Isa;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -105,24 +105,12 @@ pub fn join_in<T: Tuple>(
     options: &Options<'_, T>,
 ) -> Result<Joined<T>> {
     let started = Instant::now();
-    options.check()?;
-    for tuples in [r.len(), s.len()] {
-        if tuples > TUPLES_MAX {
-            let tuples_max = TUPLES_MAX;
-            return Err(JoinError::TooManyTuples { tuples, tuples_max });
-        }
-    }
-    let job = Job {
-        r: r.tuples(),
-        s: s.tuples(),
-        threads: threads_for(options, r.len() + s.len()),
-        isa: Isa::detect(options.kernel)?,
-        tuning: options.tuning,
-        scratch_bytes_max: options.scratch_bytes_max,
-        watch: Watch::new(options.monitor, (r.len() + 2 * s.len()) as u64),
-    };
+    let job = Job::new(r, s, options)?;
     job.watch.advance(0)?;
-    let algorithm = choose::algorithm(options.algorithm, &job);
+    let algorithm = match options.algorithm {
+        Algorithm::Auto => choose::choose(Algorithm::Auto, &job).algorithm,
+        asked_for => asked_for,
+    };
     let pairs = Mutex::new(Vec::new());
     let done = match options.output {
         Output::Aggregate => run(algorithm, &job, scratch, Totals::default)?,

@@ -78,6 +78,7 @@ struct Target<'a, T> {
 struct RangeSorter<'a, T> {
     isa: Isa,
     run_sort: RunSort,
+    route: Ranged,
     back: &'a mut [T],
 }
 
@@ -90,7 +91,8 @@ impl<T: Tuple> RangeSorter<'_, T> {
         let len = spans_len(&spans);
         let slices = from.slices(&spans);
         if let Some(back) = self.back.get_mut(..len) {
-            return sort_run(self.isa, self.run_sort, slices, target.to, back);
+            let bounds = self.route.bounds(target.range);
+            return sort_run(self.isa, self.run_sort, bounds, slices, target.to, back);
         }
         // Skew beyond what was planned for: without a second buffer, in place.
         for (slot, tuple) in target.to.iter_mut().zip(slices.flatten()) {
@@ -180,12 +182,12 @@ pub(crate) fn run<T: Tuple, K: Sink<T>>(
     let r = pass.run(job.r, r_regions, &mut stagings, plan.route)?;
     clock.end("partition-r");
     let all = 0..job.threads;
-    let r = sort_into_runs(&r, &[all], r_to, sorters(job, &mut backs))?;
+    let r = sort_into_runs(&r, &[all], r_to, sorters(job, plan.route, &mut backs))?;
     clock.end("sort-r");
     let s = pass.run(job.s, s_regions, &mut stagings, plan.route)?;
     clock.end("partition-s");
     let each: Vec<_> = threads.clone().map(|thread| thread..thread + 1).collect();
-    let s = sort_into_runs(&s, &each, s_to, sorters(job, &mut backs))?;
+    let s = sort_into_runs(&s, &each, s_to, sorters(job, plan.route, &mut backs))?;
     clock.end("sort-s");
 
     let units = units(&s, fan_out, job.threads);
@@ -213,12 +215,17 @@ pub(crate) fn run<T: Tuple, K: Sink<T>>(
     })
 }
 
-fn sorters<'b, T: Tuple>(job: &Job<'_, T>, backs: &'b mut [&mut [T]]) -> Vec<RangeSorter<'b, T>> {
+fn sorters<'b, T: Tuple>(
+    job: &Job<'_, T>,
+    route: Ranged,
+    backs: &'b mut [&mut [T]],
+) -> Vec<RangeSorter<'b, T>> {
     let mut all = Vec::with_capacity(backs.len());
     for back in backs {
         all.push(RangeSorter {
             isa: job.isa,
             run_sort: job.tuning.run_sort,
+            route,
             back,
         });
     }

@@ -85,6 +85,21 @@ impl Plan {
     }
 }
 
+/// Bytes of the table of R: of an array if its keys look dense, else of one with linear probing.
+pub(crate) fn table_bytes<T: Tuple>(r: &[T], dense: bool) -> usize {
+    if dense {
+        // As many places as tuples, or a few more.
+        size_of::<T::Word>() * r.len()
+    } else {
+        T::BYTES << slot_bits(r.len())
+    }
+}
+
+/// Bytes of scratch memory.
+pub(crate) fn scratch_bytes<T: Tuple>(job: &Job<'_, T>) -> usize {
+    Plan::new(job).bytes::<T>(job.threads, job.r.len())
+}
+
 /// Joins with one table.
 pub(crate) fn run<T, K>(
     job: &Job<'_, T>,

@@ -103,6 +103,18 @@ impl Ranged {
         Self { low, shift, last }
     }
 
+    /// The lowest key of a range and the bits of its width; none of the ranges at the ends, which take the keys outside as well.
+    pub(crate) fn bounds(self, range: usize) -> Option<KeyBounds> {
+        let range = range as u64;
+        if range == 0 || range >= self.last {
+            return None;
+        }
+        // Ranges behind the largest key are empty.
+        let low = self.low.checked_add(range.checked_mul(1 << self.shift)?)?;
+        let bits = self.shift;
+        Some(KeyBounds { low, bits })
+    }
+
     #[inline(always)]
     pub(crate) fn of_key(self, key: u64) -> usize {
         (key.saturating_sub(self.low) >> self.shift).min(self.last) as usize
@@ -114,6 +126,13 @@ impl<T: Tuple> Route<T> for Ranged {
     fn partition(self, tuple: T) -> usize {
         self.of_key(tuple.key().into())
     }
+}
+
+/// Keys from `low` to less than `low` + 2^`bits`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyBounds {
+    pub(crate) low: u64,
+    pub(crate) bits: u32,
 }
 
 /// Sizes of one partitioning pass of one thread.
@@ -344,25 +363,31 @@ impl<'a, T: Tuple> Partitions<'a, T> {
         ends
     }
 
-    /// The tuples of some spans, as slices of at most one block.
+    /// The tuples of some spans, as slices of a few lines.
     pub(crate) fn slices<'s>(&'s self, spans: &'s [Span]) -> impl Iterator<Item = &'a [T]> + Clone {
         spans.iter().flat_map(|span| Blocks {
             part: self.parts[span.part as usize],
             block: span.block as usize,
+            passed: 0,
             left: span.tuples as usize,
             block_tuples: self.block_tuples,
         })
     }
 }
 
-/// The blocks of one span.
+/// The blocks of one span, a few lines at a time.
 #[derive(Clone)]
 struct Blocks<'a, T> {
     part: Part<'a, T>,
     block: usize,
+    /// Tuples of the block that were passed.
+    passed: usize,
     left: usize,
     block_tuples: usize,
 }
+
+/// Lines of one slice.
+const SLICE_LINES: usize = 8;
 
 impl<'a, T: Tuple> Iterator for Blocks<'a, T> {
     type Item = &'a [T];
@@ -372,17 +397,24 @@ impl<'a, T: Tuple> Iterator for Blocks<'a, T> {
         if self.left == 0 {
             return None;
         }
-        let tuples = self.left.min(self.block_tuples);
-        let start = self.block * self.block_tuples;
+        let per_line = Staging::<T>::PER_LINE;
+        let in_block = self.block_tuples - self.passed;
+        let tuples = self.left.min(in_block).min(SLICE_LINES * per_line);
+        let start = self.block * self.block_tuples + self.passed;
         let slice = &self.part.tuples[start..start + tuples];
-        self.left -= tuples;
-        if self.left > 0 {
-            self.block = self.part.next[self.block] as usize;
-            // The processor's own prefetching ends at the block; it is behind the end by the time this one is read.
-            let start = self.block * self.block_tuples;
-            prefetch(self.part.tuples, start);
-            prefetch(self.part.tuples, start + Staging::<T>::PER_LINE);
+        if self.left > in_block {
+            // Blocks lie anywhere, so the processor does not guess the next one: its lines are asked for one block ahead.
+            let next = self.part.next[self.block] as usize;
+            let ahead = next * self.block_tuples + self.passed;
+            for line in 0..SLICE_LINES {
+                prefetch(self.part.tuples, ahead + line * per_line);
+            }
+            if tuples == in_block {
+                self.block = next;
+            }
         }
+        self.left -= tuples;
+        self.passed = (self.passed + tuples) % self.block_tuples;
         Some(slice)
     }
 }

@@ -20,7 +20,7 @@ use crate::partition::{Hashed, Partitions, Pass, PassShape, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Region, Staging};
 use crate::stats::PhaseClock;
-use crate::table::{KeyShape, TableBuffers};
+use crate::table::{KeyShape, Table, TableBuffers};
 use crate::tuple::Tuple;
 use crate::units::{Unit, Units};
 use crate::workers;
@@ -31,6 +31,8 @@ const DEFAULT_BITS_MAX: u32 = 12;
 const PARTNER_SAMPLE: usize = 64;
 /// A filter is worth its price if at most this part of the sample has partners.
 const FILTER_PARTNERS_MAX: usize = PARTNER_SAMPLE / 3;
+/// Tuples of S between two looks at the monitor.
+const MONITOR_TUPLES: usize = 1 << 14;
 /// The smallest group of S.
 const S_GROUP_TUPLES_MIN: usize = 1 << 16;
 
@@ -246,8 +248,9 @@ where
         })
         .collect();
     let sinks = workers::run(workers, |_, mut joiner| {
-        while let Some(unit) = units.take() {
-            joiner.join_unit(&units, unit, &r, &s)?;
+        let mut next = units.take();
+        while let Some(unit) = next.take() {
+            joiner.join_units(&units, unit, &mut next, &r, &s)?;
         }
         joiner.sink.finish();
         Ok(joiner.sink)
@@ -312,15 +315,16 @@ struct Joiner<'a, 'j, T: Tuple, K> {
 }
 
 impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
-    fn join_unit(
+    /// Joins a unit and those behind it that have the same group of R.
+    fn join_units<'u>(
         &mut self,
-        units: &Units,
-        unit: &Unit,
+        units: &'u Units,
+        unit: &'u Unit,
+        next: &mut Option<&'u Unit>,
         r: &Partitions<'_, T>,
         s: &Partitions<'_, T>,
     ) -> Result<()> {
         let r_spans = units.r(unit);
-        let s_spans = units.s(unit);
         let [first, second] = self.plan.route().strangers();
         let is_home = self.plan.route().of_key(first) == unit.partition;
         let free_key = if is_home { second } else { first };
@@ -331,26 +335,19 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
             dense_bits: self.plan.dense.then_some(bits),
         };
         let r_len = spans_len(r_spans);
-        if self.second.is_some() && r_len > self.plan.table_tuples / 4 {
-            return self.split_unit(shape, r.slices(r_spans), s.slices(s_spans));
+        let is_split = self.second.is_some() && r_len > self.plan.table_tuples / 4;
+        if is_split {
+            self.split_unit(shape, r.slices(r_spans), s.slices(units.s(unit)))?;
+            *next = units.take();
+            return Ok(());
         }
-        self.join_slices(shape, r_len, r.slices(r_spans), s.slices(s_spans))
-    }
-
-    fn join_slices<'i>(
-        &mut self,
-        shape: KeyShape<T::Word>,
-        r_len: usize,
-        r: impl Iterator<Item = &'i [T]> + Clone,
-        s: impl Iterator<Item = &'i [T]>,
-    ) -> Result<()>
-    where
-        T: 'i,
-    {
-        let table = self.tables.build(self.job.tuning.table, shape, r_len, r);
-        for tuples in s {
-            table.probe(self.job.isa, tuples, &mut self.sink);
-            self.job.watch.advance(tuples.len())?;
+        let kind = self.job.tuning.table;
+        let table = self.tables.build(kind, shape, r_len, r.slices(r_spans));
+        let mut current = Some(unit);
+        while let Some(unit) = current {
+            let spans = units.s(unit);
+            probe_slices(self.job, &table, s.slices(spans), &mut self.sink)?;
+            current = units.take_sibling(unit, next);
         }
         Ok(())
     }
@@ -393,7 +390,9 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
             let mut start = 0;
             for end in r.groups(partition, self.plan.table_tuples, &mut r_spans) {
                 let spans = &r_spans[start..end];
-                self.join_slices(shape, spans_len(spans), r.slices(spans), s.slices(&s_spans))?;
+                let (kind, len) = (self.job.tuning.table, spans_len(spans));
+                let table = self.tables.build(kind, shape, len, r.slices(spans));
+                probe_slices(self.job, &table, s.slices(&s_spans), &mut self.sink)?;
                 start = end;
             }
         }
@@ -401,4 +400,23 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
         self.second = Some(buffers);
         Ok(())
     }
+}
+
+/// Probes a table with the tuples of some slices, telling the monitor now and then.
+fn probe_slices<'i, T: Tuple, K: Sink<T>>(
+    job: &Job<'_, T>,
+    table: &Table<'_, T>,
+    slices: impl Iterator<Item = &'i [T]>,
+    sink: &mut K,
+) -> Result<()> {
+    let mut pending = 0;
+    for tuples in slices {
+        table.probe(job.isa, tuples, sink);
+        pending += tuples.len();
+        if pending >= MONITOR_TUPLES {
+            job.watch.advance(pending)?;
+            pending = 0;
+        }
+    }
+    job.watch.advance(pending)
 }

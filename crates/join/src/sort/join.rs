@@ -10,7 +10,7 @@ use crate::job::{Done, Job, sampled_extent, totals_of};
 use crate::machine::machine;
 use crate::options::RunSort;
 use crate::output::Sink;
-use crate::partition::{Partitions, PassShape, Ranged, Span, spans_len};
+use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Isa, Staging};
 use crate::sort::merge::{merge_in_passes, merge_many, runs_max};
@@ -135,6 +135,7 @@ impl<'a, T: Tuple> Sorter<'a, T> {
         &mut self,
         how: How,
         from: &Partitions<'_, T>,
+        bounds: Option<KeyBounds>,
         spans: &[Span],
         times: &mut Times,
     ) -> &[T] {
@@ -144,13 +145,13 @@ impl<'a, T: Tuple> Sorter<'a, T> {
         let slices = from.slices(spans);
         let run_max = run_tuples::<T>();
         if len <= run_max {
-            sort_run(how.isa, how.run_sort, slices, front, back);
+            sort_run(how.isa, how.run_sort, bounds, slices, front, back);
             times.sort += started.elapsed();
             return &*front;
         }
         let tree_runs = runs_max(self.tree.len());
         let run_max = run_max.max(len.div_ceil(tree_runs - 1));
-        let ends = sort_runs(how, slices, run_max, front, back);
+        let ends = sort_runs(how, bounds, slices, run_max, front, back);
         let sorted = Instant::now();
         times.sort += sorted - started;
         let merged = match how.merging {
@@ -168,6 +169,7 @@ impl<'a, T: Tuple> Sorter<'a, T> {
 /// Sorts runs of at most about `run_max` tuples one behind the other; returns their ends.
 fn sort_runs<'i, T: Tuple>(
     how: How,
+    bounds: Option<KeyBounds>,
     slices: impl Iterator<Item = &'i [T]>,
     run_max: usize,
     front: &mut [T],
@@ -178,7 +180,14 @@ fn sort_runs<'i, T: Tuple>(
     let mut finish = |run: &mut Vec<&'i [T]>, start: usize, len: usize| {
         let range = start..start + len;
         let (front, back) = (&mut front[range.clone()], &mut back[range]);
-        sort_run(how.isa, how.run_sort, run.iter().copied(), front, back);
+        sort_run(
+            how.isa,
+            how.run_sort,
+            bounds,
+            run.iter().copied(),
+            front,
+            back,
+        );
         run.clear();
         ends.push(start + len);
     };
@@ -265,11 +274,12 @@ where
         let mut times = Times::default();
         let mut next = units.take();
         while let Some(unit) = next.take() {
-            let r_sorted = r_sorter.sort(how, &r, units.r(unit), &mut times);
+            let bounds = plan.route.bounds(unit.partition);
+            let r_sorted = r_sorter.sort(how, &r, bounds, units.r(unit), &mut times);
             // A long range of S is several units, for which R is sorted once a thread.
             let mut current = Some(unit);
             while let Some(unit) = current {
-                let s_sorted = s_sorter.sort(how, &s, units.s(unit), &mut times);
+                let s_sorted = s_sorter.sort(how, &s, bounds, units.s(unit), &mut times);
                 let started = Instant::now();
                 merge_join(r_sorted, s_sorted, &mut sink);
                 times.join += started.elapsed();
@@ -306,13 +316,13 @@ pub(crate) fn merge_join<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
             at_s += usize::from(from_s.key() < from_r.key());
             continue;
         }
-        let equal = r[at_r..]
-            .iter()
-            .take_while(|tuple| tuple.key() == from_s.key());
-        let r_end = at_r + equal.count();
-        while let Some(tuple) = s.get(at_s).filter(|tuple| tuple.key() == from_s.key()) {
+        let mut r_end = at_r + 1;
+        while r_end < r.len() && r[r_end].key() == from_s.key() {
+            r_end += 1;
+        }
+        while at_s < s.len() && s[at_s].key() == from_s.key() {
             for partner in &r[at_r..r_end] {
-                sink.emit(partner.payload(), tuple.payload());
+                sink.emit(partner.payload(), s[at_s].payload());
             }
             at_s += 1;
         }

@@ -4,22 +4,24 @@
 //! blocks of the partition directly. The networks sort sixteen tuples in registers and double the length of sorted runs by vector merges.
 
 use crate::options::RunSort;
+use crate::partition::KeyBounds;
 use crate::simd::{Isa, SMALL_RUN, merge, sort_small_runs};
 use crate::tuple::Tuple;
 
 /// Bits of one pass of the radix sort, at most: its counters stay in the first-level cache.
 const DIGIT_BITS_MAX: u32 = 11;
 
-/// Sorts the tuples of `slices` into `front`; `back` is as long and is overwritten.
+/// Sorts the tuples of `slices`, whose keys are within `bounds` if those are known, into `front`; `back` is as long and is overwritten.
 pub(crate) fn sort_run<'i, T: Tuple>(
     isa: Isa,
     how: RunSort,
+    bounds: Option<KeyBounds>,
     slices: impl Iterator<Item = &'i [T]> + Clone,
     front: &mut [T],
     back: &mut [T],
 ) {
     match how {
-        RunSort::Radix => radix_sort(slices, front, back),
+        RunSort::Radix => radix_sort(bounds, slices, front, back),
         RunSort::Network => {
             gather(slices, front);
             network_sort(isa, front, back);
@@ -37,13 +39,10 @@ fn gather<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>, to: &mut [T]) {
     }
 }
 
-fn radix_sort<'i, T: Tuple>(
-    slices: impl Iterator<Item = &'i [T]> + Clone,
-    front: &mut [T],
-    back: &mut [T],
-) {
+/// The bounds of some keys.
+fn bounds_of<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>) -> KeyBounds {
     let (mut low, mut high) = (u64::MAX, 0);
-    for slice in slices.clone() {
+    for slice in slices {
         for tuple in slice {
             let key: u64 = tuple.key().into();
             low = low.min(key);
@@ -51,6 +50,16 @@ fn radix_sort<'i, T: Tuple>(
         }
     }
     let bits = u64::BITS - high.saturating_sub(low).leading_zeros();
+    KeyBounds { low, bits }
+}
+
+fn radix_sort<'i, T: Tuple>(
+    bounds: Option<KeyBounds>,
+    slices: impl Iterator<Item = &'i [T]> + Clone,
+    front: &mut [T],
+    back: &mut [T],
+) {
+    let KeyBounds { low, bits } = bounds.unwrap_or_else(|| bounds_of(slices.clone()));
     let passes = bits.div_ceil(DIGIT_BITS_MAX);
     if passes == 0 {
         return gather(slices, front);
@@ -67,10 +76,26 @@ fn radix_sort<'i, T: Tuple>(
     } else {
         (front, back)
     };
-    radix_pass(slices, to, digit(0));
-    for pass in 1..passes {
-        (from, to) = (to, from);
-        radix_pass(std::iter::once(&*from), to, digit(pass));
+    // One reading counts for two passes, which is all there are for most runs.
+    let mut places = [[0_u32; 1 << DIGIT_BITS_MAX]; 2];
+    for pair in (0..passes).step_by(2) {
+        let pair_len = 2.min(passes - pair);
+        let counts = &mut places[..pair_len as usize];
+        counts.as_flattened_mut().fill(0);
+        if pair == 0 {
+            count(slices.clone(), digit(pair), digit(pair + 1), counts);
+        } else {
+            let slices = std::iter::once(&*to);
+            count(slices, digit(pair), digit(pair + 1), counts);
+        }
+        for (pass, places) in (pair..).zip(counts) {
+            if pass == 0 {
+                radix_pass(slices.clone(), to, digit(pass), places);
+            } else {
+                (from, to) = (to, from);
+                radix_pass(std::iter::once(&*from), to, digit(pass), places);
+            }
+        }
     }
 }
 
@@ -86,25 +111,47 @@ impl Digit {
     #[inline(always)]
     fn of<T: Tuple>(self, tuple: T) -> usize {
         let key: u64 = tuple.key().into();
-        ((key.wrapping_sub(self.low) >> self.shift) & self.mask) as usize
+        ((key.wrapping_sub(self.low) >> self.shift) & self.mask) as usize % (1 << DIGIT_BITS_MAX)
     }
 }
 
-/// Moves all tuples to `to`, in the order of one digit, and else in the order in which they come.
+/// Counts the values of one or two digits.
+fn count<'i, T: Tuple>(
+    slices: impl Iterator<Item = &'i [T]>,
+    first: Digit,
+    second: Digit,
+    counts: &mut [[u32; 1 << DIGIT_BITS_MAX]],
+) {
+    let mut counts = counts.iter_mut();
+    match (counts.next(), counts.next()) {
+        (Some(of_first), Some(of_second)) => {
+            for slice in slices {
+                for tuple in slice {
+                    of_first[first.of(*tuple)] += 1;
+                    of_second[second.of(*tuple)] += 1;
+                }
+            }
+        }
+        (Some(of_first), None) => {
+            for slice in slices {
+                for tuple in slice {
+                    of_first[first.of(*tuple)] += 1;
+                }
+            }
+        }
+        (None, _) => {}
+    }
+}
+
+/// Moves all tuples to `to`, in the order of one digit, and else in the order in which they come; `places` counts the digit's values.
 fn radix_pass<'i, T: Tuple>(
-    slices: impl Iterator<Item = &'i [T]> + Clone,
+    slices: impl Iterator<Item = &'i [T]>,
     to: &mut [T],
     digit: Digit,
+    places: &mut [u32; 1 << DIGIT_BITS_MAX],
 ) {
-    let mut places = [0_u32; 1 << DIGIT_BITS_MAX];
-    let places = &mut places[..=digit.mask as usize];
-    for slice in slices.clone() {
-        for &tuple in slice {
-            places[digit.of(tuple)] += 1;
-        }
-    }
     let mut start = 0;
-    for place in places.iter_mut() {
+    for place in &mut places[..=digit.mask as usize] {
         start += std::mem::replace(place, start);
     }
     for slice in slices {
@@ -156,7 +203,7 @@ mod tests {
                     for how in [RunSort::Radix, RunSort::Network] {
                         let mut front = vec![T::default(); tuples.len()];
                         let mut back = front.clone();
-                        sort_run(isa, how, tuples.chunks(7), &mut front, &mut back);
+                        sort_run(isa, how, None, tuples.chunks(7), &mut front, &mut back);
                         assert_eq!(keys(&front), keys(&sorted), "{isa:?} {how:?} {len} {range}");
                         let sum = |tuples: &[T]| {
                             tuples

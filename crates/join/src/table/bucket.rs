@@ -22,8 +22,10 @@ pub(crate) fn fill<'i, T: Tuple>(
     slices: impl Iterator<Item = &'i [T]> + Clone,
 ) {
     starts.fill(0);
-    for tuple in slices.clone().flatten() {
-        starts[hash.of_key(tuple.key())] += 1;
+    for slice in slices.clone() {
+        for tuple in slice {
+            starts[hash.of_key(tuple.key())] += 1;
+        }
     }
     let mut end = base as u32;
     for start in starts.iter_mut() {
@@ -31,10 +33,12 @@ pub(crate) fn fill<'i, T: Tuple>(
         *start = end;
     }
     // Each bucket is filled from its end, which leaves its start behind.
-    for &tuple in slices.flatten() {
-        let start = &mut starts[hash.of_key(tuple.key())];
-        *start -= 1;
-        tuples[*start as usize - base] = tuple;
+    for slice in slices {
+        for &tuple in slice {
+            let start = &mut starts[hash.of_key(tuple.key())];
+            *start -= 1;
+            tuples[*start as usize - base] = tuple;
+        }
     }
 }
 

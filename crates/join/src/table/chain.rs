@@ -30,12 +30,15 @@ impl<'t, T: Tuple> ChainTable<'t, T> {
         let (heads, next) = words.split_at_mut(1 << bits);
         let (next, tuples) = (&mut next[..count], &mut slots[..count]);
         heads.fill(0);
-        let places = next.iter_mut().zip(tuples.iter_mut()).zip(1u32..);
-        for (&tuple, ((next, slot), place)) in slices.flatten().zip(places) {
-            *slot = tuple;
-            let head = &mut heads[hash.of_key(tuple.key())];
-            *next = *head;
-            *head = place;
+        let mut place = 0;
+        for slice in slices {
+            for &tuple in slice {
+                tuples[place] = tuple;
+                let head = &mut heads[hash.of_key(tuple.key())];
+                next[place] = *head;
+                place += 1;
+                *head = place as u32;
+            }
         }
         Self {
             heads,
