@@ -53,7 +53,7 @@ pub(crate) struct Plan {
 /// Bits of partitions whose tables fit the second-level cache.
 fn bits_for<T: Tuple>(tuples: usize, threads: usize) -> u32 {
     // A table takes two to four slots a tuple; what is probed beside it needs little.
-    let tables = (tuples * T::BYTES * 2).div_ceil(machine().l2_bytes);
+    let tables = (tuples * T::BYTES * 3).div_ceil(machine().l2_bytes);
     let by_cache = tables.next_power_of_two().ilog2();
     let by_threads = (threads * 4).next_power_of_two().ilog2();
     by_cache.max(by_threads.min(6)).max(1)

@@ -226,16 +226,27 @@ fn large_enough_for_streaming_stores_and_cut_partitions() {
     let r = relation::<Tuple8>((0..len).map(spread));
     let s = relation::<Tuple8>((0..len).map(|at| if at % 4 == 0 { spread(1) } else { spread(at) }));
     let expected = expected(&r, &s);
+    let mut scratch = Scratch::new();
     for algorithm in Algorithm::ALL {
+        for tuning in tunings(algorithm) {
+            let options = Options {
+                algorithm,
+                tuning,
+                threads: Some(2),
+                ..Options::default()
+            };
+            let joined = join_in(&mut scratch, Relation::new(&r), Relation::new(&s), &options);
+            assert_eq!(joined.unwrap().totals, expected, "{algorithm} {tuning:?}");
+        }
         for &kernel in kernels() {
             let options = Options {
                 algorithm,
                 kernel,
-                threads: Some(2),
+                threads: Some(3),
                 ..Options::default()
             };
-            let joined = join(Relation::new(&r), Relation::new(&s), &options).unwrap();
-            assert_eq!(joined.totals, expected, "{algorithm} {kernel}");
+            let joined = join_in(&mut scratch, Relation::new(&r), Relation::new(&s), &options);
+            assert_eq!(joined.unwrap().totals, expected, "{algorithm} {kernel}");
         }
     }
 }
