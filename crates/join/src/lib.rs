@@ -125,6 +125,7 @@ pub fn join_in<T: Tuple>(
             PairSink::new(|batch: &mut Vec<Pair<T::Word>>| on_batch(batch))
         })?,
     };
+    job.watch.finish();
     Ok(Joined {
         totals: done.totals,
         pairs: pairs.into_inner().unwrap_or_else(PoisonError::into_inner),

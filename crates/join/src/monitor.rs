@@ -30,7 +30,8 @@ impl Monitor {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Tuples handled so far, and tuples in all; each tuple counts once a phase. The total is 0 before the start.
+    /// Tuples handled so far, and tuples in all; each tuple counts once a phase, and phases that an algorithm does not have are jumped over at the end.
+    /// The total is 0 before the start.
     pub fn progress(&self) -> (u64, u64) {
         (
             self.done.load(Ordering::Relaxed),
@@ -52,6 +53,14 @@ impl<'a> Watch<'a> {
             monitor.total.store(total_tuples, Ordering::Relaxed);
         }
         Self { monitor }
+    }
+
+    /// Reports everything as handled.
+    pub(crate) fn finish(self) {
+        if let Some(monitor) = self.monitor {
+            let total = monitor.total.load(Ordering::Relaxed);
+            monitor.done.store(total, Ordering::Relaxed);
+        }
     }
 
     /// Reports tuples as handled; an error if the join is to stop.

@@ -51,7 +51,11 @@ impl Plan {
         let parts = (job.r.len() * T::BYTES * 4).div_ceil(machine().l2_bytes);
         let parts = parts.max(job.threads).next_power_of_two();
         let part_bits = parts.ilog2().clamp(1, PART_BITS_MAX);
-        let extent = looks_dense(job.r).then(|| Extent::of(std::iter::once(job.r), 0));
+        let extent = if looks_dense(job.r) {
+            extent_of(job)
+        } else {
+            None
+        };
         let places_max = job.r.len() * ARRAY_PLACES_A_TUPLE;
         let part_tuples = job.r.len().div_ceil(1 << part_bits);
         Self {
@@ -83,6 +87,13 @@ impl Plan {
             Arena::bytes_of::<T::Word>(places) + Arena::bytes_of::<u64>(places.div_ceil(64));
         regions + linear.max(buckets).max(array)
     }
+}
+
+/// The extent of all keys of R, by all threads.
+fn extent_of<T: Tuple>(job: &Job<'_, T>) -> Option<Extent> {
+    let shares: Vec<&[T]> = job.r.chunks(job.share_len(job.r.len()).max(1)).collect();
+    let extents = workers::run(shares, |_, share| Ok(Extent::of(std::iter::once(share), 0)));
+    extents.ok()?.into_iter().reduce(Extent::union)
 }
 
 /// Bytes of the table of R: of an array if its keys look dense, else of one with linear probing.

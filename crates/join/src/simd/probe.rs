@@ -122,6 +122,15 @@ mod x86 {
         (mask | mask >> 4) & 0x00ff
     }
 
+    #[test]
+    fn upper_halves_are_gathered() {
+        for lane in 0..8 {
+            assert_eq!(upper_halves(0b10 << (2 * lane)), 1 << lane);
+            assert_eq!(upper_halves(0b01 << (2 * lane)), 0);
+        }
+        assert_eq!(upper_halves(u16::MAX), 0xff);
+    }
+
     /// The loop; `compare` tells which of `LANES` slots have the key, and which are free.
     #[inline(always)]
     fn probe_with<T: Tuple, K: Sink<T>, const LANES: usize, const PARTS: bool>(

@@ -32,6 +32,15 @@ impl Extent {
         }
     }
 
+    /// The extent of the keys of both.
+    pub(crate) fn union(self, other: Self) -> Self {
+        Self {
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+            shift: self.shift,
+        }
+    }
+
     /// The part of an unshifted extent that begins `start` places from its lowest key, of at most `len` places.
     pub(crate) fn part(self, start: usize, len: usize) -> Self {
         let low = self.low + start as u64;
