@@ -12,8 +12,12 @@ use crate::tuple::Tuple;
 const TAIL_SLOTS: usize = 64;
 /// Slots at the end that stay free; the widest kernel reads that many at once.
 const GUARD_SLOTS: usize = 8;
-/// Slots passed on average by an insertion, at which building gives up.
-const PASSED_SLOTS_MAX: usize = 6;
+/// Slots passed on average by an insertion, at which building gives up; distinct keys pass half a slot at most.
+const PASSED_SLOTS_MAX: usize = 1;
+
+/// One in so many insertions may meet an equal key before building gives up: a lookup of keys that repeat has to go on to a free slot, which takes
+/// two to three times as long as one in sorted buckets (`benches/algorithms.rs` with `--repeats`).
+const EQUAL_PART_MAX: usize = 8;
 
 /// Bits of the hash for `count` tuples.
 pub(crate) fn slot_bits(count: usize) -> u32 {
@@ -125,14 +129,14 @@ pub(crate) fn fill<'i, T: Tuple>(
     let free = shape.free_key;
     slots.fill(T::new(free, T::Word::default()));
     let last = slots.len() - GUARD_SLOTS;
-    let (mut keys, mut passed, mut count) = (Keys::Distinct, 0, 0);
+    let (mut equal, mut passed, mut count) = (0, 0, 0);
     for tuples in slices {
         for &tuple in tuples {
             let start = hash.of_key(tuple.key());
             let mut at = start;
             while slots[at].key() != free {
                 if slots[at].key() == tuple.key() {
-                    keys = Keys::SomeEqual;
+                    equal += 1;
                 }
                 at += 1;
             }
@@ -143,9 +147,15 @@ pub(crate) fn fill<'i, T: Tuple>(
             passed += at - start;
         }
         count += tuples.len();
-        if passed > count * PASSED_SLOTS_MAX + 4096 {
+        // Some slack, because a few tuples say little.
+        let is_long = passed > count * PASSED_SLOTS_MAX + 4096;
+        if is_long || equal > count / EQUAL_PART_MAX + 256 {
             return None;
         }
     }
-    Some(keys)
+    Some(if equal == 0 {
+        Keys::Distinct
+    } else {
+        Keys::SomeEqual
+    })
 }
