@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("disk", &["pmem"]),
     ("storage", &["pmem", "disk"]),
     ("indelible", &["storage", "pmem", "disk"]),
+    ("join", &[]),
     ("workload", &["indelible"]),
     (
         "torture",
@@ -32,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "disk",
             "storage",
             "indelible",
+            "join",
             "workload",
             "torture",
         ],
@@ -71,8 +73,12 @@ const VOCABULARY: &[&str] = &[
     "VerifyReport",
 ];
 
-/// Rooms with `unsafe`.
-const UNSAFE_ROOMS: &[&str] = &["crates/pmem/"];
+/// Rooms, folders and files with `unsafe`.
+const UNSAFE_ROOMS: &[&str] = &[
+    "crates/pmem/",
+    "crates/join/src/simd/",
+    "crates/join/src/scratch.rs",
+];
 
 /// Protocols that make something durable, with the file that has their commit point.
 const PROTOCOLS: &[(&str, &str)] = &[
@@ -342,7 +348,7 @@ fn unsafe_stays_in_its_room(files: &[Source]) -> Vec<String> {
         let inside = UNSAFE_ROOMS.iter().any(|room| file.path.starts_with(room));
         let found = !inside && has_word(&line.code, "unsafe");
         found.then(|| {
-            "`unsafe` outside of pmem; use the safe verbs of `Arena` and `Memory`".to_owned()
+            "`unsafe` outside of pmem and the kernels of join; use the safe verbs of `Arena` and `Memory`".to_owned()
         })
     })
 }

@@ -1,0 +1,126 @@
+//! Where matches go: into totals, into memory, or in batches to the caller.
+//!
+//! Every thread has a `Sink` of its own, so that a match is a few additions and at most one store. Totals are kept for every kind of output,
+//! which lets any join be checked against any other one.
+
+use crate::tuple::{Tuple, Word};
+
+/// Number of matches and sums of what was matched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Pairs of equal keys.
+    pub count: u64,
+    /// Sum of the payloads of R over all pairs, modulo 2^64.
+    pub r_payload_sum: u64,
+    /// Sum of the payloads of S over all pairs, modulo 2^64.
+    pub s_payload_sum: u64,
+}
+
+impl Totals {
+    /// Adds the matches of another part of the join.
+    pub fn add(&mut self, other: Self) {
+        self.count = self.count.wrapping_add(other.count);
+        self.r_payload_sum = self.r_payload_sum.wrapping_add(other.r_payload_sum);
+        self.s_payload_sum = self.s_payload_sum.wrapping_add(other.s_payload_sum);
+    }
+}
+
+/// One match: the payloads of both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pair<W> {
+    /// Payload of the tuple of R.
+    pub r: W,
+    /// Payload of the tuple of S.
+    pub s: W,
+}
+
+/// The caller's function for batches; it is called by several threads at once.
+pub type OnBatch<'a, W> = &'a (dyn Fn(&[Pair<W>]) + Sync);
+
+/// What a join gives back besides its totals.
+#[derive(Clone, Copy)]
+pub enum Output<'a, T: Tuple> {
+    /// Totals only; nothing is stored per match.
+    Aggregate,
+    /// All pairs, in no particular order; their memory comes on top of the scratch memory.
+    Pairs,
+    /// Batches of at most [`BATCH_PAIRS`] pairs are passed to a function, in no particular order, by all threads.
+    Batches(OnBatch<'a, T::Word>),
+}
+
+impl<T: Tuple> std::fmt::Debug for Output<'_, T> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Aggregate => "Aggregate",
+            Self::Pairs => "Pairs",
+            Self::Batches(_) => "Batches",
+        })
+    }
+}
+
+/// The most pairs of one batch.
+pub const BATCH_PAIRS: usize = 4096;
+
+/// One thread's end of the output.
+pub(crate) trait Sink<T: Tuple>: Send {
+    fn emit(&mut self, r: T::Word, s: T::Word);
+    /// Hands over what is still held back.
+    fn finish(&mut self);
+    fn totals(&self) -> Totals;
+}
+
+impl<T: Tuple> Sink<T> for Totals {
+    #[inline(always)]
+    fn emit(&mut self, r: T::Word, s: T::Word) {
+        self.count = self.count.wrapping_add(1);
+        self.r_payload_sum = self.r_payload_sum.wrapping_add(r.into());
+        self.s_payload_sum = self.s_payload_sum.wrapping_add(s.into());
+    }
+    fn finish(&mut self) {}
+    fn totals(&self) -> Totals {
+        *self
+    }
+}
+
+/// A sink that stores pairs and passes them on when a batch is full.
+pub(crate) struct PairSink<W, F> {
+    totals: Totals,
+    batch: Vec<Pair<W>>,
+    deliver: F,
+}
+
+impl<W: Word, F: FnMut(&mut Vec<Pair<W>>) + Send> PairSink<W, F> {
+    pub(crate) fn new(deliver: F) -> Self {
+        Self {
+            totals: Totals::default(),
+            batch: Vec::with_capacity(BATCH_PAIRS),
+            deliver,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pass_on(&mut self) {
+        (self.deliver)(&mut self.batch);
+        self.batch.clear();
+    }
+}
+
+impl<T: Tuple, F: FnMut(&mut Vec<Pair<T::Word>>) + Send> Sink<T> for PairSink<T::Word, F> {
+    #[inline(always)]
+    fn emit(&mut self, r: T::Word, s: T::Word) {
+        Sink::<T>::emit(&mut self.totals, r, s);
+        self.batch.push(Pair { r, s });
+        if self.batch.len() == BATCH_PAIRS {
+            self.pass_on();
+        }
+    }
+    fn finish(&mut self) {
+        if !self.batch.is_empty() {
+            self.pass_on();
+        }
+    }
+    fn totals(&self) -> Totals {
+        self.totals
+    }
+}

@@ -1,0 +1,256 @@
+//! Partitioning: tuples go to the region of their thread, partition by partition, a line at a time.
+//!
+//! Each partition has one line of staging memory. A full line is written to the partition's current block of the region, past the
+//! cache where the region is larger than it. Blocks are chained, so no pass over the input has to count beforehand:
+//!
+//! ```text
+//! region   | block 0 | block 1 | … | block P-1 | block P | …      partition p begins in block p; when a block is full,
+//! next     |    P    |    -    |   |    P+2    |    -    |        the next free block becomes its successor
+//! ```
+//!
+//! What is always true: `fill[p]` is less than the tuples of a line; `cursor[p]` is the line of the region that the next full line of `p` goes to; a block belongs to one partition.
+
+use super::{Isa, Level};
+use crate::partition::Route;
+use crate::scratch::LINE_BYTES;
+use crate::tuple::Tuple;
+
+/// How full lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stores {
+    /// Into the cache: for regions that fit it.
+    Cached,
+    /// Past the cache, which saves reading the line first.
+    Streaming,
+}
+
+/// The lines that a thread fills, one for each partition; used for one region after the other.
+#[derive(Debug)]
+pub(crate) struct Staging<'a, T> {
+    lines: &'a mut [T],
+    fill: &'a mut [u32],
+    cursor: &'a mut [u32],
+}
+
+impl<'a, T: Tuple> Staging<'a, T> {
+    /// Tuples of one line.
+    pub(crate) const PER_LINE: usize = LINE_BYTES / T::BYTES;
+
+    /// Staging of `fill.len()` partitions.
+    pub(crate) fn new(lines: &'a mut [T], fill: &'a mut [u32], cursor: &'a mut [u32]) -> Self {
+        assert_eq!(lines.len(), fill.len() * Self::PER_LINE);
+        assert_eq!(cursor.len(), fill.len());
+        assert!(lines.as_ptr().addr().is_multiple_of(LINE_BYTES));
+        // Old contents would lead out of a line.
+        fill.fill(0);
+        Self {
+            lines,
+            fill,
+            cursor,
+        }
+    }
+}
+
+/// Where a thread's tuples go, and how they were split.
+#[derive(Debug)]
+pub(crate) struct Region<'a, T> {
+    pub(crate) tuples: &'a mut [T],
+    /// The successor of each block; meaningless for the last block of a partition.
+    pub(crate) next: &'a mut [u32],
+    /// Tuples of each partition; written by `finish`.
+    pub(crate) counts: &'a mut [u32],
+    /// Lines of a block, as a power of two.
+    block_lines_log2: u32,
+    blocks_used: u32,
+}
+
+impl<'a, T: Tuple> Region<'a, T> {
+    /// A region of `next.len()` blocks for `counts.len()` partitions.
+    pub(crate) fn new(
+        tuples: &'a mut [T],
+        next: &'a mut [u32],
+        counts: &'a mut [u32],
+        block_lines_log2: u32,
+    ) -> Self {
+        let block_tuples = Staging::<T>::PER_LINE << block_lines_log2;
+        assert_eq!(tuples.len(), next.len() * block_tuples);
+        assert!(next.len() >= counts.len());
+        assert!(u32::try_from(tuples.len() / Staging::<T>::PER_LINE).is_ok());
+        assert!(tuples.as_ptr().addr().is_multiple_of(LINE_BYTES));
+        Self {
+            tuples,
+            next,
+            counts,
+            block_lines_log2,
+            blocks_used: 0,
+        }
+    }
+
+    /// Empties the region and ties `staging` to it.
+    pub(crate) fn start(&mut self, staging: &mut Staging<'_, T>) {
+        assert_eq!(self.counts.len(), staging.fill.len());
+        self.blocks_used = self.counts.len() as u32;
+        staging.fill.fill(0);
+        for (partition, cursor) in staging.cursor.iter_mut().enumerate() {
+            *cursor = (partition as u32) << self.block_lines_log2;
+        }
+    }
+
+    /// Adds tuples. The region needs room for all that are added between `start` and `finish`, or this panics.
+    pub(crate) fn add<R: Route<T>>(
+        &mut self,
+        staging: &mut Staging<'_, T>,
+        isa: Isa,
+        stores: Stores,
+        input: &[T],
+        route: R,
+    ) {
+        match (isa.0, stores) {
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx2, Stores::Streaming) => {
+                // SAFETY: an `Isa` of this level exists only where AVX2 was detected.
+                unsafe { x86::add_streaming_avx2(self, staging, input, route) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx512, Stores::Streaming) => {
+                // SAFETY: an `Isa` of this level exists only where AVX-512 F was detected.
+                unsafe { x86::add_streaming_avx512(self, staging, input, route) }
+            }
+            _ => add_with(self, staging, input, route, |to: *mut T, from: *const T| {
+                // SAFETY: `add_with` passes two lines that do not overlap.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, Staging::<T>::PER_LINE) }
+            }),
+        }
+    }
+
+    /// Writes the lines that are not full, and counts. After it, the region may be read by other threads.
+    pub(crate) fn finish(&mut self, staging: &mut Staging<'_, T>) {
+        let block_tuples = Staging::<T>::PER_LINE << self.block_lines_log2;
+        for partition in 0..self.counts.len() {
+            let (line, fill) = (staging.cursor[partition], staging.fill[partition] as usize);
+            let from = partition * Staging::<T>::PER_LINE;
+            let to = line as usize * Staging::<T>::PER_LINE;
+            if fill > 0 {
+                self.tuples[to..to + fill].copy_from_slice(&staging.lines[from..from + fill]);
+            }
+            let last = line >> self.block_lines_log2;
+            let (mut block, mut count) = (partition as u32, 0);
+            while block != last {
+                count += block_tuples;
+                block = self.next[block as usize];
+            }
+            count += to + fill - last as usize * block_tuples;
+            self.counts[partition] = count as u32;
+        }
+        // Streaming stores are ordered by nothing else, not even by the end of the thread.
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every x86-64 processor has this fence.
+        unsafe {
+            std::arch::x86_64::_mm_sfence();
+        }
+    }
+
+    /// The line behind a full line of some partition: in the same block, or in a new one.
+    #[inline(always)]
+    fn line_after(&mut self, line: u32) -> u32 {
+        let after = line + 1;
+        if after & ((1 << self.block_lines_log2) - 1) != 0 {
+            return after;
+        }
+        let block = self.blocks_used;
+        self.next[(line >> self.block_lines_log2) as usize] = block;
+        self.blocks_used = block + 1;
+        block << self.block_lines_log2
+    }
+}
+
+/// The loop, with `store_line` for a full line: from staging to the region.
+#[inline(always)]
+fn add_with<T: Tuple, R: Route<T>>(
+    region: &mut Region<'_, T>,
+    staging: &mut Staging<'_, T>,
+    input: &[T],
+    route: R,
+    store_line: impl Fn(*mut T, *const T),
+) {
+    let per_line = Staging::<T>::PER_LINE;
+    let fan_out = staging.fill.len();
+    let region_lines = region.tuples.len() / per_line;
+    let lines = staging.lines.as_mut_ptr();
+    for &tuple in input {
+        let partition = route.partition(tuple);
+        assert!(partition < fan_out, "a route leads to a partition");
+        if !route.keeps(partition, tuple) {
+            continue;
+        }
+        // SAFETY: `partition` is less than the length of `fill`, checked above.
+        let fill = unsafe { staging.fill.get_unchecked_mut(partition) };
+        // SAFETY: there are `per_line` tuples for each of the `fan_out` partitions in `lines`.
+        let line = unsafe { lines.add(partition * per_line) };
+        // SAFETY: `fill` is less than `per_line` at all times, and only this module writes it.
+        let slot = unsafe { line.add(*fill as usize) };
+        // SAFETY: `slot` lies in `staging.lines`, which is borrowed mutably.
+        unsafe { slot.write(tuple) };
+        *fill += 1;
+        if *fill as usize == per_line {
+            *fill = 0;
+            let cursor = staging.cursor[partition];
+            let start = cursor as usize;
+            assert!(start < region_lines, "a region has room for its input");
+            // SAFETY: line `start` lies in `region.tuples`, checked above.
+            let to = unsafe { region.tuples.as_mut_ptr().add(start * per_line) };
+            store_line(to, line);
+            staging.cursor[partition] = region.line_after(cursor);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    //! The loop with streaming stores of 32 and 64 bytes.
+    //!
+    //! Lines of staging memory and of regions begin at multiples of 64 bytes, which `Staging::new` and `Region::new` check,
+    //! so aligned loads and stores are right.
+
+    use super::{Region, Route, Staging, add_with};
+    use crate::tuple::Tuple;
+    use std::arch::x86_64::{
+        __m256i, __m512i, _mm256_load_si256, _mm256_stream_si256, _mm512_load_si512,
+        _mm512_stream_si512,
+    };
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn add_streaming_avx2<T: Tuple, R: Route<T>>(
+        region: &mut Region<'_, T>,
+        staging: &mut Staging<'_, T>,
+        input: &[T],
+        route: R,
+    ) {
+        add_with(region, staging, input, route, |to, from| {
+            let (to, from) = (to.cast::<__m256i>(), from.cast::<__m256i>());
+            // SAFETY: `from` is a line of staging memory, aligned to 64 bytes.
+            let front = unsafe { _mm256_load_si256(from) };
+            // SAFETY: the second half of the same line.
+            let back = unsafe { _mm256_load_si256(from.wrapping_add(1)) };
+            // SAFETY: `to` is a line of the region, aligned to 64 bytes; `finish` fences before anybody reads it.
+            unsafe { _mm256_stream_si256(to, front) };
+            // SAFETY: the second half of the same line.
+            unsafe { _mm256_stream_si256(to.wrapping_add(1), back) };
+        });
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn add_streaming_avx512<T: Tuple, R: Route<T>>(
+        region: &mut Region<'_, T>,
+        staging: &mut Staging<'_, T>,
+        input: &[T],
+        route: R,
+    ) {
+        add_with(region, staging, input, route, |to, from| {
+            // SAFETY: `from` is a line of staging memory, aligned to 64 bytes.
+            let line = unsafe { _mm512_load_si512(from.cast::<__m512i>()) };
+            // SAFETY: `to` is a line of the region, aligned to 64 bytes; `finish` fences before anybody reads it.
+            unsafe { _mm512_stream_si512(to.cast::<__m512i>(), line) };
+        });
+    }
+}

@@ -1,0 +1,331 @@
+//! The driver of `m-way` and `m-pass`: both sides are partitioned by ranges of keys, each range is sorted and joined by one thread.
+//!
+//! A range that is longer than a run of the cache is sorted in runs, which are then merged: all at once (`m-way`) or two at a time (`m-pass`).
+//! Range, sort, merge and join of one range happen while it is in the cache, so the memory sees one partitioning pass and one reading pass.
+//! Ranges follow a sample of R's keys; keys outside of it go to the first or last range, and a range that turns out too long is cut into groups that
+//! are joined with one another.
+
+use crate::error::Result;
+use crate::job::{Done, Job, sampled_extent, totals_of};
+use crate::machine::machine;
+use crate::options::RunSort;
+use crate::output::Sink;
+use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, spans_len};
+use crate::scratch::{Arena, Scratch};
+use crate::simd::{Isa, Staging};
+use crate::sort::merge::{merge_in_passes, merge_many, runs_max};
+use crate::sort::run::sort_run;
+use crate::stats::PhaseClock;
+use crate::tuple::Tuple;
+use crate::units::Units;
+use crate::workers;
+use std::time::{Duration, Instant};
+
+/// Ranges of one partitioning pass by default, as a power of two.
+const DEFAULT_BITS_MAX: u32 = 12;
+/// The shortest run.
+const RUN_TUPLES_MIN: usize = 1 << 10;
+
+/// How runs become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merging {
+    /// All of them in one pass, through buffers in the cache.
+    ManyAtOnce,
+    /// Two at a time, in passes over memory.
+    TwoAtATime,
+}
+
+/// Tuples of a run: it and its copy fill the second-level cache.
+pub(crate) fn run_tuples<T: Tuple>() -> usize {
+    machine().l2_bytes / T::BYTES / 2
+}
+
+/// Sizes of a sort-merge join, fixed before any memory is touched.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    bits: u32,
+    route: Ranged,
+    r_shape: PassShape,
+    s_shape: PassShape,
+    r_group: usize,
+    s_group: usize,
+}
+
+impl Plan {
+    fn new<T: Tuple>(job: &Job<'_, T>, merging: Merging) -> Self {
+        let (r, s) = (job.r.len(), job.s.len());
+        let by_threads = (job.threads * 8).next_power_of_two().ilog2().max(4);
+        let by_cache = r
+            .max(s)
+            .div_ceil(run_tuples::<T>())
+            .next_power_of_two()
+            .ilog2();
+        let wanted = match merging {
+            // One run each, so that the merge has nothing to do.
+            Merging::ManyAtOnce => by_cache.max(by_threads).min(DEFAULT_BITS_MAX),
+            // As in the paper, sorting is done by merging, and ranges only give each thread its share.
+            Merging::TwoAtATime => by_threads.min(DEFAULT_BITS_MAX),
+        };
+        let bits = job.tuning.partition_bits.unwrap_or(wanted);
+        let fan_out = 1_usize << bits;
+        let (low, high) = sampled_extent(job.r).unwrap_or((0, 0));
+        let group = |tuples: usize| tuples / fan_out * 3 / 2 + RUN_TUPLES_MIN;
+        Self {
+            bits,
+            route: Ranged::new(low, high, bits),
+            r_shape: PassShape::new::<T>(fan_out, job.share_len(r)),
+            s_shape: PassShape::new::<T>(fan_out, job.share_len(s)),
+            r_group: group(r),
+            s_group: group(s),
+        }
+    }
+
+    fn r_group_max<T: Tuple>(&self) -> usize {
+        self.r_group
+            .next_multiple_of(self.r_shape.block_tuples::<T>())
+    }
+
+    fn s_group_max<T: Tuple>(&self) -> usize {
+        self.s_group
+            .next_multiple_of(self.s_shape.block_tuples::<T>())
+    }
+
+    fn bytes<T: Tuple>(&self, threads: usize) -> usize {
+        let a_thread = PassShape::staging_bytes::<T>(1 << self.bits)
+            + self.r_shape.region_bytes::<T>()
+            + self.s_shape.region_bytes::<T>()
+            + Sorter::<T>::bytes(self.r_group_max::<T>())
+            + Sorter::<T>::bytes(self.s_group_max::<T>());
+        threads * a_thread
+    }
+}
+
+/// The memory in which one thread sorts groups of one side.
+#[derive(Debug)]
+struct Sorter<'a, T> {
+    front: &'a mut [T],
+    back: &'a mut [T],
+    /// Buffers of the merge tree; empty if a group is one run.
+    tree: &'a mut [T],
+}
+
+impl<'a, T: Tuple> Sorter<'a, T> {
+    fn tree_tuples(group_max: usize) -> usize {
+        if group_max > run_tuples::<T>() {
+            run_tuples::<T>()
+        } else {
+            0
+        }
+    }
+
+    fn bytes(group_max: usize) -> usize {
+        2 * Arena::bytes_of::<T>(group_max) + Arena::bytes_of::<T>(Self::tree_tuples(group_max))
+    }
+
+    fn new(group_max: usize, arena: &mut Arena<'a>) -> Self {
+        Self {
+            front: arena.take(group_max),
+            back: arena.take(group_max),
+            tree: arena.take(Self::tree_tuples(group_max)),
+        }
+    }
+
+    /// Sorts the tuples of some spans.
+    fn sort(
+        &mut self,
+        how: How,
+        from: &Partitions<'_, T>,
+        bounds: Option<KeyBounds>,
+        spans: &[Span],
+        times: &mut Times,
+    ) -> &[T] {
+        let started = Instant::now();
+        let len = spans_len(spans);
+        let (front, back) = (&mut self.front[..len], &mut self.back[..len]);
+        let slices = from.slices(spans);
+        let run_max = run_tuples::<T>();
+        if len <= run_max {
+            sort_run(how.isa, how.run_sort, bounds, slices, front, back);
+            times.sort += started.elapsed();
+            return &*front;
+        }
+        let tree_runs = runs_max(self.tree.len());
+        let run_max = run_max.max(len.div_ceil(tree_runs - 1));
+        let ends = sort_runs(how, bounds, slices, run_max, front, back);
+        let sorted = Instant::now();
+        times.sort += sorted - started;
+        let merged = match how.merging {
+            Merging::TwoAtATime => merge_in_passes(how.isa, front, back, &ends),
+            Merging::ManyAtOnce => {
+                merge_many(how.isa, front, &ends, back, self.tree);
+                &*back
+            }
+        };
+        times.merge += sorted.elapsed();
+        merged
+    }
+}
+
+/// Sorts runs of at most about `run_max` tuples one behind the other; returns their ends.
+fn sort_runs<'i, T: Tuple>(
+    how: How,
+    bounds: Option<KeyBounds>,
+    slices: impl Iterator<Item = &'i [T]>,
+    run_max: usize,
+    front: &mut [T],
+    back: &mut [T],
+) -> Vec<usize> {
+    let (mut ends, mut start, mut len) = (Vec::new(), 0, 0);
+    let mut run: Vec<&[T]> = Vec::new();
+    let mut finish = |run: &mut Vec<&'i [T]>, start: usize, len: usize| {
+        let range = start..start + len;
+        let (front, back) = (&mut front[range.clone()], &mut back[range]);
+        sort_run(
+            how.isa,
+            how.run_sort,
+            bounds,
+            run.iter().copied(),
+            front,
+            back,
+        );
+        run.clear();
+        ends.push(start + len);
+    };
+    for slice in slices {
+        run.push(slice);
+        len += slice.len();
+        if len >= run_max {
+            finish(&mut run, start, len);
+            (start, len) = (start + len, 0);
+        }
+    }
+    if len > 0 {
+        finish(&mut run, start, len);
+    }
+    ends
+}
+
+/// How a thread sorts.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    isa: Isa,
+    run_sort: RunSort,
+    merging: Merging,
+}
+
+/// What a thread spent on what.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    sort: Duration,
+    merge: Duration,
+    join: Duration,
+}
+
+/// Joins by sorting ranges.
+pub(crate) fn run<T, K>(
+    job: &Job<'_, T>,
+    scratch: &mut Scratch,
+    merging: Merging,
+    new_sink: impl Fn() -> K + Sync,
+) -> Result<Done>
+where
+    T: Tuple,
+    K: Sink<T>,
+{
+    let mut clock = PhaseClock::start();
+    let plan = Plan::new(job, merging);
+    let scratch_bytes = plan.bytes::<T>(job.threads);
+    let mut arena = job.arena(scratch, scratch_bytes)?;
+    let (threads, fan_out) = (0..job.threads, 1 << plan.bits);
+    let stagings = threads
+        .clone()
+        .map(|_| PassShape::staging(fan_out, &mut arena));
+    let mut stagings: Vec<Staging<'_, T>> = stagings.collect();
+    let r_regions = threads
+        .clone()
+        .map(|_| plan.r_shape.region(&mut arena))
+        .collect();
+    let s_regions = threads
+        .clone()
+        .map(|_| plan.s_shape.region(&mut arena))
+        .collect();
+    clock.end("plan");
+
+    let pass = job.pass(size_of_val(job.r) + size_of_val(job.s));
+    let r = pass.run(job.r, r_regions, &mut stagings, plan.route)?;
+    clock.end("partition-r");
+    let s = pass.run(job.s, s_regions, &mut stagings, plan.route)?;
+    clock.end("partition-s");
+
+    let units = Units::new(&r, &s, plan.r_group, plan.s_group);
+    let how = How {
+        isa: job.isa,
+        run_sort: job.tuning.run_sort,
+        merging,
+    };
+    let states: Vec<_> = threads
+        .map(|_| {
+            let r_sorter = Sorter::new(plan.r_group_max::<T>(), &mut arena);
+            let s_sorter = Sorter::new(plan.s_group_max::<T>(), &mut arena);
+            (r_sorter, s_sorter, new_sink())
+        })
+        .collect();
+    let done = workers::run(states, |_, (mut r_sorter, mut s_sorter, mut sink)| {
+        let mut times = Times::default();
+        let mut next = units.take();
+        while let Some(unit) = next.take() {
+            let bounds = plan.route.bounds(unit.partition);
+            let r_sorted = r_sorter.sort(how, &r, bounds, units.r(unit), &mut times);
+            // A long range of S is several units, for which R is sorted once a thread.
+            let mut current = Some(unit);
+            while let Some(unit) = current {
+                let s_sorted = s_sorter.sort(how, &s, bounds, units.s(unit), &mut times);
+                let started = Instant::now();
+                merge_join(r_sorted, s_sorted, &mut sink);
+                times.join += started.elapsed();
+                job.watch.advance(s_sorted.len())?;
+                current = units.take_sibling(unit, &mut next);
+            }
+        }
+        Ok((sink, times))
+    })?;
+    let sum = |part: fn(&Times) -> Duration| done.iter().map(|(_, times)| part(times)).sum();
+    clock.end_divided(&[
+        ("sort", sum(|times| times.sort)),
+        ("merge", sum(|times| times.merge)),
+        ("join", sum(|times| times.join)),
+    ]);
+    Ok(Done {
+        totals: totals_of(done.into_iter().map(|(sink, _)| sink).collect()),
+        partitions: fan_out,
+        passes: 1,
+        filtered_tuples: 0,
+        scratch_bytes: scratch_bytes as u64,
+        clock,
+    })
+}
+
+/// Passes all pairs of equal keys of two sorted slices to `sink`.
+pub(crate) fn merge_join<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
+    let (mut at_r, mut at_s) = (0, 0);
+    while at_r < r.len() && at_s < s.len() {
+        let (from_r, from_s) = (r[at_r], s[at_s]);
+        if from_r.key() != from_s.key() {
+            // Which side goes on is as good as random, so it is not a branch.
+            at_r += usize::from(from_r.key() < from_s.key());
+            at_s += usize::from(from_s.key() < from_r.key());
+            continue;
+        }
+        let mut r_end = at_r + 1;
+        while r_end < r.len() && r[r_end].key() == from_s.key() {
+            r_end += 1;
+        }
+        while at_s < s.len() && s[at_s].key() == from_s.key() {
+            for partner in &r[at_r..r_end] {
+                sink.emit(partner.payload(), s[at_s].payload());
+            }
+            at_s += 1;
+        }
+        at_r = r_end;
+    }
+}

@@ -1,0 +1,226 @@
+//! One run, sorted inside the cache.
+//!
+//! The default is a radix sort of the bits in which the keys of the run differ, which are few after partitioning by ranges. Its first pass reads the
+//! blocks of the partition directly. The networks sort sixteen tuples in registers and double the length of sorted runs by vector merges.
+
+use crate::options::RunSort;
+use crate::partition::KeyBounds;
+use crate::simd::{Isa, SMALL_RUN, merge, sort_small_runs};
+use crate::tuple::Tuple;
+
+/// Bits of one pass of the radix sort, at most: its counters stay in the first-level cache.
+const DIGIT_BITS_MAX: u32 = 11;
+
+/// Sorts the tuples of `slices`, whose keys are within `bounds` if those are known, into `front`; `back` is as long and is overwritten.
+pub(crate) fn sort_run<'i, T: Tuple>(
+    isa: Isa,
+    how: RunSort,
+    bounds: Option<KeyBounds>,
+    slices: impl Iterator<Item = &'i [T]> + Clone,
+    front: &mut [T],
+    back: &mut [T],
+) {
+    match how {
+        RunSort::Radix => radix_sort(bounds, slices, front, back),
+        RunSort::Network => {
+            gather(slices, front);
+            network_sort(isa, front, back);
+        }
+    }
+}
+
+/// Copies slices one behind the other.
+fn gather<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>, to: &mut [T]) {
+    let mut rest = to;
+    for slice in slices {
+        let (front, back) = rest.split_at_mut(slice.len());
+        front.copy_from_slice(slice);
+        rest = back;
+    }
+}
+
+/// The bounds of some keys.
+fn bounds_of<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>) -> KeyBounds {
+    let (mut low, mut high) = (u64::MAX, 0);
+    for slice in slices {
+        for tuple in slice {
+            let key: u64 = tuple.key().into();
+            low = low.min(key);
+            high = high.max(key);
+        }
+    }
+    let bits = u64::BITS - high.saturating_sub(low).leading_zeros();
+    KeyBounds { low, bits }
+}
+
+fn radix_sort<'i, T: Tuple>(
+    bounds: Option<KeyBounds>,
+    slices: impl Iterator<Item = &'i [T]> + Clone,
+    front: &mut [T],
+    back: &mut [T],
+) {
+    let KeyBounds { low, bits } = bounds.unwrap_or_else(|| bounds_of(slices.clone()));
+    let passes = bits.div_ceil(DIGIT_BITS_MAX);
+    if passes == 0 {
+        return gather(slices, front);
+    }
+    let digit_bits = bits.div_ceil(passes);
+    let digit = |pass: u32| Digit {
+        low,
+        shift: pass * digit_bits,
+        mask: (1 << digit_bits) - 1,
+    };
+    // The last pass has to end in `front`.
+    let (mut from, mut to) = if passes % 2 == 1 {
+        (back, front)
+    } else {
+        (front, back)
+    };
+    // One reading counts for two passes, which is all there are for most runs.
+    let mut places = [[0_u32; 1 << DIGIT_BITS_MAX]; 2];
+    for pair in (0..passes).step_by(2) {
+        let pair_len = 2.min(passes - pair);
+        let counts = &mut places[..pair_len as usize];
+        counts.as_flattened_mut().fill(0);
+        if pair == 0 {
+            count(slices.clone(), digit(pair), digit(pair + 1), counts);
+        } else {
+            let slices = std::iter::once(&*to);
+            count(slices, digit(pair), digit(pair + 1), counts);
+        }
+        for (pass, places) in (pair..).zip(counts) {
+            if pass == 0 {
+                radix_pass(slices.clone(), to, digit(pass), places);
+            } else {
+                (from, to) = (to, from);
+                radix_pass(std::iter::once(&*from), to, digit(pass), places);
+            }
+        }
+    }
+}
+
+/// Some bits of the distance from the lowest key.
+#[derive(Clone, Copy, Debug)]
+struct Digit {
+    low: u64,
+    shift: u32,
+    mask: u64,
+}
+
+impl Digit {
+    #[inline(always)]
+    fn of<T: Tuple>(self, tuple: T) -> usize {
+        let key: u64 = tuple.key().into();
+        ((key.wrapping_sub(self.low) >> self.shift) & self.mask) as usize % (1 << DIGIT_BITS_MAX)
+    }
+}
+
+/// Counts the values of one or two digits.
+fn count<'i, T: Tuple>(
+    slices: impl Iterator<Item = &'i [T]>,
+    first: Digit,
+    second: Digit,
+    counts: &mut [[u32; 1 << DIGIT_BITS_MAX]],
+) {
+    let mut counts = counts.iter_mut();
+    match (counts.next(), counts.next()) {
+        (Some(of_first), Some(of_second)) => {
+            for slice in slices {
+                for tuple in slice {
+                    of_first[first.of(*tuple)] += 1;
+                    of_second[second.of(*tuple)] += 1;
+                }
+            }
+        }
+        (Some(of_first), None) => {
+            for slice in slices {
+                for tuple in slice {
+                    of_first[first.of(*tuple)] += 1;
+                }
+            }
+        }
+        (None, _) => {}
+    }
+}
+
+/// Moves all tuples to `to`, in the order of one digit, and else in the order in which they come; `places` counts the digit's values.
+fn radix_pass<'i, T: Tuple>(
+    slices: impl Iterator<Item = &'i [T]>,
+    to: &mut [T],
+    digit: Digit,
+    places: &mut [u32; 1 << DIGIT_BITS_MAX],
+) {
+    let mut start = 0;
+    for place in &mut places[..=digit.mask as usize] {
+        start += std::mem::replace(place, start);
+    }
+    for slice in slices {
+        for &tuple in slice {
+            let place = &mut places[digit.of(tuple)];
+            to[*place as usize] = tuple;
+            *place += 1;
+        }
+    }
+}
+
+fn network_sort<T: Tuple>(isa: Isa, front: &mut [T], back: &mut [T]) {
+    sort_small_runs(isa, front);
+    let len = front.len();
+    let (mut from, mut to) = (&mut *front, &mut *back);
+    let mut width = SMALL_RUN;
+    let mut is_in_front = true;
+    while width < len {
+        for (pair, out) in from.chunks(2 * width).zip(to.chunks_mut(2 * width)) {
+            let (left, right) = pair.split_at(width.min(pair.len()));
+            merge(isa, left, right, out);
+        }
+        (from, to) = (to, from);
+        is_in_front = !is_in_front;
+        width *= 2;
+    }
+    if !is_in_front {
+        to.copy_from_slice(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::kernels;
+    use crate::tuple::{Tuple8, Tuple16, Word};
+
+    fn check<T: Tuple>() {
+        for len in [0, 1, 2, 15, 16, 17, 33, 1000, 5000] {
+            for range in [1, 2, 300, 1 << 20, u64::MAX] {
+                let number = |at: u64| (at + 3).wrapping_mul(0xD6E8_FEB8_6659_FD93) % range;
+                let tuple = |at| T::new(T::Word::truncate(number(at)), T::Word::truncate(at));
+                let tuples: Vec<T> = (0..len).map(tuple).collect();
+                let mut sorted = tuples.clone();
+                sorted.sort_by_key(|tuple| tuple.key());
+                let keys =
+                    |tuples: &[T]| tuples.iter().map(|tuple| tuple.key()).collect::<Vec<_>>();
+                for isa in kernels() {
+                    for how in [RunSort::Radix, RunSort::Network] {
+                        let mut front = vec![T::default(); tuples.len()];
+                        let mut back = front.clone();
+                        sort_run(isa, how, None, tuples.chunks(7), &mut front, &mut back);
+                        assert_eq!(keys(&front), keys(&sorted), "{isa:?} {how:?} {len} {range}");
+                        let sum = |tuples: &[T]| {
+                            tuples
+                                .iter()
+                                .map(|tuple| tuple.payload().into())
+                                .sum::<u64>()
+                        };
+                        assert_eq!(sum(&front), sum(&sorted));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn runs_are_sorted() {
+        check::<Tuple8>();
+        check::<Tuple16>();
+    }
+}

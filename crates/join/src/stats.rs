@@ -1,0 +1,100 @@
+//! What a join says about itself: what ran, for how long, in how much memory.
+//!
+//! Phases follow one another and are timed on the calling thread, from the start of the first thread of a phase to the end of its
+//! last one, so their sum is the join's time but for planning.
+
+use crate::options::Algorithm;
+use std::time::{Duration, Instant};
+
+/// Time of one phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseTime {
+    /// `partition-r`, `partition-s`, `build`, `probe`, `sort`, `join` …
+    pub phase: &'static str,
+    /// Wall-clock time.
+    pub elapsed: Duration,
+}
+
+/// How a join was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinStats {
+    /// The algorithm that ran; never `Auto`.
+    pub algorithm: Algorithm,
+    /// Name of the kernel that ran.
+    pub kernel: &'static str,
+    /// Threads that took part.
+    pub threads: usize,
+    /// Tuples of R.
+    pub r_tuples: u64,
+    /// Tuples of S.
+    pub s_tuples: u64,
+    /// Bytes of a tuple.
+    pub tuple_bytes: usize,
+    /// Partitions of the first pass; 1 if there was none.
+    pub partitions: usize,
+    /// Partitioning passes over the data.
+    pub passes: u32,
+    /// Tuples of S that a Bloom filter dropped before partitioning.
+    pub filtered_tuples: u64,
+    /// Scratch memory that this join was given, in bytes; pairs of the output not included.
+    pub scratch_bytes: u64,
+    /// The phases, in order.
+    pub phases: Vec<PhaseTime>,
+    /// Wall-clock time of the whole join, memory mapping included.
+    pub elapsed: Duration,
+}
+
+impl JoinStats {
+    /// Tuples of S a second, the paper's measure where every one of them has a partner; 0 for no time.
+    pub fn tuples_per_s(&self) -> f64 {
+        let seconds = self.elapsed.as_secs_f64();
+        if seconds > 0.0 {
+            self.s_tuples as f64 / seconds
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Times phases one after the other.
+#[derive(Debug)]
+pub(crate) struct PhaseClock {
+    since: Instant,
+    phases: Vec<PhaseTime>,
+}
+
+impl PhaseClock {
+    pub(crate) fn start() -> Self {
+        Self {
+            since: Instant::now(),
+            phases: Vec::with_capacity(8),
+        }
+    }
+
+    /// Ends a phase that began where the last one ended.
+    pub(crate) fn end(&mut self, phase: &'static str) {
+        let now = Instant::now();
+        let elapsed = now - self.since;
+        self.phases.push(PhaseTime { phase, elapsed });
+        self.since = now;
+    }
+
+    /// Ends a phase whose threads did several things in turn: its time is divided as theirs was.
+    pub(crate) fn end_divided(&mut self, parts: &[(&'static str, Duration)]) {
+        let now = Instant::now();
+        let elapsed = now - self.since;
+        self.since = now;
+        let all: Duration = parts.iter().map(|(_, time)| *time).sum();
+        let all_s = all.as_secs_f64().max(f64::MIN_POSITIVE);
+        for (phase, time) in parts {
+            self.phases.push(PhaseTime {
+                phase,
+                elapsed: elapsed.mul_f64((time.as_secs_f64() / all_s).min(1.0)),
+            });
+        }
+    }
+
+    pub(crate) fn into_phases(self) -> Vec<PhaseTime> {
+        self.phases
+    }
+}

@@ -1,0 +1,155 @@
+//! Tables for the tuples of R in one partition, in buffers that a thread uses again and again.
+//!
+//! | table | for | lookup |
+//! |---|---|---|
+//! | `ArrayTable` | distinct keys that fill a good part of their range | one payload, by the key itself |
+//! | `LinearTable` | few equal keys | the slots from the hash on, up to the key or to a free slot |
+//! | `BucketTable` | many equal keys | the tuples of equal hash, which lie together |
+//! | `ChainTable` | the paper's layout, on request | a chain of tuples of equal hash |
+
+mod array;
+mod bucket;
+mod chain;
+mod linear;
+
+pub(crate) use array::{ArrayTable, Extent};
+pub(crate) use bucket::{BucketTable, bucket_bits, fill as fill_buckets};
+pub(crate) use chain::ChainTable;
+pub(crate) use linear::{Keys, LinearTable, fill as fill_linear, slot_bits, slots_len};
+
+use crate::options::TableKind;
+use crate::output::Sink;
+use crate::partition::Hashed;
+use crate::scratch::Arena;
+use crate::simd::{Isa, probe_linear};
+use crate::tuple::Tuple;
+
+/// An array takes at most this many words a tuple.
+const ARRAY_WORDS_A_TUPLE: usize = 4;
+
+/// The memory of one thread's table.
+#[derive(Debug)]
+pub(crate) struct TableBuffers<'a, T: Tuple> {
+    capacity: usize,
+    slots: &'a mut [T],
+    words: &'a mut [u32],
+    payloads: &'a mut [T::Word],
+    presence: &'a mut [u64],
+}
+
+/// Lengths of the buffers for `capacity` tuples: slots, words, payloads, presence.
+fn lengths(capacity: usize) -> [usize; 4] {
+    [
+        linear::slots_len(slot_bits(capacity)),
+        (capacity.next_power_of_two() + capacity + 1).max((1 << bucket_bits(capacity)) + 1),
+        capacity * ARRAY_WORDS_A_TUPLE,
+        (capacity * ARRAY_WORDS_A_TUPLE).div_ceil(64),
+    ]
+}
+
+impl<'a, T: Tuple> TableBuffers<'a, T> {
+    /// Bytes of the buffers.
+    pub(crate) fn bytes(capacity: usize) -> usize {
+        let [slots, words, payloads, presence] = lengths(capacity);
+        Arena::bytes_of::<T>(slots)
+            + Arena::bytes_of::<u32>(words)
+            + Arena::bytes_of::<T::Word>(payloads)
+            + Arena::bytes_of::<u64>(presence)
+    }
+
+    /// Buffers for at most `capacity` tuples.
+    pub(crate) fn new(capacity: usize, arena: &mut Arena<'a>) -> Self {
+        let [slots, words, payloads, presence] = lengths(capacity);
+        Self {
+            capacity,
+            slots: arena.take(slots),
+            words: arena.take(words),
+            payloads: arena.take(payloads),
+            presence: arena.take(presence),
+        }
+    }
+}
+
+/// How the keys of a partition look to a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyShape<W> {
+    /// A key that no tuple of this partition has.
+    pub(crate) free_key: W,
+    /// Upper bits of the hash that are equal for the whole partition.
+    pub(crate) skipped_bits: u32,
+    /// Lower bits that the keys of the partition share, if dense keys are expected.
+    pub(crate) dense_bits: Option<u32>,
+}
+
+/// A table of one of the layouts.
+#[derive(Debug)]
+pub(crate) enum Table<'t, T: Tuple> {
+    Array(ArrayTable<'t, T>),
+    Linear(LinearTable<'t, T, false>),
+    Bucket(BucketTable<'t, T>),
+    Chain(ChainTable<'t, T>),
+}
+
+impl<T: Tuple> TableBuffers<'_, T> {
+    /// A table of `count` tuples, in the layout that suits them.
+    pub(crate) fn build<'i>(
+        &mut self,
+        kind: TableKind,
+        shape: KeyShape<T::Word>,
+        count: usize,
+        slices: impl Iterator<Item = &'i [T]> + Clone,
+    ) -> Table<'_, T> {
+        assert!(count <= self.capacity, "a group of R fits its table");
+        if kind == TableKind::BucketChain {
+            let (words, slots) = (&mut *self.words, &mut *self.slots);
+            return Table::Chain(ChainTable::build(
+                words,
+                slots,
+                shape.skipped_bits,
+                count,
+                slices,
+            ));
+        }
+        if let Some(bits) = shape.dense_bits.filter(|_| kind == TableKind::Auto) {
+            let extent = Extent::of(slices.clone(), bits);
+            if extent.len() <= count * ARRAY_WORDS_A_TUPLE {
+                let (payloads, presence) = (&mut *self.payloads, &mut *self.presence);
+                if ArrayTable::fill(payloads, presence, extent, slices.clone()) {
+                    return Table::Array(ArrayTable::new(
+                        self.payloads,
+                        self.presence,
+                        extent,
+                        count,
+                    ));
+                }
+            }
+        }
+        let bits = slot_bits(count);
+        let slots_len = linear::slots_len(bits);
+        let slots = &mut self.slots[..slots_len];
+        if let Some(keys) = linear::fill(slots, bits, shape, slices.clone()) {
+            let slots = &self.slots[..slots_len];
+            return Table::Linear(LinearTable::new(slots, bits, shape, keys));
+        }
+        let bits = bucket_bits(count);
+        let words = &mut self.words[..=1 << bits];
+        let tuples = &mut self.slots[..count];
+        words[1 << bits] = count as u32;
+        let hash = Hashed::spread(bits, shape.skipped_bits);
+        bucket::fill(&mut words[..1 << bits], tuples, 0, hash, slices);
+        Table::Bucket(BucketTable::new(words, tuples, hash))
+    }
+}
+
+impl<T: Tuple> Table<'_, T> {
+    /// Passes all partners of `tuples` to `sink`.
+    #[inline]
+    pub(crate) fn probe<K: Sink<T>>(&self, isa: Isa, tuples: &[T], sink: &mut K) {
+        match self {
+            Self::Array(table) => table.probe(tuples, sink),
+            Self::Linear(table) => probe_linear(isa, table, tuples, sink),
+            Self::Bucket(table) => table.probe(tuples, sink),
+            Self::Chain(table) => table.probe(tuples, sink),
+        }
+    }
+}
