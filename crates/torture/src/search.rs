@@ -282,6 +282,9 @@ pub(crate) fn options(seed: u64) -> EngineOptions {
         } else {
             384 << 10
         },
+        // A group that a clock ends would not be the same twice.
+        group_transactions_max: 2 + (seed / 3 % 6) as u32,
+        group_wait_us_max: u64::MAX,
         checkpoint_log_bytes: 16 << 10,
         // So small that a round freezes MemTables and merges levels.
         memtable_bytes: 1 << 10,

@@ -103,6 +103,20 @@ fn a_missing_sync_is_noticed() {
 }
 
 #[test]
+fn the_same_seed_makes_the_same_images() {
+    // Rounds of this seed commit in groups.
+    let seed = 4;
+    for method in durable() {
+        let config = Config::new(method, seed, 200, Duration::from_mins(10));
+        let counts: Vec<_> = (0..2)
+            .map(|_| search(&config, &mut |_| {}))
+            .map(|report| (report.crash_points, report.images, report.nested))
+            .collect();
+        assert_eq!(counts[0], counts[1], "{}", method.name());
+    }
+}
+
+#[test]
 fn the_same_seed_finds_the_same_image() {
     let config = Config {
         disabled: vec!["undo.record-fence".into()],
