@@ -37,6 +37,7 @@ fn run(
         checkpoint_log_bytes: LOG_BYTES,
         memtable_bytes: MEMTABLE_BYTES,
         growth_factor: 2,
+        page_bytes: method.node_bytes_default(),
         ..EngineOptions::default()
     };
     let session = Session::new(Place::new(device), method, options).unwrap();

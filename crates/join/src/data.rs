@@ -24,6 +24,9 @@ pub enum KeyRange {
     Sparse,
 }
 
+/// Beyond this exponent all tuples of S have one key.
+const ZIPF_MAX: f64 = 8.0;
+
 /// Two relations to be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
@@ -33,7 +36,7 @@ pub struct Workload {
     pub s_tuples: usize,
     /// Where the keys lie.
     pub keys: KeyRange,
-    /// Exponent of the Zipf distribution of S over the keys of R; 0 is uniform.
+    /// Exponent of the Zipf distribution of S over the keys of R; 0 is uniform, and 8 is the largest that is told apart.
     pub zipf: f64,
     /// Part of S that has partners, from 0 to 1.
     pub match_rate: f64,
@@ -60,7 +63,7 @@ impl Workload {
     /// Workload A of the paper at `scale` times its size: |R| = 1,600,000,000 x `scale`, |S| = `ratio` x |R|.
     pub fn a(scale: f64, ratio: usize) -> Self {
         let r_tuples = scaled(1_600_000_000, scale);
-        Self::uniform(r_tuples, r_tuples * ratio)
+        Self::uniform(r_tuples, r_tuples.saturating_mul(ratio))
     }
 
     /// Workload B of the paper at `scale` times its size: |R| = |S| = 128,000,000 x `scale`.
@@ -82,7 +85,7 @@ impl Workload {
             T::new(key, payload_of(key))
         });
         let order = Permutation::new(self.s_tuples as u64, self.seed ^ 0x5353);
-        let zipf = (self.zipf > 0.0).then(|| Zipf::new(distinct, self.zipf));
+        let zipf = (self.zipf > 0.0).then(|| Zipf::new(distinct, self.zipf.min(ZIPF_MAX)));
         let ranks = Permutation::new(distinct, self.seed ^ 0x7a69);
         let last_repeats =
             self.r_tuples as u64 - (distinct - 1).min(self.r_tuples as u64) * repeats as u64;

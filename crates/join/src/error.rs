@@ -1,6 +1,6 @@
 //! What can go wrong in a join: the one error type of this room.
 //!
-//! Everything but a cancellation is found before any work starts, so that a refused join costs nothing. A key or a
+//! Everything but a cancellation and a refused thread is found before any work starts, so that a refused join costs nothing. A key or a
 //! payload is never wrong: all values are allowed.
 
 use thiserror::Error;
@@ -44,6 +44,9 @@ pub enum JoinError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// The operating system refused a thread.
+    #[error("the system starts no more threads; ask for fewer")]
+    Thread(#[source] std::io::Error),
     /// No algorithm has this name.
     #[error("`{name}` is no join algorithm; there are auto, radix, n-part, m-way, m-pass and mpsm")]
     UnknownAlgorithm {

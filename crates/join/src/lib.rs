@@ -33,6 +33,9 @@
 //! | `scratch` | memory on huge pages, kept from join to join |
 //! | [`data`] | seeded relations as in the paper |
 
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("sizes of joins are counted in 64 bits");
+
 mod bloom;
 mod choose;
 pub mod data;

@@ -211,14 +211,14 @@ impl Pass<'_> {
         route: R,
     ) -> Result<()> {
         region.start(staging);
-        for tuples in input {
-            for step in tuples.chunks(STEP_TUPLES) {
-                region.add(staging, self.isa, self.stores, step, route);
-                self.watch.advance(step.len())?;
-            }
-        }
+        let mut steps = input.flat_map(|tuples| tuples.chunks(STEP_TUPLES));
+        let result = steps.try_for_each(|step| {
+            region.add(staging, self.isa, self.stores, step, route);
+            self.watch.advance(step.len())
+        });
+        // After a cancellation too: the memory is used again, and streaming stores are to be over then.
         region.finish(staging);
-        Ok(())
+        result
     }
 
     /// Partitions `input` with one thread for each region, and returns the partitions.

@@ -3,7 +3,7 @@
 //! A phase is a scope of threads, so no barrier can be left waiting when one of them panics: the panic goes on in the caller.
 //! Starting a thread costs tens of microseconds, a phase that is worth threads lasts milliseconds.
 
-use crate::error::Result;
+use crate::error::{JoinError, Result};
 
 /// Runs `work` once for each state, the first one on the calling thread, and returns the results in order.
 pub(crate) fn run<S, R, F>(states: Vec<S>, work: F) -> Result<Vec<R>>
@@ -17,8 +17,12 @@ where
     let first = states.next();
     std::thread::scope(|scope| {
         let others: Vec<_> = states
-            .map(|(thread, state)| scope.spawn(move || work(thread, state)))
-            .collect();
+            .map(|(thread, state)| {
+                let work = move || work(thread, state);
+                std::thread::Builder::new().spawn_scoped(scope, work)
+            })
+            .collect::<std::io::Result<_>>()
+            .map_err(JoinError::Thread)?;
         let mut results = Vec::with_capacity(others.len() + 1);
         if let Some((thread, state)) = first {
             results.push(work(thread, state));
@@ -43,7 +47,6 @@ pub(crate) fn share<T>(slice: &[T], thread: usize, threads: usize, unit: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::JoinError;
 
     #[test]
     fn shares_cover_the_slice_once() {

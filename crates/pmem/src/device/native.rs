@@ -339,10 +339,13 @@ unsafe impl Memory for NativeMemory {
         if self.route == Route::Lines {
             let is_writable = last + LINE_BYTES <= self.writable_bytes;
             let rewrites = is_writable && self.instructions.rewrites(lines);
+            let range = offset..offset + bytes as u64;
             for number in 0..lines {
                 let offset = (first + number * LINE_BYTES) as usize;
                 let address = self.base.as_ptr().wrapping_add(offset);
-                if rewrites {
+                // Only lines inside of the range: what lies beside it is another's, who may be reading it.
+                let (start, end) = (offset as u64, offset as u64 + LINE_BYTES);
+                if rewrites && start >= range.start && end <= range.end {
                     // SAFETY: the line was checked to be mapped and writable, and only this handle stores to it.
                     let line = unsafe { address.cast::<[u8; LINE_BYTES as usize]>().read() };
                     // SAFETY: as above; the copy lies elsewhere.

@@ -10,7 +10,7 @@
 //! Invariants: a committed page is never stored to; a dirty page is referred to by dirty pages, roots and the undo list only; a
 //! place belongs to one dirty page from its reservation on, so that writing a group needs no space.
 
-use super::node::{PageView, checksum, sum_of_change, word_of, words_to_settle};
+use super::node::{PageView, checksum, damaged, sum_of_change, word_of, words_to_settle};
 use super::{DIRTY, Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
@@ -180,13 +180,20 @@ impl<S: PageStore> Pages<S> {
         self.touched.iter().map(place).collect()
     }
 
+    /// The slot of a dirty page. A reference comes from a page, which may be damaged.
+    #[inline]
+    fn dirty_slot(&self, reference: u64) -> Result<&Slot> {
+        let slot = self.slots.get((reference >> 2) as usize);
+        slot.filter(|slot| slot.state != SlotState::Vacant)
+            .ok_or_else(|| damaged(reference, "no dirty page has this number".to_owned()))
+    }
+
     /// Where the page of a reference will lie, or lies.
     fn place_of(&self, reference: u64) -> u64 {
         if reference & DIRTY == 0 {
-            reference
-        } else {
-            self.slots[(reference >> 2) as usize].at
+            return reference;
         }
+        self.dirty_slot(reference).map_or(reference, |slot| slot.at)
     }
 
     /// The page that a reference leads to.
@@ -195,7 +202,7 @@ impl<S: PageStore> Pages<S> {
         if reference & DIRTY == 0 {
             self.store.view(&mut self.frames, reference)
         } else {
-            let frame = self.slots[(reference >> 2) as usize].frame;
+            let frame = self.dirty_slot(reference)?.frame;
             Ok(self.store.dirty(&self.frames, frame))
         }
     }
@@ -303,11 +310,11 @@ impl<S: PageStore> Pages<S> {
         if reference & DIRTY == 0 {
             return self.store.retire(reference);
         }
+        let at = self.dirty_slot(reference)?.at;
         let number = (reference >> 2) as usize;
-        let slot = &mut self.slots[number];
-        slot.state = SlotState::Dropped;
+        self.slots[number].state = SlotState::Dropped;
         self.undo.push(Undo::Dropped(number));
-        self.store.retire(slot.at)
+        self.store.retire(at)
     }
 
     /// Whether the open transaction has changed anything.
