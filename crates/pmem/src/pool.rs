@@ -80,6 +80,19 @@ pub struct PoolIdentity {
     pub user: [u64; USER_WORDS],
 }
 
+impl PoolIdentity {
+    /// That of a pool that nobody opens again: in volatile memory, or for a measurement.
+    pub fn unnamed(kind: PoolKind) -> Self {
+        Self {
+            kind,
+            pool_id: PoolId(0),
+            format_version: POOL_FORMAT,
+            created_seconds: 0,
+            user: [0; USER_WORDS],
+        }
+    }
+}
+
 /// One of the eight named roots of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootIndex(u8);

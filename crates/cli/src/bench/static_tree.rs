@@ -16,8 +16,8 @@ use crate::args::RunArgs;
 use crate::report::PerTxn;
 use anyhow::Result;
 use pmem::{
-    Arena, MemorySource, NativeMemory, NativeOptions, NativeSource, Owner, POOL_BYTES_MIN,
-    POOL_FORMAT, Part, PmemError, PoolId, PoolIdentity, PoolKind, site,
+    Arena, MemorySource, NativeMemory, NativeOptions, NativeSource, Owner, POOL_BYTES_MIN, Part,
+    PmemError, PoolIdentity, PoolKind, site,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use workload::ycsb::{COLUMN_BYTES, Change, Contents, ROW_BYTES, Store, Ycsb};
@@ -47,13 +47,7 @@ struct Tree {
 impl Tree {
     fn new(source: &NativeSource, partition: u32) -> Result<Self, PmemError> {
         let memory = source.create(&format!("p{partition}.pool"), POOL_BYTES_MIN)?;
-        let identity = PoolIdentity {
-            kind: POOL_KIND,
-            pool_id: PoolId(0),
-            format_version: POOL_FORMAT,
-            created_seconds: 0,
-            user: [0; 4],
-        };
+        let identity = PoolIdentity::unnamed(POOL_KIND);
         let mut arena = Arena::create(memory, &identity)?;
         let commit_word = arena.reserve(64, OWNER)?;
         let record = arena.reserve(RECORD_BYTES, OWNER)?;

@@ -5,9 +5,7 @@
 //! while a run is filled and made anew, or left out, after a restart. A run without one is simply searched.
 
 use crate::error::Result;
-use pmem::{
-    Arena, Memory, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity, PoolKind, WordChange,
-};
+use pmem::{Arena, Memory, Outcome, Owner, Part, PoolIdentity, PoolKind, WordChange};
 
 /// Kind of the arenas of filters.
 const POOL_KIND: PoolKind = PoolKind(0x6669_6c74);
@@ -49,13 +47,7 @@ fn bits(hash: u64) -> u64 {
 impl<M: Memory> Filters<M> {
     /// No filters, in a memory that is lost at restart.
     pub fn new(memory: M) -> Result<Self> {
-        let identity = PoolIdentity {
-            kind: POOL_KIND,
-            pool_id: PoolId(0),
-            format_version: POOL_FORMAT,
-            created_seconds: 0,
-            user: [0; 4],
-        };
+        let identity = PoolIdentity::unnamed(POOL_KIND);
         Ok(Self {
             arena: Arena::create(memory, &identity)?,
         })

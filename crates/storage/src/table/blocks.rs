@@ -58,20 +58,13 @@ impl BlocksInUse {
 mod tests {
     use super::*;
     use pmem::device::simulated::{SimulatedWorld, WorldOptions};
-    use pmem::{MemorySource, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT, Part};
-    use pmem::{PoolId, PoolIdentity, PoolKind};
+    use pmem::{MemorySource, Outcome, Owner, POOL_BYTES_MIN, Part, PoolIdentity, PoolKind};
 
     #[test]
     fn each_kind_of_difference_is_reported_with_its_block() {
         let world = SimulatedWorld::new(WorldOptions::default());
         let memory = world.source().volatile(POOL_BYTES_MIN).unwrap();
-        let identity = PoolIdentity {
-            kind: PoolKind(1),
-            pool_id: PoolId(1),
-            format_version: POOL_FORMAT,
-            created_seconds: 0,
-            user: [0; 4],
-        };
+        let identity = PoolIdentity::unnamed(PoolKind(1));
         let mut arena = Arena::create(memory, &identity).unwrap();
         let owner = Owner {
             part: Part::Other,

@@ -11,7 +11,7 @@ use crate::log::{Keep, VolatileMark, VolatileUndo, WriteSet};
 use crate::record::{LayoutKind, Row, TableId};
 use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
-use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity};
+use pmem::{Arena, HeapMark, Memory, Outcome, Owner, Part, PoolIdentity};
 use pmem::{POOL_BYTES_MIN, PoolKind};
 use std::collections::BTreeMap;
 
@@ -47,13 +47,7 @@ impl<M: Memory> Store<M> {
         node_bytes: usize,
         keep: Keep,
     ) -> Result<Self> {
-        let identity = PoolIdentity {
-            kind: POOL_KIND,
-            pool_id: PoolId(0),
-            format_version: POOL_FORMAT,
-            created_seconds: 0,
-            user: [0; 4],
-        };
+        let identity = PoolIdentity::unnamed(POOL_KIND);
         let mut arena = Arena::create(memory, &identity)?;
         let mut writes = VolatileUndo::new(keep);
         let directory = arena.reserve(

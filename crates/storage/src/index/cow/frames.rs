@@ -5,7 +5,7 @@
 
 use super::node::PageView;
 use crate::error::Result;
-use pmem::{Arena, Memory, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity, PoolKind};
+use pmem::{Arena, Memory, Owner, Part, PoolIdentity, PoolKind};
 
 /// Kind of the arenas that hold frames.
 const POOL_KIND: PoolKind = PoolKind(0x6672_616d);
@@ -22,13 +22,7 @@ pub struct Frames<M: Memory> {
 impl<M: Memory> Frames<M> {
     /// No frames yet, of `page_bytes` each, in a volatile memory.
     pub fn new(memory: M, page_bytes: usize) -> Result<Self> {
-        let identity = PoolIdentity {
-            kind: POOL_KIND,
-            pool_id: PoolId(0),
-            format_version: POOL_FORMAT,
-            created_seconds: 0,
-            user: [0; 4],
-        };
+        let identity = PoolIdentity::unnamed(POOL_KIND);
         Ok(Self {
             arena: Arena::create(memory, &identity)?,
             page_bytes,

@@ -505,3 +505,43 @@ impl<S: PageStore> Pages<S> {
         self.vacant.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::cow::pool::PoolStore;
+    use crate::index::cow::{CowTree, Shape, TreeReport, Value};
+    use crate::log::nv_master::MASTER_BYTES;
+    use pmem::device::simulated::{SimulatedWorld, WorldOptions};
+    use pmem::{Arena, MemorySource, Owner, POOL_BYTES_MIN, Part, PoolIdentity, PoolKind};
+
+    /// What one flipped bit makes of a committed reference.
+    #[test]
+    fn a_reference_to_a_dirty_page_that_is_not_there_is_damage() {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let memory = || world.source().volatile(POOL_BYTES_MIN).unwrap();
+        let mut arena = Arena::create(memory(), &PoolIdentity::unnamed(PoolKind(1))).unwrap();
+        let owner = Owner {
+            part: Part::Log,
+            tag: 0,
+        };
+        let master = arena.reserve(MASTER_BYTES, owner).unwrap();
+        let store = PoolStore::create(arena, master, 1, 512).unwrap();
+        let mut pages = Pages::new(store, memory(), 0).unwrap();
+        let tree = CowTree::new(
+            pages.add_tree(99 << 2 | DIRTY),
+            Shape::new(512, 1, 1).unwrap(),
+        );
+        let is_damage = |error: Option<crate::error::StorageError>| {
+            let text = error.map(|error| error.to_string()).unwrap_or_default();
+            assert!(text.contains("no dirty page"), "{text}");
+        };
+        is_damage(tree.get_word(&mut pages, &[1]).err());
+        is_damage(tree.insert(&mut pages, &[1], Value::Words(&[2])).err());
+        is_damage(tree.remove(&mut pages, &[1]).err());
+        is_damage(tree.clear(&mut pages, &mut |_, _| Ok(())).err());
+        let mut report = TreeReport::default();
+        tree.check(&mut pages, &mut report);
+        assert_eq!(report.damage.len(), 1, "{:?}", report.damage);
+    }
+}

@@ -10,7 +10,7 @@
 //!    forgets.
 
 use crate::error::Result;
-use pmem::{Arena, Counters, Memory, Owner, POOL_FORMAT, Part, PoolId, PoolIdentity, PoolKind};
+use pmem::{Arena, Counters, Memory, Owner, Part, PoolIdentity, PoolKind};
 
 /// Kind of the arenas of caches.
 const POOL_KIND: PoolKind = PoolKind(0x6c6f_6763);
@@ -43,13 +43,7 @@ pub(crate) struct BlockCache<M: Memory> {
 impl<M: Memory> BlockCache<M> {
     /// An empty cache of about so many bytes at most, and of at least one block, in a volatile memory.
     pub(crate) fn new(memory: M, bytes_max: u64) -> Result<Self> {
-        let identity = PoolIdentity {
-            kind: POOL_KIND,
-            pool_id: PoolId(0),
-            format_version: POOL_FORMAT,
-            created_seconds: 0,
-            user: [0; 4],
-        };
+        let identity = PoolIdentity::unnamed(POOL_KIND);
         Ok(Self {
             arena: Arena::create(memory, &identity)?,
             blocks: Vec::new(),

@@ -13,10 +13,7 @@ use crate::log::{Keep, VolatileUndo, WriteSet};
 use crate::lsm::entry::EntryKind;
 use crate::lsm::pointer;
 use crate::record::KeyBuf;
-use pmem::{
-    Arena, HeapMark, Memory, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT, Part, PoolId,
-    PoolIdentity, PoolKind,
-};
+use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_BYTES_MIN, Part, PoolIdentity, PoolKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of the arenas of MemTables.
@@ -60,13 +57,7 @@ pub(crate) struct MemTable<M: Memory> {
 impl<M: Memory> MemTable<M> {
     /// A MemTable without trees, in a memory of at least [`MemTable::bytes_min`].
     pub(crate) fn new(memory: M) -> Result<Self> {
-        let identity = PoolIdentity {
-            kind: POOL_KIND,
-            pool_id: PoolId(0),
-            format_version: POOL_FORMAT,
-            created_seconds: 0,
-            user: [0; 4],
-        };
+        let identity = PoolIdentity::unnamed(POOL_KIND);
         Ok(Self {
             arena: Arena::create(memory, &identity)?,
             writes: VolatileUndo::new(Keep::BeforeImages),
