@@ -9,9 +9,9 @@ use crate::error::Result;
 use crate::job::{Done, Job, sampled_extent, totals_of};
 use crate::options::RunSort;
 use crate::output::Sink;
-use crate::partition::{Partitions, PassShape, Ranged, spans_len};
+use crate::partition::{Partitions, PassShape, Ranged, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
-use crate::simd::{Isa, Staging};
+use crate::simd::Isa;
 use crate::sort::join::{merge_join, run_tuples};
 use crate::sort::run::sort_run;
 use crate::stats::PhaseClock;
@@ -161,18 +161,8 @@ pub(crate) fn run<T: Tuple, K: Sink<T>>(
     let scratch_bytes = plan.bytes(job);
     let mut arena = job.arena(scratch, scratch_bytes)?;
     let (threads, fan_out) = (0..job.threads, 1 << plan.bits);
-    let stagings = threads
-        .clone()
-        .map(|_| PassShape::staging(fan_out, &mut arena));
-    let mut stagings: Vec<Staging<'_, T>> = stagings.collect();
-    let r_regions = threads
-        .clone()
-        .map(|_| plan.r_shape.region(&mut arena))
-        .collect();
-    let s_regions = threads
-        .clone()
-        .map(|_| plan.s_shape.region(&mut arena))
-        .collect();
+    let (mut stagings, r_regions, s_regions) =
+        memory_of_pass(job.threads, plan.r_shape, plan.s_shape, &mut arena);
     let (r_to, s_to) = (arena.take::<T>(job.r.len()), arena.take::<T>(job.s.len()));
     let backs = threads.clone().map(|_| arena.take::<T>(plan.back_tuples));
     let mut backs: Vec<&mut [T]> = backs.collect();

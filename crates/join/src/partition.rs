@@ -193,6 +193,22 @@ impl PassShape {
     }
 }
 
+/// The memory of each thread for a pass over both sides: the lines that it gathers, and a region of R and of S.
+type PassMemory<'a, T> = (Vec<Staging<'a, T>>, Vec<Region<'a, T>>, Vec<Region<'a, T>>);
+
+/// Takes the memory of a pass over both sides, whose fan-out is the same.
+pub(crate) fn memory_of_pass<'a, T: Tuple>(
+    threads: usize,
+    r: PassShape,
+    s: PassShape,
+    arena: &mut Arena<'a>,
+) -> PassMemory<'a, T> {
+    let stagings = (0..threads).map(|_| PassShape::staging(r.fan_out, arena));
+    let stagings = stagings.collect();
+    let mut regions = |shape: PassShape| (0..threads).map(|_| shape.region(arena)).collect();
+    (stagings, regions(r), regions(s))
+}
+
 /// What a partitioning pass needs besides its memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass<'a> {

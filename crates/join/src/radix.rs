@@ -16,7 +16,7 @@ use crate::job::{Done, Job, looks_dense, totals_of};
 use crate::machine::machine;
 use crate::options::{BloomUse, PARTITION_BITS_MAX};
 use crate::output::Sink;
-use crate::partition::{Hashed, Partitions, Pass, PassShape, spans_len};
+use crate::partition::{Hashed, Partitions, Pass, PassShape, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Region, Staging};
 use crate::stats::PhaseClock;
@@ -202,18 +202,8 @@ where
     let scratch_bytes = scratch_bytes(job, &plan);
     let mut arena = job.arena(scratch, scratch_bytes)?;
     let threads = 0..job.threads;
-    let mut stagings: Vec<Staging<'_, T>> = threads
-        .clone()
-        .map(|_| PassShape::staging(plan.fan_out(), &mut arena))
-        .collect();
-    let r_regions = threads
-        .clone()
-        .map(|_| plan.r_shape.region(&mut arena))
-        .collect();
-    let s_regions = threads
-        .clone()
-        .map(|_| plan.s_shape.region(&mut arena))
-        .collect();
+    let (mut stagings, r_regions, s_regions) =
+        memory_of_pass(job.threads, plan.r_shape, plan.s_shape, &mut arena);
     let filter = arena.take::<u64>(plan.filter_words);
     clock.end("plan");
 

@@ -10,9 +10,9 @@ use crate::job::{Done, Job, sampled_extent, totals_of};
 use crate::machine::machine;
 use crate::options::RunSort;
 use crate::output::Sink;
-use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, spans_len};
+use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
-use crate::simd::{Isa, Staging};
+use crate::simd::Isa;
 use crate::sort::merge::{merge_in_passes, merge_many, runs_max};
 use crate::sort::run::sort_run;
 use crate::stats::PhaseClock;
@@ -237,18 +237,8 @@ where
     let scratch_bytes = plan.bytes::<T>(job.threads);
     let mut arena = job.arena(scratch, scratch_bytes)?;
     let (threads, fan_out) = (0..job.threads, 1 << plan.bits);
-    let stagings = threads
-        .clone()
-        .map(|_| PassShape::staging(fan_out, &mut arena));
-    let mut stagings: Vec<Staging<'_, T>> = stagings.collect();
-    let r_regions = threads
-        .clone()
-        .map(|_| plan.r_shape.region(&mut arena))
-        .collect();
-    let s_regions = threads
-        .clone()
-        .map(|_| plan.s_shape.region(&mut arena))
-        .collect();
+    let (mut stagings, r_regions, s_regions) =
+        memory_of_pass(job.threads, plan.r_shape, plan.s_shape, &mut arena);
     clock.end("plan");
 
     let pass = job.pass(size_of_val(job.r) + size_of_val(job.s));
