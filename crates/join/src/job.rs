@@ -77,10 +77,17 @@ pub(crate) fn sampled_extent<T: Tuple>(tuples: &[T]) -> Option<(u64, u64)> {
     })
 }
 
-/// Whether the keys of a sample lie as close as those of an array that is worth building.
+/// Where keys lie if those of a sample lie as close as those of an array that is worth building; a little wider than the sample.
+pub(crate) fn dense_extent<T: Tuple>(tuples: &[T]) -> Option<(u64, u64)> {
+    let (low, high) = sampled_extent(tuples)?;
+    let is_dense = high - low <= tuples.len().saturating_mul(2) as u64 + 64;
+    let margin = (high - low) / 128;
+    is_dense.then(|| (low.saturating_sub(margin), high.saturating_add(margin)))
+}
+
+/// Whether there is such an extent.
 pub(crate) fn looks_dense<T: Tuple>(tuples: &[T]) -> bool {
-    sampled_extent(tuples)
-        .is_some_and(|(low, high)| high - low <= tuples.len().saturating_mul(2) as u64 + 64)
+    dense_extent(tuples).is_some()
 }
 
 impl<'a, T: Tuple> Job<'a, T> {

@@ -19,8 +19,8 @@ use crate::scratch::{Arena, Scratch};
 use crate::simd::{prefetch, probe_linear};
 use crate::stats::PhaseClock;
 use crate::table::{
-    ArrayTable, BucketTable, Extent, KeyShape, Keys, LinearTable, bucket_bits, fill_buckets,
-    fill_linear, slot_bits, slots_len,
+    ArrayTable, BucketTable, Extent, Filled, KeyShape, Keys, LinearTable, bucket_bits,
+    fill_buckets, fill_linear, slot_bits, slots_len,
 };
 use crate::tuple::Tuple;
 use crate::workers;
@@ -198,7 +198,8 @@ where
             spans.clear();
             r.groups(part, usize::MAX / 2, &mut spans);
             let extent = extent.part(part * places_a_part, places_a_part);
-            distinct &= ArrayTable::fill(payloads, presence, extent, r.slices(&spans));
+            let filled = ArrayTable::fill(payloads, presence, extent, r.slices(&spans));
+            distinct &= filled == Filled::Distinct;
         }
         Ok(distinct)
     })?;
@@ -285,7 +286,7 @@ fn fill_parts<T: Tuple>(
             let shape = KeyShape {
                 free_key,
                 skipped_bits: plan.part_bits,
-                dense_bits: None,
+                dense: None,
             };
             spans.clear();
             r.groups(part, usize::MAX / 2, &mut spans);

@@ -69,6 +69,37 @@ pub(crate) trait Sink<T: Tuple>: Send {
     fn totals(&self) -> Totals;
 }
 
+/// At most `PAIRS` matches, gathered without a branch and emitted together.
+pub(crate) struct Pairs<T: Tuple, const PAIRS: usize> {
+    pairs: [Pair<T::Word>; PAIRS],
+    len: usize,
+}
+
+impl<T: Tuple, const PAIRS: usize> Pairs<T, PAIRS> {
+    pub(crate) fn new() -> Self {
+        Self {
+            pairs: [Pair::default(); PAIRS],
+            len: 0,
+        }
+    }
+
+    /// Adds a pair if `found`; at most `PAIRS` are added before they are emitted.
+    #[inline(always)]
+    pub(crate) fn push_if(&mut self, found: bool, r: T::Word, s: T::Word) {
+        self.pairs[self.len % PAIRS] = Pair { r, s };
+        self.len += usize::from(found);
+    }
+
+    /// Passes the pairs to `sink`.
+    #[inline(always)]
+    pub(crate) fn emit(&mut self, sink: &mut impl Sink<T>) {
+        for pair in &self.pairs[..self.len] {
+            sink.emit(pair.r, pair.s);
+        }
+        self.len = 0;
+    }
+}
+
 impl<T: Tuple> Sink<T> for Totals {
     #[inline(always)]
     fn emit(&mut self, r: T::Word, s: T::Word) {

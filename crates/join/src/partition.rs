@@ -147,9 +147,9 @@ impl PassShape {
     /// A pass over at most `tuples` tuples a thread.
     pub(crate) fn new<T: Tuple>(fan_out: usize, tuples: usize) -> Self {
         let per_line = Staging::<T>::PER_LINE;
-        // Half a block of each partition is lost on average; that shall be a few percent, in blocks of 256 bytes to 4 KiB.
-        let lines = tuples / per_line / fan_out / 16;
-        let block_lines_log2 = (lines.max(4) as u32).ilog2().min(6);
+        // Half a block of each partition is lost on average; that shall be a few percent, in blocks of 256 bytes to 16 KiB.
+        let lines = tuples / per_line / fan_out / 8;
+        let block_lines_log2 = (lines.max(4) as u32).ilog2().min(8);
         let block_tuples = per_line << block_lines_log2;
         Self {
             fan_out,

@@ -12,7 +12,7 @@
 
 use crate::bloom::{self, Filtered};
 use crate::error::Result;
-use crate::job::{Done, Job, looks_dense, totals_of};
+use crate::job::{Done, Job, dense_extent, totals_of};
 use crate::machine::machine;
 use crate::options::{BloomUse, PARTITION_BITS_MAX};
 use crate::output::Sink;
@@ -20,7 +20,7 @@ use crate::partition::{Hashed, Partitions, Pass, PassShape, memory_of_pass, span
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Region, Staging};
 use crate::stats::PhaseClock;
-use crate::table::{KeyShape, Table, TableBuffers};
+use crate::table::{DenseKeys, KeyShape, Table, TableBuffers};
 use crate::tuple::Tuple;
 use crate::units::{Unit, Units};
 use crate::workers;
@@ -41,7 +41,8 @@ const S_GROUP_TUPLES_MIN: usize = 1 << 16;
 pub(crate) struct Plan {
     bits: u32,
     second_bits: u32,
-    dense: bool,
+    /// Where the keys lie, if they are dense.
+    dense: Option<(u64, u64)>,
     r_shape: PassShape,
     s_shape: PassShape,
     r_group: usize,
@@ -81,7 +82,7 @@ impl Plan {
         Self {
             bits,
             second_bits,
-            dense: looks_dense(job.r),
+            dense: dense_extent(job.r),
             r_shape: PassShape::new::<T>(fan_out, job.share_len(r)),
             s_shape: PassShape::new::<T>(fan_out, job.share_len(s)),
             r_group,
@@ -111,7 +112,7 @@ impl Plan {
     }
 
     fn route(&self) -> Hashed {
-        if self.dense {
+        if self.dense.is_some() {
             Hashed::low_bits(self.bits, 0)
         } else {
             Hashed::spread(self.bits, 0)
@@ -321,8 +322,12 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
         let bits = self.plan.bits;
         let shape = KeyShape {
             free_key,
-            skipped_bits: if self.plan.dense { 0 } else { bits },
-            dense_bits: self.plan.dense.then_some(bits),
+            skipped_bits: if self.plan.dense.is_some() { 0 } else { bits },
+            dense: self.plan.dense.map(|(low, high)| DenseKeys {
+                low,
+                high,
+                shared_bits: bits,
+            }),
         };
         let r_len = spans_len(r_spans);
         let is_split = self.second.is_some() && r_len > self.plan.table_tuples / 4;
@@ -356,7 +361,7 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
             return Ok(());
         };
         let (bits, second_bits) = (self.plan.bits, self.plan.second_bits);
-        let (route, skipped_bits) = if self.plan.dense {
+        let (route, skipped_bits) = if self.plan.dense.is_some() {
             (Hashed::low_bits(second_bits, bits), 0)
         } else {
             (Hashed::spread(second_bits, bits), bits + second_bits)
@@ -367,7 +372,10 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
             .fill(&mut buffers.s, &mut buffers.staging, s, route)?;
         let shape = KeyShape {
             skipped_bits,
-            dense_bits: shape.dense_bits.map(|bits| bits + second_bits),
+            dense: shape.dense.map(|dense| DenseKeys {
+                shared_bits: bits + second_bits,
+                ..dense
+            }),
             ..shape
         };
         let r = Partitions::of_region(&buffers.r);

@@ -190,7 +190,7 @@ mod tests {
         let shape = KeyShape {
             free_key: T::Word::truncate(u64::MAX),
             skipped_bits: 0,
-            dense_bits: None,
+            dense: None,
         };
         let mut slots = vec![T::default(); crate::table::slots_len(bits)];
         let found = fill_linear(&mut slots, bits, shape, std::iter::once(&tuples[..])).unwrap();

@@ -116,9 +116,14 @@ impl<'a, T: Tuple> Region<'a, T> {
                 // SAFETY: an `Isa` of this level exists only where AVX-512 F was detected.
                 unsafe { x86::add_streaming_avx512(self, staging, input, route) }
             }
-            _ => add_with(self, staging, input, route, |to: *mut T, from: *const T| {
+            _ => add_with(self, staging, input, route, |to, from, last| {
+                let before = Staging::<T>::PER_LINE - 1;
                 // SAFETY: `add_with` passes two lines that do not overlap.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, Staging::<T>::PER_LINE) }
+                unsafe { std::ptr::copy_nonoverlapping(from, to, before) };
+                // SAFETY: the last tuple of the same line.
+                let to_last = unsafe { to.add(before) };
+                // SAFETY: it lies in the region, which is borrowed mutably.
+                unsafe { to_last.write(last) };
             }),
         }
     }
@@ -164,14 +169,16 @@ impl<'a, T: Tuple> Region<'a, T> {
     }
 }
 
-/// The loop, with `store_line` for a full line: from staging to the region.
+/// The loop, with `store_line` for a full line: from staging to the region, with the tuple that fills it.
+///
+/// That tuple is not written to staging memory first, because wide loads of what narrow stores have just written have to wait for them.
 #[inline(always)]
 fn add_with<T: Tuple, R: Route<T>>(
     region: &mut Region<'_, T>,
     staging: &mut Staging<'_, T>,
     input: &[T],
     route: R,
-    store_line: impl Fn(*mut T, *const T),
+    store_line: impl Fn(*mut T, *const T, T),
 ) {
     let per_line = Staging::<T>::PER_LINE;
     let fan_out = staging.fill.len();
@@ -187,21 +194,23 @@ fn add_with<T: Tuple, R: Route<T>>(
         let fill = unsafe { staging.fill.get_unchecked_mut(partition) };
         // SAFETY: there are `per_line` tuples for each of the `fan_out` partitions in `lines`.
         let line = unsafe { lines.add(partition * per_line) };
-        // SAFETY: `fill` is less than `per_line` at all times, and only this module writes it.
-        let slot = unsafe { line.add(*fill as usize) };
-        // SAFETY: `slot` lies in `staging.lines`, which is borrowed mutably.
-        unsafe { slot.write(tuple) };
-        *fill += 1;
-        if *fill as usize == per_line {
-            *fill = 0;
-            let cursor = staging.cursor[partition];
-            let start = cursor as usize;
-            assert!(start < region_lines, "a region has room for its input");
-            // SAFETY: line `start` lies in `region.tuples`, checked above.
-            let to = unsafe { region.tuples.as_mut_ptr().add(start * per_line) };
-            store_line(to, line);
-            staging.cursor[partition] = region.line_after(cursor);
+        let before = *fill as usize;
+        if before + 1 < per_line {
+            *fill = before as u32 + 1;
+            // SAFETY: `before` is less than `per_line`, checked above.
+            let slot = unsafe { line.add(before) };
+            // SAFETY: `slot` lies in `staging.lines`, which is borrowed mutably.
+            unsafe { slot.write(tuple) };
+            continue;
         }
+        *fill = 0;
+        let cursor = staging.cursor[partition];
+        let start = cursor as usize;
+        assert!(start < region_lines, "a region has room for its input");
+        // SAFETY: line `start` lies in `region.tuples`, checked above.
+        let to = unsafe { region.tuples.as_mut_ptr().add(start * per_line) };
+        store_line(to, line, tuple);
+        staging.cursor[partition] = region.line_after(cursor);
     }
 }
 
@@ -215,9 +224,21 @@ mod x86 {
     use super::{Region, Route, Staging, add_with};
     use crate::tuple::Tuple;
     use std::arch::x86_64::{
-        __m256i, __m512i, _mm256_load_si256, _mm256_stream_si256, _mm512_load_si512,
+        __m256i, __m512i, _mm256_blend_epi32, _mm256_load_si256, _mm256_set_epi64x,
+        _mm256_stream_si256, _mm512_load_si512, _mm512_mask_blend_epi64, _mm512_set_epi64,
         _mm512_stream_si512,
     };
+
+    /// The upper two lanes of a line that ends with a tuple; the lower one counts for 16-byte tuples only.
+    #[inline(always)]
+    fn lanes_of<T: Tuple>(tuple: T) -> (i64, i64) {
+        let (key, payload): (u64, u64) = (tuple.key().into(), tuple.payload().into());
+        if T::BYTES == 8 {
+            (0, (key << 32 | payload).cast_signed())
+        } else {
+            (key.cast_signed(), payload.cast_signed())
+        }
+    }
 
     #[target_feature(enable = "avx2")]
     pub(super) fn add_streaming_avx2<T: Tuple, R: Route<T>>(
@@ -226,12 +247,19 @@ mod x86 {
         input: &[T],
         route: R,
     ) {
-        add_with(region, staging, input, route, |to, from| {
+        add_with(region, staging, input, route, |to, from, last| {
             let (to, from) = (to.cast::<__m256i>(), from.cast::<__m256i>());
+            let (low, high) = lanes_of(last);
+            let last = _mm256_set_epi64x(high, low, high, low);
             // SAFETY: `from` is a line of staging memory, aligned to 64 bytes.
             let front = unsafe { _mm256_load_si256(from) };
             // SAFETY: the second half of the same line.
             let back = unsafe { _mm256_load_si256(from.wrapping_add(1)) };
+            let back = if T::BYTES == 8 {
+                _mm256_blend_epi32::<0b1100_0000>(back, last)
+            } else {
+                _mm256_blend_epi32::<0b1111_0000>(back, last)
+            };
             // SAFETY: `to` is a line of the region, aligned to 64 bytes; `finish` fences before anybody reads it.
             unsafe { _mm256_stream_si256(to, front) };
             // SAFETY: the second half of the same line.
@@ -246,9 +274,13 @@ mod x86 {
         input: &[T],
         route: R,
     ) {
-        add_with(region, staging, input, route, |to, from| {
+        add_with(region, staging, input, route, |to, from, last| {
             // SAFETY: `from` is a line of staging memory, aligned to 64 bytes.
             let line = unsafe { _mm512_load_si512(from.cast::<__m512i>()) };
+            let (low, high) = lanes_of(last);
+            let last = _mm512_set_epi64(high, low, high, low, high, low, high, low);
+            let of_last = if T::BYTES == 8 { 0x80 } else { 0xC0 };
+            let line = _mm512_mask_blend_epi64(of_last, line, last);
             // SAFETY: `to` is a line of the region, aligned to 64 bytes; `finish` fences before anybody reads it.
             unsafe { _mm512_stream_si512(to.cast::<__m512i>(), line) };
         });

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::job::{Done, Job, sampled_extent, totals_of};
 use crate::machine::machine;
 use crate::options::RunSort;
-use crate::output::Sink;
+use crate::output::{Pairs, Sink};
 use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::Isa;
@@ -297,6 +297,86 @@ where
 
 /// Passes all pairs of equal keys of two sorted slices to `sink`.
 pub(crate) fn merge_join<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
+    let repeated = r.windows(2).fold(false, |repeated, pair| {
+        repeated | (pair[0].key() == pair[1].key())
+    });
+    if repeated {
+        merge_join_repeated(r, s, sink);
+    } else {
+        merge_join_distinct(r, s, sink);
+    }
+}
+
+/// The sides of a merge join that are advanced side by side with others.
+#[derive(Clone, Copy)]
+struct Lane<'a, T> {
+    r: &'a [T],
+    s: &'a [T],
+    at_r: usize,
+    at_s: usize,
+}
+
+impl<T: Tuple> Lane<'_, T> {
+    /// Steps that can be taken without looking whether a side has ended.
+    fn steps(&self) -> usize {
+        (self.r.len() - self.at_r).min(self.s.len() - self.at_s)
+    }
+
+    /// Looks at the next tuple of each side, and goes on on the side of the smaller key, or of S.
+    #[inline(always)]
+    fn step<const PAIRS: usize>(&mut self, pairs: &mut Pairs<T, PAIRS>) {
+        let (r, s) = (self.r[self.at_r], self.s[self.at_s]);
+        pairs.push_if(r.key() == s.key(), r.payload(), s.payload());
+        // Which side goes on is as good as random, so it is no branch.
+        self.at_r += usize::from(r.key() < s.key());
+        self.at_s += usize::from(r.key() >= s.key());
+    }
+}
+
+/// Parts of S that are merged side by side: one step waits for the one before it, but not for those of the other parts.
+const LANES: usize = 4;
+/// Steps between two emptyings of the pairs.
+const LANE_STEPS: usize = 32;
+
+/// Passes all pairs of equal keys to `sink`; no two keys of `r` are equal.
+fn merge_join_distinct<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
+    let mut lanes: [Lane<'_, T>; LANES] = std::array::from_fn(|lane| {
+        let s = &s[s.len() * lane / LANES..s.len() * (lane + 1) / LANES];
+        let start = s.first().map_or(0, |first| {
+            r.partition_point(|tuple| tuple.key() < first.key())
+        });
+        Lane {
+            r: &r[start..],
+            s,
+            at_r: 0,
+            at_s: 0,
+        }
+    });
+    let mut pairs = Pairs::<T, { LANES * LANE_STEPS }>::new();
+    loop {
+        let steps = lanes.iter().map(Lane::steps).min().unwrap_or(0);
+        if steps == 0 {
+            break;
+        }
+        for _ in 0..steps.min(LANE_STEPS) {
+            for lane in &mut lanes {
+                lane.step(&mut pairs);
+            }
+        }
+        pairs.emit(sink);
+    }
+    for mut lane in lanes {
+        while lane.steps() > 0 {
+            for _ in 0..lane.steps().min(LANE_STEPS) {
+                lane.step(&mut pairs);
+            }
+            pairs.emit(sink);
+        }
+    }
+}
+
+/// Passes all pairs of equal keys to `sink`, which may be equal on both sides.
+fn merge_join_repeated<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
     let (mut at_r, mut at_s) = (0, 0);
     while at_r < r.len() && at_s < s.len() {
         let (from_r, from_s) = (r[at_r], s[at_s]);

@@ -12,7 +12,7 @@ mod bucket;
 mod chain;
 mod linear;
 
-pub(crate) use array::{ArrayTable, Extent};
+pub(crate) use array::{ArrayTable, Extent, Filled};
 pub(crate) use bucket::{BucketTable, bucket_bits, fill as fill_buckets};
 pub(crate) use chain::ChainTable;
 pub(crate) use linear::{Keys, LinearTable, fill as fill_linear, slot_bits, slots_len};
@@ -77,8 +77,18 @@ pub(crate) struct KeyShape<W> {
     pub(crate) free_key: W,
     /// Upper bits of the hash that are equal for the whole partition.
     pub(crate) skipped_bits: u32,
-    /// Lower bits that the keys of the partition share, if dense keys are expected.
-    pub(crate) dense_bits: Option<u32>,
+    /// What is expected of dense keys.
+    pub(crate) dense: Option<DenseKeys>,
+}
+
+/// Keys that fill a good part of their range, as far as a sample tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DenseKeys {
+    /// Where most keys of the relation lie.
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+    /// Lower bits that the keys of a partition share.
+    pub(crate) shared_bits: u32,
 }
 
 /// A table of one of the layouts.
@@ -110,19 +120,11 @@ impl<T: Tuple> TableBuffers<'_, T> {
                 slices,
             ));
         }
-        if let Some(bits) = shape.dense_bits.filter(|_| kind == TableKind::Auto) {
-            let extent = Extent::of(slices.clone(), bits);
-            if extent.len() <= count * ARRAY_WORDS_A_TUPLE {
-                let (payloads, presence) = (&mut *self.payloads, &mut *self.presence);
-                if ArrayTable::fill(payloads, presence, extent, slices.clone()) {
-                    return Table::Array(ArrayTable::new(
-                        self.payloads,
-                        self.presence,
-                        extent,
-                        count,
-                    ));
-                }
-            }
+        if let Some(dense) = shape.dense.filter(|_| kind == TableKind::Auto)
+            && let Some(extent) = self.fill_array(dense, count, &slices)
+        {
+            let (payloads, presence) = (&*self.payloads, &*self.presence);
+            return Table::Array(ArrayTable::new(payloads, presence, extent, count));
         }
         let bits = slot_bits(count);
         let slots_len = linear::slots_len(bits);
@@ -138,6 +140,33 @@ impl<T: Tuple> TableBuffers<'_, T> {
         let hash = Hashed::spread(bits, shape.skipped_bits);
         bucket::fill(&mut words[..1 << bits], tuples, 0, hash, slices);
         Table::Bucket(BucketTable::new(words, tuples, hash))
+    }
+}
+
+impl<T: Tuple> TableBuffers<'_, T> {
+    /// Fills the array, and returns its extent; none if keys are equal or too far from one another.
+    fn fill_array<'i>(
+        &mut self,
+        dense: DenseKeys,
+        count: usize,
+        slices: &(impl Iterator<Item = &'i [T]> + Clone),
+    ) -> Option<Extent> {
+        let bits = dense.shared_bits;
+        let expected = Extent::between(dense.low, dense.high, bits);
+        let mut fill = |extent: Extent| {
+            if extent.len() > count * ARRAY_WORDS_A_TUPLE {
+                return Filled::Outside;
+            }
+            ArrayTable::fill(self.payloads, self.presence, extent, slices.clone())
+        };
+        // Reading all keys for their extent takes as long as filling the array.
+        match fill(expected) {
+            Filled::Distinct => return Some(expected),
+            Filled::Repeated => return None,
+            Filled::Outside => {}
+        }
+        let exact = Extent::of(slices.clone(), bits);
+        (fill(exact) == Filled::Distinct).then_some(exact)
     }
 }
 
