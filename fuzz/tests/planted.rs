@@ -1,4 +1,4 @@
-//! Goal: a panic, an abort, an allocation beyond the limit and a slow input are each found, saved, and found again in
+//! Goal: a panic, an abort, an allocation beyond the limit, a slow input and a wrong answer are each found, saved, and found again in
 //! the saved input; and a clean target has no finding.
 //!
 //! Method: the program is run on targets in which such a fault is planted.
@@ -28,6 +28,7 @@ fn planted_faults_are_found_and_replayed() {
         ("planted-abort", "died (signal: 6"),
         ("planted-memory", "memory allocation of"),
         ("planted-sleep", "took 11"),
+        ("planted-join", "assertion `left == right` failed"),
     ] {
         let folder = folder(target);
         let found = fuzz(target, &folder, &["--seconds", "4"]);

@@ -1,15 +1,19 @@
-//! The command line: that of `indelible bench ycsb`, with rivals beside methods.
+//! The command line: that of `indelible bench ycsb` with rivals beside methods, and that of `indelible bench join` with engines.
 //!
 //! Options have the names and the meaning that they have there. What is asked for runs one after the other in one process, so that ratios
 //! are taken under the same conditions.
 
+use crate::join::Engine;
 use crate::kind::Kind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indelible::{Method, Primitive};
+use join::{Algorithm, Kernel};
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 use workload::ycsb::{Mix, Skew};
 
-/// Measures other embedded databases with the transactions that `indelible bench` runs
+/// Measures other embedded databases, and the joins of other engines, with what `indelible bench` runs
 #[derive(Debug, Parser)]
 #[command(name = "rivals", version)]
 pub(crate) struct CommandLine {
@@ -46,6 +50,14 @@ pub(crate) enum BenchCommand {
                             The setting of each rival is in its rows and, with reasons, in docs/rivals.md."
     )]
     Ycsb(Box<YcsbArgs>),
+    /// Count and sums over R JOIN S: our join, and those of engines that Python packages bring, in turns on the same columns
+    #[command(
+        after_help = "Examples:\n  pip install duckdb datafusion polars pyarrow numpy\n  \
+                            rivals bench join --engine indelible,datafusion,duckdb --r 16000000 --s 16000000 --threads 2 --sparse\n  \
+                            rivals bench join --engine all --r 1000000 --s 16000000 --zipf 1.25 --match 0.1 --format json\n\n\
+                            The first round is cold and does not count in the table. docs/rivals.md says what is compared."
+    )]
+    Join(Box<JoinArgs>),
 }
 
 /// `bench ycsb`.
@@ -96,6 +108,107 @@ pub(crate) struct YcsbArgs {
     /// Do not compare the content with the list, neither after loading nor at the end; caches then start cold
     #[arg(long)]
     pub(crate) skip_check: bool,
+}
+
+/// `bench join`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct JoinArgs {
+    /// Engines, separated by commas, or all; the table has the first one's speed as a multiple of the others'
+    #[arg(long, default_value = "indelible,datafusion,duckdb", value_parser = parse_engines)]
+    pub(crate) engine: std::vec::Vec<Engine>,
+    /// Tuples of R
+    #[arg(long, default_value_t = 16_000_000, value_parser = parse_tuples)]
+    pub(crate) r: usize,
+    /// Tuples of S
+    #[arg(long, default_value_t = 16_000_000, value_parser = parse_tuples)]
+    pub(crate) s: usize,
+    /// Threads of each engine
+    #[arg(long, default_value_t = 2, value_parser = parse_threads)]
+    pub(crate) threads: usize,
+    /// Bytes of a tuple: 8 (4-byte keys and payloads) or 16
+    #[arg(long, default_value_t = 8, value_parser = parse_tuple_bytes)]
+    pub(crate) tuple: usize,
+    /// Spread the keys over half of their range; else they are the numbers from 1 on
+    #[arg(long)]
+    pub(crate) sparse: bool,
+    /// Exponent of the Zipf distribution of S over the keys of R; 0 is uniform
+    #[arg(long, default_value_t = 0.0, value_parser = parse_zipf)]
+    pub(crate) zipf: f64,
+    /// Part of S that has partners, from 0 to 1
+    #[arg(long = "match", value_name = "PART", default_value_t = 1.0, value_parser = parse_part)]
+    pub(crate) match_rate: f64,
+    /// How often each key stands in R
+    #[arg(long, default_value_t = 1, value_parser = parse_repeats)]
+    pub(crate) repeats: usize,
+    /// Algorithm of ours: auto, radix, n-part, m-way, m-pass or mpsm
+    #[arg(long, default_value = "auto")]
+    pub(crate) algorithm: Algorithm,
+    /// Instructions of ours: auto, avx512, avx2 or portable
+    #[arg(long, default_value = "auto")]
+    pub(crate) kernel: Kernel,
+    /// Rounds, in each of which every engine runs once; the first one is cold
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// A Python 3 with duckdb, datafusion, polars, pyarrow and numpy
+    #[arg(long, env = "INDELIBLE_PYTHON", default_value = "python3")]
+    pub(crate) python: PathBuf,
+    /// Seed of the relations
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+}
+
+fn parse_engines(text: &str) -> Result<Vec<Engine>, String> {
+    if text == "all" {
+        return Ok(Engine::value_variants().to_vec());
+    }
+    let parse = |name: &str| {
+        Engine::from_str(name, false).map_err(|_| {
+            let all = Engine::value_variants().iter();
+            let names: Vec<_> = all.map(|engine| engine.name()).collect();
+            format!("unknown engine `{name}`; use {}, or all", names.join(", "))
+        })
+    };
+    text.split(',').map(parse).collect()
+}
+
+/// A number from `least` to `most`.
+fn parse_number<N: FromStr + PartialOrd + Display>(
+    text: &str,
+    least: N,
+    most: N,
+) -> Result<N, String> {
+    match text.parse::<N>() {
+        Ok(number) if number >= least && number <= most => Ok(number),
+        _ => Err(format!("use a number from {least} to {most}")),
+    }
+}
+
+fn parse_tuples(text: &str) -> Result<usize, String> {
+    parse_number(text, 1, 1 << 30)
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    parse_number(text, 1, 64)
+}
+
+fn parse_repeats(text: &str) -> Result<usize, String> {
+    parse_number(text, 1, 1 << 30)
+}
+
+fn parse_zipf(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.0, 8.0)
+}
+
+fn parse_part(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.0, 1.0)
+}
+
+fn parse_tuple_bytes(text: &str) -> Result<usize, String> {
+    match text {
+        "8" => Ok(8),
+        "16" => Ok(16),
+        _ => Err("use 8 or 16".into()),
+    }
 }
 
 fn parse_rivals(text: &str) -> Result<Vec<Kind>, String> {

@@ -293,8 +293,10 @@ mod tests {
         let words = ["rivals", "bench", "ycsb"]
             .into_iter()
             .chain(line.split(' '));
-        let Command::Bench(BenchCommand::Ycsb(args)) = CommandLine::parse_from(words).command;
-        *args
+        match CommandLine::parse_from(words).command {
+            Command::Bench(BenchCommand::Ycsb(args)) => *args,
+            Command::Bench(BenchCommand::Join(_)) => panic!("the line says ycsb"),
+        }
     }
 
     /// Two mixes on one load, more transactions than the list is long in all, three columns an update.

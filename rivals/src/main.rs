@@ -1,4 +1,5 @@
-//! The rivals: databases that users would pick instead, under the same list of transactions, clock and content check as ours.
+//! The rivals: what users would pick instead, doing the same work under the same clock and content check as ours. Databases
+//! run the same list of transactions, engines join the same columns.
 //!
 //! | file | job |
 //! |---|---|
@@ -7,6 +8,7 @@
 //! | `target` | what is measured: a rival, in one database or in one a partition, or a method of ours |
 //! | `kind` | the catalogue of rivals, with the setting of each in words |
 //! | `stores` | one file a rival: opening it in its best honest durable setting, and its four operations |
+//! | `join` | our join, and those of engines that Python packages bring, in turns |
 //! | `foreign` | the calls into C that have no safe wrapper |
 //!
 //! Clock, histograms, rows and scratch directories are the program's own files, compiled here a second time: a row of this program cannot
@@ -15,6 +17,7 @@
 mod args;
 mod bench;
 mod foreign;
+mod join;
 mod kind;
 mod stores;
 mod target;
@@ -42,8 +45,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let line = CommandLine::parse();
     scratch::remove_on_interrupt();
-    let Command::Bench(BenchCommand::Ycsb(args)) = line.command;
-    match bench::run(&args, line.format) {
+    let Command::Bench(workload) = line.command;
+    let done = match workload {
+        BenchCommand::Ycsb(args) => bench::run(&args, line.format),
+        BenchCommand::Join(args) => join::run(&args, line.format),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

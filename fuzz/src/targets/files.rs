@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::mutate::Seed;
 use disk::Directory;
 use std::sync::Arc;
-use storage::engine::CommitTicket;
+use storage::engine::{CommitTicket, LogImages};
 use storage::log::checkpoint::{
     CheckpointEntry, CheckpointHead, CheckpointReader, CheckpointWriter,
 };
@@ -58,7 +58,7 @@ fn wal_seeds() -> Result<Vec<Seed>, String> {
         let mut wal = Wal::open(&files, IDENTITY, OPTIONS, LogStart::NEW, &mut |_, _| Ok(()))
             .map_err(told)?;
         for id in 0..ROWS {
-            let mut record = redo::RedoRecord::default();
+            let mut record = redo::RedoRecord::new(LogImages::After);
             record.insert(def.id, &row(&def, id)?);
             let bytes = record.seal(Fate::Committed, CommitTicket(id as u64 + 1));
             wal.append(&files, bytes).map_err(told)?;

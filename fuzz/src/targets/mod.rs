@@ -7,6 +7,7 @@
 mod database;
 mod engine;
 mod files;
+mod joins;
 mod planted;
 mod pool;
 mod records;
@@ -14,7 +15,7 @@ mod records;
 use crate::input::Input;
 use crate::mutate::Seed;
 
-/// Something that reads bytes from a medium.
+/// Something that is given bytes.
 pub struct Target {
     /// Its name on the command line.
     pub name: String,
@@ -38,19 +39,22 @@ impl Target {
     }
 }
 
-/// All targets, from the ground up.
+/// All targets, from the ground up. Joins read no medium, but take whatever tuples there are, in memory that they manage themselves.
 pub fn all() -> Vec<Target> {
     let mut targets = records::targets();
     targets.push(pool::target());
     targets.extend(files::targets());
     targets.extend(engine::targets());
     targets.extend(database::targets());
+    targets.push(joins::target());
     targets
 }
 
 /// Targets with a fault each, for the test of the fuzzer itself.
 pub fn planted() -> Vec<Target> {
-    planted::targets()
+    let mut targets = planted::targets();
+    targets.push(joins::planted());
+    targets
 }
 
 /// An error as a sentence.

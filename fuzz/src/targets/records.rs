@@ -8,7 +8,7 @@ use crate::input::Input;
 use crate::mutate::Seed;
 use crate::seal::{Seal, SealKind};
 use std::sync::Arc;
-use storage::engine::CommitTicket;
+use storage::engine::{CommitTicket, LogImages};
 use storage::log::redo::{self, Fate, Operation, Record};
 use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, KeyBuf, KeyEncoder, LayoutKind,
@@ -306,11 +306,11 @@ fn log_record_seeds() -> Result<Vec<Seed>, String> {
         let mut changes = Changes::new(layout);
         let last = def.columns.len() - 1;
         changes.set(last, row.get(last)).map_err(told)?;
-        let mut log = redo::RedoRecord::default();
+        let mut log = redo::RedoRecord::new(LogImages::BeforeAndAfter);
         log.create_table(&def);
         log.insert(def.id, &row);
-        log.update(def.id, &key, &row, &changes);
-        log.delete(def.id, &key, &row);
+        log.update(def.id, &key, Some(&row), &changes);
+        log.delete(def.id, &key, Some(&row));
         log.drop_table(def.id);
         let bytes = log.seal(Fate::Committed, CommitTicket(7)).to_vec();
         let definition = def.encode();
