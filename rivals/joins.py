@@ -50,6 +50,7 @@ class DuckDb:
         self.version = duckdb.__version__
         self.setting = f"tables of an in-memory database, threads {threads}, no directory to spill to, else as installed"
         self.connection = duckdb.connect(":memory:", config={"threads": threads, "temp_directory": ""})
+        self.connection.execute("SET enable_progress_bar = false")
         for name, columns in relations():
             self.connection.register("columns", pyarrow.table(columns))
             self.connection.execute(f"CREATE TABLE {name} AS SELECT * FROM columns")
@@ -90,8 +91,13 @@ class PolarsStreaming(Polars):
 ENGINES = {"datafusion": DataFusion, "duckdb": DuckDb, "polars": Polars, "polars-streaming": PolarsStreaming}
 
 
+# Answers go to the pipe; whatever an engine prints goes where errors go.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+
 def answer(**fields):
-    print(json.dumps(fields), flush=True)
+    print(json.dumps(fields), file=answers, flush=True)
 
 
 def end_with_the_program():
