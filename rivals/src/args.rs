@@ -172,7 +172,7 @@ fn parse_engines(text: &str) -> Result<Vec<Engine>, String> {
 }
 
 /// A number from `least` to `most`.
-fn parse_number<N: FromStr + PartialOrd + Display>(
+fn parse_number<N: FromStr + PartialOrd + Display + Copy>(
     text: &str,
     least: N,
     most: N,

@@ -266,7 +266,7 @@ fn ours<T: Tuple>(
     let (r, s) = (Relation::new(&relations.r), Relation::new(&relations.s));
     let joined = join_in(scratch, r, s, &options)?;
     let stats = joined.stats;
-    row.algorithm = stats.algorithm.name().to_owned();
+    stats.algorithm.name().clone_into(&mut row.algorithm);
     row.kernel = Some(stats.kernel);
     row.seconds = stats.elapsed.as_secs_f64();
     row.scratch_bytes = Some(stats.scratch_bytes);

@@ -125,7 +125,7 @@ fn a_wrong_answer_or_a_dying_engine_ends_the_command() {
             r#"echo '{"error":"AttributeError: gone"}'"#,
             "was written for duckdb 2",
         ),
-        (r#"echo hello"#, "answered hello"),
+        ("echo hello", "answered hello"),
     ] {
         let scratch = Scratch::new().unwrap();
         let python = script(scratch.path(), answers);
