@@ -23,6 +23,7 @@ mod store;
 mod tpcc;
 mod ycsb;
 
+pub(crate) use join::{Timed as JoinTimed, all as join_all, has_kernel};
 pub(crate) use measure::{Limit, Measured, Script, measure};
 pub(crate) use sample::{Sampling, Shares};
 pub(crate) use tpcc::segments as tpcc_segments;

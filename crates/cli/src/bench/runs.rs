@@ -363,13 +363,14 @@ pub(super) fn flat_listing(rows: &[impl Serialize]) -> Result<Listing> {
     for flat in &flat_rows {
         let mut place = 0;
         for (name, _) in flat {
-            match header.iter().position(|known| known == name) {
-                Some(known) => place = known + 1,
-                None => {
+            place = header
+                .iter()
+                .position(|known| known == name)
+                .unwrap_or_else(|| {
                     header.insert(place, name.clone());
-                    place += 1;
-                }
-            }
+                    place
+                })
+                + 1;
         }
     }
     let mut listing = Listing::new(header.iter().cloned());

@@ -13,7 +13,7 @@ use crate::progress;
 use crate::report::short_number;
 use anyhow::{Context, Result};
 use join::data::{KeyRange, Workload};
-use join::{Algorithm, Scratch, Tuple, Tuple8, Tuple16};
+use join::{Algorithm, JoinStats, Options, Scratch, Tuple, Tuple8, Tuple16};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::io::Write;
@@ -127,47 +127,76 @@ fn workloads(args: &JoinArgs) -> Vec<Workload> {
     all
 }
 
-/// All algorithms in turns on one pair of relations.
+/// Least seconds of each algorithm, in their order, over a number of turns.
+struct Turns {
+    seconds: Vec<f64>,
+    count: u32,
+    /// What `auto` did.
+    picked: JoinStats,
+}
+
+/// All algorithms in turns. The first turn warms the memory, and says how many more there should be.
+fn turns<T: Tuple>(
+    inputs: &Inputs<T>,
+    choices: &[Options<'_, T>],
+    turns_min: u32,
+    scratch: &mut Scratch,
+) -> Result<Turns> {
+    let mut seconds = vec![f64::INFINITY; choices.len()];
+    let (mut turns, mut turn, mut picked) = (turns_min, 0, None);
+    while turn <= turns {
+        let mut slowest = 0.0_f64;
+        for (options, least) in choices.iter().zip(&mut seconds) {
+            let timed = inputs.join(scratch, options)?;
+            slowest = slowest.max(timed.seconds());
+            if turn > 0 {
+                *least = least.min(timed.seconds());
+            }
+            if options.algorithm == Algorithm::Auto {
+                picked = Some(timed.stats);
+            }
+        }
+        if turn == 0 {
+            let is_short = |turns: &u32| f64::from(*turns) * slowest < SECONDS_MIN;
+            turns = (turns..TURNS_MAX)
+                .find(|turns| !is_short(turns))
+                .unwrap_or(turns.max(TURNS_MAX));
+        }
+        turn += 1;
+    }
+    Ok(Turns {
+        seconds,
+        count: turns,
+        picked: picked.context("auto is one of the choices")?,
+    })
+}
+
+/// One pair of relations.
 fn cell<T: Tuple>(args: &JoinArgs, workload: &Workload, scratch: &mut Scratch) -> Result<CellRow> {
     let algorithms = algorithms(args);
     let inputs = Inputs::<T>::make(args, workload, &algorithms)?;
     let kernel = args.kernel.first().copied().unwrap_or_default();
-    let mut least: Vec<f64> = vec![f64::INFINITY; algorithms.len()];
-    let (mut turns, mut turn) = (args.repeats, 0);
-    let mut last = None;
-    // The first turn warms the memory, and says how many more there should be.
-    while turn <= turns {
-        let mut slowest = 0.0_f64;
-        for (algorithm, least) in algorithms.iter().zip(&mut least) {
-            let timed = inputs.join(scratch, &options(args, *algorithm, kernel))?;
-            let seconds = timed.seconds();
-            slowest = slowest.max(seconds);
-            if turn > 0 {
-                *least = least.min(seconds);
-            }
-            last = Some(timed.stats);
-        }
-        if turn == 0 {
-            let wanted = (SECONDS_MIN / slowest.max(1e-9)).ceil() as u32;
-            turns = turns.max(wanted.min(TURNS_MAX));
-        }
-        turn += 1;
-    }
-    // The last one is `auto`.
-    let stats = last.context("the grid has algorithms")?;
+    let choices: Vec<Options<'_, T>> = algorithms
+        .iter()
+        .map(|algorithm| options(args, *algorithm, kernel))
+        .collect();
+    let found = turns(&inputs, &choices, args.repeats, scratch)?;
     let explanation = inputs
         .explain(&options(args, Algorithm::Auto, kernel))?
         .context("auto explains itself")?;
-    let mut best = (Algorithm::Radix, f64::INFINITY);
-    let mut auto_seconds = f64::INFINITY;
-    for (algorithm, seconds) in algorithms.iter().zip(&least) {
-        if *algorithm == Algorithm::Auto {
-            auto_seconds = *seconds;
-        } else if *seconds < best.1 {
-            best = (*algorithm, *seconds);
-        }
-    }
-    let times = algorithms.iter().zip(&least);
+    let times = || {
+        algorithms
+            .iter()
+            .copied()
+            .zip(found.seconds.iter().copied())
+    };
+    let is_auto = |(algorithm, _): &(Algorithm, f64)| *algorithm == Algorithm::Auto;
+    let best = times()
+        .filter(|time| !is_auto(time))
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .context("there are five algorithms")?;
+    let (_, auto_seconds) = times().find(is_auto).context("and auto")?;
+    let stats = found.picked;
     Ok(CellRow {
         workload: "join-grid",
         r: stats.r_tuples,
@@ -182,11 +211,11 @@ fn cell<T: Tuple>(args: &JoinArgs, workload: &Workload, scratch: &mut Scratch) -
         picked: stats.algorithm.name(),
         reason: explanation.reason,
         ratio: auto_seconds / best.1,
-        seconds: times
-            .map(|(algorithm, seconds)| (algorithm.name().to_owned(), (*seconds).into()))
+        seconds: times()
+            .map(|(algorithm, seconds)| (algorithm.name().to_owned(), seconds.into()))
             .collect(),
         tuples_per_s: stats.s_tuples as f64 / best.1,
-        turns,
+        turns: found.count,
         commit: COMMIT,
         seed: args.seed,
         machine: Machine::here(Path::new(".")),

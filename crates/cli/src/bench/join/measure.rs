@@ -55,7 +55,7 @@ impl Measured {
     /// The repeat whose time is the median; of an even number of them, the faster one in the middle.
     pub(crate) fn median(&self) -> &Timed {
         let mut order: Vec<&Timed> = self.warm.iter().collect();
-        order.sort_by(|a, b| a.stats.elapsed.cmp(&b.stats.elapsed));
+        order.sort_by_key(|timed| timed.stats.elapsed);
         order[(order.len() - 1) / 2]
     }
 

@@ -13,6 +13,8 @@ mod grid;
 mod measure;
 mod row;
 
+pub(crate) use measure::{Measured, Timed};
+
 use super::runs;
 use crate::args::{JoinArgs, TupleName};
 use crate::failure::Usage;
@@ -23,7 +25,7 @@ use join::data::{KeyRange, Workload};
 use join::{
     Algorithm, JoinError, Kernel, Options, Relation, Tuning, Tuple, Tuple8, Tuple16, explain,
 };
-use measure::{Inputs, Measured};
+use measure::Inputs;
 use row::JoinRow;
 
 /// Runs the command.
@@ -44,6 +46,17 @@ pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
         Format::Csv => runs::flat_listing(&rows)?.print(format),
         Format::Text => row::print_text(&rows),
     }
+}
+
+/// Measures everything that the options ask for, on one pair of relations.
+pub(crate) fn all(args: &JoinArgs) -> Result<Vec<Measured>> {
+    check(args)?;
+    let mut found = Vec::new();
+    each(args, |measured| {
+        found.push(measured);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 fn each(args: &JoinArgs, found: impl FnMut(Measured) -> Result<()>) -> Result<()> {
@@ -114,6 +127,11 @@ fn check(args: &JoinArgs) -> Result<()> {
         probe(*kernel, args.tuning()).map_err(|error| Usage::error(error.to_string()))?;
     }
     Ok(())
+}
+
+/// Whether this processor has a kernel.
+pub(crate) fn has_kernel(kernel: Kernel) -> bool {
+    probe(kernel, Tuning::default()).is_ok()
 }
 
 /// What the library says to settings, before there are relations.
