@@ -60,8 +60,17 @@ fn cpu_model() -> Option<String> {
 }
 
 fn memory_bytes() -> Option<u64> {
+    memory_field("MemTotal")
+}
+
+/// Memory that could be used without swapping; none if the system does not say.
+pub(crate) fn available_bytes() -> Option<u64> {
+    memory_field("MemAvailable")
+}
+
+fn memory_field(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = field(&text, "MemTotal")?
+    let kib: u64 = field(&text, name)?
         .trim_end_matches("kB")
         .trim()
         .parse()

@@ -3,7 +3,7 @@
 //! Lists of methods and mixes run one after the other in one process, so that their ratios are taken under the same
 //! conditions.
 
-use super::{DomainName, LayoutName, PrimitiveName, parse_seconds};
+use super::{DomainName, JoinArgs, LayoutName, PrimitiveName, parse_seconds};
 use clap::{Args, Subcommand, ValueEnum};
 use indelible::Method;
 use std::path::PathBuf;
@@ -34,6 +34,9 @@ pub(crate) enum BenchCommand {
                             audited TPC results."
     )]
     Tpcc(Box<TpccArgs>),
+    /// Two relations in memory, joined by five algorithms or by the one that suits them
+    #[command(after_help = super::join::EXAMPLES)]
+    Join(Box<JoinArgs>),
 }
 
 /// `bench ycsb`.

@@ -1,6 +1,6 @@
 //! Options of the lab.
 //!
-//! An experiment is named by paper and figure, `n-store/fig5`, or a paper's whole by `n-store/all`. The size decides how long it
+//! An experiment is named by paper and figure, `n-store/fig5`, or a paper's whole by `n-store/all` or `joins/all`. The size decides how long it
 //! takes, not what is compared.
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -14,7 +14,8 @@ pub(crate) enum LabCommand {
     List,
     /// Run experiments, add rows to a directory, and make its report
     #[command(after_help = "Examples:\n  indelible lab run n-store/fig5 --quick\n  \
-                            indelible lab run n-store/all --full --out results\n\n\
+                            indelible lab run n-store/all --full --out results\n  \
+                            indelible lab run joins/all --quick\n\n\
                             The directory gets rows.jsonl, rows.csv and report.html, a page that needs no network. A run that was \
                             interrupted goes on where it stopped: rows that are there with the same commit and the same \
                             configuration are not measured again.")]
@@ -30,10 +31,10 @@ pub(crate) enum LabCommand {
 /// `lab run`, `lab report`.
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
-    /// Experiments, as `lab list` names them, or n-store/all
+    /// Experiments, as `lab list` names them, or n-store/all, joins/all
     #[arg(required = true)]
     pub(crate) experiments: Vec<String>,
-    /// Minutes on two cores: small data with a cache as small; the default
+    /// Minutes on two cores: small data, for databases with a cache as small; the default
     #[arg(long, conflicts_with_all = ["full", "smoke"])]
     pub(crate) quick: bool,
     /// The paper's data sizes; hours

@@ -6,6 +6,7 @@
 mod advise;
 mod bench;
 mod copy;
+mod join;
 mod lab;
 mod torture;
 
@@ -14,6 +15,7 @@ pub(crate) use bench::{
     BenchCommand, DeviceKind, FencesName, LogImagesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
+pub(crate) use join::{JoinArgs, TupleName};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 

@@ -261,7 +261,7 @@ pub(crate) fn run_threads(
 }
 
 /// Processor time that this process has used.
-fn cpu_seconds() -> f64 {
+pub(super) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `ycsb`, `tpcc` | the runs that the options ask for, and what is special in their rows |
+//! | `join` | joins of two relations, without a database |
 //! | `runs` | what they share: options to a database, a run to a row |
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
 //! | `sample` | a timer that sees in which part of the database each partition is |
@@ -11,6 +12,7 @@
 //! | `std_map` | the standard library's map as such a thing, for scale |
 //! | `static_tree` | rows in durable memory under a tree that never changes, for scale |
 
+mod join;
 mod measure;
 mod runs;
 mod sample;
@@ -21,6 +23,7 @@ mod store;
 mod tpcc;
 mod ycsb;
 
+pub(crate) use join::{Timed as JoinTimed, all as join_all, has_kernel};
 pub(crate) use measure::{Limit, Measured, Script, measure};
 pub(crate) use sample::{Sampling, Shares};
 pub(crate) use tpcc::segments as tpcc_segments;
@@ -35,5 +38,6 @@ pub(crate) fn run(command: &BenchCommand, format: Format) -> Result<()> {
     match command {
         BenchCommand::Ycsb(args) => ycsb::run(args, format),
         BenchCommand::Tpcc(args) => tpcc::run(args, format),
+        BenchCommand::Join(args) => join::run(args, format),
     }
 }

@@ -17,6 +17,7 @@ use indelible::{
     Statistics,
 };
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
+use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -293,7 +294,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
 }
 
 /// Prints a row at once where rows are for programs.
-pub(super) fn print_row(row: &RunRow, format: Format) -> Result<()> {
+pub(super) fn print_row(row: &impl Serialize, format: Format) -> Result<()> {
     if format == Format::Json {
         let mut out = stdout();
         serde_json::to_writer(&mut out, row)?;
@@ -349,18 +350,37 @@ fn text_listing(rows: &[RunRow]) -> Listing {
     listing
 }
 
-/// The rows with one column a field; fields inside fields are named `outer.inner`.
-fn flat_listing(rows: &[RunRow]) -> Result<Listing> {
+/// The rows with one column a field; fields inside fields are named `outer.inner`. A field that only some rows have is empty in the
+/// others.
+pub(super) fn flat_listing(rows: &[impl Serialize]) -> Result<Listing> {
     let mut flat_rows = Vec::new();
     for row in rows {
         let mut flat = Vec::new();
         flatten("", &serde_json::to_value(row)?, &mut flat);
         flat_rows.push(flat);
     }
-    let header = flat_rows.first().map(Vec::as_slice).unwrap_or_default();
-    let mut listing = Listing::new(header.iter().map(|(name, _)| name.clone()));
-    for flat in flat_rows {
-        listing.push(flat.into_iter().map(|(_, cell)| cell).collect());
+    let mut header: Vec<String> = Vec::new();
+    for flat in &flat_rows {
+        let mut place = 0;
+        for (name, _) in flat {
+            place = header
+                .iter()
+                .position(|known| known == name)
+                .unwrap_or_else(|| {
+                    header.insert(place, name.clone());
+                    place
+                })
+                + 1;
+        }
+    }
+    let mut listing = Listing::new(header.iter().cloned());
+    for mut flat in flat_rows {
+        let mut take = |name: &String| {
+            let at = flat.iter().position(|(own, _)| own == name)?;
+            Some(flat.swap_remove(at).1)
+        };
+        let cells = header.iter().map(|name| take(name).unwrap_or(Cell::Null));
+        listing.push(cells.collect());
     }
     Ok(listing)
 }

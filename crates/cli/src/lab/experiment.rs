@@ -1,8 +1,33 @@
-//! What an experiment is: data. Which runs it needs, what is plotted of them, and what the paper says about them.
+//! What a paper and its experiments are: data. Which runs it needs, what is plotted of them, and what the paper says about them.
 //!
 //! A [`Sweep`] is the product of its axes; each point of it is one run of a [`Kind`], and `kinds` knows how to run one. A [`Check`]
 //! compares medians of rows and says whether the paper's shape holds. Nothing in an experiment is measured here: the only
 //! numbers are the paper's, each with the place where it stands.
+
+use super::size::Size;
+
+/// A paper, as the lab runs it again.
+pub(super) struct Paper {
+    /// What stands before the slash in the names of its experiments.
+    pub(super) name: &'static str,
+    /// What stands at the top of the report, and one sentence under it.
+    pub(super) title: &'static str,
+    pub(super) lead: &'static str,
+    /// What it compares.
+    pub(super) compared: Table,
+    /// In its own order.
+    pub(super) experiments: &'static [&'static Experiment],
+    /// What the report says of a size.
+    pub(super) describe: fn(&Size) -> String,
+}
+
+/// A table of sentences.
+pub(super) struct Table {
+    pub(super) heading: &'static str,
+    pub(super) header: &'static [&'static str],
+    /// As many cells as the header has.
+    pub(super) rows: &'static [&'static [&'static str]],
+}
 
 /// One figure or table of a paper.
 pub(super) struct Experiment {
@@ -40,6 +65,8 @@ pub(super) enum Kind {
     Recovery,
     /// Bytes that an insert, an update or a delete writes.
     Costs,
+    /// `bench join`; each parameter is an option of the command, but for `relations`, which `size` turns into numbers of tuples.
+    Join,
 }
 
 /// Parameters that must have these values.
@@ -68,18 +95,19 @@ pub(super) enum Shape {
         pieces: &'static [(&'static str, &'static str)],
         unit: Unit,
     },
-    /// A line for each value of a parameter over the numbers of another.
+    /// A line for each value of a parameter over the numbers of another, or of a metric.
     Lines {
         metric: &'static str,
         x: &'static str,
         x_label: &'static str,
         y_label: &'static str,
         line: &'static str,
+        x_scale: Axes,
         scale: Axes,
     },
 }
 
-/// Whether an axis of values is linear. That of a line's numbers is always logarithmic.
+/// Whether an axis is linear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axes {
     Linear,
@@ -91,6 +119,8 @@ pub(super) enum Axes {
 pub(super) enum Unit {
     Bytes,
     Percent,
+    /// What the caption says.
+    Plain,
 }
 
 /// A statement about the shape of a figure.
@@ -162,6 +192,7 @@ impl Kind {
             Self::Device => "device",
             Self::Recovery => "recovery",
             Self::Costs => "costs",
+            Self::Join => "join",
         }
     }
 }

@@ -3,7 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `experiment` | what an experiment is: data |
-//! | `n_store` | the experiments of the N-Store paper |
+//! | `n_store`, `joins` | the experiments of the two papers |
 //! | `size` | how much is run |
 //! | `point` | one run of an experiment, and the name of its configuration |
 //! | `kinds` | how a point is run |
@@ -14,6 +14,7 @@
 //! Rows are the truth: a run appends them one by one, skips those that are there, and makes the page from them at the end.
 
 mod experiment;
+mod joins;
 mod judge;
 mod kinds;
 mod n_store;
@@ -28,7 +29,7 @@ use crate::files::{Existing, OutputFile};
 use crate::output::{Cell, Format, Listing, duration};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
-use experiment::Experiment;
+use experiment::{Experiment, Paper};
 use point::Point;
 use rows::{Accept, LabRow, Rows};
 use size::Size;
@@ -36,6 +37,16 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// The papers, in the order in which the lab learnt them.
+const PAPERS: [&Paper; 2] = [&n_store::PAPER, &joins::PAPER];
+
+/// All experiments of all papers.
+fn experiments() -> impl Iterator<Item = &'static Experiment> {
+    PAPERS
+        .iter()
+        .flat_map(|paper| paper.experiments.iter().copied())
+}
 
 /// Runs the command.
 pub(crate) fn run(command: &LabCommand, format: Format) -> Result<()> {
@@ -53,7 +64,7 @@ pub(crate) fn run(command: &LabCommand, format: Format) -> Result<()> {
 fn list(format: Format) -> Result<()> {
     let mut listing = Listing::new(["experiment", "shows", "runs", "checks"]);
     let size = Size::default();
-    for experiment in n_store::EXPERIMENTS {
+    for experiment in experiments() {
         listing.push(vec![
             experiment.name.into(),
             experiment.title.into(),
@@ -64,21 +75,25 @@ fn list(format: Format) -> Result<()> {
     listing.print(format)
 }
 
-/// The experiments with these names, each once, in the paper's order.
+/// The experiments with these names, each once, in the papers' order.
 fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>> {
+    let whole = |paper: &Paper| format!("{}/all", paper.name);
     for name in names {
-        let known = n_store::EXPERIMENTS.iter().any(|e| e.name == name);
-        if !known && name != "n-store/all" {
+        let is_paper = PAPERS.iter().any(|paper| whole(paper) == *name);
+        if !is_paper && !experiments().any(|experiment| experiment.name == name) {
             return Err(Usage::error(format!(
-                "there is no experiment `{name}`; `indelible lab list` names them all, and n-store/all is all of them"
+                "there is no experiment `{name}`; `indelible lab list` names them all, and {} are all of a paper",
+                PAPERS.map(whole).join(" and ")
             )));
         }
     }
-    let all = names.iter().any(|name| name == "n-store/all");
-    let experiments = n_store::EXPERIMENTS.iter().copied();
-    Ok(experiments
-        .filter(|experiment| all || names.iter().any(|name| name == experiment.name))
-        .collect())
+    let mut chosen = Vec::new();
+    for paper in PAPERS {
+        let all = names.contains(&whole(paper));
+        let own = paper.experiments.iter().copied();
+        chosen.extend(own.filter(|own| all || names.iter().any(|name| name == own.name)));
+    }
+    Ok(chosen)
 }
 
 /// Runs what is not there yet, then reports.
@@ -87,7 +102,15 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
     let size = Size::of(args);
     let parent = args.path.clone().unwrap_or_else(Scratch::root);
     let mut rows = Rows::open(&args.out, Accept::ThisCommit)?;
-    let points = missing(&experiments, &size, args.seed, &rows);
+    let mut points = missing(&experiments, &size, args.seed, &rows);
+    let wanted = points.len();
+    points.retain(|(_, point)| kinds::is_possible(point));
+    if points.len() < wanted {
+        eprintln!(
+            "{} of {wanted} runs are left out: this processor lacks their kernel",
+            wanted - points.len()
+        );
+    }
     let start = Instant::now();
     for (index, (experiment, point)) in points.iter().enumerate() {
         let words: Vec<&str> = point.parameters.values().map(String::as_str).collect();
@@ -135,21 +158,28 @@ fn report(
     format: Format,
 ) -> Result<()> {
     let size = Size::of(args);
-    let figures: Vec<page::Figure<'_>> = experiments
-        .iter()
-        .map(|experiment| {
-            let points = Point::of(experiment, &size, args.seed);
-            let own = points.iter().filter_map(|point| rows.find(point, &size));
-            page::Figure::new(experiment, own.collect(), points.len())
-        })
-        .collect();
+    let figure = |experiment: &'static Experiment| {
+        let points = Point::of(experiment, &size, args.seed);
+        let own = points.iter().filter_map(|point| rows.find(point, &size));
+        page::Figure::new(experiment, own.collect(), points.len())
+    };
+    let mut parts: Vec<page::Part<'_>> = Vec::new();
+    for paper in PAPERS {
+        let is_own = |of: &&Experiment| paper.experiments.iter().any(|own| own.name == of.name);
+        let own = experiments.iter().copied().filter(is_own);
+        let figures: Vec<page::Figure<'_>> = own.map(figure).collect();
+        if !figures.is_empty() {
+            parts.push(page::Part { paper, figures });
+        }
+    }
+    let figures = || parts.iter().flat_map(|part| &part.figures);
     let mut seen = HashSet::new();
-    let all = figures.iter().flat_map(|figure| &figure.rows).copied();
+    let all = figures().flat_map(|figure| &figure.rows).copied();
     let all: Vec<&LabRow> = all.filter(|row| seen.insert(row.config.as_str())).collect();
     rows.write_csv(&all)?;
     let path: PathBuf = args.out.join("report.html");
     let mut out = OutputFile::create(&path, Existing::Replace)?;
-    out.write_all(page::page(&figures, &size).html().as_bytes())?;
+    out.write_all(page::page(&parts, &size).html().as_bytes())?;
     out.finish()?;
     let mut listing = Listing::new([
         "experiment",
@@ -158,7 +188,7 @@ fn report(
         "checks",
         "rows",
     ]);
-    for figure in &figures {
+    for figure in figures() {
         listing.push(vec![
             figure.experiment.name.into(),
             figure.verdict().into(),
@@ -180,7 +210,7 @@ mod tests {
     #[test]
     fn every_plot_and_every_check_has_points_to_look_at() {
         let size = Size::default();
-        for experiment in n_store::EXPERIMENTS {
+        for experiment in experiments() {
             let points = Point::of(experiment, &size, 1);
             let any = |filter| points.iter().any(|p| point::passes(&p.parameters, filter));
             for plot in experiment.plots {
@@ -190,7 +220,9 @@ mod tests {
                     Shape::Stack { bar, .. } => (bar, bar),
                     Shape::Lines { x, line, .. } => (x, line),
                 };
-                let named = |name| points.iter().any(|point| !point.get(name).is_empty());
+                // `r_tuples` is what a run says of itself, not what it is told.
+                let is_told = |point: &Point, name| !point.get(name).is_empty();
+                let named = |name| name == "r_tuples" || points.iter().any(|p| is_told(p, name));
                 assert!(
                     named(a) && named(b),
                     "{}: {}",
@@ -223,6 +255,21 @@ mod tests {
     }
 
     #[test]
+    fn equal_configurations_have_equal_parameters() {
+        for size in [Size::smoke(), Size::default(), Size::full()] {
+            let mut known = std::collections::HashMap::new();
+            for experiment in joins::PAPER.experiments {
+                for point in Point::of(experiment, &size, 1) {
+                    let configuration = point.configuration(&size);
+                    let before = known.insert(configuration.clone(), point.parameters.clone());
+                    let same = before.is_none_or(|before| before == point.parameters);
+                    assert!(same, "{}: {configuration}", experiment.name);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn figures_share_the_runs_that_are_the_same() {
         let scratch = Scratch::new().unwrap();
         let rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
@@ -236,6 +283,12 @@ mod tests {
             one,
             count(&["n-store/fig6", "n-store/fig9", "n-store/fig10"])
         );
+        assert!(
+            count(&["joins/fig11", "joins/phases"])
+                < count(&["joins/fig11"]) + count(&["joins/phases"])
+        );
         assert!(chosen(&["n-store/fig99".into()]).is_err());
+        let all = chosen(&["joins/all".into(), "n-store/all".into()]).unwrap();
+        assert_eq!(all.len(), experiments().count());
     }
 }

@@ -3,7 +3,7 @@
 //! Plots, tables and verdicts are made from rows alone. A figure of which rows are missing says so; a statement that does not hold
 //! stands with the reason that the experiment gives for it. The page is one file that loads nothing and runs no script.
 
-use super::experiment::{Axes, Check, Experiment, Plot, Shape, Unit};
+use super::experiment::{Axes, Check, Experiment, Paper, Plot, Shape, Unit};
 use super::judge::{Judged, Verdict, judge};
 use super::n_store;
 use super::point::passes;
@@ -127,17 +127,32 @@ impl<'r> Figure<'r> {
     }
 }
 
-/// The whole page.
-pub(super) fn page(figures: &[Figure<'_>], size: &Size) -> Page {
-    let mut sections = vec![overview(figures), methods()];
-    sections.extend(figures.iter().map(Figure::section));
+/// A paper with those of its figures that were asked for.
+pub(super) struct Part<'r> {
+    pub(super) paper: &'static Paper,
+    pub(super) figures: Vec<Figure<'r>>,
+}
+
+/// The whole page. With several papers, each has its own part, and headings say whose they are.
+pub(super) fn page(parts: &[Part<'_>], size: &Size) -> Page {
+    let titles: Vec<&str> = parts.iter().map(|part| part.paper.title).collect();
+    let leads: Vec<&str> = parts.iter().map(|part| part.paper.lead).collect();
+    let mut sections = Vec::new();
+    for part in parts {
+        let mut own = vec![overview(&part.figures), compared(part.paper)];
+        own.extend(part.figures.iter().map(Figure::section));
+        if parts.len() > 1 {
+            for section in &mut own {
+                section.heading = format!("{}: {}", part.paper.name, section.heading);
+            }
+        }
+        sections.extend(own);
+    }
     Page {
-        title: n_store::TITLE.into(),
-        lead: "The experiments of the SIGMOD 2015 paper, run again on this engine: every figure beside what the paper says of it. \
-               Absolute numbers are not compared, ratios are."
-            .into(),
+        title: titles.join("; "),
+        lead: leads.join(" "),
         sections,
-        facts: facts(figures, size),
+        facts: facts(parts, size),
     }
 }
 
@@ -169,34 +184,42 @@ fn overview(figures: &[Figure<'_>]) -> Section {
     }
 }
 
-fn methods() -> Section {
-    let rows = n_store::METHODS.iter();
-    let rows = rows.map(|cells| (Tone::Plain, cells.map(str::to_owned).to_vec()));
+/// What the paper compares.
+fn compared(paper: &Paper) -> Section {
+    let owned = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+    let table = &paper.compared;
+    let rows = table.rows.iter().map(|cells| (Tone::Plain, owned(cells)));
     Section {
-        heading: "The methods".into(),
+        heading: table.heading.into(),
         words: vec![WordTable {
-            header: ["Method", "Storage", "At commit", "Recovery"]
-                .map(str::to_owned)
-                .to_vec(),
+            header: owned(table.header),
             rows: rows.collect(),
         }],
         ..Section::default()
     }
 }
 
-fn facts(figures: &[Figure<'_>], size: &Size) -> Vec<(String, String)> {
-    let rows = || figures.iter().flat_map(|figure| &figure.rows);
+fn facts(parts: &[Part<'_>], size: &Size) -> Vec<(String, String)> {
+    let figures = || parts.iter().flat_map(|part| &part.figures);
+    let rows = || figures().flat_map(|figure| &figure.rows);
     let distinct = |text: &dyn Fn(&LabRow) -> String| {
         let mut texts: Vec<String> = rows().map(|row| text(row)).collect();
         texts.sort();
         texts.dedup();
         texts.join("; ")
     };
+    let sizes: Vec<String> = parts
+        .iter()
+        .map(|part| (part.paper.describe)(size))
+        .collect();
     vec![
         ("machine".into(), distinct(&|row| row.machine.summary())),
         ("commit".into(), distinct(&|row| row.commit.clone())),
         ("seed".into(), distinct(&|row| row.seed.to_string())),
-        ("size".into(), format!("{}: {}", size.name, size.describe())),
+        (
+            "size".into(),
+            format!("{}: {}", size.name, sizes.join("; ")),
+        ),
     ]
 }
 
@@ -222,6 +245,7 @@ fn draw(plot: &Plot, rows: &[&LabRow]) -> String {
             x_label,
             y_label,
             line,
+            x_scale,
             scale,
         } => {
             let (series, x_ticks) = lines(&rows, metric, x, line);
@@ -229,7 +253,7 @@ fn draw(plot: &Plot, rows: &[&LabRow]) -> String {
                 title: plot.caption.into(),
                 x_label: x_label.into(),
                 y_label: y_label.into(),
-                x_scale: Scale::Logarithmic,
+                x_scale: scale_of(x_scale),
                 y_scale: scale_of(scale),
                 x_ticks,
                 series,
@@ -300,7 +324,12 @@ fn stack(
     pieces: &[(&str, &str)],
     unit: Unit,
 ) -> String {
-    let bars = rows.iter().map(|row| {
+    let has_pieces = |row: &&&LabRow| {
+        pieces
+            .iter()
+            .any(|(metric, _)| row.metrics.contains_key(*metric))
+    };
+    let bars = rows.iter().filter(has_pieces).map(|row| {
         let values: Vec<f64> = pieces
             .iter()
             .map(|(metric, _)| row.median(metric).unwrap_or(0.0))
@@ -310,6 +339,7 @@ fn stack(
             name: row.parameters.get(bar).cloned().unwrap_or_default(),
             label: match unit {
                 Unit::Bytes => short_number(total) + "B",
+                Unit::Plain => short_number(total),
                 Unit::Percent => String::new(),
             },
             values,
@@ -324,7 +354,10 @@ fn stack(
 }
 
 fn lines(rows: &[&LabRow], metric: &str, x: &str, line: &str) -> (Vec<LineSeries>, Vec<Tick>) {
-    let number = |row: &LabRow| row.parameters.get(x)?.parse::<f64>().ok();
+    let number = |row: &LabRow| match row.parameters.get(x) {
+        Some(text) => text.parse::<f64>().ok(),
+        None => row.median(x),
+    };
     let series = values(rows, line).into_iter().map(|name| {
         let own = rows.iter().filter(|row| has(row, line, &name));
         let mut points: Vec<(f64, f64)> = own
@@ -425,12 +458,16 @@ fn raw(rows: &[&LabRow], experiment: &Experiment) -> (Vec<String>, Vec<Vec<Strin
     (header, lines.collect())
 }
 
+/// How names begin that are not sentences.
+const NAMES: [&str; 9] = [
+    "nvm-", "inp", "log ", "cow ", "radix ", "n-part ", "m-way ", "m-pass ", "mpsm ",
+];
+
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
-        // Names of methods stay as they are written.
-        Some(_) if text.starts_with("nvm-") || text.starts_with("inp") => text.to_owned(),
-        Some(_) if text.starts_with("log ") || text.starts_with("cow ") => text.to_owned(),
+        // Names of methods and algorithms stay as they are written.
+        Some(_) if NAMES.iter().any(|name| text.starts_with(name)) => text.to_owned(),
         Some(first) => first.to_uppercase().collect::<String>() + letters.as_str(),
         None => String::new(),
     }

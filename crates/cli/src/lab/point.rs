@@ -39,8 +39,10 @@ impl Point {
             arguments.extend([format!("--{name}"), value.to_owned()]);
         };
         for (name, value) in &self.parameters {
-            // `current` is the device as its profile says.
-            if value != "current" && name != "workload" || self.kind == Kind::Recovery {
+            // `current` is the device as its profile says; relations are given by their sizes.
+            let is_option =
+                value != "current" && !["workload", "relations"].contains(&name.as_str());
+            if is_option || self.kind == Kind::Recovery {
                 add(name, value);
             }
         }
@@ -71,6 +73,11 @@ impl Point {
                 add("partitions", &size.partitions.to_string());
             }
             Kind::Costs => add("rows", &size.cost_rows.to_string()),
+            Kind::Join => {
+                let (r, s) = size.relations(self.get("relations")).unwrap_or_default();
+                add("r", &r.to_string());
+                add("s", &s.to_string());
+            }
         }
         arguments
     }

@@ -5,6 +5,7 @@
 
 use super::experiment::Axis;
 use crate::args::LabRunArgs;
+use crate::output::thousands;
 
 /// The paper's last-level cache, and the data that it stood before.
 const PAPER_CACHE_BYTES: u64 = 20 << 20;
@@ -16,6 +17,10 @@ const CACHE_BYTES_MIN: u64 = 64 << 10;
 /// The database's own MemTables before the paper's data, and the least.
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
+
+/// Tuples of R in the workloads of the joins' paper.
+const PAPER_JOIN_A: u64 = 1_600_000_000;
+const PAPER_JOIN_B: u64 = 128_000_000;
 
 /// A size of all experiments.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +39,10 @@ pub(super) struct Size {
     pub(super) recovery_rows: u32,
     /// Operations of each kind whose bytes are counted.
     pub(super) cost_rows: u32,
+    /// Tuples of R in workload A of the joins.
+    pub(super) join_a: u64,
+    /// Tuples of each side in their workload B. No power of two times `join_a`, so that no two names mean the same relations.
+    pub(super) join_b: u64,
     /// Whether only the ends of long axes are run.
     pub(super) thin: bool,
 }
@@ -48,6 +57,8 @@ const SMOKE: Size = Size {
     warehouses: 2,
     recovery_rows: 500,
     cost_rows: 200,
+    join_a: 600,
+    join_b: 6400,
     thin: true,
 };
 
@@ -61,6 +72,8 @@ const QUICK: Size = Size {
     warehouses: 2,
     recovery_rows: 10_000,
     cost_rows: 20_000,
+    join_a: 1_600_000,
+    join_b: 8_000_000,
     thin: false,
 };
 
@@ -74,6 +87,8 @@ const FULL: Size = Size {
     warehouses: 8,
     recovery_rows: 100_000,
     cost_rows: 100_000,
+    join_a: 80_000_000,
+    join_b: 128_000_000,
     thin: false,
 };
 
@@ -91,6 +106,12 @@ impl Size {
             (_, true) => SMOKE,
             _ => QUICK,
         }
+    }
+
+    /// The largest size, for tests.
+    #[cfg(test)]
+    pub(super) fn full() -> Self {
+        FULL
     }
 
     /// The smallest size, for tests.
@@ -142,9 +163,8 @@ impl Size {
             return values.to_vec();
         };
         match name {
-            "method" | "profile" | "operation" | "workload" | "interface" | "pattern" => {
-                values.to_vec()
-            }
+            "method" | "profile" | "operation" | "workload" | "interface" | "pattern"
+            | "algorithm" | "kernel" => values.to_vec(),
             "skew" => vec![first],
             "txns" => values.iter().copied().take(2).collect(),
             _ if values.len() > 2 => vec![first, last],
@@ -152,8 +172,35 @@ impl Size {
         }
     }
 
-    /// What the report says of it.
-    pub(super) fn describe(&self) -> String {
+    /// Tuples of R and S of relations that are named by a workload of the joins' paper: `A m=8`, `B`, `B/16`, `2B`.
+    pub(super) fn relations(&self, name: &str) -> Option<(u64, u64)> {
+        if let Some(ratio) = name.strip_prefix("A m=") {
+            return Some((self.join_a, self.join_a * ratio.parse::<u64>().ok()?));
+        }
+        let side = match name.split_once('B')? {
+            ("", "") => self.join_b,
+            ("", share) => self.join_b / share.strip_prefix('/')?.parse::<u64>().ok()?,
+            (times, "") => self.join_b * times.parse::<u64>().ok()?,
+            _ => return None,
+        };
+        Some((side, side))
+    }
+
+    /// What the report of the joins says of it.
+    pub(super) fn describe_joins(&self) -> String {
+        format!(
+            "workload A with {} tuples in R, 1/{} of the paper's; B with {} on both sides, 1/{} of the paper's; tuples of 8 bytes, medians of {} joins in \
+             warm scratch memory",
+            thousands(self.join_a),
+            PAPER_JOIN_A / self.join_a,
+            thousands(self.join_b),
+            PAPER_JOIN_B / self.join_b,
+            self.repeats
+        )
+    }
+
+    /// What the report of N-Store says of it.
+    pub(super) fn describe_n_store(&self) -> String {
         format!(
             "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB, MemTables of {} KiB; TPC-C with {} warehouses at {} of the full \
              size before {} KiB, MemTables of {} KiB; {} partitions, a thread each; medians of {} measurements of {} s",
@@ -184,6 +231,17 @@ mod tests {
         assert_eq!(FULL.ycsb_memtable_bytes(), MEMTABLE_BYTES);
         assert_eq!(FULL.tpcc_memtable_bytes(), MEMTABLE_BYTES);
         assert_eq!(QUICK.ycsb_memtable_bytes(), MEMTABLE_BYTES / 50);
+    }
+
+    #[test]
+    fn relations_are_parts_of_the_workloads() {
+        assert_eq!(FULL.relations("A m=8"), Some((80_000_000, 640_000_000)));
+        assert_eq!(FULL.relations("B"), Some((128_000_000, 128_000_000)));
+        assert_eq!(FULL.relations("2B"), Some((256_000_000, 256_000_000)));
+        assert_eq!(QUICK.relations("B/64"), Some((125_000, 125_000)));
+        for name in ["C", "A m=", "B/", "B/x", "xB", "2B/2", ""] {
+            assert_eq!(QUICK.relations(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -64,7 +64,8 @@ impl StackChart {
     /// Draws the names of the pieces in as many lines as they need; returns where the last one ends.
     fn legend(&self, body: &mut String) -> f64 {
         const LINE: f64 = 17.0;
-        let (mut x, mut y) = (0.0, 0.0);
+        // A little below the edge, where no font is cut off at any scale.
+        let (mut x, mut y) = (0.0, 2.0);
         for (index, name) in self.pieces.iter().enumerate() {
             let width = name.chars().count() as f64 * CHARACTER + 26.0;
             if x > 0.0 && x + width > WIDTH {

@@ -79,6 +79,81 @@ fn every_kind_of_run_gives_rows_and_a_page() {
     }
 }
 
+#[test]
+fn joins_have_rows_and_a_page_as_well() {
+    let place = Place::new();
+    let out = place.at("out");
+    let arguments = ["lab", "run", "joins/all", "--smoke", "--out", &out];
+    let printed = succeed(&[arguments.as_slice(), &["--format", "json"]].concat());
+    let verdicts: Vec<Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(verdicts.len(), 7);
+    for verdict in &verdicts {
+        assert!(verdict["rows"].as_u64().unwrap() > 0, "{verdict}");
+        assert_ne!(verdict["verdict"], "not measured", "{verdict}");
+    }
+    let before = rows(&place, "out");
+    check_rows(&before);
+    for row in &before {
+        assert_eq!(row["kind"], "join");
+        let configuration = row["configuration"].as_str().unwrap();
+        assert!(configuration.contains("--r ") && configuration.contains("--s "));
+        assert!(!configuration.contains("--relations"), "{configuration}");
+        for metric in [
+            "tuples_per_s",
+            "scratch_bytes",
+            "cold_s",
+            "partition_percent",
+        ] {
+            let median = row["metrics"][metric]["median"].as_f64();
+            assert!(median.is_some_and(f64::is_finite), "{metric}: {row}");
+        }
+    }
+    let page = place.read("out/report.html");
+    assert!(page.contains("published code on two cores") && page.contains("m=8"));
+    for loader in ["<script", "src=", "href=", "url(", "@import"] {
+        assert!(!page.contains(loader), "{loader}");
+    }
+    if let Some(seen) = browser::look(&page) {
+        assert_eq!(seen.plots, page.matches("<svg").count());
+        for name in [
+            "Figure 11:",
+            "Sort or hash",
+            "Figure 18:",
+            "Kernel against kernel",
+        ] {
+            let found = seen.headings.iter().any(|text| text.starts_with(name));
+            assert!(found, "{name}: {:?}", seen.headings);
+        }
+    }
+    succeed(&arguments);
+    assert_eq!(rows(&place, "out"), before, "nothing is measured twice");
+    two_papers_share_a_page(&place, &out);
+}
+
+fn two_papers_share_a_page(place: &Place, out: &str) {
+    let names = ["joins/fig11", "n-store/fig1"];
+    let arguments = [
+        &["lab", "report"],
+        names.as_slice(),
+        &["--smoke", "--out", out],
+    ]
+    .concat();
+    let printed = succeed(&arguments);
+    assert!(printed.contains("joins/fig11") && printed.contains("not measured"));
+    let page = place.read("out/report.html");
+    for heading in [
+        "joins: Verdicts",
+        "n-store: Verdicts",
+        "joins: Figure 11",
+        "n-store: Figure 1",
+    ] {
+        assert!(page.contains(heading), "{heading}");
+    }
+}
+
 /// Every row is complete, and the sampled shares of time add up.
 fn check_rows(rows: &[Value]) {
     for row in rows {
@@ -190,13 +265,20 @@ fn the_list_names_every_figure() {
     for name in ["fig13", "fig14", "fig15", "fig16", "table3"] {
         assert!(listed.contains(&format!("n-store/{name}")), "{name}");
     }
+    for name in [
+        "fig11", "phases", "fig15", "fig16", "fig17", "fig18", "kernels",
+    ] {
+        assert!(listed.contains(&format!("joins/{name} ")), "{name}");
+    }
     // A wrong name is answered with the way to the right ones, before anything is run or made.
     let place = Place::new();
-    for name in ["n-store/fig99", "fig5", "all", ""] {
+    for name in ["n-store/fig99", "joins/fig5", "fig5", "all", "joins/", ""] {
         let out = place.at("none");
         let error = fail(2, &["lab", "run", name, "--smoke", "--out", &out]);
         assert!(
-            error.contains("lab list") && error.contains("n-store/all"),
+            ["lab list", "n-store/all", "joins/all"]
+                .iter()
+                .all(|part| error.contains(part)),
             "{error}"
         );
         assert!(!Path::new(&out).exists());

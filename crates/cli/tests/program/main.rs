@@ -7,6 +7,7 @@
 //! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
+//! | `join` | `bench join`: rows, the grid, and what it refuses |
 //! | `lab` | experiments at the smallest setting, killed and resumed |
 //! | `measure` | the measuring commands run end to end |
 //! | `tpcc` | TPC-C from the command line |
@@ -19,6 +20,7 @@ mod browser;
 mod common;
 mod copy;
 mod data;
+mod join;
 mod lab;
 mod measure;
 mod tpcc;

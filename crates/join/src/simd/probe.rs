@@ -1,7 +1,7 @@
 //! Lookups in a table with linear probing: the slots from the hash on, up to the key or to a free slot.
 //!
 //! The plain loop looks at one slot at a time. The vector loops compare four or eight slots of 8-byte tuples at once, in groups that do not cross a line. With four slots
-//! this pays where keys repeat and lookups are long; for distinct keys the plain loop was a quarter faster (`benches/algorithms.rs`, 16 M tuples a side, sparse keys, AVX2), so it
+//! this pays where keys repeat and lookups are long; for distinct keys the plain loop was a quarter faster (`indelible bench join`, 16 M tuples a side, sparse keys, AVX2), so it
 //! is used there. Tables end with enough free slots for any of them.
 
 use super::Isa;

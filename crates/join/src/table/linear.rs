@@ -16,7 +16,7 @@ const GUARD_SLOTS: usize = 8;
 const PASSED_SLOTS_MAX: usize = 1;
 
 /// One in so many insertions may meet an equal key before building gives up: a lookup of keys that repeat has to go on to a free slot, which takes
-/// two to three times as long as one in sorted buckets (`benches/algorithms.rs` with `--repeats`).
+/// two to three times as long as one in sorted buckets (`indelible bench join` with `--copies`).
 const EQUAL_PART_MAX: usize = 8;
 
 /// Bits of the hash for `count` tuples.

@@ -50,7 +50,12 @@ fn parse(workload: &str, point: &Point, size: &Size, parent: &Path) -> Result<Be
         .to_vec();
     words.push(parent.display().to_string());
     words.extend(point.arguments(size));
-    let line = CommandLine::try_parse_from(&words)
+    command(&words)
+}
+
+/// The measuring command that these words are.
+pub(super) fn command(words: &[String]) -> Result<BenchCommand> {
+    let line = CommandLine::try_parse_from(words)
         .with_context(|| format!("an experiment asks for `{}`", words.join(" ")))?;
     match line.command {
         Command::Bench(command) => Ok(command),

@@ -6,12 +6,15 @@
 //! | `device` | durable writes through the two interfaces |
 //! | `recovery` | a process that is killed, and the opening after it |
 //! | `costs` | bytes of an insert, an update and a delete |
+//! | `join` | joins of two relations, by the options of `indelible bench join` |
 
 mod bench;
 mod costs;
 mod device;
+mod join;
 mod recovery;
 
+pub(super) use join::is_possible;
 pub(super) use recovery::victim;
 
 use super::experiment::Kind;
@@ -29,5 +32,6 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
         Kind::Device => device::run(point, size, parent),
         Kind::Recovery => recovery::run(point, size, parent),
         Kind::Costs => costs::run(point, size, parent),
+        Kind::Join => join::run(point, size),
     }
 }

@@ -21,6 +21,7 @@ const fn recovery(caption: &'static str, rows: Filter) -> Plot {
             x_label: "transactions since the checkpoint",
             y_label: "ms",
             line: "method",
+            x_scale: Axes::Logarithmic,
             scale: Axes::Logarithmic,
         },
     }

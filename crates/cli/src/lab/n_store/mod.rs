@@ -17,62 +17,72 @@ mod tuning;
 
 pub(super) use traffic::{MODEL, Symbol};
 
-use super::experiment::{Axis, Experiment};
+use super::experiment::{Axis, Paper, Table};
+use super::size::Size;
 
-/// What stands at the top of the report.
-pub(super) const TITLE: &str = "N-Store: storage and recovery methods on non-volatile memory";
-
-/// All experiments, in the order of the paper.
-pub(super) const EXPERIMENTS: &[&Experiment] = &[
-    &traffic::FIG1,
-    &throughput::FIG5,
-    &throughput::FIG6,
-    &throughput::FIG7,
-    &throughput::FIG8,
-    &traffic::FIG9,
-    &traffic::FIG10,
-    &traffic::FIG11,
-    &inside::FIG12,
-    &inside::FIG13,
-    &inside::FIG14,
-    &traffic::TABLE3,
-    &tuning::FIG15,
-    &tuning::FIG16,
-];
+/// The paper.
+pub(super) const PAPER: Paper = Paper {
+    name: "n-store",
+    title: "N-Store: storage and recovery methods on non-volatile memory",
+    lead: "The experiments of the SIGMOD 2015 paper, run again on this engine: every figure beside what the paper says of it. \
+           Absolute numbers are not compared, ratios are.",
+    compared: Table {
+        heading: "The methods",
+        header: &["Method", "Storage", "At commit", "Recovery"],
+        rows: METHODS,
+    },
+    experiments: &[
+        &traffic::FIG1,
+        &throughput::FIG5,
+        &throughput::FIG6,
+        &throughput::FIG7,
+        &throughput::FIG8,
+        &traffic::FIG9,
+        &traffic::FIG10,
+        &traffic::FIG11,
+        &inside::FIG12,
+        &inside::FIG13,
+        &inside::FIG14,
+        &traffic::TABLE3,
+        &tuning::FIG15,
+        &tuning::FIG16,
+    ],
+    describe: Size::describe_n_store,
+};
 
 /// Method, storage, what is durable at commit, recovery.
-pub(super) const METHODS: &[[&str; 4]] = &[
-    [
+const METHODS: &[&[&str]] = &[
+    &[
         "inp",
         "tuples in slots, volatile B+tree indexes",
         "write-ahead log in a file, group commit; compressed checkpoints",
         "last checkpoint, redo, indexes built again: grows with the log",
     ],
-    [
+    &[
         "cow",
         "copy-on-write B+tree in a file, tuples in its leaves, page cache",
         "dirty pages, then the master record, a group at a time; no log",
         "none",
     ],
-    [
+    &[
         "log",
         "LSM tree: MemTable, runs in files with Bloom filters",
         "write-ahead log in a file, group commit",
         "MemTable built again from the log: grows with the log",
     ],
-    [
+    &[
         "nvm-inp",
         "tuples in durable slots, durable B+tree indexes",
         "one record in memory and a fence, each transaction at once",
         "the last records again, undo of what was in flight",
     ],
-    [
+    &[
         "nvm-cow",
         "durable copy-on-write B+tree of tuple pointers",
         "tuple copies and dirty nodes, then one durable word, a group at a time",
         "none",
     ],
-    [
+    &[
         "nvm-log",
         "LSM tree of MemTables in durable memory, never copied to files",
         "one record in memory and a fence, each transaction at once",

@@ -27,6 +27,7 @@ const fn bandwidth(caption: &'static str, rows: Filter) -> Plot {
             x_label: "bytes of a chunk",
             y_label: "MB/s",
             line: "interface",
+            x_scale: Axes::Logarithmic,
             scale: Axes::Logarithmic,
         },
     }

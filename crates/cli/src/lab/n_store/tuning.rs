@@ -23,6 +23,7 @@ const fn over_nodes(caption: &'static str, rows: Filter) -> Plot {
             x_label: "bytes of a node",
             y_label: "transactions a processor second",
             line: "mix",
+            x_scale: Axes::Logarithmic,
             scale: Axes::Linear,
         },
     }
@@ -132,6 +133,7 @@ const fn over_latency(caption: &'static str, rows: Filter) -> Plot {
             x_label: "ns of a sync",
             y_label: "transactions a processor second",
             line: "mix",
+            x_scale: Axes::Logarithmic,
             scale: Axes::Linear,
         },
     }

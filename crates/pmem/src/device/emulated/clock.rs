@@ -101,6 +101,16 @@ impl Clock {
         }
     }
 
+    /// Ticks of the time-stamp counter in a nanosecond; none where another source gives the time.
+    pub fn ticks_per_ns(&self) -> Option<f64> {
+        match self.0 {
+            Source::Counter { rate, .. } if rate > 0 => {
+                Some(PS_PER_NS as f64 * (1_u64 << RATE_BITS) as f64 / rate as f64)
+            }
+            _ => None,
+        }
+    }
+
     /// Picoseconds since the clock was made.
     #[inline]
     pub(super) fn now_ps(&self) -> u64 {
@@ -256,6 +266,17 @@ mod tests {
                 clock.name()
             );
         }
+    }
+
+    #[test]
+    fn a_counter_says_how_fast_it_ticks() {
+        let source = Source::Counter {
+            rate: 400 << RATE_BITS,
+            start: 0,
+            overhead_ps: 0,
+        };
+        assert_eq!(Clock(source).ticks_per_ns(), Some(2.5));
+        assert_eq!(Clock::manual().ticks_per_ns(), None);
     }
 
     #[test]

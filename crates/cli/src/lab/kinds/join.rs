@@ -1,0 +1,130 @@
+//! Points that are runs of `indelible bench join`: their arguments go through the same command line.
+//!
+//! The relations of a point are made once; one join in fresh scratch memory warms it, and the repeats follow. Each of them is checked against what
+//! the generator knows. Cycles are ticks of the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures; where the
+//! processor has no steady counter there are none.
+
+use super::super::point::Point;
+use super::super::rows::Metrics;
+use super::super::size::Size;
+use super::bench::command;
+use crate::args::BenchCommand;
+use crate::bench::{JoinTimed, has_kernel, join_all};
+use anyhow::{Context, Result, bail};
+use pmem::device::emulated::Clock;
+
+/// The pieces into which plots divide a join, with the library's phases that are part of each.
+const PIECES: [(&str, &[&str]); 5] = [
+    (
+        "partition_cycles",
+        &["plan", "partition-r", "filter", "partition-s"],
+    ),
+    ("sort_cycles", &["sort", "sort-r", "sort-s"]),
+    ("merge_cycles", &["merge"]),
+    ("build_cycles", &["build", "build-buckets"]),
+    ("join_cycles", &["join", "probe"]),
+];
+
+/// Runs a join.
+pub(super) fn run(point: &Point, size: &Size) -> Result<Vec<Metrics>> {
+    let mut words: Vec<String> = ["indelible", "bench", "join", "--repeats"]
+        .map(str::to_owned)
+        .to_vec();
+    words.push(size.repeats.to_string());
+    words.extend(point.arguments(size));
+    let BenchCommand::Join(args) = command(&words)? else {
+        bail!("the arguments of a point are those of `bench join`");
+    };
+    let measured = join_all(&args)?;
+    let measured = measured.first().context("a point is one run")?;
+    let cold_s = measured.cold.seconds();
+    let metrics = measured.warm.iter().map(|timed| {
+        let mut metrics = metrics(timed);
+        metrics.insert("cold_s".into(), cold_s);
+        metrics
+    });
+    Ok(metrics.collect())
+}
+
+/// Whether this processor has the kernel that a point asks for, if it asks for one.
+pub(in crate::lab) fn is_possible(point: &Point) -> bool {
+    let kernel = point.get("kernel");
+    kernel.is_empty() || kernel.parse().is_ok_and(has_kernel)
+}
+
+/// The numbers of a join that figures use.
+fn metrics(timed: &JoinTimed) -> Metrics {
+    let stats = &timed.stats;
+    let s_tuples = stats.s_tuples.max(1) as f64;
+    let mut metrics: Metrics = [
+        ("tuples_per_s", stats.tuples_per_s()),
+        ("tuples_per_cpu_s", s_tuples / timed.cpu_seconds.max(1e-9)),
+        ("seconds", timed.seconds()),
+        ("r_tuples", stats.r_tuples as f64),
+        ("s_tuples", stats.s_tuples as f64),
+        ("threads", stats.threads as f64),
+        ("partitions", stats.partitions as f64),
+        ("scratch_bytes", stats.scratch_bytes as f64),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    let seconds_of = |phases: &[&str]| -> f64 {
+        let own = stats.phases.iter().filter(|p| phases.contains(&p.phase));
+        own.map(|part| part.elapsed.as_secs_f64()).sum()
+    };
+    let pieces = PIECES.map(|(name, phases)| (name, seconds_of(phases)));
+    let rest = timed.seconds() - pieces.iter().map(|(_, seconds)| seconds).sum::<f64>();
+    let percent = |seconds: f64| 100.0 * seconds / timed.seconds().max(1e-12);
+    let [(_, partition), (_, sort), (_, merge), ..] = pieces;
+    metrics.insert("partition_percent".into(), percent(partition));
+    metrics.insert("sort_merge_percent".into(), percent(sort + merge));
+    if let Some(ticks_per_ns) = Clock::real().ticks_per_ns() {
+        let cycles = |seconds: f64| seconds * 1e9 * ticks_per_ns / s_tuples;
+        metrics.insert("cycles_per_tuple".into(), cycles(timed.seconds()));
+        metrics.insert("other_cycles".into(), cycles(rest.max(0.0)));
+        metrics.extend(
+            pieces
+                .iter()
+                .map(|(name, seconds)| ((*name).to_owned(), cycles(*seconds))),
+        );
+    }
+    metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::experiment::Kind;
+
+    fn point(algorithm: &str) -> Point {
+        Point {
+            kind: Kind::Join,
+            parameters: [("algorithm", algorithm), ("relations", "B")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into(),
+            seed: 3,
+        }
+    }
+
+    #[test]
+    fn the_pieces_of_every_algorithm_add_up_to_its_time() {
+        let size = Size::smoke();
+        for algorithm in ["radix", "n-part", "m-way", "m-pass", "mpsm"] {
+            let repeats = run(&point(algorithm), &size).unwrap();
+            assert_eq!(repeats.len(), size.repeats as usize);
+            for metrics in repeats {
+                let Some(whole) = metrics.get("cycles_per_tuple") else {
+                    return;
+                };
+                let pieces = PIECES.iter().map(|(name, _)| metrics[*name]);
+                let sum = pieces.sum::<f64>() + metrics["other_cycles"];
+                assert!((sum / whole - 1.0).abs() < 0.01, "{algorithm}: {metrics:?}");
+                // A phase with a new name would end up in the rest, which is what is outside of phases.
+                let share = metrics["other_cycles"] / whole;
+                assert!(share < 0.5, "{algorithm}: {metrics:?}");
+                let is_sorting = metrics["sort_cycles"] > 0.0;
+                assert_eq!(is_sorting, algorithm.starts_with('m'), "{algorithm}");
+            }
+        }
+    }
+}
