@@ -70,7 +70,7 @@ pub use stats::{JoinStats, PhaseTime};
 pub use tuple::{Relation, Tuple, Tuple8, Tuple16, Word, zip_columns};
 
 use job::{Done, Job};
-use output::{PairSink, Sink};
+use output::{PairSink, Sink, Watched};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -158,6 +158,7 @@ fn run<T: Tuple, K: Sink<T>>(
     if job.r.is_empty() || job.s.is_empty() {
         return Ok(Done::nothing());
     }
+    let new_sink = || Watched::new(new_sink(), job.watch);
     match algorithm {
         Algorithm::Auto | Algorithm::Radix => radix::run(job, scratch, new_sink),
         Algorithm::NPart => n_part::run(job, scratch, new_sink),

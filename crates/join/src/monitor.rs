@@ -1,7 +1,7 @@
 //! A join seen from outside: how far it is, and the wish that it stop.
 //!
 //! A `Monitor` is shared by reference with the threads of one join at a time. They report what they have done in steps of thousands of
-//! tuples, and look for a cancellation at the same points, so neither costs anything in the inner loops.
+//! tuples, and look for a cancellation at the same points and after a million matches, so neither costs anything in the inner loops.
 
 use crate::error::{JoinError, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -73,5 +73,10 @@ impl<'a> Watch<'a> {
             return Err(JoinError::Cancelled);
         }
         Ok(())
+    }
+
+    /// Whether the join is to stop.
+    pub(crate) fn is_cancelled(self) -> bool {
+        self.monitor.is_some_and(Monitor::is_cancelled)
     }
 }

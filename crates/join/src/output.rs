@@ -3,6 +3,7 @@
 //! Every thread has a `Sink` of its own, so that a match is a few additions and at most one store. Totals are kept for every kind of output,
 //! which lets any join be checked against any other one.
 
+use crate::monitor::Watch;
 use crate::tuple::{Tuple, Word};
 
 /// Number of matches and sums of what was matched.
@@ -67,6 +68,58 @@ pub(crate) trait Sink<T: Tuple>: Send {
     /// Hands over what is still held back.
     fn finish(&mut self);
     fn totals(&self) -> Totals;
+    /// Whether the join was cancelled. Loops in which a tuple has many partners ask, return at once, and leave it to the watch to report.
+    fn stops(&mut self) -> bool {
+        false
+    }
+}
+
+/// Partners of one tuple from which on a loop asks whether to stop.
+pub(crate) const MANY_PARTNERS: usize = 1 << 10;
+/// Matches between two looks at the monitor.
+const LOOK_PAIRS: u64 = 1 << 20;
+
+/// A sink that looks at the monitor now and then.
+pub(crate) struct Watched<'w, K> {
+    sink: K,
+    watch: Watch<'w>,
+    next_look: u64,
+}
+
+impl<'w, K> Watched<'w, K> {
+    pub(crate) fn new(sink: K, watch: Watch<'w>) -> Self {
+        Self {
+            sink,
+            watch,
+            next_look: LOOK_PAIRS,
+        }
+    }
+}
+
+impl<T: Tuple, K: Sink<T>> Sink<T> for Watched<'_, K> {
+    #[inline(always)]
+    fn emit(&mut self, r: T::Word, s: T::Word) {
+        self.sink.emit(r, s);
+    }
+    fn finish(&mut self) {
+        self.sink.finish();
+    }
+    fn totals(&self) -> Totals {
+        self.sink.totals()
+    }
+    #[inline]
+    fn stops(&mut self) -> bool {
+        let count = self.sink.totals().count;
+        if count < self.next_look {
+            return false;
+        }
+        if self.watch.is_cancelled() {
+            // Not moved on, so that whoever asks next hears it too.
+            return true;
+        }
+        self.next_look = count.saturating_add(LOOK_PAIRS);
+        false
+    }
 }
 
 /// At most `PAIRS` matches, gathered without a branch and emitted together.

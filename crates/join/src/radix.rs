@@ -411,7 +411,7 @@ fn probe_slices<'i, T: Tuple, K: Sink<T>>(
     for tuples in slices {
         table.probe(job.isa, tuples, sink);
         pending += tuples.len();
-        if pending >= MONITOR_TUPLES {
+        if pending >= MONITOR_TUPLES || sink.stops() {
             job.watch.advance(pending)?;
             pending = 0;
         }

@@ -9,6 +9,7 @@ use join::{
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// The totals of a join, by a map from keys to payloads of R.
@@ -371,6 +372,34 @@ fn a_monitor_sees_progress_and_stops_a_join() {
             matches!(error, JoinError::Cancelled),
             "{algorithm}: {error}"
         );
+    }
+}
+
+#[test]
+fn a_join_with_many_matches_a_tuple_stops_soon() {
+    let tuples = relation::<Tuple8>((0..20_000).map(|_| 7));
+    let both = (Relation::new(&tuples), Relation::new(&tuples));
+    for algorithm in Algorithm::ALL {
+        let (monitor, delivered) = (Monitor::new(), AtomicUsize::new(0));
+        let stop = |pairs: &[Pair<u32>]| {
+            delivered.fetch_add(pairs.len(), Ordering::Relaxed);
+            monitor.cancel();
+        };
+        let options = Options {
+            algorithm,
+            threads: Some(2),
+            monitor: Some(&monitor),
+            output: Output::Batches(&stop),
+            ..Options::default()
+        };
+        let error = join(both.0, both.1, &options).unwrap_err();
+        assert!(
+            matches!(error, JoinError::Cancelled),
+            "{algorithm}: {error}"
+        );
+        // Of 400 million pairs.
+        let delivered = delivered.into_inner();
+        assert!(delivered < 10_000_000, "{algorithm}: {delivered} pairs");
     }
 }
 

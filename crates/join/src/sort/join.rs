@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::job::{Done, Job, sampled_extent, totals_of};
 use crate::machine::machine;
 use crate::options::RunSort;
-use crate::output::{Pairs, Sink};
+use crate::output::{MANY_PARTNERS, Pairs, Sink};
 use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::Isa;
@@ -295,7 +295,7 @@ where
     })
 }
 
-/// Passes all pairs of equal keys of two sorted slices to `sink`.
+/// Passes all pairs of equal keys of two sorted slices to `sink`, unless that stops.
 pub(crate) fn merge_join<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
     let repeated = r.windows(2).fold(false, |repeated, pair| {
         repeated | (pair[0].key() == pair[1].key())
@@ -391,6 +391,9 @@ fn merge_join_repeated<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
             r_end += 1;
         }
         while at_s < s.len() && s[at_s].key() == from_s.key() {
+            if r_end - at_r >= MANY_PARTNERS && sink.stops() {
+                return;
+            }
             for partner in &r[at_r..r_end] {
                 sink.emit(partner.payload(), s[at_s].payload());
             }

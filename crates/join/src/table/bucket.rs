@@ -3,7 +3,7 @@
 //! Two passes over the tuples, one to count and one to place, whatever the keys are: equal ones cost no more than others, and lie together when they are
 //! looked up. This is the adjacency layout of the newer literature, without its tags.
 
-use crate::output::Sink;
+use crate::output::{MANY_PARTNERS, Sink};
 use crate::partition::Hashed;
 use crate::simd::prefetch;
 use crate::tuple::Tuple;
@@ -85,7 +85,11 @@ impl<'t, T: Tuple> BucketTable<'t, T> {
         for &tuple in tuples {
             let bucket = self.bucket(tuple);
             let (start, end) = (self.starts[bucket], self.starts[bucket + 1]);
-            for partner in &self.tuples[start as usize..end as usize] {
+            let bucket = &self.tuples[start as usize..end as usize];
+            if bucket.len() >= MANY_PARTNERS && sink.stops() {
+                return;
+            }
+            for partner in bucket {
                 if partner.key() == tuple.key() {
                     sink.emit(partner.payload(), tuple.payload());
                 }
