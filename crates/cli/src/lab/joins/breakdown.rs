@@ -21,7 +21,6 @@ const fn cycles(caption: &'static str, bar: &'static str, rows: Filter) -> Plot 
                 ("partition_cycles", "partition"),
                 ("sort_cycles", "sort"),
                 ("merge_cycles", "merge"),
-                ("build_cycles", "build"),
                 ("join_cycles", "join"),
                 ("other_cycles", "other"),
             ],
@@ -98,7 +97,7 @@ pub(super) const PHASES: Experiment = Experiment {
     title: "Sort or hash, by phases",
     shows: &[
         "The better sort-merge join beside the better hash join, on both workloads. The paper's radix partitions in two passes by default; \
-         here one is enough.",
+         here one is enough. What radix joins has the tables in it that it builds for that.",
     ],
     sweeps: &[Sweep {
         kind: Kind::Join,

@@ -25,12 +25,16 @@ const PIECES: [(&str, &[&str]); 5] = [
     ("join_cycles", &["join", "probe"]),
 ];
 
+/// Relations of fewer tuples are joined more often, up to so many times.
+const TUPLES: u64 = 8_000_000;
+const MORE_REPEATS_MAX: u64 = 5;
+
 /// Runs a join.
 pub(super) fn run(point: &Point, size: &Size) -> Result<Vec<Metrics>> {
     let mut words: Vec<String> = ["indelible", "bench", "join", "--repeats"]
         .map(str::to_owned)
         .to_vec();
-    words.push(size.repeats.to_string());
+    words.push(repeats(point, size).to_string());
     words.extend(point.arguments(size));
     let BenchCommand::Join(args) = command(&words)? else {
         bail!("the arguments of a point are those of `bench join`");
@@ -44,6 +48,12 @@ pub(super) fn run(point: &Point, size: &Size) -> Result<Vec<Metrics>> {
         metrics
     });
     Ok(metrics.collect())
+}
+
+/// A short join is repeated more often, because what runs beside it weighs more.
+fn repeats(point: &Point, size: &Size) -> u64 {
+    let (r, s) = size.relations(point.get("relations")).unwrap_or_default();
+    u64::from(size.repeats) * (TUPLES / (r + s).max(1)).clamp(1, MORE_REPEATS_MAX)
 }
 
 /// Whether this processor has the kernel that a point asks for, if it asks for one.
@@ -111,7 +121,10 @@ mod tests {
         let size = Size::smoke();
         for algorithm in ["radix", "n-part", "m-way", "m-pass", "mpsm"] {
             let repeats = run(&point(algorithm), &size).unwrap();
-            assert_eq!(repeats.len(), size.repeats as usize);
+            assert_eq!(
+                repeats.len() as u64,
+                u64::from(size.repeats) * MORE_REPEATS_MAX
+            );
             for metrics in repeats {
                 let Some(whole) = metrics.get("cycles_per_tuple") else {
                     return;
