@@ -33,8 +33,8 @@ pub(super) const FIG11: Experiment = Experiment {
     name: "joins/fig11",
     title: "Figure 11: sort-merge joins over |S| = m x |R|",
     shows: &[
-        "The paper has 1600 M tuples in R and up to eight times as many in S, 64 threads on four sockets. Here R is smaller in the ratio that the table at \
-         the foot names. Runs are sorted by radix sort, not by networks: see kernel against kernel.",
+        "The paper has 1600 M tuples in R and up to eight times as many in S, and 64 threads. Here R is smaller by the factor that stands \
+         at the foot of the page. Runs are sorted by radix sort, not by networks: see kernel against kernel.",
         "m-way partitions into ranges that fit the cache, so there is nothing left to merge; m-pass does what merging costs instead.",
     ],
     sweeps: &[Sweep {
@@ -96,7 +96,7 @@ pub(super) const PHASES: Experiment = Experiment {
     name: "joins/phases",
     title: "Sort or hash, by phases",
     shows: &[
-        "The better sort-merge join beside the better hash join, on both workloads. The paper's radix partitions in two passes by default; \
+        "The better sort-merge join beside the better hash join, on both workloads. The paper's code partitions in two passes by default; \
          here one is enough. What radix joins has the tables in it that it builds for that.",
     ],
     sweeps: &[Sweep {

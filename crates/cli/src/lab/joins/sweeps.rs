@@ -1,7 +1,7 @@
 //! Figures 15 to 17: what size, skew and threads do to the algorithms.
 //!
-//! Foreign keys are dense and each tuple of S has a partner, as in the paper. The third line in each plot, `n-part`, is not in the paper's figures 15
-//! and 16; it shows where not partitioning is better.
+//! Foreign keys are dense and each tuple of S has a partner, as in the paper. The third line in each plot, `n-part`, shows
+//! where not partitioning is better.
 
 use super::super::experiment::{
     Axes, Axis, Check, Experiment, Kind, Plot, Shape, Sweep, Test, Within,
@@ -35,7 +35,7 @@ pub(super) const FIG15: Experiment = Experiment {
     name: "joins/fig15",
     title: "Figure 15: size of the relations, |R| = |S|",
     shows: &[
-        "Both sides grow together. The paper goes on to 1920 M tuples a side, where radix needs passes that sort-merge does not; \
+        "Both sides grow together. The paper goes on to relations that are many times as large, for which radix needs more passes; \
          no size here needs a second one.",
     ],
     sweeps: &[Sweep {
@@ -180,7 +180,7 @@ pub(super) const FIG17: Experiment = Experiment {
     name: "joins/fig17",
     title: "Figure 17: threads",
     shows: &[
-        "Workload B with 1 to 8 threads. The paper goes to 64 on 32 cores of four sockets; beyond the processors that the table at the foot names, more threads \
+        "Workload B with 1 to 8 threads. The paper goes to 64; beyond the processors that stand at the foot of the page, more threads \
          only take turns. No statement here is about more cores or about NUMA.",
     ],
     sweeps: &[Sweep {

@@ -12,6 +12,7 @@ use crate::args::BenchCommand;
 use crate::bench::{JoinTimed, has_kernel, join_all};
 use anyhow::{Context, Result, bail};
 use pmem::device::emulated::Clock;
+use std::time::Duration;
 
 /// The pieces into which plots divide a join, with the library's phases that are part of each.
 const PIECES: [(&str, &[&str]); 5] = [
@@ -80,7 +81,7 @@ fn metrics(timed: &JoinTimed) -> Metrics {
     .into();
     let seconds_of = |phases: &[&str]| -> f64 {
         let own = stats.phases.iter().filter(|p| phases.contains(&p.phase));
-        own.map(|part| part.elapsed.as_secs_f64()).sum()
+        own.map(|part| part.elapsed).sum::<Duration>().as_secs_f64()
     };
     let pieces = PIECES.map(|(name, phases)| (name, seconds_of(phases)));
     let rest = timed.seconds() - pieces.iter().map(|(_, seconds)| seconds).sum::<f64>();
