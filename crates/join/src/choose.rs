@@ -28,6 +28,10 @@ const SKEWED_DISTINCT_MAX: f64 = 0.7;
 const MATCH_SAMPLE: usize = 256;
 /// Few tuples of S have partners if at most this part of the sample has.
 const FEW_MATCHES_MAX: f64 = 0.35;
+/// The same where a table lies well inside the last-level cache, so that a lookup costs little.
+const FEW_IN_CACHE_MAX: f64 = 0.18;
+/// A table of about the first-level cache: a lookup in it costs no more than one in a filter.
+const TINY_TABLE_BYTES: usize = 32 << 10;
 
 /// What the choice between algorithms was based on.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,11 +115,16 @@ fn pick<T: Tuple>(
     let l3_bytes = machine().l3_bytes;
     let choice = |algorithm, reason: &str| (algorithm, reason.to_owned());
     if table_bytes <= l3_bytes / 2 {
-        let is_in_l2 = table_bytes <= machine().l2_bytes;
-        if !found.dense && !is_in_l2 && job.s.len() >= job.r.len() * 4 {
+        let is_tiny = table_bytes <= TINY_TABLE_BYTES;
+        if !found.dense && !is_tiny && job.s.len() >= job.r.len() * 4 {
             let rate = sampled_match_rate(job.r, job.s);
             found.match_rate = Some(rate);
-            if rate <= FEW_MATCHES_MAX {
+            let few = if table_bytes <= l3_bytes / 4 {
+                FEW_IN_CACHE_MAX
+            } else {
+                FEW_MATCHES_MAX
+            };
+            if rate <= few {
                 return choice(
                     Algorithm::Radix,
                     "few tuples of S have partners, and a filter drops the others first",
