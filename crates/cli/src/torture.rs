@@ -50,6 +50,7 @@ struct TortureRow<'r> {
     crash_points: u64,
     images: u64,
     nested: u64,
+    process_deaths: u64,
     wrong: u64,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -266,6 +267,7 @@ fn run_catalogue(args: &TortureArgs, method: Method, format: Format) -> Result<u
         sum.crash_points += report.crash_points;
         sum.images += report.images;
         sum.nested += report.nested;
+        sum.process_deaths += report.process_deaths;
         sum.wrong += report.wrong;
         sum.seconds += report.seconds;
         if report.failure.is_some() && sum.failure.is_none() {
@@ -401,6 +403,7 @@ fn row<'r>(
         crash_points: report.crash_points,
         images: report.images,
         nested: report.nested,
+        process_deaths: report.process_deaths,
         wrong: report.wrong,
         seconds: report.seconds,
         failure: shortest.map(|failure| {
@@ -432,6 +435,7 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
             "crash_points",
             "images",
             "nested",
+            "process_deaths",
             "wrong",
             "seconds",
         ]);
@@ -443,6 +447,7 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
             Cell::Whole(row.crash_points),
             Cell::Whole(row.images),
             Cell::Whole(row.nested),
+            Cell::Whole(row.process_deaths),
             Cell::Whole(row.wrong),
             Cell::number(row.seconds, 3),
         ]);
@@ -454,11 +459,12 @@ fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
         .map_or_else(|| format!(" {}", row.kind), |name| format!(" {name}"));
     writeln!(
         out,
-        "{}{name}: {} distinct images at {} crash points, {} of them inside recoveries, {} wrong, {:.1} s (seed {})",
+        "{}{name}: {} distinct images at {} crash points, {} more inside recoveries and after {} deaths of the process, {} wrong, {:.1} s (seed {})",
         row.method,
         thousands(row.images),
         thousands(row.crash_points),
         thousands(row.nested),
+        thousands(row.process_deaths),
         thousands(row.wrong),
         row.seconds,
         row.seed

@@ -418,3 +418,88 @@ fn directories_of_one_world_are_apart() {
     let again = SimulatedDirectory::named(&image, "partition-1");
     assert_eq!(again.open("f").unwrap().bytes().unwrap(), SECTOR_BYTES);
 }
+
+// The process dies, the power stays on, and the next process goes on; then the power goes.
+
+impl Machine {
+    /// What the next process finds.
+    fn die(&self) -> Self {
+        let world = self.world.death().unwrap();
+        let directory = SimulatedDirectory::new(&world);
+        Self { world, directory }
+    }
+}
+
+#[test]
+fn everything_is_visible_after_a_death_and_nothing_more_is_certain() {
+    let (machine, mut file) = Machine::new("aa");
+    write(&mut file, 1, "bb");
+    let mut other = machine.directory.create("g").unwrap();
+    write(&mut other, 0, "c");
+    machine.directory.rename("f", "h").unwrap();
+    let next = machine.die();
+    assert_eq!(show_live(&next, "f g h"), "- c abb");
+    assert_eq!(machine.outcomes("f g h"), next.outcomes("f g h"));
+    assert!(next.outcomes("f g h").len() > 8);
+}
+
+/// What the process that runs there reads.
+fn show_live(machine: &Machine, names: &str) -> String {
+    show(&machine.world, names)
+}
+
+#[test]
+fn sync_covers_a_write_of_the_dead() {
+    let (machine, mut file) = Machine::new("a");
+    write(&mut file, 0, "b");
+    let next = machine.die();
+    next.check("f", &["a", "b"]);
+    sync(&mut next.directory.open("f").unwrap());
+    next.check("f", &["b"]);
+    // The dead one's world goes its own way.
+    machine.check("f", &["a", "b"]);
+}
+
+#[test]
+fn sync_of_names_covers_those_of_the_dead() {
+    let (machine, _file) = Machine::new("a");
+    machine.directory.rename("f", "g").unwrap();
+    let next = machine.die();
+    next.check("f g", &["a -", "- a"]);
+    next.sync_names();
+    next.check("f g", &["- a"]);
+}
+
+#[test]
+fn acting_on_a_write_of_the_dead_may_outlive_it() {
+    let (machine, mut file) = Machine::new("a");
+    write(&mut file, 0, "b");
+    let next = machine.die();
+    let mut copy = next.directory.create("g").unwrap();
+    next.sync_names();
+    let seen = show_live(&next, "f");
+    write(&mut copy, 0, &seen);
+    sync(&mut copy);
+    next.check("f g", &["a b", "b b"]);
+}
+
+#[test]
+fn file_that_only_the_dead_had_open_is_gone() {
+    let (machine, mut file) = Machine::new("a");
+    machine.directory.remove("f").unwrap();
+    machine.sync_names();
+    write(&mut file, 0, "b");
+    let next = machine.die();
+    next.check("f", &["-"]);
+    assert!(next.directory.create("f").is_ok());
+    assert_eq!(show_live(&next, "f"), ".");
+}
+
+#[test]
+fn removal_of_the_dead_may_be_lost() {
+    let (machine, _file) = Machine::new("a");
+    machine.directory.remove("f").unwrap();
+    let next = machine.die();
+    assert_eq!(show_live(&next, "f"), "-");
+    next.check("f", &["-", "a"]);
+}

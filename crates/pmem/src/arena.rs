@@ -19,6 +19,8 @@ pub struct Arena<M: Memory> {
     pub(crate) memory: M,
     pub(crate) header: PoolHeader,
     pub(crate) heap: Heap,
+    /// Whether opening has mended a copy of the header and no fence has waited for it.
+    pub(crate) mended: bool,
 }
 
 impl<M: Memory> Arena<M> {

@@ -2,8 +2,8 @@
 //!
 //! Two copies of one 176-byte record lie in the first 16 KiB of the pool, each with a checksum and
 //! a generation. An update writes one copy, fences it, then writes the other, so a crash between
-//! leaves at least one whole; `open` takes the valid copy of the highest generation and makes the
-//! other one equal to it. A copy that a newer version of the program wrote is never overwritten, and
+//! leaves at least one whole; `open` takes the valid copy of the highest generation, makes sure that it is durable, and makes
+//! the other one equal to it. A copy that a newer version of the program wrote is never overwritten, and
 //! two whole copies that contradict each other are damage.
 //!
 //! The record, all fields little-endian:
@@ -161,6 +161,7 @@ impl<M: Memory> Arena<M> {
             memory,
             header,
             heap,
+            mended: false,
         })
     }
 
@@ -168,10 +169,19 @@ impl<M: Memory> Arena<M> {
     /// the size. Repairs a damaged or outdated copy of the header, and stores nothing if both are
     /// whole.
     ///
+    /// After the death of a process a copy that is whole need not be durable. Both are made so first: the repair of one, and later
+    /// the writing of a new header, rely on the other.
+    ///
     /// Whoever recovers a log does it before the first reservation: the heap reads the medium when
     /// it first needs a run.
     pub fn open(memory: M, path_for_errors: &Path) -> Result<Self> {
         let (mut arena, found) = Self::read_header(memory, path_for_errors)?;
+        for offset in COPY_OFFSETS {
+            arena
+                .memory
+                .flush(offset, RECORD_BYTES, site!("pool.found"));
+        }
+        arena.memory.fence(site!("pool.found-fence"))?;
         let record = encode(&arena.header);
         for (copy, offset) in found.iter().zip(COPY_OFFSETS) {
             if copy.as_ref() != Ok(&arena.header) {
@@ -179,7 +189,7 @@ impl<M: Memory> Arena<M> {
                 arena
                     .memory
                     .flush(offset, RECORD_BYTES, site!("pool.repair"));
-                arena.memory.fence(site!("pool.repair-fence"))?;
+                arena.mended = true;
             }
         }
         Ok(arena)
@@ -204,6 +214,11 @@ impl<M: Memory> Arena<M> {
     /// Sets a named root. Atomic, and durable when it returns; everything the root leads to has to
     /// be durable before.
     pub fn set_root(&mut self, index: RootIndex, offset: u64) -> Result<()> {
+        if self.mended {
+            // The copy that was mended must be whole while the other one is written. Growth has fenced before it comes here.
+            self.memory.fence(site!("pool.repair-fence"))?;
+            self.mended = false;
+        }
         self.header.roots[usize::from(index.0)] = offset;
         // commit point: the first whole copy of the new generation makes the root take effect.
         store_header(&mut self.memory, &mut self.header)
@@ -237,6 +252,7 @@ impl<M: Memory> Arena<M> {
             memory,
             header,
             heap,
+            mended: false,
         };
         let found = [decode(arena.copy(0)?), decode(arena.copy(1)?)];
         let header = match &found {

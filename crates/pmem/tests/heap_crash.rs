@@ -489,7 +489,6 @@ fn at_each_point(
     mut visit: impl FnMut(SimulatedWorld) -> Result<(), Failure> + Send + 'static,
     work: impl FnOnce(&mut Pool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut pool = open(world)?;
     let first = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&first);
     world.observe(move |world, _| {
@@ -502,6 +501,7 @@ fn at_each_point(
             }
         }
     });
+    let mut pool = open(world)?;
     work(&mut pool)?;
     world.unobserve();
     let failure = first.lock().expect("no thread panics with it").take();
@@ -519,7 +519,11 @@ fn roots_under_two_cuts(off: Option<&str>) -> Result<(), Failure> {
     drop(pool);
     let set = |pool: &mut Pool, root| pool.set_root(COUNT_ROOT, root).map_err(text);
     let second_cut = move |image: SimulatedWorld| {
-        let root = open(&image)?.root(COUNT_ROOT);
+        // An opening for writing would make durable what the one below has to.
+        let memory = image.source().open(POOL, Access::Read).map_err(text)?;
+        let pool = Arena::open_read_only(memory, Path::new(POOL)).map_err(text)?;
+        let root = pool.root(COUNT_ROOT);
+        drop(pool);
         let allowed = move |image: SimulatedWorld| {
             let found = open(&image)?.root(COUNT_ROOT);
             let right = found == root || found == 3;
@@ -539,6 +543,56 @@ fn a_root_never_goes_back() {
     roots_under_two_cuts(None).unwrap();
     for site in ["pool.repair", "pool.repair-fence"] {
         assert!(roots_under_two_cuts(Some(site)).is_err(), "{site}");
+    }
+}
+
+/// The process dies while a root is changed; the next one opens the pool, and later changes the root again. The power is cut in both.
+fn roots_after_a_death(off: Option<&str>) -> Result<(), Failure> {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    if let Some(site) = off {
+        world.disable(site);
+    }
+    let (mut pool, _) = create(&world)?;
+    let set = |pool: &mut Pool, root| pool.set_root(COUNT_ROOT, root).map_err(text);
+    set(&mut pool, 1)?;
+    drop(pool);
+    let is_one_of = |roots: Vec<u64>| {
+        move |image: SimulatedWorld| {
+            let found = open(&image)?.root(COUNT_ROOT);
+            let is_right = roots.contains(&found);
+            is_right
+                .then_some(())
+                .ok_or(format!("{found}: not in {roots:?}"))
+        }
+    };
+    let next = move |world: &SimulatedWorld| {
+        let next = world.death().map_err(text)?;
+        at_each_point(&next, is_one_of(vec![1, 2]), |_| Ok(()))?;
+        let shown = open(&next)?.root(COUNT_ROOT);
+        for choice in ImageChoices::sampled(&next, 1, 60) {
+            is_one_of(vec![shown])(next.image(&choice).map_err(text)?)?;
+        }
+        at_each_point(&next, is_one_of(vec![shown, 3]), |pool| set(pool, 3))
+    };
+    let mut pool = open(&world)?;
+    let first = Arc::new(Mutex::new(Ok(())));
+    let seen = Arc::clone(&first);
+    world.observe(move |world, _| {
+        let mut seen = seen.lock().expect("no thread panics with it");
+        if seen.is_ok() {
+            *seen = next(world);
+        }
+    });
+    set(&mut pool, 2)?;
+    world.unobserve();
+    first.lock().expect("no thread panics with it").clone()
+}
+
+#[test]
+fn a_root_that_the_next_process_shows_never_goes_back() {
+    roots_after_a_death(None).unwrap();
+    for site in ["pool.found", "pool.found-fence"] {
+        assert!(roots_after_a_death(Some(site)).is_err(), "{site}");
     }
 }
 

@@ -95,6 +95,24 @@ impl Machine {
         self
     }
 
+    /// The process dies with both memories open, and the next one opens them.
+    fn die(&mut self) -> &mut Self {
+        let world = self.world.death().unwrap();
+        self.first = Some(world.source().open("first", Access::Write).unwrap());
+        self.second = world.source().open("second", Access::Write).unwrap();
+        self.world = world;
+        self
+    }
+
+    /// The digits of `words` as they are read now.
+    fn visible(&mut self, words: &[u64]) -> String {
+        let digits = words.iter().map(|offset| match offset.checked_sub(BYTES) {
+            None => read(self.first.as_ref().unwrap(), *offset).to_string(),
+            Some(offset) => read(&self.second, offset).to_string(),
+        });
+        digits.collect()
+    }
+
     /// The digits of `words` in every image; a word from `BYTES` on lies in the second memory.
     fn outcomes(&self, words: &[u64]) -> BTreeSet<String> {
         let choices = ImageChoices::every(&self.world, 1 << 20).unwrap();
@@ -230,8 +248,99 @@ litmus! {
         |m: &mut Machine| { m.word(A, 1).flush(A).reopen().fence(); } => "0 1";
     flush_after_reopening_covers: Default [A],
         |m: &mut Machine| { m.word(A, 1).reopen().flush(A).fence(); } => "1";
-    stream_is_ordinary_data_after_reopening: Default [A],
+    stream_can_be_flushed_after_reopening: Default [A],
         |m: &mut Machine| { m.stream(A, &[1]).reopen().flush(A).fence(); } => "1";
+}
+
+// The process dies, the power stays on, and the next process goes on; then the power goes.
+litmus! {
+    death_makes_nothing_certain: Default [A], |m: &mut Machine| { m.word(A, 1).die(); } => "0 1";
+    death_keeps_what_is_certain: Default [A, C],
+        |m: &mut Machine| { m.word(A, 1).flush(A).fence().word(C, 1).die(); } => "10 11";
+    write_back_of_the_dead_is_not_certain: Default [A],
+        |m: &mut Machine| { m.word(A, 1).flush(A).die(); } => "0 1";
+    fence_does_not_cover_a_write_back_of_the_dead: Default [A],
+        |m: &mut Machine| { m.word(A, 1).flush(A).die().fence(); } => "0 1";
+    flush_and_fence_cover_a_store_of_the_dead: Default [A],
+        |m: &mut Machine| { m.word(A, 1).die().flush(A).fence(); } => "1";
+    flush_and_fence_cover_a_write_back_of_the_dead: Default [A],
+        |m: &mut Machine| { m.word(A, 1).flush(A).die().flush(A).fence(); } => "1";
+    line_of_the_dead_keeps_a_prefix: Default [A, B],
+        |m: &mut Machine| { m.word(A, 1).word(B, 1).die(); } => "00 10 11";
+    next_store_comes_behind_those_of_the_dead: Default [A, B],
+        |m: &mut Machine| { m.word(A, 1).die().word(B, 1); } => "00 10 11";
+    storing_again_what_the_dead_stored_covers_it: Default [A],
+        |m: &mut Machine| { m.word(A, 1).flush(A).die().word(A, 1).flush(A).fence(); } => "1";
+    lines_of_the_dead_have_no_order: Default [A, C],
+        |m: &mut Machine| { m.word(A, 1).word(C, 1).die(); } => "00 01 10 11";
+    acting_on_a_store_of_the_dead_may_outlive_it: Default [A, C],
+        |m: &mut Machine| {
+            m.word(A, 1).flush(A).die();
+            let seen = m.visible(&[A]).parse().unwrap();
+            m.word(C, seen).flush(C).fence();
+        } => "01 11";
+    bulk_of_the_dead_may_tear: Default [A, B],
+        |m: &mut Machine| { m.bulk(A, &[1, 1]).die(); } => "00 01 10 11";
+    stream_of_the_dead_has_no_order: Default [A, B],
+        |m: &mut Machine| { m.stream(A, &[1]).stream(B, &[1]).die(); } => "00 01 10 11";
+    fence_does_not_cover_a_stream_of_the_dead: Default [A, B],
+        |m: &mut Machine| { m.stream(A, &[1, 1]).die().fence(); } => "00 01 10 11";
+    flush_and_fence_cover_a_stream_of_the_dead: Default [A, B],
+        |m: &mut Machine| { m.stream(A, &[1, 1]).die().flush(A).fence(); } => "11";
+    store_of_the_next_passes_a_stream_of_the_dead: Default [A, B],
+        |m: &mut Machine| { m.stream(A, &[1]).die().word(B, 1); } => "00 01 10 11";
+    stream_of_the_next_passes_a_store_of_the_dead: Default [A, B],
+        |m: &mut Machine| { m.word(A, 1).die().stream(B, &[1]).fence(); } => "01 11";
+    two_deaths_in_a_row: Default [A, B, C],
+        |m: &mut Machine| { m.word(A, 1).flush(A).die().word(B, 1).flush(B).fence().word(C, 1).flush(C).die().fence(); }
+        => "110 111";
+    death_hits_every_memory: Default [A, BYTES],
+        |m: &mut Machine| {
+            m.second.store_word(A, 1);
+            m.second.flush(A, 8, site!("litmus.second-dead"));
+            m.word(A, 1).die().flush(A).fence();
+            m.second.fence(site!("litmus.second-next")).unwrap();
+        } => "10 11";
+    flush_free_death_loses_nothing: FlushFree [A, C],
+        |m: &mut Machine| { m.word(A, 1).stream(C, &[1]).die(); } => "11";
+}
+
+#[test]
+fn everything_is_visible_after_a_death() {
+    let mut machine = Machine::new(Profile::Default);
+    machine.word(A, 1).bulk(B, &[2, 3]).flush(A);
+    machine.stream(C, &[4]).word(D, 5);
+    machine.second.store_word(A, 6);
+    assert_eq!(machine.die().visible(&[A, B, E, C, D, BYTES]), "123456");
+}
+
+#[test]
+fn successors_made_in_one_world_are_those_of_their_moment() {
+    let mut machine = Machine::new(Profile::Default);
+    let mut place = machine.world.death().unwrap();
+    for value in 1..5 {
+        machine.word(A, value).flush(A);
+        if value % 2 == 0 {
+            machine.fence();
+        }
+        machine.stream(C, &[value]).word(D, value);
+        machine.world.death_into(&mut place).unwrap();
+        let fresh = machine.world.death().unwrap();
+        let words = [A, C, D];
+        let all = |world: &SimulatedWorld| {
+            let machine = Machine {
+                first: None,
+                second: world.source().open("second", Access::Write).unwrap(),
+                world: world.clone(),
+            };
+            machine.outcomes(&words)
+        };
+        assert_eq!(all(&place), all(&fresh), "value {value}");
+        // What the successor does must not come back in the next one.
+        let mut memory = place.source().open("first", Access::Write).unwrap();
+        memory.store_word(A, 9);
+        memory.store_word(BYTES - 8, 9);
+    }
 }
 
 // Bulk stores tear at words.

@@ -27,7 +27,7 @@ const LIFE_IMAGE_ONE_IN: u64 = 48;
 /// One life in so many ends with the growth of the pool, unless told otherwise.
 const GROWTH_ONE_IN: u64 = 64;
 /// Numbers of the transactions of a life after recovery start here.
-const LIFE_NUMBERS: u64 = 1 << 32;
+pub(crate) const LIFE_NUMBERS: u64 = 1 << 32;
 /// Key of the row that makes it grow.
 const GROWTH_KEY: i64 = 1_000_000;
 /// How often a recovery is cut off in a row.
@@ -68,6 +68,10 @@ pub(crate) struct Recovery {
     options: EngineOptions,
     /// One life in so many ends with the growth of the pool.
     growth_one_in: u64,
+    /// How often it grows then.
+    growths: i64,
+    /// Images at the first crash point of each site in a life after recovery.
+    site_images: u64,
     /// How often a recovery is cut off in a row.
     depth: u32,
     scratch: Scratch,
@@ -118,6 +122,8 @@ impl Recovery {
             method,
             options,
             growth_one_in: GROWTH_ONE_IN,
+            growths: 1,
+            site_images: 1,
             depth: DEPTH,
             scratch: Scratch::default(),
             known: None,
@@ -165,6 +171,15 @@ impl Recovery {
         self
     }
 
+    /// Lets every life grow the pool, also where a growth was cut off and left room, and takes so many images at the first crash
+    /// point of each site in it.
+    pub(crate) fn growing_again(mut self, images: u64) -> Self {
+        self.growth_one_in = 1;
+        self.growths = 2;
+        self.site_images = images;
+        self
+    }
+
     /// Cuts recoveries off so often in a row, at most three times.
     pub(crate) fn nesting(mut self, depth: u32) -> Self {
         self.depth = depth.min(DEPTH);
@@ -172,7 +187,7 @@ impl Recovery {
     }
 
     /// A world to make images of `world` in. Levels are taken from the outermost inwards and given back in reverse.
-    fn take_scratch(&self, world: &SimulatedWorld) -> Result<SimulatedWorld, Failure> {
+    pub(crate) fn take_scratch(&self, world: &SimulatedWorld) -> Result<SimulatedWorld, Failure> {
         let spare = lock(&self.scratch.0).pop();
         match spare {
             Some(spare) => Ok(spare),
@@ -182,7 +197,7 @@ impl Recovery {
         }
     }
 
-    fn return_scratch(&self, world: SimulatedWorld) {
+    pub(crate) fn return_scratch(&self, world: SimulatedWorld) {
         lock(&self.scratch.0).push(world);
     }
 
@@ -299,7 +314,7 @@ impl Recovery {
         let mut driver = Driver::new(engine, world, fresh, state, Durability::Immediate);
         driver.number_from(LIFE_NUMBERS);
         let failures = self.watch_life(world, &driver, seed);
-        let result = self.live(&mut driver, seed);
+        let result = self.live(&mut driver, seed, LIFE_AFTER);
         world.unobserve();
         if let Some(failure) = lock(&failures).take() {
             return Err(failure);
@@ -327,7 +342,7 @@ impl Recovery {
         let durability = Durability::Immediate;
         let mut driver = Driver::new(engine, world, fresh, state.clone(), durability);
         driver.number_from(LIFE_NUMBERS);
-        self.live(&mut driver, seed)
+        self.live(&mut driver, seed, LIFE_AFTER)
             .map_err(|failure| Failure::new("life", failure))?;
         let oracle = lock(&driver.oracle).clone();
         drop(driver);
@@ -336,15 +351,23 @@ impl Recovery {
         Ok(())
     }
 
-    fn live(&self, driver: &mut Driver, seed: u64) -> Result<(), Failure> {
+    /// Runs so many transactions, and now and then one more that makes the pool grow.
+    pub(crate) fn live(
+        &self,
+        driver: &mut Driver,
+        seed: u64,
+        transactions: usize,
+    ) -> Result<(), Failure> {
         let mut random = Random::new(seed);
         let has_main = |driver: &Driver| driver.state.rows(MAIN).is_some();
-        for _ in 0..LIFE_AFTER {
+        for _ in 0..transactions {
             let next = action(&mut random, &driver.state);
             driver.run(&next)?;
         }
         if has_main(driver) && seed.is_multiple_of(self.growth_one_in) {
-            driver.run(&Action::Commit(growth(GROWTH_KEY)))?;
+            for number in 0..self.growths {
+                driver.run(&Action::Commit(growth(GROWTH_KEY + number)))?;
+            }
         }
         driver.compare(Depth::Content)
     }
@@ -367,9 +390,14 @@ impl Recovery {
                 return;
             }
             let oracle = lock(&oracle).clone();
-            let result = recovery.cut(world, &oracle, points, 0, &|image| {
-                let state = recovery.check(image, &oracle)?.map(|(_, state)| state);
-                Ok(Examined { state, nested: 0 })
+            let images = if is_new { recovery.site_images } else { 1 };
+            let result = (0..images).try_for_each(|number| {
+                let seed = points.wrapping_add(number);
+                let cut = recovery.cut(world, &oracle, seed, 0, &|image| {
+                    let state = recovery.check(image, &oracle)?.map(|(_, state)| state);
+                    Ok(Examined { state, nested: 0 })
+                });
+                cut.map(|_| ())
             });
             *lock(&shared) = result
                 .err()
@@ -390,13 +418,25 @@ impl Recovery {
     ) -> Result<u64, Failure> {
         let mut choices: Vec<_> = ImageChoices::bounded(world, seed, NESTED_CHOICES).collect();
         let choice = choices.swap_remove(mix(seed) as usize % choices.len());
-        let hash = world.image_hash(&choice);
+        self.cut_choice(world, oracle, &choice, depth, examine)
+    }
+
+    /// As [`Recovery::cut`], with the image by `choice`.
+    pub(crate) fn cut_choice(
+        &self,
+        world: &SimulatedWorld,
+        oracle: &Oracle,
+        choice: &ImageChoice,
+        depth: u32,
+        examine: &dyn Fn(&SimulatedWorld) -> Result<Examined, Failure>,
+    ) -> Result<u64, Failure> {
+        let hash = world.image_hash(choice);
         if self.knows(hash, oracle, depth)? {
             return Ok(0);
         }
         let mut image = self.take_scratch(world)?;
         world
-            .image_into(&choice, &mut image)
+            .image_into(choice, &mut image)
             .map_err(|error| Failure::new("image", error))?;
         let examined = examine(&image)?;
         self.learn(hash, oracle, examined.state.as_ref(), depth);

@@ -11,7 +11,7 @@ use crate::generate::{Random, first_rows};
 use crate::model::State;
 use crate::platform::SimulatedPlatform;
 use crate::scenarios::Scenario;
-use crate::search::{FailureReport, Report, live_failure, new_world, options};
+use crate::search::{DIED, FailureReport, Report, live_failure, new_world, options};
 use pmem::device::simulated::{Branches, SimulatedWorld, mix};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +25,12 @@ pub const IMAGES_MAX: u64 = 65_536;
 
 /// One image in so many of a crash point is used after its recoveries, the first one surely.
 const LIFE_ONE_IN: u64 = 2;
+/// Deaths of the process at each crash point.
+const DEATHS: u64 = 3;
+/// The same after the pool has grown.
+const GROWN_DEATHS: u64 = 12;
+/// Images at the first crash point of each site in lives after that.
+const GROWN_SITE_IMAGES: u64 = 3;
 /// One life after recovery in so many ends with the growth of the pool.
 const GROWTH_ONE_IN: u64 = 4;
 
@@ -82,13 +88,26 @@ fn drive(
     for site in disabled {
         world.disable(site);
     }
-    let recovery = Recovery::new(method, options).growing(GROWTH_ONE_IN);
+    let usual = Recovery::new(method, options).growing(GROWTH_ONE_IN);
+    // A second growth finds what the first one left of the header.
+    let grown = usual.clone().growing_again(GROWN_SITE_IMAGES);
+    // Images after deaths are recovered once each: nobody asks what their recovery reads.
+    let usual = (usual.clone(), usual.remembering(), DEATHS);
+    let grown = (grown.clone(), grown.remembering(), GROWN_DEATHS);
+    let bytes = memory_bytes(&world);
     let watched = Arc::clone(shared);
     world.observe(move |world, point| {
         let oracle = Arc::new(lock(&oracle).clone());
         let mut exhaustive = lock(&watched);
+        let (recovery, after_death, deaths) = if memory_bytes(world) > bytes {
+            &grown
+        } else {
+            &usual
+        };
         if exhaustive.report.failure.is_none()
-            && let Err((failure, survivors)) = exhaustive.point(world, &oracle, &recovery)
+            && let Err((failure, survivors)) = exhaustive
+                .point(world, &oracle, recovery)
+                .and_then(|()| exhaustive.deaths(world, &oracle, after_death, *deaths))
         {
             exhaustive.report.failure = Some(FailureReport {
                 point: format!("{point:?}"),
@@ -103,6 +122,11 @@ fn drive(
     }
     world.unobserve();
     driver.compare(Depth::Structure)
+}
+
+/// Length of all durable memories.
+fn memory_bytes(world: &SimulatedWorld) -> u64 {
+    world.memory_lengths().iter().map(|(_, bytes)| bytes).sum()
 }
 
 impl Exhaustive {
@@ -137,6 +161,23 @@ impl Exhaustive {
                 .map_err(|failure| (failure, world.describe(&choice)))?;
             self.report.nested += examined.nested;
             branches.checked(world);
+        }
+        Ok(())
+    }
+
+    /// Lets the process die here, so often.
+    fn deaths(
+        &mut self,
+        world: &SimulatedWorld,
+        oracle: &Oracle,
+        recovery: &Recovery,
+        count: u64,
+    ) -> Result<(), (Failure, String)> {
+        let seed = mix(world.events());
+        for number in 0..count {
+            self.report.process_deaths += 1;
+            let images = recovery.examine_death(world, oracle, mix(seed ^ mix(number)));
+            self.report.nested += images.map_err(|failure| (failure, DIED.to_owned()))?;
         }
         Ok(())
     }

@@ -18,12 +18,13 @@
 //! | [`faults`] | calls to files and memories that fail, writes that tear |
 //! | [`tpcc`] | the same with TPC-C on several partitions, and its consistency conditions |
 //! | [`damage`] | what both find, and how they find it in parallel |
-//! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive` | the oracle, the transactions, how both meet the engine, and all images of a moment |
+//! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive`, `death` | the oracle, the transactions, how both meet the engine, all images of a moment, and processes that die without a power cut |
 
 mod check;
 mod compare;
 pub mod corpus;
 pub mod damage;
+mod death;
 mod drive;
 mod exhaustive;
 pub mod faults;

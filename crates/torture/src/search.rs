@@ -12,7 +12,7 @@ use crate::model::State;
 use crate::platform::SimulatedPlatform;
 use crate::script::{Script, Selection};
 use pmem::device::simulated::{
-    Content, CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
+    Content, CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -27,6 +27,16 @@ use storage::record::LayoutKind;
 const POINT_IMAGES: usize = 40;
 /// One image in so many is also cut off in its recovery, and lives on.
 const DEEP_ONE_IN: u64 = 10;
+
+/// For one new image in so many the process dies at its crash point without a power cut as well.
+const DEATH_ONE_IN: u64 = 256;
+/// The same at the first crash points of each site, of which there are so many.
+const RARE_DEATH_ONE_IN: u64 = 8;
+const RARE_DEATHS: u64 = 3;
+/// What survived a death, in reports.
+pub(crate) const DIED: &str = "the process died, and everything was visible";
+/// Deaths at each crash point of a part of a round that is looked at deeply.
+const FOCUSED_DEATHS: u64 = 4;
 
 /// Crash points at one site that are looked at more deeply than later ones.
 const RARE_VISITS: u64 = 6;
@@ -72,7 +82,7 @@ pub struct Focus {
     /// The operations that are run.
     pub operations: Selection,
     /// What is done to each image; without it, what a search does. 0: recovered once. 1: then recovered again, which must store nothing, and used. 2 to 4: recovery is also cut off, once,
-    /// twice, three times in a row.
+    /// twice, three times in a row. From 1 on the process also dies at each crash point.
     pub depth: Option<u32>,
 }
 
@@ -101,8 +111,10 @@ pub struct Report {
     pub crash_points: u64,
     /// Distinct images recovered and checked.
     pub images: u64,
-    /// Images taken inside of recoveries.
+    /// Images taken inside of recoveries, and after deaths of the process.
     pub nested: u64,
+    /// Crash points at which the process died without a power cut, too.
+    pub process_deaths: u64,
     /// Images that were wrong.
     pub wrong: u64,
     /// Rounds begun.
@@ -171,6 +183,8 @@ pub(crate) struct Plan {
     pub(crate) point_images: usize,
     /// One image in so many is cut off in its recovery and lives on.
     pub(crate) deep_one_in: u64,
+    /// For one new image in so many the process dies at its crash point; 0 is never.
+    pub(crate) death_one_in: u64,
     /// The first rounds.
     pub(crate) starts: Vec<Start>,
     /// A site before whose first use there is nothing to find.
@@ -183,6 +197,7 @@ impl Plan {
             config: config.clone(),
             point_images: POINT_IMAGES,
             deep_one_in: DEEP_ONE_IN,
+            death_one_in: DEATH_ONE_IN,
             starts: vec![Start {
                 seed: config.seed,
                 focus: config.focus.clone(),
@@ -463,14 +478,18 @@ impl Searcher {
         let step = mix(start.seed ^ world.events());
         let images = self.plan.point_images;
         let deep_one_in = self.deep_one_in(point, start);
+        let mut new_images = 0;
         for (number, choice) in (0..).zip(ImageChoices::bounded(world, step, images)) {
             let hash = world.image_hash(&choice);
             self.count_image(hash);
             match recovery.knows(hash, oracle, 0) {
                 Ok(true) => continue,
                 Ok(false) => {}
-                Err(failure) => return self.fail(world, point, &choice, failure, start),
+                Err(failure) => {
+                    return self.fail(world, point, world.describe(&choice), failure, start);
+                }
             }
+            new_images += 1;
             // Not from the hash: a pool holds the time at which it was made.
             let step = mix(step.wrapping_add(number));
             let thoroughness = if deep_one_in > 0 && step.is_multiple_of(deep_one_in) {
@@ -480,12 +499,46 @@ impl Searcher {
             };
             match recovery.examine_choice(world, (&choice, hash), oracle, thoroughness, step) {
                 Ok(examined) => self.report.nested += examined.nested,
-                Err(failure) => return self.fail(world, point, &choice, failure, start),
+                Err(failure) => {
+                    return self.fail(world, point, world.describe(&choice), failure, start);
+                }
             }
             if self.is_over() {
                 return;
             }
         }
+        for number in 0..self.deaths(point, step, new_images, start) {
+            let seed = mix(step ^ mix(number));
+            self.report.process_deaths += 1;
+            match recovery.examine_death(world, oracle, seed) {
+                Ok(images) => self.report.nested += images,
+                Err(failure) => {
+                    return self.fail(world, point, DIED.to_owned(), failure, start);
+                }
+            }
+        }
+    }
+
+    /// How often the process dies at this crash point.
+    fn deaths(&self, point: CrashPoint, step: u64, new_images: u64, start: &Start) -> u64 {
+        if let Some(depth) = start.depth() {
+            return if depth > 0 && new_images > 0 {
+                FOCUSED_DEATHS
+            } else {
+                0
+            };
+        }
+        let mut one_in = self.plan.death_one_in;
+        if let CrashPoint::Fence(site) | CrashPoint::Sync(site) = point
+            && self
+                .visits
+                .get(site.name)
+                .is_some_and(|visits| *visits <= RARE_DEATHS)
+        {
+            one_in = one_in.min(RARE_DEATH_ONE_IN);
+        }
+        // The low bits choose what is looked at deeply.
+        u64::from(one_in > 0 && (step >> 16) % one_in < new_images)
     }
 
     /// Whether the site that the search is about has had nothing to do yet.
@@ -528,7 +581,7 @@ impl Searcher {
         &mut self,
         world: &SimulatedWorld,
         point: CrashPoint,
-        choice: &ImageChoice,
+        survivors: String,
         failure: Failure,
         start: &Start,
     ) {
@@ -537,7 +590,7 @@ impl Searcher {
             what: failure.0,
             point: format!("{point:?}"),
             event: world.events(),
-            survivors: world.describe(choice),
+            survivors,
             seed: start.seed,
             transactions: self.transactions,
             focus: start.focus.clone(),

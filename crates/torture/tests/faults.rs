@@ -19,6 +19,7 @@ fn no_failing_call_does_harm() {
             full: false,
             only: String::new(),
             threads: 2,
+            disabled: Vec::new(),
         };
         let report = sweep_faults(&config, &mut |_, _| {}).expect("it works without faults");
         let name = method.name();
@@ -34,4 +35,19 @@ fn no_torn_write_does_harm() {
         let report = tear(method, 1, false, &mut |_, _| {}).expect("it works without a power cut");
         assert_eq!(report.wrong, Vec::<String>::new(), "{}", method.name());
     }
+}
+
+/// Only a creation whose last sync fails shows why there is one before it.
+#[test]
+fn a_missing_sync_before_one_that_fails_is_noticed() {
+    let config = FaultConfig {
+        method: Method::Cow,
+        seed: 1,
+        full: false,
+        only: "three-operations-in-one/creation".to_owned(),
+        threads: 2,
+        disabled: vec!["cow.create-file".to_owned()],
+    };
+    let report = sweep_faults(&config, &mut |_, _| {}).expect("it works without faults");
+    assert!(!report.wrong.is_empty(), "{report:#?}");
 }

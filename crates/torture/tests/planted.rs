@@ -15,6 +15,7 @@ const STEPS: u64 = 3;
 const VALUE: u64 = 0;
 const LOG: u64 = 64;
 const COMMIT: u64 = 128;
+const COPY: u64 = 192;
 
 /// A way to keep a counter.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ enum Toy {
     Redo { as_difference: bool },
     /// The old value is logged, the counter changed, and a commit word moved; recovery undoes what is not committed.
     Undo { ignores_sequence: bool },
+    /// Two values that must be equal are changed under a redo log. Recovery makes what it reads durable, unless it trusts it.
+    Pair { trusts: bool },
 }
 
 /// Reads through a copy of the live bytes: tests hold no pointers into a device.
@@ -81,6 +84,11 @@ impl Toy {
                 put(memory, VALUE, next);
                 put(memory, COMMIT, next);
             }
+            Self::Pair { .. } => {
+                put(memory, LOG, next);
+                put_pair(memory, next);
+                put(memory, LOG, 0);
+            }
         }
     }
 
@@ -121,8 +129,34 @@ impl Toy {
                 }
                 Some(word(memory, VALUE))
             }
+            Self::Pair { trusts } => {
+                if !trusts {
+                    memory.flush(VALUE, 256, site!("toy.found"));
+                    memory
+                        .fence(site!("toy.found-fence"))
+                        .expect("fences work here");
+                }
+                let logged = word(memory, LOG);
+                if logged != 0 {
+                    put_pair(memory, logged);
+                    put(memory, LOG, 0);
+                }
+                let value = word(memory, VALUE);
+                (value == word(memory, COPY)).then_some(value)
+            }
         }
     }
+}
+
+/// Stores both values, then waits for them together.
+fn put_pair(memory: &mut SimulatedMemory, value: u64) {
+    for offset in [VALUE, COPY] {
+        memory.store_word(offset, value);
+        memory.flush(offset, 8, site!("toy.both"));
+    }
+    memory
+        .fence(site!("toy.both-fence"))
+        .expect("fences work here");
 }
 
 /// Recovers an image, cut off `depth` more times, and says what is wrong.
@@ -158,10 +192,41 @@ fn images(toy: Toy, world: &SimulatedWorld, allowed: [u64; 2], depth: u32) -> Op
         })
 }
 
+/// The process dies here; the next one recovers, is cut off in that, and then keeps what it shows.
+fn death(toy: Toy, world: &SimulatedWorld, allowed: [u64; 2]) -> Option<String> {
+    let next = world.death().expect("address space suffices");
+    let found: Arc<Mutex<Option<String>>> = Arc::default();
+    let shared = Arc::clone(&found);
+    next.observe(move |world, _| {
+        let wrong = images(toy, world, allowed, 0);
+        let mut found = shared.lock().expect("one thread");
+        *found = found.take().or(wrong);
+    });
+    let mut memory = next
+        .source()
+        .open("toy", Access::Write)
+        .expect("it is there");
+    let value = toy.recover(&mut memory);
+    next.unobserve();
+    let Some(value) = value.filter(|value| allowed.contains(value)) else {
+        return Some(format!("{value:?} is none of {allowed:?} after a death"));
+    };
+    let found = found.lock().expect("one thread").take();
+    found.or_else(|| images(toy, &next, [value; 2], 1))
+}
+
 fn search(toy: Toy) -> Option<String> {
+    search_by(toy, move |world, allowed| images(toy, world, allowed, 2))
+}
+
+/// Asks `look` at each crash point what is wrong.
+fn search_by(
+    toy: Toy,
+    look: impl Fn(&SimulatedWorld, [u64; 2]) -> Option<String> + Send + 'static,
+) -> Option<String> {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut memory = world.source().create("toy", 4096).expect("it is new");
-    for offset in (0..192).step_by(8) {
+    for offset in (0..256).step_by(8) {
         put(&mut memory, offset, 0);
     }
     let state: Arc<Mutex<([u64; 2], Option<String>)>> = Arc::default();
@@ -169,7 +234,7 @@ fn search(toy: Toy) -> Option<String> {
     world.observe(move |world, _| {
         let mut state = shared.lock().expect("one thread");
         if state.1.is_none() {
-            state.1 = images(toy, world, state.0, 2);
+            state.1 = look(world, state.0);
         }
     });
     for next in 1..=STEPS {
@@ -230,4 +295,29 @@ fn a_stale_log_record_that_counts() {
             ignores_sequence: true,
         },
     );
+}
+
+#[test]
+fn recovery_that_acts_on_what_is_not_durable() {
+    let [right, wrong] = [false, true].map(|trusts| Toy::Pair { trusts });
+    for toy in [right, wrong] {
+        assert_eq!(
+            search(toy),
+            None,
+            "{toy:?}: a power cut alone shows nothing"
+        );
+    }
+    let deaths = |toy| search_by(toy, move |world, allowed| death(toy, world, allowed));
+    assert_eq!(deaths(right), None);
+    assert!(
+        deaths(wrong).is_some(),
+        "the log was lost, half of its change was not"
+    );
+}
+
+#[test]
+fn recovery_that_shows_what_is_not_durable() {
+    let toy = Toy::InPlace { two_words: false };
+    let shown = search_by(toy, move |world, allowed| death(toy, world, allowed));
+    assert!(shown.is_some(), "a value was read and then lost");
 }

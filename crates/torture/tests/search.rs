@@ -13,7 +13,7 @@ use torture::search::{Config, FailureReport, search};
 fn config(method: Method, seed: u64) -> Config {
     Config {
         minimise_max: Duration::ZERO,
-        ..Config::new(method, seed, 1_500, Duration::from_secs(15))
+        ..Config::new(method, seed, 1_500, Duration::from_mins(1))
     }
 }
 
@@ -34,6 +34,7 @@ fn no_image_is_wrong() {
             );
             assert!(report.images > 0, "{report:?}");
             assert!(report.nested > 0, "{report:?}");
+            assert!(report.process_deaths > 0, "{report:?}");
         }
     }
 }
@@ -102,6 +103,33 @@ fn a_missing_sync_is_noticed() {
     }
 }
 
+/// After the death of a process a recovery reads what no fence or sync has made certain.
+#[test]
+fn a_recovery_that_trusts_what_it_reads_is_noticed() {
+    for (method, site) in [
+        (Method::NvmInp, "undo.found"),
+        (Method::NvmInp, "undo.found-fence"),
+        (Method::NvmLog, "undo.found-fence"),
+        (Method::NvmCow, "nvm-cow.found-word"),
+        (Method::NvmCow, "nvm-cow.found-word-fence"),
+        (Method::Inp, "wal.replayed"),
+        (Method::Log, "wal.replayed"),
+    ] {
+        let config = Config {
+            disabled: vec![site.into()],
+            images_max: 20_000,
+            ..config(method, 1)
+        };
+        let failure = search(&config, &mut |_| {}).failure;
+        let what = failure.map(|failure| failure.what).unwrap_or_default();
+        assert!(
+            what.starts_with("after the death of the process"),
+            "{} without {site}: {what:?}",
+            method.name()
+        );
+    }
+}
+
 #[test]
 fn the_same_seed_makes_the_same_images() {
     // Rounds of this seed commit in groups.
@@ -110,7 +138,10 @@ fn the_same_seed_makes_the_same_images() {
         let config = Config::new(method, seed, 200, Duration::from_mins(10));
         let counts: Vec<_> = (0..2)
             .map(|_| search(&config, &mut |_| {}))
-            .map(|report| (report.crash_points, report.images, report.nested))
+            .map(|report| {
+                let images = (report.images, report.nested);
+                (report.crash_points, images, report.process_deaths)
+            })
             .collect();
         assert_eq!(counts[0], counts[1], "{}", method.name());
     }
@@ -144,6 +175,7 @@ fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
         (Method::NvmInp, "undo.record-fence", 100),
         (Method::Inp, "wal.flush", 100),
         (Method::NvmInp, "undo.recover-fence", 3),
+        (Method::NvmInp, "undo.found-fence", 3),
     ] {
         let config = Config {
             disabled: vec![site.into()],

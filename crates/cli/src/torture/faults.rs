@@ -18,6 +18,7 @@ pub(super) fn calls(args: &TortureArgs, method: Method, format: Format) -> Resul
         full: args.size == SizeName::Full,
         only: args.only.clone(),
         threads: args.threads(),
+        disabled: Vec::new(),
     };
     let report = with_bar("failing calls", |progress| sweep_faults(&config, progress))?;
     let (wrong, panics, hangs) = (&report.wrong, &report.panics, &report.hangs);

@@ -230,6 +230,32 @@ impl DiskState {
         }
     }
 
+    /// What the next process finds: everything is visible, nothing more is certain, and nobody has a file open.
+    fn death(&self) -> Self {
+        let files = self.files.iter().map(|(number, file)| {
+            let file = FileState {
+                live: file.live.clone(),
+                durable: file.durable.clone(),
+                unsynced: file.unsynced.clone(),
+                handles: 0,
+            };
+            (*number, file)
+        });
+        let mut next = Self {
+            names: self.names.clone(),
+            durable_names: self.durable_names.clone(),
+            name_changes: self.name_changes.clone(),
+            files: files.collect(),
+            next_sequence: self.next_sequence,
+            next_file: self.next_file,
+            space_bytes: self.space_bytes,
+            watch: self.watch.clone(),
+            ..Self::default()
+        };
+        next.drop_unreachable();
+        next
+    }
+
     fn image_hash(&self, choices: &Choices) -> u64 {
         let names = self.image_names(choices);
         names.iter().fold(1, |hash, (name, number)| {
@@ -287,6 +313,14 @@ impl Attachment for SimulatedDisk {
 
     fn image(&self, choices: &[UnitChoice]) -> Arc<dyn Attachment> {
         let state = Mutex::new(self.lock().image(&by_index(choices)));
+        Arc::new(Self {
+            name: self.name.clone(),
+            state,
+        })
+    }
+
+    fn death(&self) -> Arc<dyn Attachment> {
+        let state = Mutex::new(self.lock().death());
         Arc::new(Self {
             name: self.name.clone(),
             state,

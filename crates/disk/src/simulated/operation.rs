@@ -13,6 +13,7 @@ use pmem::device::simulated::{Unit, UnitChoice};
 const DATA_PIECES_MAX: u64 = 63;
 
 /// An unsynced change of a file.
+#[derive(Clone)]
 pub(super) struct Operation {
     /// Unique in the disk, growing: the `index` of units.
     pub(super) sequence: u64,
@@ -20,6 +21,7 @@ pub(super) struct Operation {
 }
 
 /// A change of a file's content.
+#[derive(Clone)]
 pub(super) enum Change {
     Write {
         offset: u64,
@@ -95,6 +97,7 @@ impl Operation {
 }
 
 /// A creation, removal or rename that is not synced yet: the names it sets, all together.
+#[derive(Clone)]
 pub(super) struct NameChange {
     /// As in [`Operation`].
     pub(super) sequence: u64,

@@ -23,15 +23,14 @@ use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
 use crate::index::cow::snapshot::{PageLoader, SnapshotStore, unchangeable};
 use crate::index::cow::{PageStore, Pages, PagesMark};
-use crate::log::nv_master::MASTER_BYTES;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
 use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows, ViewRows};
 use pmem::{
-    Access, Arena, Memory, MemorySource, NativeMemory, Outcome, Owner, POOL_BYTES_MIN, POOL_FORMAT,
-    PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind, RootIndex, site,
+    Access, Arena, Memory, MemorySource, NativeMemory, Outcome, POOL_BYTES_MIN, POOL_FORMAT,
+    PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind, RootIndex,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -564,18 +563,9 @@ pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Res
     check_page_size(options)?;
     let memories = platform.memories(options.partition);
     let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
-    let mut arena = Arena::create(memory, &identity(options))?;
-    let owner = Owner {
-        part: Part::Log,
-        tag: 0,
-    };
-    let master = arena.reserve(MASTER_BYTES, owner)?;
-    let change = arena.activate(master)?;
-    let word = arena.word(change.offset)?;
-    arena.store_word(change.offset, change.apply(word))?;
-    arena.flush(change.offset, 8, site!("nvm-cow.create-block"))?;
+    let arena = Arena::create(memory, &identity(options))?;
     let page_bytes = options.page_bytes as usize;
-    let mut store = PoolStore::create(arena, master, salt(options), page_bytes)?;
+    let (mut store, master) = PoolStore::create(arena, salt(options), page_bytes)?;
     // commit point: a pool whose master is set is a complete, empty partition
     store.arena.set_root(MASTER_ROOT, master)?;
     store.arena.settle(Outcome::Committed);

@@ -109,12 +109,8 @@ fn what_a_killed_process_left_in_a_cache_is_durable_before_it_is_read() {
         assert_eq!(die_and_cut(fences, site, "none"), (true, true), "{site}");
     }
     let order = FenceOrder::Shared;
-    let lost = die_and_cut(order, "undo.commit-fence", "undo.replay-fence");
-    assert_eq!(
-        lost,
-        (true, false),
-        "the fence at the end of a replay is needless"
-    );
+    let lost = die_and_cut(order, "undo.commit-fence", "undo.found-fence");
+    assert_eq!(lost, (true, false), "the fence before a replay is needless");
 }
 
 #[test]

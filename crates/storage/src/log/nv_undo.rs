@@ -20,7 +20,8 @@
 //! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step; freed blocks and
 //!    retired index slots are not written before the transaction has ended.
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no record counts it
-//!    stores nothing.
+//!    stores nothing. What a dead process left in a cache counts only when it is durable: the commit word and the commit records are
+//!    flushed and fenced before the first store. (Undo records need not be: without their fence nothing was changed.)
 //!
 //! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`, `abort`, recovery) *empty*,
 //! or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or recovery after asking the commit table) *empty*.
@@ -135,6 +136,8 @@ pub struct UndoLog {
     replayable: Replayable,
     /// Whether the open transaction has stored unpublished bytes.
     staged: bool,
+    /// Whether published bytes were flushed in place and no fence has waited for them yet.
+    unawaited: bool,
     changes: Vec<Change>,
     applied: usize,
     pending_bytes: Vec<u8>,
@@ -253,8 +256,15 @@ impl UndoLog {
     pub fn end_operation<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         if self.order == FenceOrder::Paper && self.changes.len() > self.applied {
             self.drain(arena)?;
-            arena.fence(site!("undo.paper-operation-fence"))?;
+            self.paper_sync(arena)?;
         }
+        Ok(())
+    }
+
+    /// The sync that the paper has behind each step. What it waits for, the commit need not wait for again.
+    fn paper_sync<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        arena.fence(site!("undo.paper-fence"))?;
+        self.unawaited = false;
         Ok(())
     }
 
@@ -270,7 +280,9 @@ impl UndoLog {
         }
         if !self.prepared {
             self.drain(arena)?;
-            arena.fence(site!("undo.applied-fence"))?;
+            if self.unawaited {
+                arena.fence(site!("undo.applied-fence"))?;
+            }
         }
         // commit point: recovery keeps the changes of every transaction up to this word
         self.end_transaction(arena)
@@ -319,6 +331,7 @@ impl UndoLog {
             replay: false,
             replayable: Replayable::default(),
             staged: false,
+            unawaited: false,
             changes: Vec::new(),
             applied: 0,
             pending_bytes: Vec::new(),
@@ -351,6 +364,7 @@ impl UndoLog {
         self.prepared = false;
         self.logged = false;
         self.staged = false;
+        self.unawaited = false;
         self.spare_is_used = false;
         self.tail = self.slot(self.committed + 1);
     }
@@ -446,13 +460,23 @@ impl UndoLog {
     }
 
     /// Stores the changes of the newest commit records again, in their order, and takes the replay flag away. What is there is not
-    /// compared first: a recovery that looks at less has fewer states to be right for.
-    ///
-    /// The commit word is flushed and fenced in any case: after the death of a process what is read need not be durable.
+    /// compared first: a recovery that looks at less has fewer states to be right for. Word and records are durable before that.
     fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         let records = self.read_commits(arena)?;
         self.lines.clear();
         push_lines(&mut self.lines, self.base, 8);
+        for (record, age) in records.iter().rev().zip(0..) {
+            let slot = self.slot(self.committed - age).offset;
+            push_lines(&mut self.lines, slot, record.bytes);
+        }
+        for &line in &self.lines {
+            arena.flush(line, LINE, site!("undo.found"))?;
+        }
+        arena.fence(site!("undo.found-fence"))?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.lines.clear();
         for record in &records {
             for (offset, new) in record.changes()? {
                 store(arena, offset, new)?;
@@ -462,12 +486,8 @@ impl UndoLog {
         for &line in &self.lines {
             arena.flush(line, LINE, site!("undo.replay"))?;
         }
-        self.replay = !records.is_empty();
-        if self.replay {
-            self.end_replay(arena)?;
-        } else {
-            arena.fence(site!("undo.replay-fence"))?;
-        }
+        self.replay = true;
+        self.end_replay(arena)?;
         self.reset();
         Ok(())
     }
@@ -533,6 +553,7 @@ impl UndoLog {
         for &line in &self.lines {
             arena.flush(line, LINE, site!("undo.apply"))?;
         }
+        self.unawaited = true;
         Ok(())
     }
 
@@ -546,6 +567,7 @@ impl UndoLog {
         for &line in &self.lines {
             arena.flush(line, LINE, site!("undo.restore"))?;
         }
+        self.unawaited = true;
         Ok(())
     }
 
@@ -685,7 +707,7 @@ impl<M: Memory> WriteSet<M> for UndoLog {
         self.staged = true;
         arena.write_through(offset, bytes, site!("undo.stage"))?;
         if self.order == FenceOrder::Paper {
-            arena.fence(site!("undo.paper-stage-fence"))?;
+            self.paper_sync(arena)?;
         }
         Ok(())
     }

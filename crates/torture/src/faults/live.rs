@@ -91,6 +91,9 @@ impl<'r> Run<'r> {
             sync_failed: false,
             has_stopped: false,
         };
+        for site in &config.disabled {
+            run.world.disable(site);
+        }
         run.oracle.allowed.push_back(Arc::new(State::default()));
         if phase == Phase::Creation {
             return Ok(run);

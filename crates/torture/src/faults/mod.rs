@@ -52,6 +52,8 @@ pub struct FaultConfig {
     pub only: String,
     /// Threads that work at it.
     pub threads: usize,
+    /// Sites that do nothing, by name.
+    pub disabled: Vec<String>,
 }
 
 /// What a sweep showed.

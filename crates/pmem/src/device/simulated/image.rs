@@ -4,6 +4,8 @@
 //! lines that changed on either side since the last image, and [`MemoryState::apply`] adds what the
 //! choice lets survive. So the cost of an image is that of the lines between two images; the first
 //! one copies every line that was ever stored to.
+//!
+//! The death of a process leaves another kind of image: [`MemoryState::inherit`] takes the undecided stores over as well.
 
 use super::choice::{Unit, UnitChoice};
 use super::lines::{DirtyLine, Event, Kind, MemoryState, Origin, line_hash};
@@ -27,17 +29,18 @@ impl MemoryState {
     }
 
     fn unit(&self, dirty: &DirtyLine) -> Unit {
-        let pieces = |kind| {
-            let events = dirty.events.iter().filter(move |event| event.kind == kind);
+        let pieces = |is_ordered: bool| {
+            let events = dirty.events.iter();
             events
+                .filter(move |event| (event.kind == Kind::Ordinary) == is_ordered)
                 .map(|event| event.words().count_ones() as u8)
                 .collect()
         };
         Unit {
             device: self.number,
             index: u64::from(dirty.line),
-            ordered: pieces(Kind::Ordinary),
-            streams: pieces(Kind::Stream),
+            ordered: pieces(true),
+            streams: pieces(false),
         }
     }
 
@@ -102,6 +105,19 @@ impl MemoryState {
         }
     }
 
+    /// Takes over what the next process finds in `origin`, of which `self` has just been restored, if the one that has it open
+    /// dies: every store is visible, and those that no fence has made certain may still be lost.
+    pub(super) fn inherit(&mut self, origin: &Self) {
+        for dirty in &origin.dirty {
+            let line = dirty.line as usize;
+            self.dirty_line(line)
+                .events
+                .extend_from_slice(&dirty.events);
+            self.live.set_line(line, &origin.live.line(line));
+        }
+        self.close();
+    }
+
     /// Starts to note which of the bytes that are undecided in `origin` are read here.
     pub(super) fn watch(&mut self, origin: &Self, log: &ReadLog) {
         let lines = origin.dirty.iter().map(|dirty| {
@@ -164,7 +180,7 @@ fn for_each_surviving(dirty: &DirtyLine, choice: &UnitChoice, mut visit: impl Fn
                     std::cmp::Ordering::Less => 0,
                 }
             }
-            Kind::Stream => {
+            Kind::Stream | Kind::Orphan => {
                 let words = chosen_words(event, choice.streams, piece);
                 piece += event.words().count_ones();
                 words

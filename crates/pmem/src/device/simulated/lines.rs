@@ -30,9 +30,13 @@ pub(super) enum Kind {
     Ordinary,
     /// Past the cache: in no order before the fence.
     Stream,
+    /// The same by a handle that is gone: no fence waits for it any more. It is certain once the next handle has flushed its
+    /// line and fenced, for what another process sees has left the buffers of the one that stored it.
+    Orphan,
 }
 
 /// One store to one line. Bit i of `mask` says that byte i was stored.
+#[derive(Clone)]
 pub(super) struct Event {
     pub(super) mask: u64,
     pub(super) kind: Kind,
@@ -80,7 +84,7 @@ impl DirtyLine {
     fn has_unflushed(&self) -> bool {
         self.events[self.flushed as usize..]
             .iter()
-            .any(|event| event.kind == Kind::Ordinary)
+            .any(|event| event.kind != Kind::Stream)
     }
 }
 
@@ -196,7 +200,8 @@ impl MemoryState {
         }
     }
 
-    fn dirty_line(&mut self, line: usize) -> &mut DirtyLine {
+    /// The undecided stores of a line, to which more may be added.
+    pub(super) fn dirty_line(&mut self, line: usize) -> &mut DirtyLine {
         if self.slot_of[line] == 0 {
             self.touch(line);
             let events = self.spare_events.pop().unwrap_or_default();
@@ -259,18 +264,24 @@ impl MemoryState {
         self.waiting = waiting;
     }
 
-    /// The handle is gone without a last fence: nobody waits for its write-backs any more. Its
-    /// streaming stores are ordinary dirty data to the next handle, which can flush them.
+    /// The handle is gone without a last fence, with its process or alone: nobody waits for its write-backs any more, and a
+    /// fence of the next handle does not cover them. What it stored stays visible, and the next handle can flush it.
     pub(super) fn close(&mut self) {
         self.open = false;
         self.waiting.clear();
+        let flush_free = self.profile == Profile::FlushFree;
         for dirty in &mut self.dirty {
             dirty.flushed = 0;
             for event in &mut dirty.events {
-                event.kind = Kind::Ordinary;
+                event.kind = match event.kind {
+                    Kind::Stream if !flush_free => Kind::Orphan,
+                    // Where caches are durable, so is what has become visible to others.
+                    Kind::Stream => Kind::Ordinary,
+                    kind => kind,
+                };
             }
         }
-        if self.profile == Profile::FlushFree {
+        if flush_free {
             let lines: Vec<_> = self.dirty.iter().map(|dirty| dirty.line as usize).collect();
             for line in lines {
                 let dirty = self.dirty_line(line);
@@ -290,7 +301,7 @@ impl MemoryState {
         let (mut kept, mut settled) = (0, 0);
         for index in 0..events.len() {
             let certain = match events[index].kind {
-                Kind::Ordinary => index < flushed,
+                Kind::Ordinary | Kind::Orphan => index < flushed,
                 Kind::Stream => streams,
             };
             if certain {

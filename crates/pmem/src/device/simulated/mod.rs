@@ -14,7 +14,10 @@
 //!    made the flush. Anything else may survive as well.
 //! 5. Two stores to one byte never swap: what persists of them, the later one covers the earlier
 //!    one.
-//! 6. New memory is filled with garbage, never with zeros, unless the options say so.
+//! 6. The death of a process loses nothing by itself ([`SimulatedWorld::death`]): the next one sees every store. What was not
+//!    certain stays uncertain, for its own power cuts, until it flushes and fences those lines: its fences do not wait for
+//!    write-backs of the dead one.
+//! 7. New memory is filled with garbage, never with zeros, unless the options say so.
 //!
 //! An image costs time proportional to the lines it touches, never to the size of a memory.
 

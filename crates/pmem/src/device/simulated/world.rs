@@ -237,9 +237,6 @@ impl SimulatedWorld {
             !Arc::ptr_eq(&self.shared, &target.shared),
             "a world cannot be its own image"
         );
-        target.unobserve();
-        target.shared.events.store(0, Ordering::Relaxed);
-        target.shared.stores.store(0, Ordering::Relaxed);
         let attachments = self.devices().into_iter().zip(FIRST_ATTACHMENT..);
         let attachments: Vec<_> = attachments
             .map(|(attachment, device)| {
@@ -248,6 +245,46 @@ impl SimulatedWorld {
                 attachment.image(&choices)
             })
             .collect();
+        self.renew(target, attachments, &|memory, origin| {
+            memory.apply(origin, &choice.units);
+        })
+    }
+
+    /// The world as the next process finds it if all that runs here dies now and the power stays on: every store and write is
+    /// visible, and what no fence or sync has made certain may be lost by a later power cut, each line and write by itself. A
+    /// write-back that was started is not certain, and a fence of the next process does not make it so. As in an image,
+    /// no memory is open and there is no observer.
+    pub fn death(&self) -> Result<Self> {
+        let mut next =
+            Self::with_sites(self.shared.options.clone(), Arc::clone(&self.shared.sites));
+        self.death_into(&mut next)?;
+        Ok(next)
+    }
+
+    /// As [`SimulatedWorld::death`], into a world that may be reused as in [`SimulatedWorld::image_into`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn death_into(&self, target: &mut Self) -> Result<()> {
+        assert!(
+            !Arc::ptr_eq(&self.shared, &target.shared),
+            "a world cannot be its own successor"
+        );
+        let attachments = self.devices().into_iter();
+        let attachments = attachments.map(|attachment| attachment.death()).collect();
+        self.renew(target, attachments, &MemoryState::inherit)
+    }
+
+    /// Gives `target` these devices, and what is certain of the memories here, to which `add` adds more.
+    fn renew(
+        &self,
+        target: &mut Self,
+        attachments: Vec<Arc<dyn Attachment>>,
+        add: &dyn Fn(&mut MemoryState, &MemoryState),
+    ) -> Result<()> {
+        target.unobserve();
+        target.shared.events.store(0, Ordering::Relaxed);
+        target.shared.stores.store(0, Ordering::Relaxed);
         let origins = self.memories();
         let (next_number, space_bytes) = {
             let state = lock(&self.shared.state);
@@ -271,7 +308,7 @@ impl SimulatedWorld {
             };
             let mut memory = lock(&image);
             memory.restore(&origin);
-            memory.apply(&origin, &choice.units);
+            add(&mut memory, &origin);
             drop(memory);
             state.memories.push(image);
         }

@@ -511,22 +511,16 @@ mod tests {
     use super::*;
     use crate::index::cow::pool::PoolStore;
     use crate::index::cow::{CowTree, Shape, TreeReport, Value};
-    use crate::log::nv_master::MASTER_BYTES;
     use pmem::device::simulated::{SimulatedWorld, WorldOptions};
-    use pmem::{Arena, MemorySource, Owner, POOL_BYTES_MIN, Part, PoolIdentity, PoolKind};
+    use pmem::{Arena, MemorySource, POOL_BYTES_MIN, PoolIdentity, PoolKind};
 
     /// What one flipped bit makes of a committed reference.
     #[test]
     fn a_reference_to_a_dirty_page_that_is_not_there_is_damage() {
         let world = SimulatedWorld::new(WorldOptions::default());
         let memory = || world.source().volatile(POOL_BYTES_MIN).unwrap();
-        let mut arena = Arena::create(memory(), &PoolIdentity::unnamed(PoolKind(1))).unwrap();
-        let owner = Owner {
-            part: Part::Log,
-            tag: 0,
-        };
-        let master = arena.reserve(MASTER_BYTES, owner).unwrap();
-        let store = PoolStore::create(arena, master, 1, 512).unwrap();
+        let arena = Arena::create(memory(), &PoolIdentity::unnamed(PoolKind(1))).unwrap();
+        let (store, _) = PoolStore::create(arena, 1, 512).unwrap();
         let mut pages = Pages::new(store, memory(), 0).unwrap();
         let tree = CowTree::new(
             pages.add_tree(99 << 2 | DIRTY),

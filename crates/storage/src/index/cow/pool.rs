@@ -14,11 +14,12 @@ use super::{Frames, Lent, PageStore, Purpose, SMALL_PAGE_BYTES};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::WriteSet;
-use crate::log::nv_master::{KEPT_PAGES, MasterState, NvMaster};
+use crate::log::nv_master::{KEPT_PAGES, MASTER_BYTES, MasterState, NvMaster};
 use pmem::{
     Arena, BLOCK_BYTES_MAX, ClassId, Fate, HeapMark, Memory, Outcome, Owner, Part, PmemError,
     WordChange, site,
 };
+use std::iter;
 
 /// Changes of bitmap words that a group makes when it is written, beside those of its operations.
 const LATE_CHANGES: usize = 2 * KEPT_PAGES;
@@ -102,20 +103,23 @@ pub struct PoolStore<M: Memory> {
 }
 
 impl<M: Memory> PoolStore<M> {
-    /// Formats the master block at `base` of an empty pool; durable when it returns.
-    pub fn create(mut arena: Arena<M>, base: u64, salt: u32, page_bytes: usize) -> Result<Self> {
+    /// Makes the master block of an empty pool, whose offset comes back with the store; durable when it returns.
+    pub fn create(mut arena: Arena<M>, salt: u32, page_bytes: usize) -> Result<(Self, u64)> {
         let page_bytes = packed(page_bytes);
+        let base = arena.reserve(MASTER_BYTES, MASTER_OWNER)?;
         let mut state = MasterState::default();
         for kept in &mut state.kept {
             *kept = arena.reserve(page_bytes, OWNER)?;
-            let change = arena.activate(*kept)?;
+        }
+        for block in iter::once(base).chain(state.kept) {
+            let change = arena.activate(block)?;
             let word = arena.word(change.offset)?;
             arena.store_word(change.offset, change.apply(word))?;
-            arena.flush(change.offset, 8, site!("nvm-cow.create-kept"))?;
+            arena.flush(change.offset, 8, site!("nvm-cow.create-block"))?;
         }
         let master = NvMaster::create(&mut arena, base, salt, state)?;
         arena.settle(Outcome::Committed);
-        Ok(Self::new(arena, master, page_bytes))
+        Ok((Self::new(arena, master, page_bytes), base))
     }
 
     /// Opens the master block at `base` and brings the heap's words up to its record. Gives the store, the root of the
@@ -128,6 +132,11 @@ impl<M: Memory> PoolStore<M> {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, bool)> {
         let (mut master, mut record) = NvMaster::open(&arena, base, salt)?;
+        // After the death of a process the word that was read need not be durable. The one before it would bring the other
+        // record back, whose place the next group takes, and bitmap words without the changes that are made below. What
+        // the word leads to is durable: that was fenced before it moved.
+        arena.flush(base, 8, site!("nvm-cow.found-word"))?;
+        arena.fence(site!("nvm-cow.found-word-fence"))?;
         let mut undone = false;
         if let Some((global, next)) = record.prepared.take() {
             if decide(GlobalTxnId(global)) {
@@ -141,8 +150,7 @@ impl<M: Memory> PoolStore<M> {
             arena.fence(site!("nvm-cow.decided-fence"))?;
             master.swing(&mut arena)?;
         }
-        // What is there is flushed as well: after the death of a process what is read need not be durable.
-        arena.flush(base, 8, site!("nvm-cow.replay-word"))?;
+        // What is there already is flushed as well. The first fence of the next group waits for all of it, as behind a group.
         for change in &record.changes {
             let word = arena.word(change.offset)?;
             if change.apply(word) != word {
@@ -150,7 +158,6 @@ impl<M: Memory> PoolStore<M> {
             }
             arena.flush(change.offset, 8, site!("nvm-cow.replay"))?;
         }
-        arena.fence(site!("nvm-cow.replay-fence"))?;
         Ok((Self::new(arena, master, packed(page_bytes)), undone))
     }
 
@@ -320,6 +327,11 @@ impl<M: Memory> PoolStore<M> {
 
 const OWNER: Owner = Owner {
     part: Part::Index,
+    tag: 0,
+};
+
+const MASTER_OWNER: Owner = Owner {
+    part: Part::Log,
     tag: 0,
 };
 
