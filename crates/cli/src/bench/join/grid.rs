@@ -26,7 +26,7 @@ const ZIPFS: [f64; 3] = [0.0, 0.75, 1.25];
 /// Parts of S with partners.
 const MATCHES: [f64; 3] = [1.0, 0.1, 0.01];
 const KEYS: [KeyRange; 2] = [KeyRange::Dense, KeyRange::Sparse];
-/// What the issue of joins allows: the pick takes at most so many times the best.
+/// A pick counts as near if it takes at most so many times the best.
 const RATIO_MAX: f64 = 1.15;
 /// Short joins are repeated until each algorithm has run for so long, but not more often than this.
 const SECONDS_MIN: f64 = 0.03;
