@@ -6,6 +6,7 @@
 //! | skew of S | every key of R equally often, or Zipf with an exponent up to 1.75 and more |
 //! | match rate | the part of S that has partners in R |
 //! | repeats | how often each key stands in R |
+//! | hot | the part of R that has one key, which is the most frequent one of a skewed S too |
 //!
 //! Tuple `i` is a function of the seed and of `i`, so threads fill shares without waiting. The payload of R is a function of its key, which
 //! makes the totals of the join known without a join.
@@ -42,6 +43,8 @@ pub struct Workload {
     pub match_rate: f64,
     /// How often each key of R stands there; 1 or more.
     pub repeats: usize,
+    /// Part of R, from 0 to 1, that has the first key on top of its repeats; where S is skewed, that key is also its most frequent one.
+    pub hot: f64,
     /// What all random choices follow from.
     pub seed: u64,
 }
@@ -56,6 +59,7 @@ impl Workload {
             zipf: 0.0,
             match_rate: 1.0,
             repeats: 1,
+            hot: 0.0,
             seed: 42,
         }
     }
@@ -76,37 +80,40 @@ impl Workload {
     pub fn generate<T: Tuple>(&self, threads: usize) -> Relations<T> {
         let threads = threads.max(1);
         let repeats = self.repeats.max(1);
-        let distinct = self.r_tuples.div_ceil(repeats).max(1) as u64;
+        let hot = hot_tuples(self.r_tuples, self.hot);
+        let others = self.r_tuples - hot;
+        let distinct = others.div_ceil(repeats).max(1) as u64;
         let order = Permutation::new(self.r_tuples as u64, self.seed);
         let mut r = vec![T::default(); self.r_tuples];
         fill(&mut r, threads, |row, _| {
-            let rank = order.at(row as u64) / repeats as u64;
+            let place = order.at(row as u64);
+            let rank = place.saturating_sub(hot as u64) / repeats as u64;
             let key = self.key::<T>(rank);
             T::new(key, payload_of(key))
         });
         let order = Permutation::new(self.s_tuples as u64, self.seed ^ 0x5353);
         let zipf = (self.zipf > 0.0).then(|| Zipf::new(distinct, self.zipf.min(ZIPF_MAX)));
         let ranks = Permutation::new(distinct, self.seed ^ 0x7a69);
-        let last_repeats =
-            self.r_tuples as u64 - (distinct - 1).min(self.r_tuples as u64) * repeats as u64;
+        let last_repeats = others as u64 - (distinct - 1).min(others as u64) * repeats as u64;
         let mut s = vec![T::default(); self.s_tuples];
         let totals = fill(&mut s, threads, |row, totals| {
             let mut random = Random::new(self.seed ^ 0x7331, row as u64);
             let payload = T::Word::truncate(row as u64);
             let has_partners = self.match_rate >= 1.0 || random.unit() < self.match_rate;
             let rank = match &zipf {
-                Some(zipf) => ranks.at(zipf.draw(&mut random)),
+                Some(zipf) => self.skewed_rank(zipf.draw(&mut random), ranks),
                 None => order.at(row as u64) % distinct,
             };
             if !has_partners || self.r_tuples == 0 {
                 return T::new(self.key::<T>(distinct + rank), payload);
             }
             let key = self.key::<T>(rank);
-            let partners = if rank + 1 == distinct {
+            let own = if rank + 1 == distinct {
                 last_repeats
             } else {
                 repeats as u64
             };
+            let partners = own + if rank == 0 { hot as u64 } else { 0 };
             let r_payload: u64 = payload_of(key).into();
             totals.add(Totals {
                 count: partners,
@@ -116,6 +123,17 @@ impl Workload {
             T::new(key, payload)
         });
         Relations { r, s, totals }
+    }
+
+    /// The rank in R of a rank by frequency in S: any, but the most frequent one is that of a hot key.
+    fn skewed_rank(&self, drawn: u64, ranks: Permutation) -> u64 {
+        let rank = ranks.at(drawn);
+        match (self.hot > 0.0, drawn, rank) {
+            (true, 0, _) => 0,
+            // Changes places with it.
+            (true, _, 0) => ranks.at(0),
+            _ => rank,
+        }
     }
 
     /// The key of a rank; ranks from the number of distinct keys on are not in R.
@@ -128,6 +146,13 @@ impl Workload {
             (KeyRange::Sparse, _) => number.wrapping_mul(0x2545_F491_4F6C_DD1D) & (u64::MAX >> 1),
         })
     }
+}
+
+/// Tuples of R that have the hot key on top of its repeats; one other is left, so that the last key is there.
+#[expect(clippy::cast_sign_loss, reason = "a part is not negative")]
+fn hot_tuples(r_tuples: usize, hot: f64) -> usize {
+    let tuples = (r_tuples as f64 * hot.clamp(0.0, 1.0)) as usize;
+    tuples.min(r_tuples.saturating_sub(1))
 }
 
 /// `scale` times a number of tuples.
@@ -345,6 +370,36 @@ mod tests {
                 made.totals.count
             );
         }
+    }
+
+    #[test]
+    fn a_hot_key_makes_its_part_of_r_and_its_matches_are_known() {
+        let workload = Workload {
+            hot: 0.5,
+            zipf: 1.25,
+            repeats: 3,
+            ..Workload::uniform(5000, 8000)
+        };
+        let made = workload.generate::<Tuple8>(2);
+        let of_key = |tuples: &[Tuple8], key| tuples.iter().filter(|t| t.key() == key).count();
+        assert_eq!(of_key(&made.r, 1), 2503);
+        let most = (1..834).max_by_key(|key| of_key(&made.s, *key));
+        assert_eq!(most, Some(1));
+        let mut partners: HashMap<u32, (u64, u64)> = HashMap::new();
+        for tuple in &made.r {
+            let found = partners.entry(tuple.key()).or_default();
+            *found = (found.0 + 1, found.1 + u64::from(tuple.payload()));
+        }
+        let mut totals = Totals::default();
+        for tuple in &made.s {
+            let (count, r_payload_sum) = partners[&tuple.key()];
+            totals.add(Totals {
+                count,
+                r_payload_sum,
+                s_payload_sum: count * u64::from(tuple.payload()),
+            });
+        }
+        assert_eq!(totals, made.totals);
     }
 
     #[test]

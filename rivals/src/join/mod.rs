@@ -88,8 +88,6 @@ pub(crate) fn rows(args: &JoinArgs, each: impl FnMut(&Row) -> Result<()>) -> Res
 
 fn workload(args: &JoinArgs) -> Workload {
     Workload {
-        r_tuples: args.r,
-        s_tuples: args.s,
         keys: if args.sparse {
             KeyRange::Sparse
         } else {
@@ -99,6 +97,7 @@ fn workload(args: &JoinArgs) -> Workload {
         match_rate: args.match_rate,
         repeats: args.repeats,
         seed: args.seed,
+        ..Workload::uniform(args.r, args.s)
     }
 }
 

@@ -10,6 +10,7 @@ use join::{Algorithm, BloomUse, Kernel, RunSort, THREADS_MAX, TUPLES_MAX, TableK
 pub(super) const EXAMPLES: &str = "Examples:
   indelible bench join --algorithm radix,n-part --r 1000000 --s 16000000 --threads 2
   indelible bench join --algorithm all --r 4000000 --s 4000000 --sparse --match 0.1 --format json
+  indelible bench join --algorithm radix,n-part --r 4000000 --s 16000000 --hot 0.5
   indelible bench join --algorithm m-way --kernel avx2,portable --run-sort network --tuple 16
   indelible bench join --grid --r 1000000 --repeats 5
 
@@ -47,11 +48,14 @@ pub(crate) struct JoinArgs {
     #[arg(long, conflicts_with = "grid")]
     pub(crate) sparse: bool,
     /// Part of S that has partners in R, from 0 to 1
-    #[arg(long = "match", value_name = "PART", default_value_t = 1.0, value_parser = parse_match, allow_negative_numbers = true, conflicts_with = "grid")]
+    #[arg(long = "match", value_name = "PART", default_value_t = 1.0, value_parser = parse_part, allow_negative_numbers = true, conflicts_with = "grid")]
     pub(crate) match_rate: f64,
     /// How often each key of R stands there
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "grid")]
     pub(crate) copies: u64,
+    /// Part of R that has one key, from 0 to 1; with --zipf it is the most frequent key of S too
+    #[arg(long, value_name = "PART", default_value_t = 0.0, value_parser = parse_part, allow_negative_numbers = true, conflicts_with = "grid")]
+    pub(crate) hot: f64,
     /// Instructions, separated by commas: auto (the best that this processor has), avx512, avx2, portable
     #[arg(long, value_parser = parse_kernels, default_value = "auto")]
     pub(crate) kernel: std::vec::Vec<Kernel>,
@@ -171,7 +175,7 @@ fn parse_zipf(text: &str) -> Result<f64, String> {
     }
 }
 
-fn parse_match(text: &str) -> Result<f64, String> {
+fn parse_part(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(part) if (0.0..=1.0).contains(&part) => Ok(part),
         _ => Err("use a part from 0 to 1, for example 0.1 for 10 %".into()),

@@ -7,7 +7,7 @@ use crate::common::{fail, run, succeed};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const MEMBERS: [&str; 25] = [
+const MEMBERS: [&str; 26] = [
     "algorithm",
     "kernel",
     "r",
@@ -18,6 +18,7 @@ const MEMBERS: [&str; 25] = [
     "dense",
     "match",
     "copies",
+    "hot",
     "repeats",
     "seconds",
     "seconds_min",
@@ -49,6 +50,7 @@ fn every_algorithm_finds_the_same_and_says_how() {
         &["--tuple", "8"][..],
         &["--tuple", "16", "--sparse", "--match", "0.1"],
         &["--zipf", "1.25", "--copies", "3", "--threads", "5"],
+        &["--zipf", "1.25", "--hot", "0.5"],
     ] {
         let size = ["--algorithm", "all", "--r", "4000", "--s", "20000"];
         let rows = rows(&[&size, more, &["--kernel", "portable,auto"]].concat());

@@ -101,6 +101,7 @@ fn workload(args: &JoinArgs) -> Workload {
         zipf: args.zipf,
         match_rate: args.match_rate,
         repeats: args.copies as usize,
+        hot: args.hot,
         seed: args.seed,
         ..Workload::uniform(args.r as usize, args.s.unwrap_or(args.r) as usize)
     }

@@ -36,6 +36,8 @@ pub(super) struct JoinRow {
     match_rate: f64,
     /// How often each key of R stands there.
     copies: usize,
+    /// Part of R that has one key on top.
+    hot: f64,
     tuning: TuningRow,
     repeats: usize,
     seconds: f64,
@@ -118,6 +120,7 @@ impl JoinRow {
             dense: !args.sparse,
             match_rate: workload.match_rate,
             copies: workload.repeats,
+            hot: workload.hot,
             tuning: TuningRow::new(args.tuning()),
             repeats: measured.warm.len(),
             seconds: median.seconds(),
