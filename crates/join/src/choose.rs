@@ -17,7 +17,6 @@ use crate::machine::machine;
 use crate::options::{Algorithm, Options};
 use crate::tuple::{Relation, Tuple, Word};
 use crate::{n_part, radix};
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// Tuples of S whose keys are counted to see skew.
@@ -83,10 +82,12 @@ pub fn explain<T: Tuple>(
     options: &Options<'_, T>,
 ) -> Result<Explanation> {
     let job = Job::new(r, s, options)?;
-    Ok(choose(options.algorithm, &job))
+    let mut found = choose(options.algorithm, &job);
+    found.scratch_bytes = scratch_bytes(found.algorithm, &job);
+    Ok(found)
 }
 
-/// The choice for a job.
+/// The choice for a job, without the scratch memory: planning it takes as long as all samples.
 pub(crate) fn choose<T: Tuple>(wanted: Algorithm, job: &Job<'_, T>) -> Explanation {
     let dense = looks_dense(job.r);
     let table_bytes = n_part::table_bytes(job.r, dense);
@@ -103,7 +104,6 @@ pub(crate) fn choose<T: Tuple>(wanted: Algorithm, job: &Job<'_, T>) -> Explanati
         (found.algorithm, found.reason) = pick(job, table_bytes, &mut found);
         respect_memory(job, &mut found);
     }
-    found.scratch_bytes = scratch_bytes(found.algorithm, job);
     found
 }
 
@@ -183,9 +183,11 @@ fn scratch_bytes<T: Tuple>(algorithm: Algorithm, job: &Job<'_, T>) -> Option<u64
 /// The part of different keys in a sample of S.
 fn sampled_distinct<T: Tuple>(s: &[T]) -> f64 {
     let step = (s.len() / SKEW_SAMPLE).max(1);
-    let keys: Vec<_> = s.iter().step_by(step).map(|tuple| tuple.key()).collect();
-    let distinct: BTreeSet<_> = keys.iter().collect();
-    distinct.len() as f64 / keys.len().max(1) as f64
+    let mut keys: Vec<_> = s.iter().step_by(step).map(|tuple| tuple.key()).collect();
+    let all = keys.len().max(1);
+    keys.sort_unstable();
+    keys.dedup();
+    keys.len() as f64 / all as f64
 }
 
 /// The part of a sample of S that has partners in R, by one reading of R's keys.

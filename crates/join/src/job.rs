@@ -12,7 +12,7 @@ use crate::output::{Sink, Totals};
 use crate::partition::Pass;
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Isa, Stores};
-use crate::stats::PhaseClock;
+use crate::stats::{PhaseClock, TableWork};
 use crate::tuple::{Relation, Tuple};
 
 /// Tuples that the sample of keys looks at.
@@ -41,6 +41,7 @@ pub(crate) struct Done {
     pub(crate) partitions: usize,
     pub(crate) passes: u32,
     pub(crate) filtered_tuples: u64,
+    pub(crate) tables: TableWork,
     pub(crate) scratch_bytes: u64,
     pub(crate) clock: PhaseClock,
 }
@@ -53,6 +54,7 @@ impl Done {
             partitions: 1,
             passes: 0,
             filtered_tuples: 0,
+            tables: TableWork::default(),
             scratch_bytes: 0,
             clock: PhaseClock::start(),
         }

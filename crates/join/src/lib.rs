@@ -27,7 +27,7 @@
 //! |---|---|
 //! | `radix`, `n_part` | the hash joins |
 //! | `m_way`, `m_pass`, `mpsm`, `sort` | the sort-merge joins |
-//! | `partition`, `units`, `table`, `bloom` | what they are made of |
+//! | `partition`, `units`, `table`, `shared`, `bloom` | what they are made of |
 //! | `choose` | which algorithm `auto` is, and why ([`explain`]) |
 //! | `simd` | the inner loops that need more than plain Rust |
 //! | `scratch` | memory on huge pages, kept from join to join |
@@ -52,6 +52,7 @@ mod output;
 mod partition;
 mod radix;
 mod scratch;
+mod shared;
 mod simd;
 mod sort;
 mod stats;
@@ -66,7 +67,7 @@ pub use monitor::Monitor;
 pub use options::{Algorithm, BloomUse, Kernel, Options, RunSort, THREADS_MAX, TableKind, Tuning};
 pub use output::{BATCH_PAIRS, OnBatch, Output, Pair, Totals};
 pub use scratch::Scratch;
-pub use stats::{JoinStats, PhaseTime};
+pub use stats::{JoinStats, PhaseTime, TableWork};
 pub use tuple::{Relation, Tuple, Tuple8, Tuple16, Word, zip_columns};
 
 use job::{Done, Job};
@@ -142,6 +143,7 @@ pub fn join_in<T: Tuple>(
             partitions: done.partitions,
             passes: done.passes,
             filtered_tuples: done.filtered_tuples,
+            tables: done.tables,
             scratch_bytes: done.scratch_bytes,
             phases: done.clock.into_phases(),
             elapsed: started.elapsed(),

@@ -14,7 +14,7 @@ use crate::scratch::{Arena, Scratch};
 use crate::simd::Isa;
 use crate::sort::join::{merge_join, run_tuples};
 use crate::sort::run::sort_run;
-use crate::stats::PhaseClock;
+use crate::stats::{PhaseClock, TableWork};
 use crate::tuple::Tuple;
 use crate::workers;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -200,6 +200,7 @@ pub(crate) fn run<T: Tuple, K: Sink<T>>(
         partitions: fan_out,
         passes: 1,
         filtered_tuples: 0,
+        tables: TableWork::default(),
         scratch_bytes: scratch_bytes as u64,
         clock,
     })

@@ -17,10 +17,10 @@ use crate::output::Sink;
 use crate::partition::{Hashed, Partitions, PassShape, Ranged, Route};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{prefetch, probe_linear};
-use crate::stats::PhaseClock;
+use crate::stats::{PhaseClock, TableWork};
 use crate::table::{
-    ArrayTable, BucketTable, Extent, Filled, KeyShape, Keys, LinearTable, bucket_bits,
-    fill_buckets, fill_linear, slot_bits, slots_len,
+    ArrayTable, BucketTable, Extent, Filled, KeyShape, Keys, LinearTable, SumMarks, bucket_bits,
+    fill_buckets, fill_linear, slot_bits, slots_len, sum_up_buckets,
 };
 use crate::tuple::Tuple;
 use crate::workers;
@@ -139,6 +139,11 @@ where
         partitions: 1 << plan.part_bits,
         passes: 0,
         filtered_tuples: 0,
+        tables: TableWork {
+            built_tuples: job.r.len() as u64,
+            shared_tuples: 0,
+            lookups: job.s.len() as u64,
+        },
         scratch_bytes: scratch_bytes as u64,
         clock,
     })
@@ -336,18 +341,23 @@ where
     let parts_a_thread = fan_out.div_ceil(job.threads);
     let shares: Vec<_> = parts.chunks_mut(parts_a_thread).collect();
     let hash = Hashed::spread(plan.bucket_bits, plan.part_bits);
+    let strangers = Hashed::spread(plan.part_bits, 0).strangers();
+    let marks = SumMarks::of_parts(plan.part_bits, plan.bucket_bits, strangers);
     workers::run(shares, |_, parts| {
         let mut spans = Vec::new();
         for (part, starts, tuples, base) in parts.iter_mut().filter_map(Option::take) {
             spans.clear();
             r.groups(part, usize::MAX / 2, &mut spans);
             fill_buckets(starts, tuples, base, hash, r.slices(&spans));
+            if K::TOTALS_ONLY {
+                sum_up_buckets(starts, tuples, base, marks.of_part(part));
+            }
         }
         Ok(())
     })?;
     clock.end("build-buckets");
     let hash = Hashed::spread(plan.part_bits + plan.bucket_bits, 0);
-    let table = BucketTable::new(starts, tuples, hash);
+    let table = BucketTable::new(starts, tuples, hash, marks);
     let in_cache = size_of_val(starts) + size_of_val(tuples) <= machine().l2_bytes / 2;
     let sinks = probe_all(job, new_sink, |step, sink: &mut K| {
         let batches = step.chunks(BATCH_TUPLES);

@@ -64,7 +64,11 @@ pub const BATCH_PAIRS: usize = 4096;
 
 /// One thread's end of the output.
 pub(crate) trait Sink<T: Tuple>: Send {
+    /// Whether nothing but totals is kept, so that equal keys may be summed up before they meet their partners.
+    const TOTALS_ONLY: bool;
     fn emit(&mut self, r: T::Word, s: T::Word);
+    /// Takes many matches at once; only where `TOTALS_ONLY`.
+    fn add(&mut self, matches: Totals);
     /// Hands over what is still held back.
     fn finish(&mut self);
     fn totals(&self) -> Totals;
@@ -97,6 +101,11 @@ impl<'w, K> Watched<'w, K> {
 }
 
 impl<T: Tuple, K: Sink<T>> Sink<T> for Watched<'_, K> {
+    const TOTALS_ONLY: bool = K::TOTALS_ONLY;
+    #[inline]
+    fn add(&mut self, matches: Totals) {
+        self.sink.add(matches);
+    }
     #[inline(always)]
     fn emit(&mut self, r: T::Word, s: T::Word) {
         self.sink.emit(r, s);
@@ -154,6 +163,11 @@ impl<T: Tuple, const PAIRS: usize> Pairs<T, PAIRS> {
 }
 
 impl<T: Tuple> Sink<T> for Totals {
+    const TOTALS_ONLY: bool = true;
+    #[inline]
+    fn add(&mut self, matches: Totals) {
+        self.add(matches);
+    }
     #[inline(always)]
     fn emit(&mut self, r: T::Word, s: T::Word) {
         self.count = self.count.wrapping_add(1);
@@ -191,6 +205,10 @@ impl<W: Word, F: FnMut(&mut Vec<Pair<W>>) + Send> PairSink<W, F> {
 }
 
 impl<T: Tuple, F: FnMut(&mut Vec<Pair<T::Word>>) + Send> Sink<T> for PairSink<T::Word, F> {
+    const TOTALS_ONLY: bool = false;
+    fn add(&mut self, _: Totals) {
+        unreachable!("pairs are passed on one by one");
+    }
     #[inline(always)]
     fn emit(&mut self, r: T::Word, s: T::Word) {
         Sink::<T>::emit(&mut self.totals, r, s);

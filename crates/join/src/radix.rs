@@ -6,21 +6,23 @@
 //!
 //! - Threads partition into regions of their own (no histogram, no prefix sums, no waiting); a partition is read from all regions.
 //! - Dense keys are partitioned by their own lower bits, so that a partition is dense again and its table is an array.
-//! - Skew: a group of blocks is the unit of work. A large partition of S becomes several units, each of which builds the small table
-//!   again; a partition of R that is too large for a table meets S group by group.
+//! - Skew: a group of blocks is the unit of work. A large partition of S becomes several units, for which each thread builds the small table once.
+//! - Equal keys on both sides: a partition of R that is too large for the table of one thread gets one that all threads build and share
+//!   (`shared`); what no sample foresaw meets S group by group.
 //! - Few partners: a Bloom filter over R, built and used only if a sample of S says so, drops tuples of S before they are moved.
 
 use crate::bloom::{self, Filtered};
 use crate::error::Result;
 use crate::job::{Done, Job, dense_extent, totals_of};
 use crate::machine::machine;
-use crate::options::{BloomUse, PARTITION_BITS_MAX};
+use crate::options::{BloomUse, PARTITION_BITS_MAX, TableKind};
 use crate::output::Sink;
 use crate::partition::{Hashed, Partitions, Pass, PassShape, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
+use crate::shared::{self, SharedTables};
 use crate::simd::{Region, Staging};
-use crate::stats::PhaseClock;
-use crate::table::{DenseKeys, KeyShape, Table, TableBuffers};
+use crate::stats::{PhaseClock, TableWork};
+use crate::table::{DenseKeys, KeyShape, TableBuffers};
 use crate::tuple::Tuple;
 use crate::units::{Unit, Units};
 use crate::workers;
@@ -49,6 +51,8 @@ pub(crate) struct Plan {
     s_group: usize,
     table_tuples: usize,
     filter_words: usize,
+    /// Room for tuples of R in shared tables.
+    shared_tuples: usize,
 }
 
 /// Bits of partitions whose tables fit the second-level cache.
@@ -79,10 +83,11 @@ impl Plan {
             0 => r_group,
             bits => (r_group >> bits) * 4 + 1024,
         };
+        let (dense, shared_tuples) = Self::route_for(job, bits, r_group);
         Self {
             bits,
             second_bits,
-            dense: dense_extent(job.r),
+            dense,
             r_shape: PassShape::new::<T>(fan_out, job.share_len(r)),
             s_shape: PassShape::new::<T>(fan_out, job.share_len(s)),
             r_group,
@@ -93,7 +98,30 @@ impl Plan {
             },
             table_tuples,
             filter_words: Self::filter_words(job, fan_out),
+            shared_tuples,
         }
+    }
+
+    /// Where the keys lie, if their lower bits make good partitions, and the tuples of R in partitions that are large all the same.
+    fn route_for<T: Tuple>(
+        job: &Job<'_, T>,
+        bits: u32,
+        r_group: usize,
+    ) -> (Option<(u64, u64)>, usize) {
+        let large = |route| shared::large_tuples(job.r, route, 1 << bits, r_group);
+        let dense = dense_extent(job.r);
+        let by_low_bits = dense.map(|_| large(Hashed::low_bits(bits, 0)));
+        let (dense, tuples) = match by_low_bits {
+            Some(0) => (dense, 0),
+            // Maybe the keys are multiples of something, which a hash spreads, or a few of them have most tuples, which nothing does.
+            Some(tuples) => match large(Hashed::spread(bits, 0)) {
+                spread if spread < tuples / 2 => (None, spread),
+                _ => (dense, tuples),
+            },
+            None => (None, large(Hashed::spread(bits, 0))),
+        };
+        let is_shared = job.tuning.table != TableKind::BucketChain;
+        (dense, if is_shared { tuples } else { 0 })
     }
 
     /// Words of the filter; 0 if there cannot be one.
@@ -116,6 +144,17 @@ impl Plan {
             Hashed::low_bits(self.bits, 0)
         } else {
             Hashed::spread(self.bits, 0)
+        }
+    }
+
+    /// What shared tables are made for.
+    fn shared_shape<T: Tuple>(&self, totals_only: bool) -> shared::Shape {
+        shared::Shape {
+            tuples_max: self.shared_tuples,
+            group_tuples: self.r_group_max::<T>(),
+            route: self.route(),
+            skipped_bits: if self.dense.is_some() { 0 } else { self.bits },
+            totals_only,
         }
     }
 
@@ -185,7 +224,9 @@ pub(crate) fn scratch_bytes<T: Tuple>(job: &Job<'_, T>, plan: &Plan) -> usize {
         } else {
             0
         };
-    job.threads * a_thread + Arena::bytes_of::<u64>(plan.filter_words)
+    job.threads * a_thread
+        + Arena::bytes_of::<u64>(plan.filter_words)
+        + shared::bytes::<T>(plan.shared_tuples, plan.fan_out())
 }
 
 /// Joins with the given plan.
@@ -213,44 +254,57 @@ where
     let r = pass.run(job.r, r_regions, &mut stagings, route)?;
     clock.end("partition-r");
     let s = if !filter.is_empty() && filter_is_worth_it(job, &r, route) {
-        let partition_words = filter.len() / plan.fan_out();
-        fill_filter(job.threads, filter, partition_words, &r)?;
+        let route = filled_filter(job.threads, filter, &r, route)?;
         clock.end("filter");
-        let route = Filtered {
-            route,
-            words: filter,
-            partition_words,
-        };
         pass.run(job.s, s_regions, &mut stagings, route)?
     } else {
         pass.run(job.s, s_regions, &mut stagings, route)?
     };
     clock.end("partition-s");
 
-    let units = Units::new(&r, &s, plan.r_group, plan.s_group);
+    let shape = plan.shared_shape::<T>(K::TOTALS_ONLY);
+    let shared = SharedTables::build(job, &r, shape, &mut arena)?;
+    if shared.tuples() > 0 {
+        clock.end("build-shared");
+    }
+    let whole = |partition| shared.of(partition).is_some();
+    let units = Units::new(&r, &s, plan.r_group, plan.s_group, whole);
     let workers: Vec<_> = threads
         .map(|_| Joiner {
             tables: TableBuffers::new(plan.table_max::<T>(), &mut arena),
             second: (plan.second_bits > 0).then(|| SecondPass::new(&plan, &mut arena)),
             sink: new_sink(),
+            work: TableWork::default(),
+            shared: &shared,
             plan,
             pass,
             job,
         })
         .collect();
-    let sinks = workers::run(workers, |_, mut joiner| {
+    let done = workers::run(workers, |_, mut joiner| {
         let mut next = units.take();
         while let Some(unit) = next.take() {
             joiner.join_units(&units, unit, &mut next, &r, &s)?;
         }
         joiner.sink.finish();
-        Ok(joiner.sink)
+        Ok((joiner.sink, joiner.work))
     })?;
     clock.end("join");
+    let mut tables = TableWork {
+        built_tuples: shared.tuples() as u64,
+        shared_tuples: shared.tuples() as u64,
+        lookups: 0,
+    };
+    let mut sinks = Vec::with_capacity(done.len());
+    for (sink, work) in done {
+        sinks.push(sink);
+        tables.add(work);
+    }
     Ok(Done {
         totals: totals_of(sinks),
         partitions: plan.fan_out(),
         passes: if plan.second_bits > 0 { 2 } else { 1 },
+        tables,
         filtered_tuples: (job.s.len() - s.total_len()) as u64,
         scratch_bytes: scratch_bytes as u64,
         clock,
@@ -274,13 +328,14 @@ fn filter_is_worth_it<T: Tuple>(job: &Job<'_, T>, r: &Partitions<'_, T>, route: 
     partners <= FILTER_PARTNERS_MAX
 }
 
-/// Builds the filter, partition by partition, with all threads.
-fn fill_filter<T: Tuple>(
+/// Builds the filter, partition by partition, with all threads; returns the route through it.
+fn filled_filter<'f, T: Tuple>(
     threads: usize,
-    filter: &mut [u64],
-    partition_words: usize,
+    filter: &'f mut [u64],
     r: &Partitions<'_, T>,
-) -> Result<()> {
+    route: Hashed,
+) -> Result<Filtered<'f, Hashed>> {
+    let partition_words = filter.len() / r.fan_out();
     let share = r.fan_out().div_ceil(threads);
     let shares: Vec<&mut [u64]> = filter.chunks_mut(share * partition_words).collect();
     workers::run(shares, |thread, words| {
@@ -292,7 +347,11 @@ fn fill_filter<T: Tuple>(
         }
         Ok(())
     })?;
-    Ok(())
+    Ok(Filtered {
+        route,
+        words: filter,
+        partition_words,
+    })
 }
 
 /// One thread of the last phase.
@@ -300,6 +359,8 @@ struct Joiner<'a, 'j, T: Tuple, K> {
     tables: TableBuffers<'a, T>,
     second: Option<SecondPass<'a, T>>,
     sink: K,
+    work: TableWork,
+    shared: &'j SharedTables<'a, T>,
     plan: Plan,
     pass: Pass<'j>,
     job: &'j Job<'j, T>,
@@ -315,6 +376,14 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
         r: &Partitions<'_, T>,
         s: &Partitions<'_, T>,
     ) -> Result<()> {
+        if let Some(table) = self.shared.of(unit.partition) {
+            let slices = s.slices(units.s(unit));
+            self.work.lookups += spans_len(units.s(unit)) as u64;
+            let probe = |tuples: &[T], sink: &mut K| table.probe(tuples, sink);
+            probe_slices(self.job, probe, slices, &mut self.sink)?;
+            *next = units.take();
+            return Ok(());
+        }
         let r_spans = units.r(unit);
         let [first, second] = self.plan.route().strangers();
         let is_home = self.plan.route().of_key(first) == unit.partition;
@@ -337,11 +406,16 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
             return Ok(());
         }
         let kind = self.job.tuning.table;
-        let table = self.tables.build(kind, shape, r_len, r.slices(r_spans));
+        let totals_only = K::TOTALS_ONLY;
+        let r_slices = r.slices(r_spans);
+        let table = self.tables.build(kind, shape, r_len, totals_only, r_slices);
+        self.work.built_tuples += r_len as u64;
         let mut current = Some(unit);
         while let Some(unit) = current {
             let spans = units.s(unit);
-            probe_slices(self.job, &table, s.slices(spans), &mut self.sink)?;
+            self.work.lookups += spans_len(spans) as u64;
+            let probe = |tuples: &[T], sink: &mut K| table.probe(self.job.isa, tuples, sink);
+            probe_slices(self.job, probe, s.slices(spans), &mut self.sink)?;
             current = units.take_sibling(unit, next);
         }
         Ok(())
@@ -389,8 +463,12 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
             for end in r.groups(partition, self.plan.table_tuples, &mut r_spans) {
                 let spans = &r_spans[start..end];
                 let (kind, len) = (self.job.tuning.table, spans_len(spans));
-                let table = self.tables.build(kind, shape, len, r.slices(spans));
-                probe_slices(self.job, &table, s.slices(&s_spans), &mut self.sink)?;
+                let slices = r.slices(spans);
+                let table = self.tables.build(kind, shape, len, K::TOTALS_ONLY, slices);
+                self.work.built_tuples += len as u64;
+                self.work.lookups += spans_len(&s_spans) as u64;
+                let probe = |tuples: &[T], sink: &mut K| table.probe(self.job.isa, tuples, sink);
+                probe_slices(self.job, probe, s.slices(&s_spans), &mut self.sink)?;
                 start = end;
             }
         }
@@ -400,16 +478,16 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
     }
 }
 
-/// Probes a table with the tuples of some slices, telling the monitor now and then.
+/// Calls `probe` with the tuples of some slices, telling the monitor now and then.
 fn probe_slices<'i, T: Tuple, K: Sink<T>>(
     job: &Job<'_, T>,
-    table: &Table<'_, T>,
+    probe: impl Fn(&[T], &mut K),
     slices: impl Iterator<Item = &'i [T]>,
     sink: &mut K,
 ) -> Result<()> {
     let mut pending = 0;
     for tuples in slices {
-        table.probe(job.isa, tuples, sink);
+        probe(tuples, sink);
         pending += tuples.len();
         if pending >= MONITOR_TUPLES || sink.stops() {
             job.watch.advance(pending)?;

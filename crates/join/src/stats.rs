@@ -15,6 +15,26 @@ pub struct PhaseTime {
     pub elapsed: Duration,
 }
 
+/// What a hash join did with its tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableWork {
+    /// Tuples of R that were put into tables, each as often as that happened.
+    pub built_tuples: u64,
+    /// Those of them that went into tables of `radix` that all threads share, because their partitions were too large for one.
+    pub shared_tuples: u64,
+    /// Tuples of S that were looked up, each as often as it met a table.
+    pub lookups: u64,
+}
+
+impl TableWork {
+    /// Adds the work of another thread.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.built_tuples += other.built_tuples;
+        self.shared_tuples += other.shared_tuples;
+        self.lookups += other.lookups;
+    }
+}
+
 /// How a join was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinStats {
@@ -36,6 +56,8 @@ pub struct JoinStats {
     pub passes: u32,
     /// Tuples of S that a Bloom filter dropped before partitioning.
     pub filtered_tuples: u64,
+    /// What tables took and gave; all 0 for sort-merge.
+    pub tables: TableWork,
     /// Scratch memory that this join was given, in bytes; pairs of the output not included.
     pub scratch_bytes: u64,
     /// The phases, in order.

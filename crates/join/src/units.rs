@@ -25,16 +25,23 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// The units of two relations that were partitioned alike, with groups of at most so many tuples (and one block).
+    /// The units of two relations that were partitioned alike, with groups of at most so many tuples (and one block); partitions of R that are
+    /// `whole` are one group of any size.
     pub(crate) fn new<T: Tuple>(
         r: &Partitions<'_, T>,
         s: &Partitions<'_, T>,
         r_group: usize,
         s_group: usize,
+        whole: impl Fn(usize) -> bool,
     ) -> Self {
         let (mut all, mut r_spans, mut s_spans) = (Vec::new(), Vec::new(), Vec::new());
         for partition in 0..r.fan_out() {
             let (mut r_start, s_first) = (r_spans.len(), s_spans.len());
+            let r_group = if whole(partition) {
+                usize::MAX / 2
+            } else {
+                r_group
+            };
             let r_ends = r.groups(partition, r_group, &mut r_spans);
             let s_ends = s.groups(partition, s_group, &mut s_spans);
             for r_end in r_ends {

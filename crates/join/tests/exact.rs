@@ -186,6 +186,15 @@ fn hard_inputs<T: Tuple>(threads: &[usize]) {
             .collect(),
     );
     check_keys(
+        "one key has nearly all of r",
+        (0..20_000)
+            .map(|at| if at % 9 > 0 { 77 } else { spread(at) & max })
+            .collect(),
+        (0..900)
+            .map(|at| if at % 50 == 0 { 77 } else { spread(at) & max })
+            .collect(),
+    );
+    check_keys(
         "multiples of a large power of two",
         (0..2000).map(|at| at << (T::BYTES * 4 - 11)).collect(),
         (0..2000).map(|at| at << (T::BYTES * 4 - 12)).collect(),
@@ -252,6 +261,105 @@ fn large_enough_for_streaming_stores_and_cut_partitions() {
     }
 }
 
+/// Relations of which `hot` has a large part; the other keys of R stand there once, and S has each of them and as many strangers.
+fn hot_relations<T: Tuple>(hot: u64, len: u64) -> (Vec<T>, Vec<T>) {
+    let max: u64 = T::Word::truncate(u64::MAX).into();
+    let key = |row: u64| {
+        if row.is_multiple_of(2) {
+            hot
+        } else {
+            spread(row) & max
+        }
+    };
+    let s = |row: u64| {
+        if row.is_multiple_of(5) {
+            hot
+        } else {
+            spread(row) & max
+        }
+    };
+    (relation((0..len).map(key)), relation((0..2 * len).map(s)))
+}
+
+#[test]
+fn a_partition_that_a_key_makes_large_gets_one_table_for_all_threads() {
+    fn shared<T: Tuple>(hot: u64, threads: usize, bits: Option<u32>) {
+        let (r, s) = hot_relations::<T>(hot, 150_000);
+        let options = Options {
+            algorithm: Algorithm::Radix,
+            threads: Some(threads),
+            tuning: Tuning {
+                partition_bits: bits,
+                bloom: BloomUse::Never,
+                ..Tuning::default()
+            },
+            ..Options::default()
+        };
+        let joined = join(Relation::new(&r), Relation::new(&s), &options).unwrap();
+        let way = format!(
+            "{threads} threads, {bits:?} bits, {:?}",
+            joined.stats.tables
+        );
+        assert_eq!(joined.totals, expected(&r, &s), "{way}");
+        let work = joined.stats.tables;
+        assert!(work.shared_tuples >= 75_000, "{way}");
+        // Every tuple of R is in one table, but for small tables that two threads build; every one of S meets one.
+        let again = work.built_tuples - work.shared_tuples;
+        assert!(again <= 75_000 * 2, "{way}");
+        assert!(work.lookups <= 300_000, "{way}");
+    }
+    for threads in 1..=8 {
+        shared::<Tuple8>(77, threads, None);
+    }
+    for bits in [4, 7, 10] {
+        shared::<Tuple8>(0, 2, Some(bits));
+        shared::<Tuple16>(u64::MAX, 3, Some(bits));
+    }
+}
+
+#[test]
+fn multiples_that_stand_there_often_are_spread_over_all_partitions() {
+    // As dense as an array may be, but the lower bits of all keys are equal.
+    let r = relation::<Tuple8>((0..160_000).map(|at| spread(at) % 10_000 * 32));
+    let s = relation::<Tuple8>((0..300_000).map(|at| spread(at + 3) % 10_000 * 32));
+    for bits in [5, 8] {
+        let options = Options {
+            algorithm: Algorithm::Radix,
+            threads: Some(2),
+            tuning: Tuning {
+                partition_bits: Some(bits),
+                ..Tuning::default()
+            },
+            ..Options::default()
+        };
+        let joined = join(Relation::new(&r), Relation::new(&s), &options).unwrap();
+        assert_eq!(joined.totals, expected(&r, &s));
+        let work = joined.stats.tables;
+        assert_eq!(
+            (work.shared_tuples, work.lookups),
+            (0, 300_000),
+            "{bits} bits"
+        );
+    }
+}
+
+#[test]
+fn totals_of_many_equal_keys_do_not_take_all_pairs() {
+    // Nearly a million millions of pairs: many minutes, one by one.
+    let (r, s) = hot_relations::<Tuple8>(5, 2_000_000);
+    let expected = expected(&r, &s);
+    assert!(expected.count > 800_000_000_000);
+    for algorithm in Algorithm::ALL {
+        let options = Options {
+            algorithm,
+            threads: Some(2),
+            ..Options::default()
+        };
+        let joined = join(Relation::new(&r), Relation::new(&s), &options).unwrap();
+        assert_eq!(joined.totals, expected, "{algorithm}");
+    }
+}
+
 /// All pairs, sorted.
 fn pairs<T: Tuple>(r: &[T], s: &[T]) -> Vec<Pair<T::Word>> {
     let mut found = Vec::new();
@@ -298,6 +406,30 @@ fn pairs_and_batches_are_those_of_a_nested_loop() {
         let mut found = batches.into_inner().unwrap();
         found.sort_unstable();
         assert_eq!(found, expected, "{algorithm}");
+    }
+}
+
+#[test]
+fn pairs_of_a_shared_table_are_those_of_a_nested_loop() {
+    let (r, s) = hot_relations::<Tuple8>(9, 20_000);
+    let s = &s[..60];
+    let expected = pairs(&r, s);
+    for threads in [1, 4] {
+        let options = Options {
+            algorithm: Algorithm::Radix,
+            threads: Some(threads),
+            output: Output::Pairs,
+            tuning: Tuning {
+                partition_bits: Some(5),
+                ..Tuning::default()
+            },
+            ..Options::default()
+        };
+        let joined = join(Relation::new(&r), Relation::new(s), &options).unwrap();
+        assert!(joined.stats.tables.shared_tuples >= 10_000);
+        let mut found: Vec<_> = joined.pairs.concat();
+        found.sort_unstable_by_key(|pair| (pair.r, pair.s));
+        assert_eq!(found, expected);
     }
 }
 

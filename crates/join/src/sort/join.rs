@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::job::{Done, Job, sampled_extent, totals_of};
 use crate::machine::machine;
 use crate::options::RunSort;
-use crate::output::{MANY_PARTNERS, Pairs, Sink};
+use crate::output::{MANY_PARTNERS, Pairs, Sink, Totals};
 use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::Isa;
 use crate::sort::merge::{merge_in_passes, merge_many, runs_max};
 use crate::sort::run::sort_run;
-use crate::stats::PhaseClock;
+use crate::stats::{PhaseClock, TableWork};
 use crate::tuple::Tuple;
 use crate::units::Units;
 use crate::workers;
@@ -247,7 +247,7 @@ where
     let s = pass.run(job.s, s_regions, &mut stagings, plan.route)?;
     clock.end("partition-s");
 
-    let units = Units::new(&r, &s, plan.r_group, plan.s_group);
+    let units = Units::new(&r, &s, plan.r_group, plan.s_group, |_| false);
     let how = How {
         isa: job.isa,
         run_sort: job.tuning.run_sort,
@@ -290,6 +290,7 @@ where
         partitions: fan_out,
         passes: 1,
         filtered_tuples: 0,
+        tables: TableWork::default(),
         scratch_bytes: scratch_bytes as u64,
         clock,
     })
@@ -375,6 +376,13 @@ fn merge_join_distinct<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
     }
 }
 
+/// How many tuples there are, and the sum of their payloads modulo 2^64.
+fn count_and_sum<'i, T: Tuple>(tuples: impl Iterator<Item = &'i T>) -> (u64, u64) {
+    tuples.fold((0, 0), |(count, sum): (u64, u64), tuple| {
+        (count + 1, sum.wrapping_add(tuple.payload().into()))
+    })
+}
+
 /// Passes all pairs of equal keys to `sink`, which may be equal on both sides.
 fn merge_join_repeated<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
     let (mut at_r, mut at_s) = (0, 0);
@@ -389,6 +397,17 @@ fn merge_join_repeated<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
         let mut r_end = at_r + 1;
         while r_end < r.len() && r[r_end].key() == from_s.key() {
             r_end += 1;
+        }
+        if K::TOTALS_ONLY && r_end - at_r > 1 {
+            let of_key = s[at_s..].iter().take_while(|t| t.key() == from_s.key());
+            let (s_count, s_sum) = count_and_sum(of_key);
+            let (r_count, r_sum) = count_and_sum(r[at_r..r_end].iter());
+            sink.add(Totals {
+                count: r_count * s_count,
+                r_payload_sum: r_sum.wrapping_mul(s_count),
+                s_payload_sum: s_sum.wrapping_mul(r_count),
+            });
+            at_s += s_count as usize;
         }
         while at_s < s.len() && s[at_s].key() == from_s.key() {
             if r_end - at_r >= MANY_PARTNERS && sink.stops() {

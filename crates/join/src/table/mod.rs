@@ -13,7 +13,10 @@ mod chain;
 mod linear;
 
 pub(crate) use array::{ArrayTable, Extent, Filled};
-pub(crate) use bucket::{BucketTable, bucket_bits, fill as fill_buckets};
+pub(crate) use bucket::{
+    BucketTable, SumMarks, bucket_bits, count as count_buckets, fill as fill_buckets,
+    place as place_buckets, sum_up as sum_up_buckets,
+};
 pub(crate) use chain::ChainTable;
 pub(crate) use linear::{Keys, LinearTable, fill as fill_linear, slot_bits, slots_len};
 
@@ -101,12 +104,13 @@ pub(crate) enum Table<'t, T: Tuple> {
 }
 
 impl<T: Tuple> TableBuffers<'_, T> {
-    /// A table of `count` tuples, in the layout that suits them.
+    /// A table of `count` tuples, in the layout that suits them; with sums of equal keys if sinks keep `totals_only`.
     pub(crate) fn build<'i>(
         &mut self,
         kind: TableKind,
         shape: KeyShape<T::Word>,
         count: usize,
+        totals_only: bool,
         slices: impl Iterator<Item = &'i [T]> + Clone,
     ) -> Table<'_, T> {
         assert!(count <= self.capacity, "a group of R fits its table");
@@ -139,7 +143,11 @@ impl<T: Tuple> TableBuffers<'_, T> {
         words[1 << bits] = count as u32;
         let hash = Hashed::spread(bits, shape.skipped_bits);
         bucket::fill(&mut words[..1 << bits], tuples, 0, hash, slices);
-        Table::Bucket(BucketTable::new(words, tuples, hash))
+        if totals_only {
+            bucket::sum_up(&words[..1 << bits], tuples, 0, shape.free_key);
+        }
+        let marks = SumMarks::one(shape.free_key);
+        Table::Bucket(BucketTable::new(words, tuples, hash, marks))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `bench join --grid`: every algorithm and `auto` over sizes, skews, match rates and densities; is the pick near the best?
 //!
 //! In a cell all six join the same relations in turns, in one scratch memory that the first turn has warmed, so that they share whatever
-//! else the machine does. The best time of each counts: what is compared are algorithms, not what ran beside them. The pick is judged by the
+//! else the machine does. Every other turn goes backwards, because what ran before has left its data in the cache. The best time of each counts: what is compared are algorithms, not what ran beside them. The pick is judged by the
 //! time of the algorithm that was picked; what `auto` itself takes, with its samples, stands beside it.
 
 use super::measure::Inputs;
@@ -29,7 +29,7 @@ const KEYS: [KeyRange; 2] = [KeyRange::Dense, KeyRange::Sparse];
 /// A pick counts as near if it takes at most so many times the best.
 const RATIO_MAX: f64 = 1.15;
 /// Short joins are repeated until each algorithm has run for so long, but not more often than this.
-const SECONDS_MIN: f64 = 0.03;
+const SECONDS_MIN: f64 = 0.1;
 const TURNS_MAX: u32 = 20;
 
 /// A cell of the grid.
@@ -148,7 +148,13 @@ fn turns<T: Tuple>(
     let (mut turns, mut turn, mut picked) = (turns_min, 0, None);
     while turn <= turns {
         let mut slowest = 0.0_f64;
-        for (options, least) in choices.iter().zip(&mut seconds) {
+        for index in 0..choices.len() {
+            let index = if turn % 2 == 0 {
+                index
+            } else {
+                choices.len() - 1 - index
+            };
+            let (options, least) = (&choices[index], &mut seconds[index]);
             let timed = inputs.join(scratch, options)?;
             slowest = slowest.max(timed.seconds());
             if turn > 0 {
