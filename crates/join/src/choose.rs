@@ -3,6 +3,7 @@
 //! | found in samples and sizes | choice |
 //! |---|---|
 //! | the table of R fits half of the last-level cache | `n-part`: a lookup costs less than moving the tuple |
+//! | but keys are dense, nearly all of S has partners without skew, and the array takes more than a fifth of the cache | `radix` |
 //! | S is skewed, and the table is a few times the cache | `n-part`: most lookups hit what is hot |
 //! | few tuples of S have partners, and keys are sparse | `radix`: its filter drops the others before they are moved |
 //! | else | `radix`: every lookup in one table would be a miss |
@@ -12,7 +13,7 @@
 //! All samples together cost about a millisecond for each million tuples of R, and only where their answer can change the choice.
 
 use crate::error::Result;
-use crate::job::{Job, looks_dense};
+use crate::job::{Job, dense_extent, looks_dense};
 use crate::machine::machine;
 use crate::options::{Algorithm, Options};
 use crate::tuple::{Relation, Tuple, Word};
@@ -31,6 +32,9 @@ const FEW_MATCHES_MAX: f64 = 0.35;
 const FEW_IN_CACHE_MAX: f64 = 0.18;
 /// A table of about the first-level cache: a lookup in it costs no more than one in a filter.
 const TINY_TABLE_BYTES: usize = 32 << 10;
+
+/// A large array pays only where many tuples of S have no partners, for which `radix` does most of its work in vain.
+const MANY_MATCHES_MIN: f64 = 0.7;
 
 /// What the choice between algorithms was based on.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +119,20 @@ fn pick<T: Tuple>(
     let l3_bytes = machine().l3_bytes;
     let choice = |algorithm, reason: &str| (algorithm, reason.to_owned());
     if table_bytes <= l3_bytes / 2 {
+        if found.dense && table_bytes > l3_bytes / 5 {
+            let inside = sampled_inside(job.r, job.s);
+            found.match_rate = Some(inside);
+            if inside >= MANY_MATCHES_MIN {
+                let distinct = sampled_distinct(job.s);
+                found.distinct_in_s = Some(distinct);
+                if distinct > SKEWED_DISTINCT_MAX {
+                    return choice(
+                        Algorithm::Radix,
+                        "the array of R takes a good part of the cache, and nearly every tuple of S would look into it",
+                    );
+                }
+            }
+        }
         let is_tiny = table_bytes <= TINY_TABLE_BYTES;
         if !found.dense && !is_tiny && job.s.len() >= job.r.len() * 4 {
             let rate = sampled_match_rate(job.r, job.s);
@@ -190,6 +208,19 @@ fn sampled_distinct<T: Tuple>(s: &[T]) -> f64 {
     keys.len() as f64 / all as f64
 }
 
+/// The part of a sample of S whose keys lie where those of a dense R do.
+fn sampled_inside<T: Tuple>(r: &[T], s: &[T]) -> f64 {
+    let Some((low, high)) = dense_extent(r) else {
+        return 0.0;
+    };
+    let step = (s.len() / MATCH_SAMPLE).max(1);
+    let keys = || s.iter().step_by(step).map(|tuple| tuple.key().into());
+    let inside = keys()
+        .filter(|key: &u64| (low..=high).contains(key))
+        .count();
+    inside as f64 / keys().count().max(1) as f64
+}
+
 /// The part of a sample of S that has partners in R, by one reading of R's keys.
 fn sampled_match_rate<T: Tuple>(r: &[T], s: &[T]) -> f64 {
     let step = (s.len() / MATCH_SAMPLE).max(1);
@@ -260,6 +291,24 @@ mod tests {
         );
         assert_eq!(skewed.algorithm, Algorithm::NPart, "{skewed}");
         assert!(skewed.to_string().contains("skewed"));
+    }
+
+    #[test]
+    fn a_large_array_is_for_s_with_few_partners_or_skew() {
+        let dense = Workload::uniform(machine().l3_bytes / 12, machine().l3_bytes / 12);
+        let uniform = chosen(dense, None);
+        assert_eq!(uniform.algorithm, Algorithm::Radix, "{uniform}");
+        let [few, skewed] = [
+            Workload {
+                match_rate: 0.1,
+                ..dense
+            },
+            Workload { zipf: 1.5, ..dense },
+        ];
+        for workload in [few, skewed] {
+            let found = chosen(workload, None);
+            assert_eq!(found.algorithm, Algorithm::NPart, "{found}");
+        }
     }
 
     #[test]

@@ -86,6 +86,9 @@ pub(crate) struct JoinArgs {
     /// Run everything over a grid of sizes up to --r, skews, match rates and densities, and say how far auto is from the best
     #[arg(long, conflicts_with = "algorithm")]
     pub(crate) grid: bool,
+    /// Of the grid, only part K of N, in the order of its rows; for a machine that is quiet for minutes only
+    #[arg(long, value_name = "K/N", value_parser = parse_grid_part, requires = "grid")]
+    pub(crate) grid_part: Option<GridPart>,
 }
 
 impl JoinArgs {
@@ -110,6 +113,14 @@ impl JoinArgs {
             },
         }
     }
+}
+
+/// One of several parts of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GridPart {
+    /// From 1 to `parts`.
+    pub(crate) part: usize,
+    pub(crate) parts: usize,
 }
 
 /// Width of a tuple.
@@ -166,6 +177,15 @@ fn parse_algorithms(text: &str) -> Result<Vec<Algorithm>, join::JoinError> {
 
 fn parse_kernels(text: &str) -> Result<Vec<Kernel>, join::JoinError> {
     text.split(',').map(str::parse).collect()
+}
+
+fn parse_grid_part(text: &str) -> Result<GridPart, String> {
+    let numbers = text.split_once('/');
+    let numbers = numbers.and_then(|(part, parts)| Some((part.parse().ok()?, parts.parse().ok()?)));
+    match numbers {
+        Some((part, parts)) if (1..=parts).contains(&part) => Ok(GridPart { part, parts }),
+        _ => Err("use a part and the number of parts, for example 1/15".into()),
+    }
 }
 
 fn parse_zipf(text: &str) -> Result<f64, String> {

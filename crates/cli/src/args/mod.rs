@@ -15,7 +15,7 @@ pub(crate) use bench::{
     BenchCommand, DeviceKind, FencesName, LogImagesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
-pub(crate) use join::{JoinArgs, TupleName};
+pub(crate) use join::{GridPart, JoinArgs, TupleName};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 

@@ -187,25 +187,20 @@ fn rows_are_for_people_and_for_spreadsheets_as_well() {
 
 #[test]
 fn the_grid_names_the_best_and_the_worst_cell() {
-    let output = run(&[
-        "bench",
-        "join",
-        "--grid",
-        "--r",
-        "256",
-        "--repeats",
-        "1",
-        "--format",
-        "json",
-    ]);
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{errors}");
-    assert!(errors.contains("cells. Worst: "), "{errors}");
-    let cells: Vec<Value> = String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let mut cells: Vec<Value> = Vec::new();
+    for part in ["1/3", "2/3", "3/3"] {
+        let grid = ["bench", "join", "--grid", "--grid-part", part];
+        let small = ["--r", "256", "--repeats", "1", "--format", "json"];
+        let output = run(&[grid.as_slice(), small.as_slice()].concat());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{errors}");
+        assert!(errors.contains("of 30 cells. Worst: "), "{errors}");
+        let rows = String::from_utf8(output.stdout).unwrap();
+        cells.extend(
+            rows.lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap()),
+        );
+    }
     let mut kinds = BTreeSet::new();
     for cell in &cells {
         let kind = ["r", "s", "zipf", "match", "dense"].map(|name| cell[name].to_string());
@@ -252,6 +247,7 @@ fn what_cannot_be_joined_is_refused_with_a_reason() {
     with(&["--r", "many"], &["many"]);
     with(&["--r", "2147483648"], &["1073741824"]);
     with(&["--match", "2"], &["a part from 0 to 1"]);
+    with(&["--hot", "2"], &["a part from 0 to 1"]);
     with(&["--match", "-0.5"], &["-0.5", "a part from 0 to 1"]);
     with(&["--s", "-1"], &["'-1' for '--s"]);
     with(&["--match", "nan"], &["a part from 0 to 1"]);
@@ -267,6 +263,8 @@ fn what_cannot_be_joined_is_refused_with_a_reason() {
     with(&["--bits", "15"], &["partition_bits is 15", "1..=14"]);
     with(&["--grid"], &["cannot be used with"]);
     usage(&["--grid", "--zipf", "1"], &["cannot be used with"]);
+    usage(&["--grid", "--grid-part", "3/2"], &["for example 1/15"]);
+    with(&["--grid-part", "1/2"], &["--grid"]);
     // Neither on this machine nor on a larger one: what is needed is said, and nothing is made.
     let too_large = [
         "--r",

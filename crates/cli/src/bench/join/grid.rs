@@ -6,7 +6,7 @@
 
 use super::measure::Inputs;
 use super::{algorithms, options, runs};
-use crate::args::{JoinArgs, TupleName};
+use crate::args::{GridPart, JoinArgs, TupleName};
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, stdout};
 use crate::progress;
@@ -29,8 +29,8 @@ const KEYS: [KeyRange; 2] = [KeyRange::Dense, KeyRange::Sparse];
 /// A pick counts as near if it takes at most so many times the best.
 const RATIO_MAX: f64 = 1.15;
 /// Short joins are repeated until each algorithm has run for so long, but not more often than this.
-const SECONDS_MIN: f64 = 0.1;
-const TURNS_MAX: u32 = 20;
+const SECONDS_MIN: f64 = 0.5;
+const TURNS_MAX: u32 = 40;
 
 /// A cell of the grid.
 #[derive(Clone, Debug, Serialize)]
@@ -73,7 +73,11 @@ pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
 }
 
 fn run_of<T: Tuple>(args: &JoinArgs, format: Format) -> Result<()> {
-    let workloads = workloads(args);
+    let mut workloads = workloads(args);
+    if let Some(GridPart { part, parts }) = args.grid_part {
+        let edge = |part: usize| workloads.len() * part / parts;
+        workloads = workloads[edge(part - 1)..edge(part)].to_vec();
+    }
     let note = progress::count("cells of the grid", workloads.len() as u64);
     let mut rows = Vec::new();
     let mut scratch = Scratch::new();
