@@ -115,6 +115,16 @@ fn nvm_log_keeps_every_script() {
 }
 
 #[test]
+fn full_page_writes_keep_every_script() {
+    run_everywhere(Method::FullPageWrites);
+}
+
+#[test]
+fn dwb_keeps_every_script() {
+    run_everywhere(Method::Dwb);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -124,6 +134,8 @@ fn every_method_has_its_test() {
         Method::NvmInp,
         Method::NvmCow,
         Method::NvmLog,
+        Method::FullPageWrites,
+        Method::Dwb,
     ];
     for method in Method::ALL {
         assert!(tested.contains(&method), "{method} has no test here");

@@ -49,9 +49,13 @@ const IN_VOLATILE_MEMORY: &[Variant] = &[
 fn variants(method: Method) -> &'static [Variant] {
     match method {
         Method::NvmInp | Method::NvmLog => IN_DURABLE_MEMORY,
-        Method::Inp | Method::Volatile | Method::Cow | Method::NvmCow | Method::Log => {
-            IN_VOLATILE_MEMORY
-        }
+        Method::Inp
+        | Method::Volatile
+        | Method::Cow
+        | Method::NvmCow
+        | Method::Log
+        | Method::FullPageWrites
+        | Method::Dwb => IN_VOLATILE_MEMORY,
     }
 }
 
@@ -139,6 +143,16 @@ fn cow_costs_what_the_scripts_say() {
 #[test]
 fn nvm_cow_costs_what_the_scripts_say() {
     check(Method::NvmCow);
+}
+
+#[test]
+fn full_page_writes_cost_what_the_scripts_say() {
+    check(Method::FullPageWrites);
+}
+
+#[test]
+fn dwb_costs_what_the_scripts_say() {
+    check(Method::Dwb);
 }
 
 #[test]

@@ -72,7 +72,14 @@ fn check_usable(session: &mut Session, rows: usize, case: &str) {
 
 #[test]
 fn a_full_device_stops_growth_and_nothing_else() {
-    for method in [Method::Inp, Method::Cow, Method::NvmInp, Method::NvmCow] {
+    for method in [
+        Method::Inp,
+        Method::Cow,
+        Method::NvmInp,
+        Method::NvmCow,
+        Method::FullPageWrites,
+        Method::Dwb,
+    ] {
         for statement in GROWERS {
             // The volatile memory of `inp` does not matter here; its log does.
             let case = format!("{method}, {statement}");

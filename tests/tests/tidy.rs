@@ -59,6 +59,9 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("log", &["record"]),
     ("table", &["record", "index", "log"]),
     ("lsm", &["record", "index", "log", "table"]),
+    ("page", &["record", "log"]),
+    ("buffer", &["record", "log", "page"]),
+    ("paged", &["record", "log", "table", "page", "buffer"]),
 ];
 
 /// The words in which an engine is spoken to. They stand beside the trait that they belong to, and all folders may use them.
@@ -67,6 +70,7 @@ const VOCABULARY: &[&str] = &[
     "Direction",
     "Durability",
     "FenceOrder",
+    "Footprint",
     "GlobalTxnId",
     "LogImages",
     "ScanRange",
@@ -95,6 +99,11 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ),
     ("write-ahead log", "crates/storage/src/log/wal.rs"),
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
+    (
+        "doublewrite batch",
+        "crates/storage/src/buffer/double_write.rs",
+    ),
+    ("checkpoint of pages", "crates/storage/src/buffer/file.rs"),
     (
         "manifest of runs",
         "crates/storage/src/lsm/file/manifest.rs",

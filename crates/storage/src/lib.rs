@@ -4,11 +4,14 @@
 //! and the upkeep of their indexes, shared by the in-place engines), and `engine` (policy only: what is
 //! written before commit, at commit, at recovery). No engine uses another.
 
+pub mod buffer;
 pub mod engine;
 mod error;
 pub mod index;
 pub mod log;
 pub mod lsm;
+pub mod page;
+pub mod paged;
 mod platform;
 pub mod record;
 pub mod table;

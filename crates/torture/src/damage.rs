@@ -134,7 +134,7 @@ impl Subject {
             pool_bytes: DATABASE_BYTES,
             // Long enough that a part of the log lies behind the checkpoint.
             checkpoint_log_bytes: 64 << 10,
-            ..options(seed)
+            ..options(method, seed)
         };
         let engine = platform
             .create_engine(method, &options)

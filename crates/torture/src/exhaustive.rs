@@ -69,7 +69,7 @@ fn drive(
     shared: &Arc<Mutex<Exhaustive>>,
 ) -> Result<(), Failure> {
     let world = new_world(seed);
-    let options = options(seed);
+    let options = options(method, seed);
     let oracle: SharedOracle = Arc::default();
     let platform = SimulatedPlatform::new(&world);
     let engine = platform

@@ -277,7 +277,7 @@ pub(crate) fn live_failure(failure: Failure, seed: u64) -> FailureReport {
 }
 
 /// The engine options of a round: layouts and fence orders take turns.
-pub(crate) fn options(seed: u64) -> EngineOptions {
+pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
     EngineOptions {
         database_id: u128::from(mix(seed)),
         layout: if seed.is_multiple_of(2) {
@@ -286,7 +286,13 @@ pub(crate) fn options(seed: u64) -> EngineOptions {
             LayoutKind::Separate
         },
         node_bytes: 128,
-        page_bytes: 512,
+        // Pages that are written in place must be able to tear, so they have several sectors, and few cells to be deep.
+        page_bytes: if method.is_paged() { 1024 } else { 512 },
+        page_cells_max: if seed.is_multiple_of(5) {
+            usize::MAX
+        } else {
+            4
+        },
         fences: match seed % 8 {
             5 => FenceOrder::Paper,
             2 | 7 => FenceOrder::Shared,
@@ -303,6 +309,8 @@ pub(crate) fn options(seed: u64) -> EngineOptions {
         checkpoint_log_bytes: 16 << 10,
         // So small that a round freezes MemTables and merges levels.
         memtable_bytes: 1 << 10,
+        // The fewest frames that there can be, so that pages are written while transactions are open.
+        buffer_bytes: 0,
         growth_factor: 2,
         ..EngineOptions::default()
     }
@@ -376,7 +384,8 @@ struct Round<'r> {
 impl Round<'_> {
     fn drive(&self, script: &Script) -> Result<(), Failure> {
         let seed = self.start.seed;
-        let (method, options) = (lock(self.shared).plan.config.method, options(seed));
+        let method = lock(self.shared).plan.config.method;
+        let options = options(method, seed);
         self.reach(0);
         let platform = SimulatedPlatform::new(self.world);
         let engine = platform
@@ -416,7 +425,7 @@ impl Round<'_> {
 
     fn observe(&self) {
         let method = lock(self.shared).plan.config.method;
-        let mut recovery = Recovery::new(method, options(self.start.seed)).remembering();
+        let mut recovery = Recovery::new(method, options(method, self.start.seed)).remembering();
         if let Some(depth) = self.start.depth() {
             recovery = recovery.nesting(depth.saturating_sub(1));
         }

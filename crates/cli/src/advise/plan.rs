@@ -293,15 +293,18 @@ fn possible_cache(bytes: u64) -> (u64, u32) {
     (sets * ways * LINE_BYTES, ways as u32)
 }
 
-/// The methods to compare, in the order of reports.
+/// The methods to compare, in the order of reports. The page methods only if they are named: their buffer pool is ordinary memory, so on a
+/// device that is slower they would be compared with something else.
 fn methods(chosen: &[Method]) -> Result<Vec<Method>> {
     if chosen.contains(&Method::Volatile) {
         return Err(Usage::error(
             "volatile keeps nothing, so it is no answer; use durable methods",
         ));
     }
-    let wanted =
-        |method: &Method| method.is_durable() && (chosen.is_empty() || chosen.contains(method));
+    let wanted = |method: &Method| {
+        let by_default = method.is_durable() && !method.is_paged();
+        chosen.contains(method) || chosen.is_empty() && by_default
+    };
     Ok(Method::ALL.into_iter().filter(wanted).collect())
 }
 

@@ -3,8 +3,10 @@
 //! A method is known by its name to people and by its code to files; neither changes once it is released. What a
 //! partition was created with stands in its own files, so opening takes from the options only what may change.
 
+use super::paged::Paged;
 use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
+use crate::buffer::Guard;
 use crate::error::Result;
 use crate::error::StorageError;
 use crate::platform::Platform;
@@ -30,11 +32,15 @@ pub enum Method {
     NvmLog,
     /// A log-structured tree of runs in files behind a MemTable and a log (`Log` of N-Store).
     Log,
+    /// Slotted pages behind a buffer pool, with an ARIES log that has a page whole when it changes first after a checkpoint.
+    FullPageWrites,
+    /// The same, with a doublewrite area in front of the pages instead (`DWB` of the NVM-DWB thesis, in batches).
+    Dwb,
 }
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -42,6 +48,8 @@ impl Method {
         Self::NvmCow,
         Self::Log,
         Self::NvmLog,
+        Self::FullPageWrites,
+        Self::Dwb,
     ];
 
     /// The name by which a user selects it.
@@ -54,6 +62,8 @@ impl Method {
             Self::NvmCow => "nvm-cow",
             Self::Log => "log",
             Self::NvmLog => "nvm-log",
+            Self::FullPageWrites => "full-page-writes",
+            Self::Dwb => "dwb",
         }
     }
 
@@ -64,8 +74,14 @@ impl Method {
         match self {
             Self::Cow => options.page_bytes,
             Self::NvmCow => 1024,
+            Self::FullPageWrites | Self::Dwb => 8192,
             _ => options.node_bytes,
         }
+    }
+
+    /// Whether it keeps pages in a file, which a power cut can tear.
+    pub fn is_paged(self) -> bool {
+        matches!(self, Self::FullPageWrites | Self::Dwb)
     }
 
     /// Whether committed transactions survive a restart.
@@ -102,6 +118,8 @@ impl Method {
             Self::NvmCow => 5,
             Self::Log => 6,
             Self::NvmLog => 7,
+            Self::FullPageWrites => 8,
+            Self::Dwb => 9,
         }
     }
 }
@@ -158,6 +176,10 @@ pub struct EngineOptions {
     pub log_images: LogImages,
     /// Bytes of changes after which a MemTable of the log-structured methods is full.
     pub memtable_bytes: u64,
+    /// Bytes of the buffer pool of the page engine.
+    pub buffer_bytes: u64,
+    /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
+    pub page_cells_max: usize,
     /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
     pub growth_factor: u32,
 }
@@ -178,6 +200,8 @@ impl Default for EngineOptions {
             checkpoint_log_bytes: 256 << 20,
             log_images: LogImages::After,
             memtable_bytes: 64 << 20,
+            buffer_bytes: 128 << 20,
+            page_cells_max: usize::MAX,
             growth_factor: 8,
         }
     }
@@ -229,6 +253,10 @@ pub fn create<P: Platform>(
         Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::create(
             platform, options,
         )?),
+        Method::FullPageWrites => {
+            Box::new(Paged::create(platform, options, Guard::FullPageWrites)?)
+        }
+        Method::Dwb => Box::new(Paged::create(platform, options, Guard::DoubleWrite)?),
     })
 }
 
@@ -276,5 +304,10 @@ fn open_engine<P: Platform>(
         Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::open(
             platform, options, decide,
         )?),
+        Method::FullPageWrites => {
+            let guard = Guard::FullPageWrites;
+            Box::new(Paged::open(platform, options, guard, decide)?)
+        }
+        Method::Dwb => Box::new(Paged::open(platform, options, Guard::DoubleWrite, decide)?),
     })
 }

@@ -11,6 +11,7 @@ pub mod log_structured;
 mod method;
 pub mod nv_in_place;
 pub mod nv_log_structured;
+pub mod paged;
 mod read_only;
 
 pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};

@@ -18,6 +18,7 @@ mod wal_segment;
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};
 pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
+pub(crate) use wal::has_needless;
 pub use wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
 
 use crate::error::Result;

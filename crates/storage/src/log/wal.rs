@@ -121,6 +121,16 @@ pub(super) fn exists<D: Directory>(directory: &D, identity: LogIdentity) -> Resu
     Ok(!identity.numbers(directory, KIND)?.is_empty())
 }
 
+/// Whether the partition has segments that a checkpoint at `start` has made needless.
+pub(crate) fn has_needless<D: Directory>(
+    directory: &D,
+    identity: LogIdentity,
+    start: LogStart,
+) -> Result<bool> {
+    let numbers = identity.numbers(directory, KIND)?;
+    Ok(numbers.iter().any(|&number| number < start.segment))
+}
+
 /// Longest payload. A length on the medium has 32 bits; half of that keeps every sum of sizes in
 /// range.
 const PAYLOAD_BYTES_MAX: usize = 1 << 31;
@@ -248,6 +258,34 @@ impl<D: Directory> Wal<D> {
             self.write_buffer()?;
         }
         Ok(self.end)
+    }
+
+    /// Makes the current segment have room for `bytes` of frames, so that appending them meets no full disk. A new segment
+    /// has twice as much, because whoever keeps room is going to ask for a little more each time.
+    pub fn make_room(&mut self, directory: &D, bytes: u64) -> Result<()> {
+        if self.poisoned {
+            return Err(StorageError::Poisoned);
+        }
+        if self.room() < bytes + FRAME_BYTES as u64 {
+            self.roll(directory, 2 * bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Hands every record that is needed and durable to `replay`, from the files.
+    pub fn replay(
+        &self,
+        directory: &D,
+        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut data = Vec::new();
+        let mut log = Replayed::new(self.start.lsn);
+        let needed = |number: u64| number >= self.start.segment;
+        for &(number, _) in self.segments.iter().filter(|&&(number, _)| needed(number)) {
+            let (name, header, _) = self.read_segment(directory, number, &mut data)?;
+            log.segment(&name, &header, &data, replay)?;
+        }
+        Ok(())
     }
 
     /// Makes all appended records durable.

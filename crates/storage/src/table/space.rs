@@ -662,7 +662,7 @@ fn collect<M: Memory, W, I: OrderedIndex<M, W>>(
     )
 }
 
-pub(super) fn index_number(table: &Table, index: IndexId) -> Result<usize> {
+pub(crate) fn index_number(table: &Table, index: IndexId) -> Result<usize> {
     table
         .def
         .indexes
@@ -680,7 +680,7 @@ pub(super) fn tag(table: TableId) -> u16 {
 }
 
 #[cold]
-pub(super) fn duplicate(table: &Table, number: Option<usize>, row: &Row) -> StorageError {
+pub(crate) fn duplicate(table: &Table, number: Option<usize>, row: &Row) -> StorageError {
     let (index, columns) = match number {
         None => ("primary".to_owned(), &table.def.primary_key),
         Some(number) => {

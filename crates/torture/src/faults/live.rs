@@ -152,7 +152,7 @@ impl<'r> Run<'r> {
 
     fn create(&mut self) {
         let platform = SimulatedPlatform::new(&self.world);
-        match platform.create_engine(self.config.method, &options(self.seed)) {
+        match platform.create_engine(self.config.method, &options(self.config.method, self.seed)) {
             Ok(engine) => {
                 self.engine = Some(engine);
                 self.oracle.created = true;

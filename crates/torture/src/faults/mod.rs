@@ -259,7 +259,7 @@ pub fn sweep_faults(
     let shared = (Arc::new(jobs), Arc::clone(&tally), config.clone());
     let worker: Worker = Arc::new(move |_| {
         let (jobs, tally, config) = shared.clone();
-        let recovery = Recovery::new(config.method, options(config.seed));
+        let recovery = Recovery::new(config.method, options(config.method, config.seed));
         Ok(Box::new(move |number: u64| {
             let job = jobs[number as usize];
             let tried = catch_unwind(AssertUnwindSafe(|| {
@@ -294,7 +294,7 @@ fn enumerate(
     phase: Phase,
     jobs: &mut Vec<Job>,
 ) -> Result<u64, Failure> {
-    let recovery = Recovery::new(config.method, options(config.seed));
+    let recovery = Recovery::new(config.method, options(config.method, config.seed));
     let mut run = Run::new(config, scenario, phase, &recovery)?;
     let before: Vec<u64> = KINDS.iter().map(|kind| kind.calls(run.world())).collect();
     run.go()?;

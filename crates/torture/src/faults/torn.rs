@@ -83,7 +83,7 @@ fn run(
     shared: &Arc<Mutex<Tearer>>,
 ) -> Result<(), Failure> {
     let world = new_world(seed);
-    let options = options(seed);
+    let options = options(method, seed);
     let platform = SimulatedPlatform::new(&world);
     let engine = platform
         .create_engine(method, &options)

@@ -1,4 +1,4 @@
-//! Both copy-on-write methods on the simulated devices, against a map.
+//! The methods that keep rows in pages of trees, copied on write or changed in place, on the simulated devices, against a map.
 //!
 //! Random transactions, some of them aborted, run in groups of different lengths. After every one the content and now and then
 //! the whole structure is compared; at the end of groups the world is cut off, and what is opened must be what was
@@ -14,7 +14,12 @@ use std::collections::BTreeMap;
 
 const TABLE: TableId = TableId(3);
 const INDEX: IndexId = IndexId(7);
-const METHODS: [Method; 2] = [Method::Cow, Method::NvmCow];
+const METHODS: [Method; 4] = [
+    Method::Cow,
+    Method::NvmCow,
+    Method::FullPageWrites,
+    Method::Dwb,
+];
 
 type Content = BTreeMap<i64, (i64, usize)>;
 
@@ -38,6 +43,7 @@ fn options(group: u32) -> EngineOptions {
     EngineOptions {
         database_id: 0x55,
         page_bytes: 512,
+        buffer_bytes: 0,
         layout: LayoutKind::Separate,
         group_transactions_max: group,
         group_wait_us_max: u64::MAX,

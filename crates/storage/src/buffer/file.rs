@@ -1,0 +1,380 @@
+//! The file of pages of one partition, and how a page gets there whole.
+//!
+//! A write of several sectors may be torn by a power cut. What keeps that from being a loss is the [`Guard`]. The file grows before a page
+//! of the new part is used, with its space allocated, so that a full disk is an error of the statement that needs a page and never of
+//! whoever writes one back.
+
+use super::double_write::{BATCH_PAGES, DoubleWrite};
+use super::master::{HEAD_BYTES, Master};
+use crate::error::{Result, StorageError};
+use crate::log::LogIdentity;
+use crate::page::{Header, PageId};
+use disk::{Directory, File};
+use pmem::{Access, Site, site};
+
+/// The file grows by an eighth of itself, within these bounds.
+const GROWTH_BYTES_MIN: u64 = 64 << 10;
+const GROWTH_BYTES_MAX: u64 = 32 << 20;
+
+/// The first master record of a new file. The second one says the same; the third, that the file's name is durable; the fourth, that the third
+/// is.
+const FIRST_GENERATION: u64 = 1;
+const FINISHED_GENERATION: u64 = FIRST_GENERATION + 2;
+const SETTLED_GENERATION: u64 = FINISHED_GENERATION + 1;
+
+/// What keeps a torn write of a page from being a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing: only for a device that writes pages whole.
+    Off,
+    /// A copy in an area of its own first: two writes and two syncs a batch.
+    DoubleWrite,
+    /// The first change of a page after a checkpoint logs the page as it was: a longer log, no sync.
+    FullPageWrites,
+}
+
+impl Guard {
+    /// Stable number for master records.
+    pub fn code(self) -> u32 {
+        match self {
+            Self::Off => 1,
+            Self::DoubleWrite => 2,
+            Self::FullPageWrites => 3,
+        }
+    }
+}
+
+/// What a file of pages is created or opened with.
+#[derive(Clone, Copy, Debug)]
+pub struct PageFileOptions {
+    /// Whose file it is.
+    pub identity: LogIdentity,
+    /// Whether it may change.
+    pub access: Access,
+    /// How pages are written.
+    pub guard: Guard,
+}
+
+/// The file of pages.
+pub struct PageFile<D: Directory> {
+    file: D::File,
+    name: String,
+    identity: LogIdentity,
+    guard: Guard,
+    area: Option<DoubleWrite<D::File>>,
+    page_bytes: usize,
+    /// Pages that the file has room for.
+    pages: u32,
+    /// Whether pages were written since the last sync, by this process or, as far as it knows, by another.
+    unsynced: bool,
+    master: Master,
+}
+
+impl<D: Directory> PageFile<D> {
+    /// Makes the files with a master record and these pages from the first place on, all durable.
+    pub fn create(
+        directory: &D,
+        options: &PageFileOptions,
+        mut master: Master,
+        pages: &[Vec<u8>],
+    ) -> Result<Self> {
+        let (name, area_name) = names(options.identity);
+        let page_bytes = master.page_bytes as usize;
+        let area = match options.guard {
+            Guard::DoubleWrite => Some(DoubleWrite::create(directory, area_name, page_bytes)?),
+            Guard::Off | Guard::FullPageWrites => None,
+        };
+        let unpublished = format!("{name}.tmp");
+        let mut file = directory.create(&unpublished)?;
+        let first = u64::from(first_page(page_bytes).0) * page_bytes as u64;
+        let bytes = first + (pages.len() * page_bytes) as u64;
+        let bytes = bytes.next_multiple_of(GROWTH_BYTES_MIN);
+        master.pages = (bytes / page_bytes as u64) as u32;
+        master.generation = FIRST_GENERATION;
+        file.set_bytes(bytes)?;
+        for (page, number) in pages.iter().zip(0_u64..) {
+            file.write_at(first + number * page_bytes as u64, page)?;
+        }
+        master.write_both(options.identity, &mut file, site!("page-file.create"))?;
+        // The doublewrite area has its name first: a file of pages with a name is never without it.
+        directory.sync(site!("page-file.area-name"))?;
+        directory.rename(&unpublished, &name)?;
+        directory.sync(site!("page-file.name"))?;
+        master.generation = FINISHED_GENERATION;
+        master.write(options.identity, &mut file)?;
+        file.sync(site!("page-file.finished"))?;
+        // Needs no sync: that it can be read at all proves that the one before is durable.
+        master.generation = SETTLED_GENERATION;
+        master.write(options.identity, &mut file)?;
+        Ok(Self {
+            file,
+            name,
+            identity: options.identity,
+            guard: options.guard,
+            area,
+            page_bytes,
+            pages: master.pages,
+            unsynced: false,
+            master,
+        })
+    }
+
+    /// Opens the files; the pages may need recovery.
+    pub fn open(directory: &D, options: &PageFileOptions) -> Result<Self> {
+        let (name, area_name) = names(options.identity);
+        let mut file = directory.open(&name)?;
+        let (master, _) = Master::read(&name, options.identity, &mut file)?;
+        if master.generation < FINISHED_GENERATION {
+            let reason = "its creation was not finished; remove the database and create it again";
+            return Err(StorageError::ForeignFile {
+                file: name,
+                reason: reason.to_owned(),
+            });
+        }
+        if master.guard != options.guard.code() {
+            return Err(StorageError::ForeignFile {
+                file: name,
+                reason: format!("its pages are guarded in another way ({})", master.guard),
+            });
+        }
+        let page_bytes = master.page_bytes as usize;
+        let bytes = file.bytes()?;
+        let pages = (bytes / page_bytes as u64) as u32;
+        if pages < master.pages {
+            let detail = format!(
+                "it ends here, and had {} pages of {page_bytes} bytes at the newest checkpoint",
+                master.pages
+            );
+            return Err(page_damage(&name, bytes, &detail));
+        }
+        let area = match options.guard {
+            Guard::DoubleWrite => Some(DoubleWrite::open(directory, area_name, page_bytes)?),
+            Guard::Off | Guard::FullPageWrites => None,
+        };
+        Ok(Self {
+            file,
+            name,
+            identity: options.identity,
+            guard: options.guard,
+            area,
+            page_bytes,
+            pages,
+            unsynced: true,
+            master,
+        })
+    }
+
+    /// The master record in force.
+    pub fn master(&self) -> Master {
+        self.master
+    }
+
+    /// The guard of page writes.
+    pub fn guard(&self) -> Guard {
+        self.guard
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// Pages that the file has room for; numbers below the first page's are never used.
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// The file's name, for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes the master record durable that was found, where a process that has died may have written it without knowing that it
+    /// is: it is the one that ends the file's creation, or what the record before it needs has not been removed.
+    pub fn secure_master(&mut self, has_needless_log: bool) -> Result<()> {
+        let is_settled = self.master.generation >= SETTLED_GENERATION;
+        if has_needless_log || !is_settled {
+            self.master.write(self.identity, &mut self.file)?;
+            self.file.sync(site!("page-file.found-master"))?;
+        }
+        if !is_settled {
+            self.master.generation = SETTLED_GENERATION;
+            self.master.write(self.identity, &mut self.file)?;
+        }
+        Ok(())
+    }
+
+    /// Brings home what the doublewrite area has of a batch that may be torn there. With [`Access::Read`] it is an error if anything
+    /// has to be written.
+    pub fn repair(&mut self, access: Access) -> Result<()> {
+        let Some(area) = &mut self.area else {
+            return Ok(());
+        };
+        let copies = area.read()?;
+        if !area.is_used() {
+            return Ok(());
+        }
+        if access == Access::Read {
+            return Err(StorageError::NeedsRecovery(self.name.clone()));
+        }
+        let mut home = vec![0; self.page_bytes];
+        for (id, copy) in copies {
+            if id.0 >= self.pages {
+                continue;
+            }
+            self.read(id, &mut home)?;
+            // A home that is whole is never older than the copy: it is written once the copy is durable.
+            let whole = if Header(&home).is_intact(id) {
+                &home
+            } else {
+                &copy
+            };
+            self.file.write_at(self.offset(id), whole)?;
+        }
+        self.file.sync(site!("double-write.repair"))?;
+        self.unsynced = false;
+        self.clear_area()
+    }
+
+    /// Says that nothing is on its way home any more. Everything is synced.
+    pub fn clear_area(&mut self) -> Result<()> {
+        match &mut self.area {
+            Some(area) if area.is_used() => area.clear(),
+            _ => Ok(()),
+        }
+    }
+
+    fn offset(&self, id: PageId) -> u64 {
+        u64::from(id.0) * self.page_bytes as u64
+    }
+
+    /// Reads a page as it lies on the medium, whole or not.
+    pub fn read(&mut self, id: PageId, page: &mut [u8]) -> Result<()> {
+        Ok(self.file.read_at(self.offset(id), page)?)
+    }
+
+    /// The error for a page that is not what it must be.
+    pub fn damage(&self, id: PageId, detail: &str) -> StorageError {
+        page_damage(&self.name, self.offset(id), detail)
+    }
+
+    /// Writes sealed pages, in ascending order of their numbers, which lie one behind the other in `bytes`. What the
+    /// log has of them is durable.
+    pub fn write(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
+        let page_bytes = self.page_bytes;
+        for (ids, bytes) in ids
+            .chunks(BATCH_PAGES)
+            .zip(bytes.chunks(BATCH_PAGES * page_bytes))
+        {
+            if self.area.is_some() {
+                self.sync(site!("double-write.home"))?;
+            }
+            if let Some(area) = &mut self.area {
+                area.write(bytes)?;
+            }
+            self.write_home(ids, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Neighbours go in one call.
+    fn write_home(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
+        self.unsynced = true;
+        let mut from = 0;
+        while from < ids.len() {
+            let neighbours = ids[from..]
+                .iter()
+                .zip(ids[from].0..)
+                .take_while(|(id, number)| id.0 == *number)
+                .count();
+            let run = &bytes[from * self.page_bytes..(from + neighbours) * self.page_bytes];
+            self.file.write_at(self.offset(ids[from]), run)?;
+            from += neighbours;
+        }
+        Ok(())
+    }
+
+    /// Makes all pages durable that were written.
+    pub fn sync(&mut self, site: &'static Site) -> Result<()> {
+        if self.unsynced {
+            self.file.sync(site)?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+
+    /// Puts another master record in force. All pages that it promises are written.
+    pub fn checkpoint(&mut self, master: Master) -> Result<()> {
+        self.sync(site!("page-file.checkpoint"))?;
+        let master = Master {
+            generation: self.master.generation + 1,
+            pages: self.pages,
+            ..master
+        };
+        master.write(self.identity, &mut self.file)?;
+        self.file.sync(site!("page-file.master"))?;
+        // commit point: recovery begins at the new master's position
+        self.master = master;
+        Ok(())
+    }
+
+    /// Gives the file room for more pages, at least for `pages` in all.
+    pub fn grow(&mut self, pages: u32) -> Result<()> {
+        if pages <= self.pages {
+            return Ok(());
+        }
+        let page_bytes = self.page_bytes as u64;
+        let now = u64::from(self.pages) * page_bytes;
+        let step = (now / 8).clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
+        let wanted = u64::from(pages) * page_bytes;
+        let bytes = wanted.max(now + step).next_multiple_of(GROWTH_BYTES_MIN);
+        let grown = self.file.set_bytes(bytes).or_else(|error| {
+            // Perhaps there is space for what is needed, if not for more.
+            if wanted < bytes {
+                self.file.set_bytes(wanted)
+            } else {
+                Err(error)
+            }
+        });
+        grown?;
+        self.pages = (self.file.bytes()? / page_bytes) as u32;
+        Ok(())
+    }
+
+    /// One sentence for each thing outside of the pages that is not what it must be.
+    pub fn check(&mut self) -> Result<Vec<String>> {
+        let (_, mut wrong) = Master::read(&self.name, self.identity, &mut self.file)?;
+        if let Some(area) = &mut self.area {
+            wrong.extend(area.check()?);
+        }
+        Ok(wrong)
+    }
+
+    /// Bytes of the file in front of its pages, and of the doublewrite area.
+    pub fn other_bytes(&self) -> u64 {
+        let area = self.area.as_ref().map_or(0, DoubleWrite::bytes);
+        u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + area
+    }
+}
+
+/// The first page behind the master records.
+pub fn first_page(page_bytes: usize) -> PageId {
+    PageId((HEAD_BYTES as u32).div_ceil(page_bytes as u32))
+}
+
+fn names(identity: LogIdentity) -> (String, String) {
+    let partition = identity.partition;
+    (
+        format!("p{partition}.pages"),
+        format!("p{partition}.doublewrite"),
+    )
+}
+
+#[cold]
+pub(super) fn page_damage(file: &str, offset: u64, detail: &str) -> StorageError {
+    StorageError::DamagedFile {
+        file: file.to_owned(),
+        offset,
+        detail: detail.to_owned(),
+    }
+}

@@ -1,0 +1,21 @@
+//! Pages between a file and memory: the file with its masters, the guards of page writes, the log, and the pool of frames.
+//!
+//! ```text
+//! Pool ── reads, latches, replaces ──► PageFile ── through a Guard ──► file of pages
+//!   └──── before a page is written ──► PageLog: everything up to the page's last change is durable
+//! ```
+//!
+//! Order of locks: latches of frames, then the pool's clock, then the file, then the log. A latch is waited for only by who holds no
+//! lock of a later kind; the clock's holder only tries for latches.
+
+pub mod double_write;
+pub mod file;
+pub mod log;
+pub mod master;
+pub mod pool;
+
+pub use double_write::DoubleWrite;
+pub use file::{Guard, PageFile, PageFileOptions};
+pub use log::PageLog;
+pub use master::Master;
+pub use pool::{Pool, ReadGuard, WriteGuard};

@@ -1,0 +1,409 @@
+//! The buffer pool: a fixed number of frames, each with a page behind a latch.
+//!
+//! A page is found through an array with an entry a page, which says in which frame to look; the frame says whether that is still right. So
+//! a hit is one load and one latch, without a lock that all share. A guard is the latch itself, and a frame whose latch somebody has is never
+//! taken away; there are no pins to forget.
+//!
+//! Replacement is a clock: the hand takes the first frame that was not touched since it came by. A page counts as touched from its second use
+//! on, so a scan, which uses each page once, goes through few frames and leaves the rest alone.
+//!
+//! Invariants:
+//! 1. The table's entry of a page names the frame that holds it, or no frame holds it. Entries change only with the frame's latch held
+//!    for writing.
+//! 2. A page is written to the file only after the log up to its last change is durable.
+//! 3. A frame is clean only if the file has its bytes, written though perhaps not synced.
+
+use super::file::PageFile;
+use super::log::PageLog;
+use crate::error::{Result, StorageError};
+use crate::page::{Header, PageId, header};
+use disk::Directory;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{
+    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+/// Fewest frames of a pool.
+pub const FRAMES_MIN: usize = 64;
+/// Most pages that are written together when a frame is needed.
+const BATCH_PAGES: usize = 64;
+/// Times that the hand goes around before the pool is said to be full.
+const ROUNDS_MAX: usize = 4;
+/// Entries of the first piece of the table; each later one has twice as many.
+const PIECE_ENTRIES_LOG2: u32 = 10;
+/// Pieces of the table: enough for every page number.
+const PIECES: usize = (u32::BITS - PIECE_ENTRIES_LOG2) as usize + 1;
+const NOT_HERE: u32 = u32::MAX;
+
+/// A frame's page.
+struct Content {
+    page: Option<PageId>,
+    bytes: Box<[u8]>,
+}
+
+struct Frame {
+    latch: RwLock<Content>,
+    dirty: AtomicBool,
+    /// 0 not used since the hand came by, 1 used once, 2 more often.
+    uses: AtomicU8,
+}
+
+impl Frame {
+    fn touch(&self) {
+        let uses = self.uses.load(Ordering::Relaxed);
+        if uses < 2 {
+            self.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Which frame has which page.
+struct PageTable {
+    pieces: Box<[OnceLock<Box<[AtomicU32]>>]>,
+}
+
+impl PageTable {
+    fn new() -> Self {
+        Self {
+            pieces: (0..PIECES).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// The piece that has a page, and where in it.
+    #[inline]
+    fn place(page: PageId) -> (usize, usize) {
+        let number = u64::from(page.0) + (1 << PIECE_ENTRIES_LOG2);
+        let piece = number.ilog2() - PIECE_ENTRIES_LOG2;
+        let first = 1 << (piece + PIECE_ENTRIES_LOG2);
+        (piece as usize, (number - first) as usize)
+    }
+
+    fn entry(&self, page: PageId) -> &AtomicU32 {
+        let (piece, at) = Self::place(page);
+        let entries = self.pieces[piece].get_or_init(|| {
+            (0..1_usize << (piece as u32 + PIECE_ENTRIES_LOG2))
+                .map(|_| AtomicU32::new(NOT_HERE))
+                .collect()
+        });
+        &entries[at]
+    }
+
+    fn get(&self, page: PageId) -> Option<usize> {
+        let (piece, at) = Self::place(page);
+        let frame = self.pieces[piece].get()?[at].load(Ordering::Acquire);
+        (frame != NOT_HERE).then_some(frame as usize)
+    }
+
+    fn set(&self, page: PageId, frame: usize) {
+        self.entry(page).store(frame as u32, Ordering::Release);
+    }
+
+    fn clear(&self, page: PageId) {
+        self.entry(page).store(NOT_HERE, Ordering::Release);
+    }
+}
+
+/// The frames of one partition.
+pub struct Pool<D: Directory> {
+    frames: Box<[Frame]>,
+    table: PageTable,
+    clock: Mutex<Clock>,
+    file: Mutex<PageFile<D>>,
+    log: PageLog<D>,
+    page_bytes: usize,
+}
+
+/// What whoever needs a frame works with.
+struct Clock {
+    hand: usize,
+    /// Pages on their way to the file.
+    ids: Vec<PageId>,
+    bytes: Vec<u8>,
+}
+
+/// A page that nobody changes meanwhile.
+pub struct ReadGuard<'p> {
+    content: RwLockReadGuard<'p, Content>,
+}
+
+impl ReadGuard<'_> {
+    /// The page.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.content.bytes
+    }
+}
+
+/// A page that nobody else sees meanwhile.
+pub struct WriteGuard<'p> {
+    content: RwLockWriteGuard<'p, Content>,
+    frame: &'p Frame,
+    id: PageId,
+}
+
+impl<'p> WriteGuard<'p> {
+    /// The page's number.
+    pub fn id(&self) -> PageId {
+        self.id
+    }
+
+    /// The page.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.content.bytes
+    }
+
+    /// The page, to change what the log has.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.frame.dirty.store(true, Ordering::Relaxed);
+        &mut self.content.bytes
+    }
+
+    /// Gives up the page's content: it is not in use any more.
+    pub fn discard(&mut self) {
+        self.frame.dirty.store(false, Ordering::Relaxed);
+        self.frame.uses.store(0, Ordering::Relaxed);
+    }
+
+    /// Lets others read it.
+    pub fn downgrade(self) -> ReadGuard<'p> {
+        ReadGuard {
+            content: RwLockWriteGuard::downgrade(self.content),
+        }
+    }
+}
+
+fn unpoisoned<T>(lock: Result<T, PoisonError<T>>) -> T {
+    // A panic under a latch leaves a page that the log can bring back; the engine goes on only to be dropped.
+    lock.unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<D: Directory> Pool<D> {
+    /// A pool of about `bytes`.
+    pub fn new(file: PageFile<D>, log: PageLog<D>, bytes: u64) -> Self {
+        let page_bytes = file.page_bytes();
+        let frames = (bytes / page_bytes as u64).clamp(FRAMES_MIN as u64, u64::from(NOT_HERE - 1));
+        let frame = |_| Frame {
+            latch: RwLock::new(Content {
+                page: None,
+                bytes: Box::default(),
+            }),
+            dirty: AtomicBool::new(false),
+            uses: AtomicU8::new(0),
+        };
+        Self {
+            frames: (0..frames).map(frame).collect(),
+            table: PageTable::new(),
+            clock: Mutex::new(Clock {
+                hand: 0,
+                ids: Vec::new(),
+                bytes: Vec::new(),
+            }),
+            file: Mutex::new(file),
+            log,
+            page_bytes,
+        }
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// The log.
+    pub fn log(&self) -> &PageLog<D> {
+        &self.log
+    }
+
+    /// The file of pages.
+    pub fn file(&self) -> MutexGuard<'_, PageFile<D>> {
+        unpoisoned(self.file.lock())
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        unpoisoned(self.clock.lock())
+    }
+
+    /// The page, for reading.
+    #[inline]
+    pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        loop {
+            let Some(frame) = self.table.get(id) else {
+                return self.load(id, false).map(WriteGuard::downgrade);
+            };
+            let frame = &self.frames[frame];
+            let content = unpoisoned(frame.latch.read());
+            if content.page == Some(id) {
+                frame.touch();
+                return Ok(ReadGuard { content });
+            }
+        }
+    }
+
+    /// The page, for changing.
+    #[inline]
+    pub fn write(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        loop {
+            let Some(number) = self.table.get(id) else {
+                return self.load(id, false);
+            };
+            let frame = &self.frames[number];
+            let content = unpoisoned(frame.latch.write());
+            if content.page == Some(id) {
+                frame.touch();
+                return Ok(WriteGuard { content, frame, id });
+            }
+        }
+    }
+
+    /// A page whose content does not matter: it is to be formatted, or brought back from the log.
+    pub fn blank(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        match self.table.get(id) {
+            Some(_) => self.write(id),
+            None => self.load(id, true),
+        }
+    }
+
+    /// The page for recovery, and whether it is intact. If it is not, its bytes are zeros: the log has to bring it back whole.
+    pub fn recover(&self, id: PageId) -> Result<(WriteGuard<'_>, bool)> {
+        if self.table.get(id).is_none() {
+            let mut page = vec![0; self.page_bytes];
+            self.file().read(id, &mut page)?;
+            if !Header(&page).is_intact(id) {
+                return Ok((self.blank(id)?, false));
+            }
+        }
+        Ok((self.write(id)?, true))
+    }
+
+    /// Takes a frame for a page and fills it. Damage is an error unless the content does not matter.
+    #[cold]
+    fn load(&self, id: PageId, is_blank: bool) -> Result<WriteGuard<'_>> {
+        let mut clock = self.clock();
+        if self.table.get(id).is_some() {
+            // Another thread was faster.
+            drop(clock);
+            return self.write(id);
+        }
+        let number = self.free_frame(&mut clock)?;
+        let frame = &self.frames[number];
+        let mut content = unpoisoned(frame.latch.write());
+        if content.bytes.is_empty() {
+            content.bytes = vec![0; self.page_bytes].into();
+        }
+        if is_blank {
+            content.bytes.fill(0);
+        } else {
+            let mut file = self.file();
+            if id.0 >= file.pages() {
+                return Err(file.damage(id, "the file ends in front of a page that is in use"));
+            }
+            file.read(id, &mut content.bytes)?;
+            if !Header(&content.bytes).is_intact(id) {
+                return Err(file.damage(id, "the page's checksum or number is wrong"));
+            }
+        }
+        content.page = Some(id);
+        frame.uses.store(0, Ordering::Relaxed);
+        self.table.set(id, number);
+        Ok(WriteGuard { content, frame, id })
+    }
+
+    /// A frame without a page.
+    fn free_frame(&self, clock: &mut Clock) -> Result<usize> {
+        for _ in 0..self.frames.len() * ROUNDS_MAX {
+            let number = clock.hand;
+            clock.hand = (number + 1) % self.frames.len();
+            let frame = &self.frames[number];
+            let uses = frame.uses.load(Ordering::Relaxed);
+            if uses > 0 {
+                frame.uses.store(uses - 1, Ordering::Relaxed);
+                continue;
+            }
+            if frame.dirty.load(Ordering::Relaxed) {
+                self.write_out(clock, number)?;
+            }
+            let Ok(mut content) = frame.latch.try_write() else {
+                continue;
+            };
+            if frame.dirty.load(Ordering::Relaxed) {
+                continue;
+            }
+            if let Some(old) = content.page.take() {
+                self.table.clear(old);
+            }
+            return Ok(number);
+        }
+        Err(StorageError::Unsupported(format!(
+            "all {} pages of the buffer pool are in use at once; give the database a larger one",
+            self.frames.len()
+        )))
+    }
+
+    /// Writes dirty pages from a frame on, as many as go together.
+    fn write_out(&self, clock: &mut Clock, from: usize) -> Result<()> {
+        let frames = self.frames.len();
+        let candidates = (from..frames).chain(0..from);
+        let dirty = candidates
+            .filter(|&number| self.frames[number].dirty.load(Ordering::Relaxed))
+            .take(BATCH_PAGES);
+        self.write_frames(clock, dirty)
+    }
+
+    /// Writes every page that is dirty now, as far as nobody has its latch.
+    pub fn write_all(&self) -> Result<()> {
+        let clock = &mut *self.clock();
+        let all: Vec<usize> = (0..self.frames.len()).collect();
+        for numbers in all.chunks(4 * BATCH_PAGES) {
+            let dirty = numbers
+                .iter()
+                .copied()
+                .filter(|&number| self.frames[number].dirty.load(Ordering::Relaxed));
+            self.write_frames(clock, dirty)?;
+        }
+        Ok(())
+    }
+
+    /// Gives up what a frame may have of a page that is not in use any more.
+    pub fn discard(&self, id: PageId) {
+        if let Some(number) = self.table.get(id) {
+            let frame = &self.frames[number];
+            let content = unpoisoned(frame.latch.write());
+            if content.page == Some(id) {
+                frame.dirty.store(false, Ordering::Relaxed);
+                frame.uses.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Writes the pages of some frames whose latches are free.
+    fn write_frames(&self, clock: &mut Clock, numbers: impl Iterator<Item = usize>) -> Result<()> {
+        let mut pages: Vec<_> = numbers
+            .filter_map(|number| {
+                let content = self.frames[number].latch.try_read().ok()?;
+                content.page.map(|id| (id, number, content))
+            })
+            .collect();
+        pages.sort_unstable_by_key(|&(id, ..)| id);
+        clock.ids.clear();
+        clock.bytes.clear();
+        let mut newest = None;
+        for (id, _, content) in &pages {
+            let start = clock.bytes.len();
+            clock.ids.push(*id);
+            clock.bytes.extend_from_slice(&content.bytes);
+            newest = newest.max(Some(Header(&content.bytes).lsn()));
+            header::seal(&mut clock.bytes[start..]);
+        }
+        if let Some(lsn) = newest {
+            self.log.flush_to(lsn)?;
+            self.file().write(&clock.ids, &clock.bytes)?;
+        }
+        for (_, number, content) in pages {
+            // Still latched, so nobody has changed it since it was copied.
+            self.frames[number].dirty.store(false, Ordering::Relaxed);
+            drop(content);
+        }
+        Ok(())
+    }
+}

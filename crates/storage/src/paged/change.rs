@@ -1,0 +1,127 @@
+//! A change of one or more pages that a crash leaves whole or not at all.
+//!
+//! The pages are latched and the operations collected; then the log gets one record with all of them, and the pages get what the record
+//! says. Nothing is changed before the record is in the log, so a change that finds the log's disk full has no effect.
+
+use crate::buffer::{Pool, WriteGuard};
+use crate::error::{Result, StorageError};
+use crate::log::Lsn;
+use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
+use disk::Directory;
+
+/// One change in the making.
+#[derive(Default)]
+pub struct Change<'p> {
+    pages: Vec<Touched<'p>>,
+}
+
+struct Touched<'p> {
+    guard: WriteGuard<'p>,
+    ops: Vec<u8>,
+    /// Its content need not be in the log: the page was free before, or is free afterwards.
+    is_new: bool,
+}
+
+impl<'p> Change<'p> {
+    /// A change of nothing yet.
+    pub fn new() -> Self {
+        Self {
+            pages: Vec::with_capacity(4),
+        }
+    }
+
+    /// Adds a page, and says by which number it is known here.
+    pub fn add(&mut self, guard: WriteGuard<'p>) -> usize {
+        self.pages.push(Touched {
+            guard,
+            ops: Vec::new(),
+            is_new: false,
+        });
+        self.pages.len() - 1
+    }
+
+    /// Adds a page that was free, to be formatted by the first operation.
+    pub fn add_new(&mut self, guard: WriteGuard<'p>) -> usize {
+        let number = self.add(guard);
+        self.pages[number].is_new = true;
+        number
+    }
+
+    /// The number of a page that is here.
+    pub fn find(&self, id: PageId) -> Option<usize> {
+        self.pages.iter().position(|page| page.guard.id() == id)
+    }
+
+    /// A page as it was before the change.
+    pub fn bytes(&self, number: usize) -> &[u8] {
+        self.pages[number].guard.bytes()
+    }
+
+    /// The id of a page.
+    pub fn id(&self, number: usize) -> PageId {
+        self.pages[number].guard.id()
+    }
+
+    /// Adds an operation on a page.
+    pub fn push(&mut self, number: usize, op: PageOp<'_>) {
+        op.encode(&mut self.pages[number].ops);
+    }
+
+    /// Whether an operation on the page is collected that satisfies `wanted`; for maps, which look at what is pending.
+    pub fn pending_bits(&self, number: usize) -> Vec<(u32, bool)> {
+        let mut reader = crate::record::Reader::new(&self.pages[number].ops);
+        let mut bits = Vec::new();
+        while let Ok(op) = PageOp::decode(&mut reader) {
+            if let PageOp::Bit { index, is_used } = op {
+                bits.push((index, is_used));
+            }
+        }
+        bits
+    }
+
+    /// Logs the change under `head` and makes it. `reserved` bytes of log are kept for undoing.
+    pub fn finish<D: Directory>(
+        self,
+        pool: &Pool<D>,
+        head: &Head<'_>,
+        reserved: u64,
+        record: &mut Vec<u8>,
+    ) -> Result<Lsn> {
+        let lsn = pool.log().append(
+            reserved,
+            |image_from, record| self.encode(head, image_from, record),
+            record,
+        )?;
+        for mut page in self.pages {
+            if page.ops.is_empty() {
+                continue;
+            }
+            let id = page.guard.id();
+            let section = Section::new(id, &page.ops);
+            section
+                .apply(page.guard.bytes_mut(), lsn)
+                .map_err(|Misfit| {
+                    pool.log().refuse();
+                    pool.file()
+                        .damage(id, "the page does not fit what it was to become")
+                })?;
+        }
+        Ok(lsn)
+    }
+
+    fn encode(&self, head: &Head<'_>, image_from: Lsn, record: &mut Vec<u8>) {
+        head.encode(record);
+        for page in self.pages.iter().filter(|page| !page.ops.is_empty()) {
+            let bytes = page.guard.bytes();
+            let needs_image = !page.is_new && Header(bytes).lsn() < image_from;
+            let before = needs_image.then_some(bytes);
+            Section::encode(page.guard.id(), before, &page.ops, record);
+        }
+    }
+}
+
+/// The error for a page of a tree that is not what its parent says.
+#[cold]
+pub(super) fn wrong_page<D: Directory>(pool: &Pool<D>, id: PageId, detail: &str) -> StorageError {
+    pool.file().damage(id, detail)
+}

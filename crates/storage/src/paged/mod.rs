@@ -1,0 +1,22 @@
+//! Trees over pages: what changes them, what makes a change of several pages one, and where new pages come from.
+//!
+//! `change` is the unit that the log repeats whole; `space` knows which pages are in use; `tree` is the B+tree; `long` keeps values that
+//! are too long for a leaf; `tables` makes tables of trees; `recovery` brings all of it back.
+//!
+//! Latches are taken from parents to children, from left to right among children of one parent, and maps of space after all pages of trees.
+
+pub mod change;
+mod check;
+pub mod long;
+pub mod recovery;
+pub mod space;
+mod structure;
+pub mod tables;
+pub mod transaction;
+pub mod tree;
+mod verify;
+
+pub use change::Change;
+pub use space::Pages;
+pub use transaction::{Entry, Transaction};
+pub use tree::Tree;

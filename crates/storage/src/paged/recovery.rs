@@ -1,0 +1,336 @@
+//! Undoing, ending and recovering transactions.
+//!
+//! Recovery goes over the log twice (ARIES): *analysis* finds out which transactions have not ended, how they are undone, and which pages
+//! those that have ended still had to free; *redo* repeats every change on every page that does not have it. Then what is not committed is
+//! undone like any rollback, with compensations in the log, so that a crash meanwhile loses nothing of it.
+//!
+//! Invariants:
+//! 1. A page that redo looks at is written again, even if it had the change: another process may have written it without knowing
+//!    that it is durable, and the checkpoint that follows says that it is.
+//! 2. A page whose change the log has is read from the file only if no section before has brought it back whole.
+
+use super::change::Change;
+use super::space::Pages;
+use super::transaction::{Entry, Transaction, TransactionMark};
+use super::tree::{Stored, Tree};
+use crate::engine::{CommitTicket, GlobalTxnId};
+use crate::error::{Result, StorageError};
+use crate::log::Lsn;
+use crate::page::{Head, Header, KeyOf, Misfit, PageId, Section, TxnId, Undo};
+use crate::record::{DecodeError, KeyBuf, Reader};
+use disk::Directory;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Log space that freeing one page takes.
+const FREED_BYTES: u64 = 128;
+/// Maps that freeing may have to log whole.
+const FREED_MAPS: u64 = 4;
+
+/// What analysis found.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    /// Transactions that have not ended.
+    pub open: BTreeMap<TxnId, Transaction>,
+    /// Those of them whose fate stands in the commit table, with the pages that a commit frees.
+    pub prepared: BTreeMap<TxnId, (GlobalTxnId, Vec<PageId>)>,
+    /// Pages that transactions which have ended had not freed yet.
+    pub frees: BTreeMap<TxnId, VecDeque<PageId>>,
+    /// The newest commit.
+    pub ticket: CommitTicket,
+    /// Records, commits among them, and a number above those of all transactions.
+    pub records: u64,
+    /// Commits.
+    pub commits: u64,
+    /// No transaction has this number or a higher one.
+    pub next_txn: u64,
+}
+
+impl Analysis {
+    /// Takes the next record.
+    pub fn record(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
+        let head = Head::decode(&mut Reader::new(bytes))?;
+        self.records += 1;
+        let txn = match &head {
+            Head::Change => return Ok(()),
+            Head::Forward(txn, _)
+            | Head::Compensation(txn, _)
+            | Head::Commit(txn, ..)
+            | Head::Abort(txn, _)
+            | Head::Prepare(txn, ..)
+            | Head::Freed(txn) => *txn,
+        };
+        self.next_txn = self.next_txn.max(txn.0 + 1);
+        match head {
+            Head::Change => {}
+            Head::Forward(_, undo) => self.open(txn).undo.push(undo),
+            Head::Compensation(_, left) => {
+                let open = self.open(txn);
+                while open.undo.len() > left as usize {
+                    let entry = open.undo.last().map(Undo::decode).transpose()?;
+                    match entry {
+                        Some(Undo::FreePage(page)) => open.undone_pages.push(page),
+                        Some(Undo::FreeTree(root)) => open.undone_trees.push(root),
+                        _ => {}
+                    }
+                    open.undo.pop();
+                }
+            }
+            Head::Commit(_, ticket, pages) => {
+                self.ticket = self.ticket.max(ticket);
+                self.commits += 1;
+                self.end(txn, pages);
+            }
+            Head::Abort(_, pages) => self.end(txn, pages),
+            Head::Prepare(_, global, pages) => {
+                self.open(txn);
+                self.prepared.insert(txn, (global, pages));
+            }
+            Head::Freed(_) => {
+                if let Some(pages) = self.frees.get_mut(&txn) {
+                    pages.pop_front();
+                    if pages.is_empty() {
+                        self.frees.remove(&txn);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, txn: TxnId) -> &mut Transaction {
+        let open = self.open.entry(txn);
+        let open = open.or_insert_with(|| Transaction::new(txn));
+        open.is_logged = true;
+        open
+    }
+
+    fn end(&mut self, txn: TxnId, pages: Vec<PageId>) {
+        self.open.remove(&txn);
+        self.prepared.remove(&txn);
+        if !pages.is_empty() {
+            self.frees.insert(txn, pages.into());
+        }
+    }
+}
+
+impl<D: Directory> Pages<D> {
+    /// Repeats the changes of one record.
+    pub fn redo(&self, lsn: Lsn, bytes: &[u8]) -> Result<()> {
+        let log_damage = |error: DecodeError| {
+            let text = format!("the log record at {} cannot be read: {error}", lsn.0);
+            StorageError::Unsupported(text)
+        };
+        let mut reader = Reader::new(bytes);
+        Head::decode(&mut reader).map_err(log_damage)?;
+        while reader.remaining() > 0 {
+            let section = Section::decode(&mut reader).map_err(log_damage)?;
+            self.redo_section(lsn, &section)?;
+        }
+        Ok(())
+    }
+
+    fn redo_section(&self, lsn: Lsn, section: &Section<'_>) -> Result<()> {
+        let id = section.page;
+        self.pool.file().grow(id.0 + 1)?;
+        let (mut page, is_intact) = self.pool.recover(id)?;
+        if !is_intact && !section.is_whole() {
+            let text =
+                "the page was torn by a power cut, and neither the log nor a copy has it whole";
+            return Err(self.pool.file().damage(id, text));
+        }
+        // It counts as changed in any case (invariant 1).
+        let bytes = page.bytes_mut();
+        if is_intact && Header(bytes).lsn() >= lsn {
+            return Ok(());
+        }
+        section
+            .restore(bytes)
+            .and_then(|()| section.apply(bytes, lsn))
+            .map_err(|Misfit| {
+                let text = format!("the log record at {} does not fit the page", lsn.0);
+                self.pool.file().damage(id, &text)
+            })
+    }
+
+    /// Undoes a transaction back to where it stood.
+    pub fn rollback(&self, txn: &mut Transaction, mark: TransactionMark) -> Result<()> {
+        txn.frees.truncate(mark.frees);
+        txn.trees.truncate(mark.trees);
+        while txn.undo.len() > mark.entries {
+            self.undo_newest(txn)?;
+        }
+        Ok(())
+    }
+
+    fn undo_newest(&self, txn: &mut Transaction) -> Result<()> {
+        let Some(entry) = txn.undo.last().map(<[u8]>::to_vec) else {
+            return Ok(());
+        };
+        let wrong = |text: String| StorageError::Unsupported(text);
+        let undo = Undo::decode(&entry).map_err(|error| wrong(error.to_string()))?;
+        let mut key = KeyBuf::new();
+        let mut tree_of = |at: &KeyOf<'_>| {
+            super::tables::assign(&mut key, at.key.len() / 8, at.key);
+            Tree {
+                root: at.root,
+                key_words: at.key.len() / 8,
+            }
+        };
+        let stored = |is_long: bool, bytes| Stored { bytes, is_long };
+        let entry = |txn| Entry::Compensation(txn);
+        let is_done = match undo {
+            Undo::FreePage(page) => {
+                txn.undone_pages.push(page);
+                return self.compensate(txn);
+            }
+            Undo::FreeTree(root) => {
+                txn.undone_trees.push(root);
+                return self.compensate(txn);
+            }
+            Undo::Remove(at) => {
+                let tree = tree_of(&at);
+                tree.remove(self, &key, &mut entry(txn), |_, _| Ok(()))?
+            }
+            Undo::Insert(at, is_long, value) => {
+                let tree = tree_of(&at);
+                tree.insert(self, &key, stored(is_long, value), &mut entry(txn))?
+            }
+            Undo::Replace(at, is_long, value) => {
+                let tree = tree_of(&at);
+                let value = stored(is_long, value);
+                tree.replace(self, &key, value, &mut entry(txn), |_, _| Ok(()))?
+            }
+            Undo::Patch(at, offset, bytes) => {
+                let tree = tree_of(&at);
+                tree.patch(self, &key, offset, bytes, &mut entry(txn))?
+            }
+        };
+        if is_done {
+            return Ok(());
+        }
+        Err(wrong(format!(
+            "what a transaction changed is not there to be undone: key {:x?}",
+            &*key
+        )))
+    }
+
+    /// Notes that the newest entry is undone, which changed no page.
+    fn compensate(&self, txn: &mut Transaction) -> Result<()> {
+        let head = Head::Compensation(txn.id, txn.undo.len().saturating_sub(1) as u32);
+        self.log_head(&head, 0)?;
+        txn.undo.pop();
+        Ok(())
+    }
+
+    fn log_head(&self, head: &Head<'_>, reserved: u64) -> Result<()> {
+        let mut record = Vec::new();
+        let encode = |_: Lsn, record: &mut Vec<u8>| head.encode(record);
+        self.pool.log().append(reserved, encode, &mut record)?;
+        Ok(())
+    }
+
+    /// All pages that a transaction gives up as it ends, those of trees included.
+    fn given_up(&self, txn: &Transaction, is_committed: bool) -> Result<Vec<PageId>> {
+        let mut frees = txn.undone_pages.clone();
+        let mut trees = txn.undone_trees.clone();
+        if is_committed {
+            frees.extend_from_slice(&txn.frees);
+            trees.extend_from_slice(&txn.trees);
+        }
+        for root in trees {
+            let key_words = Header(self.pool.read(root)?.bytes()).key_words();
+            let tree = Tree { root, key_words };
+            tree.pages(self, &mut |id, _| frees.push(id))?;
+        }
+        Ok(frees)
+    }
+
+    /// Logs that a transaction is prepared, with what its commit frees.
+    pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<()> {
+        let head = Head::Prepare(txn.id, global, self.given_up(txn, true)?);
+        self.log_head(&head, txn.reserved(self.page_bytes()))
+    }
+
+    /// Logs that a transaction is committed, and says which pages are to be freed then. Nothing is durable yet. If it fails
+    /// the transaction can be undone.
+    pub fn commit(&self, txn: &Transaction, ticket: CommitTicket) -> Result<Vec<PageId>> {
+        let frees = self.given_up(txn, true)?;
+        self.commit_freeing(txn.id, ticket, frees)
+    }
+
+    fn commit_freeing(
+        &self,
+        txn: TxnId,
+        ticket: CommitTicket,
+        frees: Vec<PageId>,
+    ) -> Result<Vec<PageId>> {
+        let reserved = self.freed_bytes(frees.len());
+        let head = Head::Commit(txn, ticket, frees);
+        self.log_head(&head, reserved)?;
+        match head {
+            Head::Commit(.., frees) => Ok(frees),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Undoes what an opening has found unfinished, commits what was prepared and decided, and frees what was to be freed. Says
+    /// how many transactions were undone.
+    pub fn finish(
+        &self,
+        analysis: Analysis,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
+    ) -> Result<(CommitTicket, u64)> {
+        let (mut ticket, mut undone) = (analysis.ticket, 0);
+        for (txn, frees) in analysis.frees {
+            self.free(txn, &Vec::from(frees))?;
+        }
+        let mut prepared = analysis.prepared;
+        for (id, txn) in analysis.open {
+            match prepared.remove(&id) {
+                Some((global, frees)) if decide(global) => {
+                    ticket = CommitTicket(ticket.0 + 1);
+                    let frees = self.commit_freeing(id, ticket, frees)?;
+                    self.free(id, &frees)?;
+                }
+                _ => {
+                    undone += 1;
+                    self.undo(txn)?;
+                }
+            }
+        }
+        Ok((ticket, undone))
+    }
+
+    /// Undoes a transaction, logs that it is, and frees what it had taken.
+    pub fn undo(&self, mut txn: Transaction) -> Result<()> {
+        if !txn.is_logged {
+            return Ok(());
+        }
+        while !txn.undo.is_empty() {
+            self.undo_newest(&mut txn)?;
+        }
+        let frees = self.given_up(&txn, false)?;
+        let head = Head::Abort(txn.id, frees.clone());
+        self.log_head(&head, self.freed_bytes(frees.len()))?;
+        self.free(txn.id, &frees)
+    }
+
+    fn freed_bytes(&self, pages: usize) -> u64 {
+        if pages == 0 {
+            return 0;
+        }
+        pages as u64 * FREED_BYTES + FREED_MAPS * self.page_bytes() as u64
+    }
+
+    /// Frees pages that the end of a transaction names, in their order.
+    pub fn free(&self, txn: TxnId, pages: &[PageId]) -> Result<()> {
+        let mut record = Vec::new();
+        for &id in pages {
+            self.pool.discard(id);
+            let mut change = Change::new();
+            self.release(&mut change, id)?;
+            change.finish(&self.pool, &Head::Freed(txn), 0, &mut record)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Which pages of the file are in use: maps with a bit a page.
+//!
+//! A map covers as many pages as it has bits. The first one is the first page behind the master records; each other one is the first page of
+//! what it covers. A map is formatted when the first page that it covers is needed, and the map before it links to it in the same
+//! change, so nobody has to guess which maps there are.
+
+use super::change::{Change, wrong_page};
+use crate::buffer::Pool;
+use crate::buffer::file::first_page;
+use crate::error::Result;
+use crate::page::header::HEADER_BYTES;
+use crate::page::{Header, PageId, PageKind, PageOp, Slotted};
+use disk::Directory;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The pages of one partition: the pool, and which of its pages are in use.
+pub struct Pages<D: Directory> {
+    /// The frames.
+    pub pool: Pool<D>,
+    /// Below this no page is free, as far as is known.
+    free_from: AtomicU32,
+    /// Most cells of a page of a tree, where that is less than what fits.
+    cells_max: usize,
+}
+
+/// Pages that one map covers.
+pub(super) fn pages_of_map(page_bytes: usize) -> u32 {
+    ((page_bytes - HEADER_BYTES) * 8) as u32
+}
+
+/// The map that covers a page, and the page's bit.
+pub(super) fn place(page_bytes: usize, id: PageId) -> (PageId, u32) {
+    let covered = pages_of_map(page_bytes);
+    let (number, bit) = (id.0 / covered, id.0 % covered);
+    let map = if number == 0 {
+        first_page(page_bytes)
+    } else {
+        PageId(number * covered)
+    };
+    (map, bit)
+}
+
+/// Whether a bit of a map is set.
+pub(super) fn is_used(map: &[u8], bit: u32) -> bool {
+    map.get(HEADER_BYTES + bit as usize / 8)
+        .is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
+}
+
+/// The first map of a new file, in which the pages up to `used`, that one excluded, are in use.
+pub fn first_map(page_bytes: usize, used: u32) -> Result<Vec<u8>> {
+    let mut map = vec![0; page_bytes];
+    let id = first_page(page_bytes);
+    let format = PageOp::Format {
+        kind: PageKind::Map,
+        level: 0,
+        key_words: 0,
+        link: PageId(0),
+    };
+    let bits = (0..used).map(|index| PageOp::Bit {
+        index,
+        is_used: true,
+    });
+    for op in std::iter::once(format).chain(bits) {
+        op.apply(&mut map, id).map_err(|_| {
+            crate::StorageError::Unsupported(format!("pages of {page_bytes} bytes are too small"))
+        })?;
+    }
+    Ok(map)
+}
+
+impl<D: Directory> Pages<D> {
+    /// All pages of a pool.
+    pub fn new(pool: Pool<D>, cells_max: usize) -> Self {
+        Self {
+            pool,
+            free_from: AtomicU32::new(0),
+            cells_max,
+        }
+    }
+
+    /// Whether a page of a tree takes so many more bytes of cells, in one cell more or in one that it has.
+    pub(super) fn fits(&self, view: &Slotted<'_>, cell_bytes: usize) -> bool {
+        view.slots() < self.cells_max && view.fits(cell_bytes)
+    }
+
+    /// Whether a page of a tree takes so many cells in all.
+    pub(super) fn takes(&self, cells: usize) -> bool {
+        cells <= self.cells_max
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.pool.page_bytes()
+    }
+
+    /// Takes a free page for a change. A full disk is met here.
+    pub fn allocate<'p>(&'p self, change: &mut Change<'p>) -> Result<PageId> {
+        let page_bytes = self.page_bytes();
+        let mut from = PageId(
+            self.free_from
+                .load(Ordering::Relaxed)
+                .max(first_page(page_bytes).0),
+        );
+        loop {
+            let (map, bit) = place(page_bytes, from);
+            let map = self.map(change, map)?;
+            let pending = change.pending_bits(map);
+            let covered = pages_of_map(page_bytes);
+            let end = {
+                let pages = self.pool.file().pages();
+                pages.saturating_sub(from.0 - bit).min(covered)
+            };
+            let bytes = change.bytes(map);
+            let is_taken = |bit: u32| {
+                let newest = pending.iter().rev().find(|&&(index, _)| index == bit);
+                newest.map_or_else(|| is_used(bytes, bit), |&(_, is_used)| is_used)
+            };
+            let free = (bit..end).find(|&bit| !is_taken(bit));
+            if let Some(free) = free {
+                change.push(
+                    map,
+                    PageOp::Bit {
+                        index: free,
+                        is_used: true,
+                    },
+                );
+                let id = PageId(from.0 - bit + free);
+                // Not behind it: the change may still fail.
+                self.free_from.store(id.0, Ordering::Relaxed);
+                return Ok(id);
+            }
+            from = PageId(from.0 - bit + end);
+            let mut file = self.pool.file();
+            if from.0 >= file.pages() {
+                file.grow(from.0 + 1)?;
+            }
+        }
+    }
+
+    /// Gives a page up, as part of a change.
+    pub fn release<'p>(&'p self, change: &mut Change<'p>, id: PageId) -> Result<()> {
+        let (map, index) = place(self.page_bytes(), id);
+        let map = self.map(change, map)?;
+        change.push(
+            map,
+            PageOp::Bit {
+                index,
+                is_used: false,
+            },
+        );
+        self.free_from.fetch_min(id.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A map, latched for the change and formatted if it is the first time.
+    fn map<'p>(&'p self, change: &mut Change<'p>, id: PageId) -> Result<usize> {
+        if let Some(number) = change.find(id) {
+            return Ok(number);
+        }
+        let page_bytes = self.page_bytes();
+        let first = first_page(page_bytes);
+        if id != first {
+            let (before, _) = place(page_bytes, PageId(id.0 - 1));
+            let known = match change.find(before) {
+                Some(number) => Header(change.bytes(number)).link() == id,
+                None => Header(self.pool.read(before)?.bytes()).link() == id,
+            };
+            if !known {
+                return self.format_map(change, before, id);
+            }
+        }
+        let guard = self.pool.write(id)?;
+        if Header(guard.bytes()).kind() != Some(PageKind::Map) {
+            return Err(wrong_page(&self.pool, id, "the page is no map of space"));
+        }
+        Ok(change.add(guard))
+    }
+
+    fn format_map<'p>(
+        &'p self,
+        change: &mut Change<'p>,
+        before: PageId,
+        id: PageId,
+    ) -> Result<usize> {
+        let before = match change.find(before) {
+            Some(number) => number,
+            None => change.add(self.pool.write(before)?),
+        };
+        if Header(change.bytes(before)).link() == id {
+            // Another thread was faster.
+            return Ok(change.add(self.pool.write(id)?));
+        }
+        self.pool.file().grow(id.0 + 1)?;
+        change.push(before, PageOp::Link { link: id });
+        let map = change.add_new(self.pool.blank(id)?);
+        let ops = [
+            PageOp::Format {
+                kind: PageKind::Map,
+                level: 0,
+                key_words: 0,
+                link: PageId(0),
+            },
+            PageOp::Bit {
+                index: 0,
+                is_used: true,
+            },
+        ];
+        for op in ops {
+            change.push(map, op);
+        }
+        Ok(map)
+    }
+}

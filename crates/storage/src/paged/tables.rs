@@ -1,0 +1,670 @@
+//! The tables of one partition, as trees over pages.
+//!
+//! Every table has a primary tree, whose values are images of rows, and a tree a secondary index, whose values are primary keys. The
+//! catalogue is a tree with keys of two words:
+//!
+//! | key | value |
+//! |---|---|
+//! | table number, 0 | the table's definition |
+//! | table number, 1 | root of the primary tree, u32 |
+//! | table number, 2 + index number | root of the index's tree, u32 |
+//!
+//! Roots never move, so the catalogue changes with definitions only. A statement that fails leaves changes behind; the engine undoes
+//! them to where it began.
+
+use super::change::Change;
+use super::long;
+use super::space::Pages;
+use super::transaction::{Entry, Transaction};
+use super::tree::{Stored, Tree};
+use crate::engine::{Direction, ScanRange};
+use crate::error::{Result, StorageError};
+use crate::page::{PageId, Undo};
+use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use crate::table::Table;
+use crate::table::space::{duplicate, index_number};
+use disk::Directory;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Words of a key of the catalogue.
+pub const CATALOGUE_KEY_WORDS: usize = 2;
+const DEFINITION: u64 = 0;
+const PRIMARY: u64 = 1;
+const SECONDARY: u64 = 2;
+/// Tables are kept by their numbers, so a number that no catalogue gives is not believed.
+const TABLES_MAX: u64 = 1 << 20;
+
+/// All tables of one partition.
+pub struct Tables {
+    /// The tree of definitions.
+    pub catalogue: Tree,
+    states: Vec<Option<TableState>>,
+    value: Vec<u8>,
+    image: Vec<u8>,
+}
+
+/// One table that is open.
+pub(super) struct TableState {
+    pub(super) table: Arc<Table>,
+    pub(super) primary: Tree,
+    pub(super) secondary: Vec<Tree>,
+    pub(super) row: Row,
+    changed: Row,
+    key: KeyBuf,
+    changed_key: KeyBuf,
+}
+
+impl TableState {
+    fn new<D: Directory>(
+        pages: &Pages<D>,
+        def: &TableDef,
+        mut root: impl FnMut([u64; CATALOGUE_KEY_WORDS]) -> Result<PageId>,
+    ) -> Result<Self> {
+        let table = Arc::new(Table::new(def.clone(), LayoutKind::Together)?);
+        let id = u64::from(def.id.0);
+        let mut tree = |name: u64, key_words: usize| -> Result<Tree> {
+            Tree::check_key(pages.page_bytes(), key_words)?;
+            let root = root([id, name])?;
+            Ok(Tree { root, key_words })
+        };
+        let primary = tree(PRIMARY, table.primary.shape().words)?;
+        let mut secondary = Vec::with_capacity(def.indexes.len());
+        for (index, encoder) in def.indexes.iter().zip(&table.secondary) {
+            secondary.push(tree(
+                SECONDARY + u64::from(index.id.0),
+                encoder.shape().words,
+            )?);
+        }
+        Ok(Self {
+            row: Row::new(Arc::clone(&table.layout)),
+            changed: Row::new(Arc::clone(&table.layout)),
+            table,
+            primary,
+            secondary,
+            key: KeyBuf::default(),
+            changed_key: KeyBuf::default(),
+        })
+    }
+}
+
+impl Tables {
+    /// The tables that the catalogue has.
+    pub fn open<D: Directory>(pages: &Pages<D>, catalogue: PageId) -> Result<Self> {
+        let mut tables = Self {
+            catalogue: Tree {
+                root: catalogue,
+                key_words: CATALOGUE_KEY_WORDS,
+            },
+            states: Vec::new(),
+            value: Vec::new(),
+            image: Vec::new(),
+        };
+        tables.reload(pages)?;
+        Ok(tables)
+    }
+
+    /// Reads all definitions again.
+    pub fn reload<D: Directory>(&mut self, pages: &Pages<D>) -> Result<()> {
+        self.states.clear();
+        let (low, high) = ([0; CATALOGUE_KEY_WORDS], [u64::MAX; CATALOGUE_KEY_WORDS]);
+        let mut definitions = Vec::new();
+        let mut roots = Vec::new();
+        let mut key_words = [0; CATALOGUE_KEY_WORDS];
+        let visit = &mut |key: &[u8], value: Stored<'_>| {
+            let words = crate::page::slotted::key_words(key);
+            key_words
+                .iter_mut()
+                .zip(words)
+                .for_each(|(to, from)| *to = from);
+            if key_words[1] == DEFINITION {
+                let mut image = Vec::new();
+                long::read(pages, value, &mut image)?;
+                definitions.push((key_words[0], image));
+            } else if let Ok(root) = value.bytes.try_into() {
+                roots.push((key_words, PageId(u32::from_le_bytes(root))));
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        self.catalogue
+            .scan(pages, (&low, &high), Direction::Forward, visit)?;
+        for (id, image) in definitions {
+            let wrong = |text: String| {
+                let text = format!("the definition of table {id}: {text}");
+                pages.pool.file().damage(self.catalogue.root, &text)
+            };
+            let def = TableDef::decode(&image).map_err(|error| wrong(error.to_string()))?;
+            if u64::from(def.id.0) != id || id >= TABLES_MAX {
+                return Err(wrong("it is another table's".to_owned()));
+            }
+            let state = TableState::new(pages, &def, |key| {
+                let found = roots.binary_search_by_key(&key, |&(key, _)| key);
+                let found = found.map(|at| roots[at].1);
+                found.map_err(|_| wrong("a root is missing".to_owned()))
+            })?;
+            self.add(state);
+        }
+        Ok(())
+    }
+
+    /// Definitions of all tables, in the order of their numbers.
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        self.states()
+            .map(|state| Arc::clone(&state.table))
+            .collect()
+    }
+
+    pub(super) fn states(&self) -> impl Iterator<Item = &TableState> {
+        self.states.iter().flatten()
+    }
+
+    fn find(&self, id: TableId) -> Result<&TableState> {
+        let slot = self.states.get(id.0 as usize).and_then(Option::as_ref);
+        slot.ok_or(StorageError::NoSuchTable(id.0))
+    }
+
+    fn add(&mut self, state: TableState) {
+        let slot = state.table.def.id.0 as usize;
+        if self.states.len() <= slot {
+            self.states.resize_with(slot + 1, || None);
+        }
+        self.states[slot] = Some(state);
+    }
+
+    /// Makes an empty table. If it fails, the definitions must be read again after the undo.
+    pub fn create_table<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        def: &TableDef,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        if self.find(def.id).is_ok() {
+            let text = format!("table number {} is taken", def.id.0);
+            return Err(StorageError::Unsupported(text));
+        }
+        let state = TableState::new(pages, def, |_| Ok(PageId(0)))?;
+        let state = self.make_trees(pages, state, 0, txn)?;
+        self.put_definition(pages, def, txn)?;
+        self.add(state);
+        Ok(())
+    }
+
+    /// Gives a table's trees from a number on, the primary one being 0, their roots, and names them in the catalogue.
+    fn make_trees<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        mut state: TableState,
+        from: usize,
+        txn: &mut Transaction,
+    ) -> Result<TableState> {
+        let id = u64::from(state.table.def.id.0);
+        let names: Vec<u64> = tree_names(&state.table.def).collect();
+        let trees = std::iter::once(&mut state.primary).chain(&mut state.secondary);
+        for (tree, name) in trees.zip(names).skip(from) {
+            tree.root = new_root(pages, *tree, txn)?;
+            let root = tree.root.0.to_le_bytes();
+            self.put(pages, [id, name], &root, txn)?;
+        }
+        Ok(state)
+    }
+
+    fn put_definition<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        def: &TableDef,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let key = [u64::from(def.id.0), DEFINITION];
+        self.put(pages, key, &def.encode(), txn)
+    }
+
+    /// Puts an entry of the catalogue, whether it is there or not.
+    fn put<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        key: [u64; CATALOGUE_KEY_WORDS],
+        value: &[u8],
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        if !put_value(pages, self.catalogue, &key, value, txn)? {
+            replace_value(pages, self.catalogue, &key, value, txn)?;
+        }
+        Ok(())
+    }
+
+    /// Drops a table; its pages are free when the transaction has committed.
+    pub fn drop_table<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let state = self.find(id)?;
+        let trees: Vec<Tree> = std::iter::once(state.primary)
+            .chain(state.secondary.iter().copied())
+            .collect();
+        let primary = state.primary;
+        let names = tree_names(&state.table.def).collect::<Vec<_>>();
+        for name in names.into_iter().chain([DEFINITION]) {
+            remove_value(pages, self.catalogue, &[u64::from(id.0), name], txn)?;
+        }
+        long_pages(pages, primary, &mut txn.frees)?;
+        txn.trees.extend(trees.iter().map(|tree| tree.root));
+        self.states[id.0 as usize] = None;
+        Ok(())
+    }
+
+    /// Builds a secondary index over the rows that are there.
+    pub fn create_index<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        index: &IndexDef,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let old = self.find(id)?;
+        let mut def = old.table.def.clone();
+        def.indexes.push(index.clone());
+        let number = def.indexes.len() - 1;
+        let state = self.changed(pages, &def)?;
+        let mut state = self.make_trees(pages, state, 1 + number, txn)?;
+        self.put_definition(pages, &def, txn)?;
+        let (tree, primary) = (state.secondary[number], state.primary);
+        let words = primary.key_words;
+        let (low, high) = (vec![0; words], vec![u64::MAX; words]);
+        let value = &mut self.value;
+        let visit = &mut |key: &[u8], stored: Stored<'_>| {
+            let TableState {
+                row,
+                key: index_key,
+                table,
+                ..
+            } = &mut state;
+            value.clear();
+            long::read(pages, stored, value)?;
+            read_row(pages, primary, value, row)?;
+            table.secondary[number].encode_row(row, index_key)?;
+            let primary_key = Stored {
+                bytes: key,
+                is_long: false,
+            };
+            if tree.insert(pages, index_key, primary_key, &mut Entry::Quiet(txn))? {
+                Ok(ControlFlow::Continue(()))
+            } else {
+                Err(duplicate(table, Some(number), row))
+            }
+        };
+        primary.scan(pages, (&low, &high), Direction::Forward, visit)?;
+        self.add(state);
+        Ok(())
+    }
+
+    /// Drops a secondary index.
+    pub fn drop_index<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        index: IndexId,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let state = self.find(id)?;
+        let number = index_number(&state.table, index)?;
+        let tree = state.secondary[number];
+        let mut def = state.table.def.clone();
+        def.indexes.remove(number);
+        let state = self.changed(pages, &def)?;
+        let key = [u64::from(id.0), SECONDARY + u64::from(index.0)];
+        remove_value(pages, self.catalogue, &key, txn)?;
+        self.put_definition(pages, &def, txn)?;
+        txn.trees.push(tree.root);
+        self.add(state);
+        Ok(())
+    }
+
+    /// The table with another definition; trees that it had before go on.
+    fn changed<D: Directory>(&self, pages: &Pages<D>, def: &TableDef) -> Result<TableState> {
+        let old = self.find(def.id)?;
+        let known: Vec<(u64, PageId)> = tree_names(&old.table.def)
+            .zip(std::iter::once(&old.primary).chain(&old.secondary))
+            .map(|(name, tree)| (name, tree.root))
+            .collect();
+        TableState::new(pages, def, |[_, name]| {
+            let found = known.iter().find(|&&(known, _)| known == name);
+            Ok(found.map_or(PageId(0), |&(_, root)| root))
+        })
+    }
+
+    /// Copies the row with this primary key into `row`.
+    #[inline]
+    pub fn get<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool> {
+        let primary = self.find(id)?.primary;
+        get_row(pages, primary, key, &mut self.value, row)
+    }
+
+    /// Calls `visit` with the number of each key and its row, in order.
+    pub fn get_many<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let state = find_mut(&mut self.states, id)?;
+        let (primary, row) = (state.primary, &mut state.row);
+        for (number, key) in keys.iter().enumerate() {
+            let found = get_row(pages, primary, key, &mut self.value, row)?;
+            visit(number, found.then_some(&*row));
+        }
+        Ok(())
+    }
+
+    /// Visits the rows of a range in key order.
+    pub fn scan<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let state = find_mut(&mut self.states, range.table)?;
+        let (primary, row, value) = (state.primary, &mut state.row, &mut self.value);
+        let bounds: (&[u64], &[u64]) = (&range.low, &range.high);
+        let Some(index) = range.index else {
+            let read = &mut |_: &[u8], stored: Stored<'_>| {
+                read_stored(pages, primary, stored, value, row)?;
+                Ok(visit(row))
+            };
+            return primary.scan(pages, bounds, range.direction, read);
+        };
+        let tree = state.secondary[index_number(&state.table, index)?];
+        let mut key = KeyBuf::new();
+        let read = &mut |_: &[u8], stored: Stored<'_>| {
+            assign(&mut key, primary.key_words, stored.bytes);
+            if get_row(pages, primary, &key, value, row)? {
+                return Ok(visit(row));
+            }
+            let text = format!("its key {:x?} has no row", &*key);
+            Err(pages.pool.file().damage(tree.root, &text))
+        };
+        tree.scan(pages, bounds, range.direction, read)
+    }
+
+    /// Inserts a row.
+    pub fn insert<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        row: &Row,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let Self { states, image, .. } = self;
+        let state = find_mut(states, id)?;
+        let table = &state.table;
+        table.primary.encode_row(row, &mut state.key)?;
+        image.clear();
+        row.write_image(image);
+        if !put_value(pages, state.primary, &state.key, image, txn)? {
+            return Err(duplicate(table, None, row));
+        }
+        let mut primary_key = Vec::new();
+        for (number, tree) in state.secondary.iter().enumerate() {
+            primary_key.clear();
+            let words = state.key.iter();
+            words.for_each(|word| primary_key.extend_from_slice(&word.to_le_bytes()));
+            table.secondary[number].encode_row(row, &mut state.changed_key)?;
+            if !put_value(pages, *tree, &state.changed_key, &primary_key, txn)? {
+                return Err(duplicate(table, Some(number), row));
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes columns of the row with this primary key; false if there is none.
+    pub fn update<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        key: &[u64],
+        changes: &Changes,
+        txn: &mut Transaction,
+    ) -> Result<bool> {
+        let Self {
+            states,
+            value,
+            image,
+            ..
+        } = self;
+        let state = find_mut(states, id)?;
+        if !get_row(pages, state.primary, key, value, &mut state.changed)? {
+            return Ok(false);
+        }
+        if state.table.changes_an_index(changes) {
+            read_row(pages, state.primary, value, &mut state.row)?;
+            changes.apply(&mut state.changed)?;
+            state.move_entries(pages, key, txn)?;
+        } else {
+            changes.apply(&mut state.changed)?;
+        }
+        image.clear();
+        state.changed.write_image(image);
+        if *image != *value {
+            replace_value(pages, state.primary, key, image, txn)?;
+        }
+        Ok(true)
+    }
+
+    /// Deletes the row with this primary key; false if there is none.
+    pub fn delete<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        id: TableId,
+        key: &[u64],
+        txn: &mut Transaction,
+    ) -> Result<bool> {
+        let state = find_mut(&mut self.states, id)?;
+        if state.secondary.is_empty() {
+            return remove_value(pages, state.primary, key, txn);
+        }
+        if !get_row(pages, state.primary, key, &mut self.value, &mut state.row)? {
+            return Ok(false);
+        }
+        for (number, tree) in state.secondary.iter().enumerate() {
+            state.table.secondary[number].encode_row(&state.row, &mut state.key)?;
+            remove_value(pages, *tree, &state.key, txn)?;
+        }
+        remove_value(pages, state.primary, key, txn)
+    }
+}
+
+impl TableState {
+    /// Moves the entries of those secondary indexes whose key differs between `row` and `changed`.
+    fn move_entries<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        primary_key: &[u64],
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let words = primary_key.iter();
+        let primary_key: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+        for (number, tree) in self.secondary.iter().enumerate() {
+            let encoder = &self.table.secondary[number];
+            encoder.encode_row(&self.row, &mut self.key)?;
+            encoder.encode_row(&self.changed, &mut self.changed_key)?;
+            if *self.key == *self.changed_key {
+                continue;
+            }
+            if !put_value(pages, *tree, &self.changed_key, &primary_key, txn)? {
+                return Err(duplicate(&self.table, Some(number), &self.changed));
+            }
+            remove_value(pages, *tree, &self.key, txn)?;
+        }
+        Ok(())
+    }
+}
+
+/// Names of a table's trees in the catalogue, the primary one first.
+pub(super) fn tree_names(def: &TableDef) -> impl Iterator<Item = u64> + '_ {
+    let secondary = def.indexes.iter();
+    std::iter::once(PRIMARY).chain(secondary.map(|index| SECONDARY + u64::from(index.id.0)))
+}
+
+/// Makes the root of an empty tree.
+fn new_root<D: Directory>(pages: &Pages<D>, tree: Tree, txn: &mut Transaction) -> Result<PageId> {
+    let mut change = Change::new();
+    let id = pages.allocate(&mut change)?;
+    let page = change.add_new(pages.pool.blank(id)?);
+    change.push(page, tree.format_root());
+    let undo = Undo::FreeTree(id);
+    Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserved, record| {
+        change.finish(&pages.pool, head, reserved, record).map(drop)
+    })?;
+    Ok(id)
+}
+
+/// Adds a value of any length; false, and no effect, if its key is there.
+fn put_value<D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    key: &[u64],
+    value: &[u8],
+    txn: &mut Transaction,
+) -> Result<bool> {
+    if value.len() <= tree.value_bytes_max(pages.page_bytes()) {
+        let stored = Stored {
+            bytes: value,
+            is_long: false,
+        };
+        return tree.insert(pages, key, stored, &mut Entry::Undoable(txn));
+    }
+    if tree.get(pages, key, |_| ())?.is_some() {
+        return Ok(false);
+    }
+    let stub = long::write(pages, value, txn)?;
+    let stored = Stored {
+        bytes: &stub,
+        is_long: true,
+    };
+    tree.insert(pages, key, stored, &mut Entry::Undoable(txn))
+}
+
+/// Gives a key that is there a value of any length.
+fn replace_value<D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    key: &[u64],
+    value: &[u8],
+    txn: &mut Transaction,
+) -> Result<bool> {
+    let stub;
+    let stored = if value.len() <= tree.value_bytes_max(pages.page_bytes()) {
+        Stored {
+            bytes: value,
+            is_long: false,
+        }
+    } else {
+        stub = long::write(pages, value, txn)?;
+        Stored {
+            bytes: &stub,
+            is_long: true,
+        }
+    };
+    let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
+    tree.replace(pages, key, stored, &mut Entry::Undoable(txn), give_up)
+}
+
+fn remove_value<D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    key: &[u64],
+    txn: &mut Transaction,
+) -> Result<bool> {
+    let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
+    tree.remove(pages, key, &mut Entry::Undoable(txn), give_up)
+}
+
+/// Pages of all long values of a tree.
+fn long_pages<D: Directory>(pages: &Pages<D>, tree: Tree, found: &mut Vec<PageId>) -> Result<()> {
+    let (low, high) = (vec![0; tree.key_words], vec![u64::MAX; tree.key_words]);
+    let visit = &mut |_: &[u8], stored: Stored<'_>| {
+        if stored.is_long {
+            long::walk(pages, stored.bytes, &mut |id, _| found.push(id))?;
+        }
+        Ok(ControlFlow::Continue(()))
+    };
+    tree.scan(pages, (&low, &high), Direction::Forward, visit)
+}
+
+/// Copies the value of a key into `value`, which is a buffer, and its row into `row`.
+#[inline]
+fn get_row<D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    key: &[u64],
+    value: &mut Vec<u8>,
+    row: &mut Row,
+) -> Result<bool> {
+    value.clear();
+    let found = tree.get(pages, key, |stored| {
+        value.extend_from_slice(stored.bytes);
+        stored.is_long
+    })?;
+    match found {
+        None => Ok(false),
+        Some(false) => read_row(pages, tree, value, row).map(|()| true),
+        Some(true) => {
+            let stub = std::mem::take(value);
+            let stored = Stored {
+                bytes: &stub,
+                is_long: true,
+            };
+            long::read(pages, stored, value)?;
+            read_row(pages, tree, value, row).map(|()| true)
+        }
+    }
+}
+
+pub(super) fn read_stored<D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    stored: Stored<'_>,
+    value: &mut Vec<u8>,
+    row: &mut Row,
+) -> Result<()> {
+    if !stored.is_long {
+        return read_row(pages, tree, stored.bytes, row);
+    }
+    value.clear();
+    long::read(pages, stored, value)?;
+    read_row(pages, tree, value, row)
+}
+
+/// Lets `row` be the row of an image.
+#[inline]
+fn read_row<D: Directory>(pages: &Pages<D>, tree: Tree, image: &[u8], row: &mut Row) -> Result<()> {
+    if row.read_image(image) {
+        return Ok(());
+    }
+    let text = format!("a row of {} bytes is too short for its table", image.len());
+    Err(pages.pool.file().damage(tree.root, &text))
+}
+
+/// Lets `key` have the words of a key on a page, or zeros for those that are missing.
+pub(super) fn assign(key: &mut KeyBuf, words: usize, bytes: &[u8]) {
+    let on_page = crate::page::slotted::key_words(bytes);
+    let key = key.resized(words);
+    key.fill(0);
+    key.iter_mut()
+        .zip(on_page)
+        .for_each(|(to, from)| *to = from);
+}
+
+#[inline]
+fn find_mut(tables: &mut [Option<TableState>], id: TableId) -> Result<&mut TableState> {
+    let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
+    slot.ok_or(StorageError::NoSuchTable(id.0))
+}

@@ -1,0 +1,149 @@
+//! A transaction of the page engine while it is open, and in whose name a change is logged.
+//!
+//! The undo entries are kept in memory as well as in the log: a rollback reads no log, and recovery collects them while it looks for
+//! transactions that have not ended.
+
+use crate::error::Result;
+use crate::page::{Head, PageId, TxnId, Undo, UndoEntries};
+
+/// Log space that a rollback may take beyond its entries, in pages: the images of pages that it touches first after a checkpoint, and
+/// splits that it makes.
+const ROLLBACK_PAGES: u64 = 16;
+/// Bytes that the record of an undo entry takes beyond the entry.
+const ENTRY_BYTES: u64 = 96;
+
+/// An open transaction.
+#[derive(Debug)]
+pub struct Transaction {
+    /// Its number.
+    pub id: TxnId,
+    /// How its changes are undone.
+    pub undo: UndoEntries,
+    /// Pages that are free when it commits.
+    pub frees: Vec<PageId>,
+    /// Trees that are not needed when it commits.
+    pub trees: Vec<PageId>,
+    /// Pages that are free when it ends, because what they were taken for is undone.
+    pub undone_pages: Vec<PageId>,
+    /// Trees that are not needed when it ends, for the same reason.
+    pub undone_trees: Vec<PageId>,
+    /// Whether the log has anything of it.
+    pub is_logged: bool,
+    /// Buffers.
+    pub(super) entry: Vec<u8>,
+    pub(super) record: Vec<u8>,
+}
+
+/// Where a statement began.
+#[derive(Clone, Copy, Debug)]
+pub struct TransactionMark {
+    pub(super) entries: usize,
+    pub(super) frees: usize,
+    pub(super) trees: usize,
+}
+
+impl Transaction {
+    /// A transaction that has done nothing.
+    pub fn new(id: TxnId) -> Self {
+        Self {
+            id,
+            undo: UndoEntries::default(),
+            frees: Vec::new(),
+            trees: Vec::new(),
+            undone_pages: Vec::new(),
+            undone_trees: Vec::new(),
+            is_logged: false,
+            entry: Vec::new(),
+            record: Vec::new(),
+        }
+    }
+
+    /// Where it stands.
+    pub fn mark(&self) -> TransactionMark {
+        TransactionMark {
+            entries: self.undo.len(),
+            frees: self.frees.len(),
+            trees: self.trees.len(),
+        }
+    }
+
+    /// Log space for its rollback.
+    pub fn reserved(&self, page_bytes: usize) -> u64 {
+        let entries = self.undo.len() as u64 + 1;
+        let bytes = (self.undo.bytes() + self.entry.len()) as u64;
+        bytes + entries * ENTRY_BYTES + ROLLBACK_PAGES * page_bytes as u64
+    }
+}
+
+/// In whose name a change of a leaf is logged.
+pub enum Entry<'t> {
+    /// The transaction's own, to be undone if it aborts.
+    Undoable(&'t mut Transaction),
+    /// Part of something that is undone as a whole, like the building of an index.
+    Quiet(&'t mut Transaction),
+    /// The undoing of the transaction's newest entry.
+    Compensation(&'t mut Transaction),
+}
+
+impl Entry<'_> {
+    /// The transaction.
+    pub fn transaction(&mut self) -> &mut Transaction {
+        match self {
+            Self::Undoable(txn) | Self::Quiet(txn) | Self::Compensation(txn) => txn,
+        }
+    }
+
+    /// Log space to keep while changes of structure are made on the way.
+    pub fn reserved(&self, page_bytes: usize) -> u64 {
+        match self {
+            Self::Undoable(txn) | Self::Quiet(txn) => txn.reserved(page_bytes),
+            Self::Compensation(_) => 0,
+        }
+    }
+
+    /// Whether pages that the change makes needless are noted to be freed: an undo brings the state before back, in which they were
+    /// needed or are freed by an entry of their own.
+    pub fn frees(&self) -> bool {
+        !matches!(self, Self::Compensation(_))
+    }
+
+    /// Runs `log` with the head of the record that makes a change which `undo` undoes.
+    pub fn log(
+        &mut self,
+        page_bytes: usize,
+        undo: &Undo<'_>,
+        log: impl FnOnce(&Head<'_>, u64, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let is_undoable = matches!(self, Self::Undoable(_));
+        let is_compensation = matches!(self, Self::Compensation(_));
+        let txn = self.transaction();
+        txn.entry.clear();
+        if is_undoable {
+            undo.encode(&mut txn.entry);
+        }
+        let reserved = if is_compensation {
+            0
+        } else {
+            txn.reserved(page_bytes)
+        };
+        let mut record = std::mem::take(&mut txn.record);
+        let head = if is_undoable {
+            Head::Forward(txn.id, &txn.entry)
+        } else if is_compensation {
+            Head::Compensation(txn.id, txn.undo.len().saturating_sub(1) as u32)
+        } else {
+            Head::Change
+        };
+        let logged = log(&head, reserved, &mut record);
+        txn.record = record;
+        logged?;
+        if is_undoable {
+            txn.undo.push(&txn.entry);
+            txn.is_logged = true;
+        } else if is_compensation {
+            txn.undo.pop();
+        }
+        txn.entry.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,501 @@
+//! The B+tree over slotted pages: looking up, and changing one cell of a leaf.
+//!
+//! The root keeps its page for life, so a tree is known by it, in memory and in undo entries. Leaves are not linked: a scan copies a
+//! leaf, lets go of it, and descends again behind the separator that bounds it. So a split or merge touches nobody beside.
+//!
+//! A lookup couples latches on its way down. A change of one cell does the same and latches the leaf for writing; if the leaf has no room,
+//! or too much, it lets go, changes the structure (`structure`) from the root down, and tries again.
+//!
+//! Invariants:
+//! 1. All leaves have level 0, and a child's level is one below its parent's.
+//! 2. Keys of the child of cell `i` are not below that cell's key, and below the next cell's.
+//! 3. A cell takes at most half of a leaf, or a quarter of an inner page, so a page that has to be split can be.
+
+use super::change::{Change, wrong_page};
+use super::space::Pages;
+use super::transaction::Entry;
+use crate::buffer::{ReadGuard, WriteGuard};
+use crate::engine::Direction;
+use crate::error::{Result, StorageError};
+use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, capacity, compare, key_words};
+use crate::page::{Cell, Header, KeyOf, PageId, PageKind, PageOp, Slotted, Undo};
+use crate::record::KeyBuf;
+use disk::Directory;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// A tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// Its root, for life.
+    pub root: PageId,
+    /// Words of a key.
+    pub key_words: usize,
+}
+
+/// Longest key of a page of so many bytes, in words.
+pub fn key_words_max(page_bytes: usize) -> usize {
+    (capacity(page_bytes) / 4 - SLOT_BYTES - CHILD_BYTES) / 8
+}
+
+/// A value and whether it lies in pages of its own, when only its place is in the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored<'v> {
+    /// The bytes in the cell.
+    pub bytes: &'v [u8],
+    /// Whether they only say where the value is.
+    pub is_long: bool,
+}
+
+/// What a scan calls with each key, as bytes, and its value.
+pub type Visit<'v> = dyn FnMut(&[u8], Stored<'_>) -> Result<ControlFlow<()>> + 'v;
+
+/// On which side of a separator that is equal to the key a descent goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// To the child that has the key.
+    At,
+    /// To the child that ends in front of it.
+    Below,
+}
+
+impl Tree {
+    /// Most bytes of a value that lies in a leaf.
+    pub fn value_bytes_max(&self, page_bytes: usize) -> usize {
+        capacity(page_bytes) / 2 - SLOT_BYTES - self.key_words * 8
+    }
+
+    /// Whether pages of so many bytes can have keys of so many words.
+    pub fn check_key(page_bytes: usize, key_words: usize) -> Result<()> {
+        if key_words <= key_words_max(page_bytes) {
+            return Ok(());
+        }
+        Err(StorageError::Unsupported(format!(
+            "keys of {} bytes need larger pages than {page_bytes} bytes, whose keys have at most {}",
+            key_words * 8,
+            key_words_max(page_bytes) * 8
+        )))
+    }
+
+    /// The leaf that has or would have a key.
+    #[inline]
+    fn leaf<'p, D: Directory>(&self, pages: &'p Pages<D>, key: &[u64]) -> Result<ReadGuard<'p>> {
+        let mut guard = pages.pool.read(self.root)?;
+        self.check_root(pages, guard.bytes())?;
+        while let Some((id, level)) = child_of(guard.bytes(), key) {
+            let child = pages.pool.read(id)?;
+            check_child(pages, id, child.bytes(), level)?;
+            guard = child;
+        }
+        Ok(guard)
+    }
+
+    /// The leaf that has or would have a key, to change it.
+    fn leaf_to_change<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        key: &[u64],
+    ) -> Result<WriteGuard<'p>> {
+        loop {
+            let mut guard = pages.pool.read(self.root)?;
+            self.check_root(pages, guard.bytes())?;
+            loop {
+                let Some((id, level)) = child_of(guard.bytes(), key) else {
+                    drop(guard);
+                    let root = pages.pool.write(self.root)?;
+                    if Header(root.bytes()).kind() == Some(PageKind::Leaf) {
+                        return Ok(root);
+                    }
+                    // It has grown in between.
+                    break;
+                };
+                if level == 0 {
+                    let leaf = pages.pool.write(id)?;
+                    check_child(pages, id, leaf.bytes(), 0)?;
+                    return Ok(leaf);
+                }
+                let child = pages.pool.read(id)?;
+                check_child(pages, id, child.bytes(), level)?;
+                guard = child;
+            }
+        }
+    }
+
+    pub(super) fn check_root<D: Directory>(&self, pages: &Pages<D>, page: &[u8]) -> Result<()> {
+        let header = Header(page);
+        let is_tree = matches!(header.kind(), Some(PageKind::Leaf | PageKind::Inner));
+        if is_tree && header.key_words() == self.key_words {
+            return Ok(());
+        }
+        Err(wrong_page(
+            &pages.pool,
+            self.root,
+            "the page is not the root of a tree with keys of this length",
+        ))
+    }
+
+    /// Calls `read` with the cell of a key.
+    #[inline]
+    pub fn get<D: Directory, T>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        read: impl FnOnce(Stored<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let leaf = self.leaf(pages, key)?;
+        let view = Slotted::new(leaf.bytes());
+        let (slot, is_there) = view.search(key);
+        if !is_there {
+            return Ok(None);
+        }
+        Ok(Some(read(stored(view.cell(slot)))))
+    }
+
+    /// Adds a cell; false, and no effect, if the key is there.
+    pub fn insert<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        value: Stored<'_>,
+        entry: &mut Entry<'_>,
+    ) -> Result<bool> {
+        let cell = cell_of(key, value.bytes);
+        loop {
+            let leaf = self.leaf_to_change(pages, key)?;
+            let view = Slotted::new(leaf.bytes());
+            let (slot, is_there) = view.search(key);
+            if is_there {
+                return Ok(false);
+            }
+            if !pages.fits(&view, cell.len()) {
+                drop(leaf);
+                self.split_for(pages, key, cell.len(), entry.reserved(pages.page_bytes()))?;
+                continue;
+            }
+            let op = PageOp::Insert {
+                slot: slot as u16,
+                is_long: value.is_long,
+                cell: &cell,
+            };
+            let undo = Undo::Remove(self.key_of(&cell));
+            log_one(pages, leaf, op, undo, entry)?;
+            return Ok(true);
+        }
+    }
+
+    /// Takes the cell of a key out and calls `removed` with it first; false if there is none.
+    pub fn remove<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        entry: &mut Entry<'_>,
+        removed: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let leaf = self.leaf_to_change(pages, key)?;
+        let view = Slotted::new(leaf.bytes());
+        let (slot, is_there) = view.search(key);
+        if !is_there {
+            return Ok(false);
+        }
+        let cell = view.raw(slot).to_vec();
+        let old = view.cell(slot);
+        let is_long = old.is_long;
+        removed(stored(old), entry)?;
+        let left = view.used_bytes() - cell.len() - SLOT_BYTES;
+        let is_sparse = leaf.id() != self.root && left < view.capacity() / 4;
+        let undo = Undo::Insert(self.key_of(&cell), is_long, &cell[self.key_words * 8..]);
+        let op = PageOp::Remove { slot: slot as u16 };
+        log_one(pages, leaf, op, undo, entry)?;
+        if is_sparse {
+            self.merge_for(pages, key, entry.reserved(pages.page_bytes()))?;
+        }
+        Ok(true)
+    }
+
+    /// Gives a key another value and calls `replaced` with the old one first; false if there is none. Where old and new lie in the
+    /// cell and have the same length, only the bytes between the first and the last difference are logged.
+    pub fn replace<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        value: Stored<'_>,
+        entry: &mut Entry<'_>,
+        replaced: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let cell = cell_of(key, value.bytes);
+        let mut replaced = Some(replaced);
+        loop {
+            let leaf = self.leaf_to_change(pages, key)?;
+            let view = Slotted::new(leaf.bytes());
+            let (slot, is_there) = view.search(key);
+            if !is_there {
+                return Ok(false);
+            }
+            let old = stored(view.cell(slot));
+            let more = cell.len().saturating_sub(view.raw(slot).len());
+            if view.used_bytes() + more > view.capacity() {
+                drop(leaf);
+                self.split_for(pages, key, more, entry.reserved(pages.page_bytes()))?;
+                continue;
+            }
+            if !old.is_long && !value.is_long && old.bytes.len() == value.bytes.len() {
+                let old = old.bytes.to_vec();
+                return self.patch_difference(pages, leaf, slot, &old, value.bytes, &cell, entry);
+            }
+            if let Some(replaced) = replaced.take() {
+                replaced(old, entry)?;
+            }
+            let before = old.bytes.to_vec();
+            let undo = Undo::Replace(self.key_of(&cell), old.is_long, &before);
+            let op = PageOp::Replace {
+                slot: slot as u16,
+                is_long: value.is_long,
+                cell: &cell,
+            };
+            log_one(pages, leaf, op, undo, entry)?;
+            return Ok(true);
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the rest of `replace`, which has looked all of it up"
+    )]
+    fn patch_difference<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        leaf: WriteGuard<'_>,
+        slot: usize,
+        old: &[u8],
+        new: &[u8],
+        cell: &[u8],
+        entry: &mut Entry<'_>,
+    ) -> Result<bool> {
+        let Some(first) = old.iter().zip(new).position(|(old, new)| old != new) else {
+            return Ok(true);
+        };
+        let last = old.iter().zip(new).rposition(|(old, new)| old != new);
+        let end = last.map_or(first, |last| last) + 1;
+        let at = self.key_words * 8 + first;
+        let undo = Undo::Patch(self.key_of(cell), at as u16, &old[first..end]);
+        let op = PageOp::Patch {
+            slot: slot as u16,
+            at: at as u16,
+            bytes: &new[first..end],
+        };
+        log_one(pages, leaf, op, undo, entry)?;
+        Ok(true)
+    }
+
+    /// Overwrites bytes of a cell, as an undo; false if the key is not there.
+    pub fn patch<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        at: u16,
+        bytes: &[u8],
+        entry: &mut Entry<'_>,
+    ) -> Result<bool> {
+        let leaf = self.leaf_to_change(pages, key)?;
+        let (slot, is_there) = Slotted::new(leaf.bytes()).search(key);
+        if !is_there {
+            return Ok(false);
+        }
+        let slot = slot as u16;
+        let key_bytes = cell_of(key, &[]);
+        let undo = Undo::Remove(self.key_of(&key_bytes));
+        log_one(pages, leaf, PageOp::Patch { slot, at, bytes }, undo, entry)?;
+        Ok(true)
+    }
+
+    fn key_of<'b>(&self, cell: &'b [u8]) -> KeyOf<'b> {
+        KeyOf {
+            root: self.root,
+            key: &cell[..self.key_words * 8],
+        }
+    }
+
+    /// Visits cells in key order until the range ends or `visit` breaks. No latch is held meanwhile.
+    pub fn scan<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        (low, high): (&[u64], &[u64]),
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let mut page = Vec::new();
+        let mut bound = KeyBuf::new();
+        let mut next = KeyBuf::from_words(match direction {
+            Direction::Forward => low,
+            Direction::Backward => high,
+        });
+        let mut side = Side::At;
+        loop {
+            let has_bound = self.copy_leaf(pages, &next, side, direction, &mut page, &mut bound)?;
+            let view = Slotted::new(&page);
+            let (slot, is_equal) = view.search(&next);
+            let slots = match (direction, side) {
+                (Direction::Forward, _) => slot..view.slots(),
+                (Direction::Backward, Side::At) => 0..slot + usize::from(is_equal),
+                (Direction::Backward, Side::Below) => 0..slot,
+            };
+            let mut one = |slot: usize| {
+                let cell = view.cell(slot);
+                let is_outside = match direction {
+                    Direction::Forward => compare(cell.key, high) == Ordering::Greater,
+                    Direction::Backward => compare(cell.key, low) == Ordering::Less,
+                };
+                if is_outside {
+                    return Ok(ControlFlow::Break(()));
+                }
+                visit(cell.key, stored(cell))
+            };
+            let flow = match direction {
+                Direction::Forward => try_each(slots, &mut one)?,
+                Direction::Backward => try_each(slots.rev(), &mut one)?,
+            };
+            let is_done = match direction {
+                Direction::Forward => *bound > *high,
+                Direction::Backward => *bound <= *low,
+            };
+            if flow.is_break() || !has_bound || is_done {
+                return Ok(());
+            }
+            let goes_on = match (direction, side) {
+                (Direction::Forward, _) => *bound > *next,
+                (Direction::Backward, Side::At) => *bound <= *next,
+                (Direction::Backward, Side::Below) => *bound < *next,
+            };
+            if !goes_on {
+                let text = "the tree's separators are not in order";
+                return Err(wrong_page(&pages.pool, self.root, text));
+            }
+            std::mem::swap(&mut next, &mut bound);
+            if direction == Direction::Backward {
+                side = Side::Below;
+            }
+        }
+    }
+
+    /// Copies a leaf, and the separator at the end of it to which a scan goes; false if there is none.
+    fn copy_leaf<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        side: Side,
+        direction: Direction,
+        page: &mut Vec<u8>,
+        bound: &mut KeyBuf,
+    ) -> Result<bool> {
+        let mut guard = pages.pool.read(self.root)?;
+        self.check_root(pages, guard.bytes())?;
+        let mut has_bound = false;
+        while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
+            let view = Slotted::new(guard.bytes());
+            let place = match side {
+                Side::At => view.child_place(key),
+                Side::Below => view.search(key).0,
+            };
+            let separator = match direction {
+                Direction::Forward => Some(place),
+                Direction::Backward => place.checked_sub(1),
+            };
+            if let Some(slot) = separator.filter(|&slot| slot < view.slots()) {
+                let words = bound.resized(self.key_words);
+                for (word, on_page) in words.iter_mut().zip(key_words(view.key(slot))) {
+                    *word = on_page;
+                }
+                has_bound = true;
+            }
+            let (id, level) = (
+                view.child_at(place),
+                view.header().level().saturating_sub(1),
+            );
+            let child = pages.pool.read(id)?;
+            check_child(pages, id, child.bytes(), level)?;
+            guard = child;
+        }
+        page.clear();
+        page.extend_from_slice(guard.bytes());
+        Ok(has_bound)
+    }
+}
+
+/// Logs and makes a change of one page.
+fn log_one<D: Directory>(
+    pages: &Pages<D>,
+    leaf: WriteGuard<'_>,
+    op: PageOp<'_>,
+    undo: Undo<'_>,
+    entry: &mut Entry<'_>,
+) -> Result<()> {
+    let mut change = Change::new();
+    let number = change.add(leaf);
+    change.push(number, op);
+    entry.log(pages.page_bytes(), &undo, |head, reserved, record| {
+        change.finish(&pages.pool, head, reserved, record).map(drop)
+    })
+}
+
+fn try_each(
+    slots: impl Iterator<Item = usize>,
+    one: &mut dyn FnMut(usize) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
+    for slot in slots {
+        if one(slot)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+#[inline]
+fn stored(cell: Cell<'_>) -> Stored<'_> {
+    Stored {
+        bytes: cell.value,
+        is_long: cell.is_long,
+    }
+}
+
+/// The bytes of a cell.
+pub(super) fn cell_of(key: &[u64], value: &[u8]) -> Vec<u8> {
+    let mut cell = Vec::with_capacity(key.len() * 8 + value.len());
+    for word in key {
+        cell.extend_from_slice(&word.to_le_bytes());
+    }
+    cell.extend_from_slice(value);
+    cell
+}
+
+/// The child that has a key, and its level; none for a leaf.
+#[inline]
+fn child_of(page: &[u8], key: &[u64]) -> Option<(PageId, u8)> {
+    let view = Slotted::new(page);
+    let header = view.header();
+    if header.kind() != Some(PageKind::Inner) {
+        return None;
+    }
+    let id = view.child_at(view.child_place(key));
+    Some((id, header.level().saturating_sub(1)))
+}
+
+/// Fails unless a page is the child that its parent means. Levels go down, so no descent is endless.
+#[inline]
+pub(super) fn check_child<D: Directory>(
+    pages: &Pages<D>,
+    id: PageId,
+    page: &[u8],
+    level: u8,
+) -> Result<()> {
+    let header = Header(page);
+    let wanted = if level == 0 {
+        PageKind::Leaf
+    } else {
+        PageKind::Inner
+    };
+    if header.kind() == Some(wanted) && header.level() == level {
+        return Ok(());
+    }
+    let detail = format!("its parent says that the page has level {level}, and it has not");
+    Err(wrong_page(&pages.pool, id, &detail))
+}
