@@ -17,6 +17,8 @@ use storage::record::LayoutKind;
 /// Most partitions of a database.
 pub const PARTITIONS_MAX: u32 = 1024;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
+/// Sizes that a page of the page methods may have.
+const PAGE_BYTES: std::ops::RangeInclusive<u32> = 512..=16384;
 const POOL_BYTES_MIN: u64 = 1 << 20;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
 const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
@@ -94,6 +96,7 @@ pub struct Options {
     pub(crate) checkpoint_log_bytes: Option<u64>,
     pub(crate) log_images: Option<LogImages>,
     pub(crate) memtable_bytes: Option<u64>,
+    pub(crate) buffer_bytes: Option<u64>,
     pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
@@ -126,7 +129,8 @@ impl Options {
         self
     }
 
-    /// Bytes of an index node: a power of two from 256 to 8192. Recorded. Default 512.
+    /// Bytes of an index node: a power of two from 256 to 8192. Recorded. Default 512. For the page methods, bytes of a page: 512 to 16384,
+    /// default 8192.
     pub fn node_bytes(mut self, node_bytes: u32) -> Self {
         self.node_bytes = Some(node_bytes);
         self
@@ -189,6 +193,13 @@ impl Options {
         self
     }
 
+    /// Bytes of the buffer pool of each partition of the page methods; at least 64 pages are taken. May be another at each opening. Default 128
+    /// MiB.
+    pub fn buffer_bytes(mut self, bytes: u64) -> Self {
+        self.buffer_bytes = Some(bytes);
+        self
+    }
+
     /// Records what transactions do, from the opening on, into a new file at `path`, for `indelible advise --trace`. The recording ends
     /// with [`Database::finish_trace`](crate::Database::finish_trace) or when the database closes. It has no names, keys or
     /// values, only sizes and salted hashes of keys. Default none, which costs a look at a flag an operation.
@@ -236,10 +247,13 @@ impl Options {
             let mend = format!("use 1 to {PARTITIONS_MAX}");
             return Err(Error::option("partitions", partitions.to_string(), mend));
         }
+        let is_paged = matches!(self.method, Some(Choice::Explicit(method)) if method.is_paged());
+        let possible = if is_paged { PAGE_BYTES } else { NODE_BYTES };
         if let Some(bytes) = self.node_bytes
-            && !(NODE_BYTES.contains(&bytes) && bytes.is_power_of_two())
+            && !(possible.contains(&bytes) && bytes.is_power_of_two())
         {
-            let mend = "use a power of two from 256 to 8192";
+            let (least, most) = (possible.start(), possible.end());
+            let mend = format!("use a power of two from {least} to {most}");
             return Err(Error::option("node_bytes", format!("{bytes} bytes"), mend));
         }
         if let Some(bytes) = self.pool_bytes
@@ -307,6 +321,15 @@ impl Options {
                 "leave it out, or use method `log` or `nvm-log`",
             ));
         }
+        if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.buffer_bytes)
+            && !method.is_paged()
+        {
+            return Err(Error::option(
+                "buffer_bytes",
+                format!("method `{method}` has no buffer pool"),
+                "leave it out, or use method `full-page-writes` or `dwb`",
+            ));
+        }
         if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.log_images)
             && !matches!(method, Method::Log | Method::Inp)
         {
@@ -363,6 +386,7 @@ impl Options {
                 .memtable_bytes
                 .or(recorded.memtable_bytes)
                 .unwrap_or(default.memtable_bytes),
+            buffer_bytes: self.buffer_bytes.unwrap_or(default.buffer_bytes),
             ..default
         }
     }

@@ -133,6 +133,9 @@ pub(crate) struct RunArgs {
     /// Bytes of changes after which a MemTable of log or nvm-log is full; other methods do not look at it
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
+    /// Bytes of the buffer pool of each partition of the page methods; other methods do not look at it
+    #[arg(long)]
+    pub(crate) pool: Option<u64>,
     /// Directory under which the database is made, and removed at the end; shared memory by default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,

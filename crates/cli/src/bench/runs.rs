@@ -119,6 +119,9 @@ pub(super) fn open(
     {
         options = options.memtable_bytes(bytes);
     }
+    if let Some(bytes) = args.pool.filter(|_| method.is_paged()) {
+        options = options.buffer_bytes(bytes);
+    }
     if args.log_images == LogImagesName::Both && matches!(method, Method::Inp | Method::Log) {
         options = options.log_images(LogImages::BeforeAndAfter);
     }

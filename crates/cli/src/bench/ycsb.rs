@@ -82,6 +82,7 @@ pub(crate) fn measure_all(
             log_images: LogImagesName::After,
             node_bytes: None,
             memtable_bytes: None,
+            pool: None,
             path: Some(runs.directory.clone()),
             seed: runs.seed,
             repeat: 1,
