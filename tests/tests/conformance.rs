@@ -125,6 +125,11 @@ fn dwb_keeps_every_script() {
 }
 
 #[test]
+fn dwb_off_keeps_every_script() {
+    run_everywhere(Method::DwbOff);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -136,6 +141,7 @@ fn every_method_has_its_test() {
         Method::NvmLog,
         Method::FullPageWrites,
         Method::Dwb,
+        Method::DwbOff,
     ];
     for method in Method::ALL {
         assert!(tested.contains(&method), "{method} has no test here");

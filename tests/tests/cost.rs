@@ -55,7 +55,8 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::NvmCow
         | Method::Log
         | Method::FullPageWrites
-        | Method::Dwb => IN_VOLATILE_MEMORY,
+        | Method::Dwb
+        | Method::DwbOff => IN_VOLATILE_MEMORY,
     }
 }
 
@@ -153,6 +154,11 @@ fn full_page_writes_cost_what_the_scripts_say() {
 #[test]
 fn dwb_costs_what_the_scripts_say() {
     check(Method::Dwb);
+}
+
+#[test]
+fn dwb_off_costs_what_the_scripts_say() {
+    check(Method::DwbOff);
 }
 
 #[test]

@@ -286,8 +286,13 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
             LayoutKind::Separate
         },
         node_bytes: 128,
-        // Pages that are written in place must be able to tear, so they have several sectors, and few cells to be deep.
-        page_bytes: if method.is_paged() { 1024 } else { 512 },
+        // Pages that are written in place must be able to tear, so they have several sectors, and few cells to be deep. A method
+        // for devices that write pages whole gets one: its pages are sectors.
+        page_bytes: if method.is_paged() && method.survives_torn_pages() {
+            1024
+        } else {
+            512
+        },
         page_cells_max: if seed.is_multiple_of(5) {
             usize::MAX
         } else {

@@ -159,12 +159,16 @@ fn options(method: Method) -> Options {
     // Small nodes make deep trees of few rows; small MemTables and logs freeze and checkpoint on the way.
     let options = match method {
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(32 << 10),
+        // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
+        method if method.is_paged() => Options::new().buffer_bytes(0),
         _ => Options::new(),
     };
+    // Pages that are guarded have two sectors, so that they can tear.
+    let is_guarded = method.is_paged() && method.survives_torn_pages();
     options
         .method(method)
         .partitions(PARTITIONS)
-        .node_bytes(512)
+        .node_bytes(if is_guarded { 1024 } else { 512 })
         .pool_bytes(1 << 20)
         .checkpoint_log_bytes(64 << 10)
         .identity(7)

@@ -34,13 +34,17 @@ fn options(method: Method) -> Options {
     let options = match method {
         // Segments of the log are as long as a MemTable, and each opening reads one.
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(16 << 10),
+        // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
+        method if method.is_paged() => Options::new().buffer_bytes(0),
         _ => Options::new(),
     };
+    // Pages that are guarded have two sectors, so that they can tear.
+    let is_guarded = method.is_paged() && method.survives_torn_pages();
     options
         .method(method)
         .partitions(PARTITIONS)
-        // The smallest page of the copy-on-write methods.
-        .node_bytes(512)
+        // Else the smallest page of the copy-on-write methods.
+        .node_bytes(if is_guarded { 1024 } else { 512 })
         .pool_bytes(1 << 20)
         .checkpoint_log_bytes(16 << 10)
         .identity(7)

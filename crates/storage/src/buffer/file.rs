@@ -337,6 +337,8 @@ impl<D: Directory> PageFile<D> {
             }
         });
         grown?;
+        // The new length is made durable before a master record promises it.
+        self.unsynced = true;
         self.pages = (self.file.bytes()? / page_bytes) as u32;
         Ok(())
     }

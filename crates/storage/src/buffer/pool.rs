@@ -243,9 +243,14 @@ impl<D: Directory> Pool<D> {
     /// The page, for changing.
     #[inline]
     pub fn write(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        self.write_or_load(id, false)
+    }
+
+    #[inline]
+    fn write_or_load(&self, id: PageId, is_blank: bool) -> Result<WriteGuard<'_>> {
         loop {
             let Some(number) = self.table.get(id) else {
-                return self.load(id, false);
+                return self.load(id, is_blank);
             };
             let frame = &self.frames[number];
             let content = unpoisoned(frame.latch.write());
@@ -258,10 +263,7 @@ impl<D: Directory> Pool<D> {
 
     /// A page whose content does not matter: it is to be formatted, or brought back from the log.
     pub fn blank(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        match self.table.get(id) {
-            Some(_) => self.write(id),
-            None => self.load(id, true),
-        }
+        self.write_or_load(id, true)
     }
 
     /// The page for recovery, and whether it is intact. If it is not, its bytes are zeros: the log has to bring it back whole.
@@ -283,7 +285,7 @@ impl<D: Directory> Pool<D> {
         if self.table.get(id).is_some() {
             // Another thread was faster.
             drop(clock);
-            return self.write(id);
+            return self.write_or_load(id, is_blank);
         }
         let number = self.free_frame(&mut clock)?;
         let frame = &self.frames[number];

@@ -36,11 +36,13 @@ pub enum Method {
     FullPageWrites,
     /// The same, with a doublewrite area in front of the pages instead (`DWB` of the NVM-DWB thesis, in batches).
     Dwb,
+    /// The same with neither: only for a device that writes pages whole.
+    DwbOff,
 }
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -50,6 +52,7 @@ impl Method {
         Self::NvmLog,
         Self::FullPageWrites,
         Self::Dwb,
+        Self::DwbOff,
     ];
 
     /// The name by which a user selects it.
@@ -64,6 +67,7 @@ impl Method {
             Self::NvmLog => "nvm-log",
             Self::FullPageWrites => "full-page-writes",
             Self::Dwb => "dwb",
+            Self::DwbOff => "dwb-off",
         }
     }
 
@@ -74,14 +78,19 @@ impl Method {
         match self {
             Self::Cow => options.page_bytes,
             Self::NvmCow => 1024,
-            Self::FullPageWrites | Self::Dwb => 8192,
+            Self::FullPageWrites | Self::Dwb | Self::DwbOff => 8192,
             _ => options.node_bytes,
         }
     }
 
     /// Whether it keeps pages in a file, which a power cut can tear.
     pub fn is_paged(self) -> bool {
-        matches!(self, Self::FullPageWrites | Self::Dwb)
+        matches!(self, Self::FullPageWrites | Self::Dwb | Self::DwbOff)
+    }
+
+    /// Whether a page that a power cut tears is no loss.
+    pub fn survives_torn_pages(self) -> bool {
+        self != Self::DwbOff
     }
 
     /// Whether committed transactions survive a restart.
@@ -120,6 +129,7 @@ impl Method {
             Self::NvmLog => 7,
             Self::FullPageWrites => 8,
             Self::Dwb => 9,
+            Self::DwbOff => 10,
         }
     }
 }
@@ -257,6 +267,7 @@ pub fn create<P: Platform>(
             Box::new(Paged::create(platform, options, Guard::FullPageWrites)?)
         }
         Method::Dwb => Box::new(Paged::create(platform, options, Guard::DoubleWrite)?),
+        Method::DwbOff => Box::new(Paged::create(platform, options, Guard::Off)?),
     })
 }
 
@@ -309,5 +320,6 @@ fn open_engine<P: Platform>(
             Box::new(Paged::open(platform, options, guard, decide)?)
         }
         Method::Dwb => Box::new(Paged::open(platform, options, Guard::DoubleWrite, decide)?),
+        Method::DwbOff => Box::new(Paged::open(platform, options, Guard::Off, decide)?),
     })
 }

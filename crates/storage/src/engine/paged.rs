@@ -12,7 +12,8 @@
 //!
 //! Steal and no-force: a page may be written before its transaction commits, and need not be when it does. After ARIES (Mohan et al., TODS
 //! 1992). The methods differ in what protects a write of a page that a power cut tears: `full-page-writes` logs a page whole when it changes
-//! first after a checkpoint, `dwb` writes it to an area of its own first.
+//! first after a checkpoint, `dwb` writes it to an area of its own
+//! first, and `dwb-off` trusts the device to write pages whole.
 
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
@@ -244,12 +245,17 @@ impl<P: Platform> Paged<P> {
         })
     }
 
-    /// Remembers that a durable step failed, after which memory and files may differ.
+    /// Remembers that a durable step failed, after which memory and files may differ. What would be an error of one statement elsewhere is
+    /// none here: the transaction may be committed.
     fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
+        result.map_err(|error| {
             self.state = State::Poisoned;
-        }
-        result
+            if error.is_statement_error() {
+                StorageError::Poisoned
+            } else {
+                error
+            }
+        })
     }
 
     /// Runs one operation. If it fails without damage its traces are undone and the transaction goes on. On a full disk a checkpoint may
@@ -262,6 +268,10 @@ impl<P: Platform> Paged<P> {
         match self.operate_once(&operation) {
             Err(StorageError::Disk(DiskError::OutOfSpace { .. })) if self.has_changed_nothing() => {
                 self.write_checkpoint()?;
+                // What it had tried is undone, and in front of the checkpoint.
+                if let Some(txn) = &mut self.transaction {
+                    txn.is_logged = false;
+                }
                 self.operate_once(&operation)
             }
             result => result,
@@ -269,7 +279,10 @@ impl<P: Platform> Paged<P> {
     }
 
     fn has_changed_nothing(&self) -> bool {
-        let untouched = |txn: &Transaction| txn.undo.is_empty() && txn.undone_pages.is_empty();
+        let untouched = |txn: &Transaction| {
+            let taken = txn.undone_pages.len() + txn.undone_trees.len();
+            txn.undo.is_empty() && taken == 0
+        };
         self.state == State::Open && self.transaction.as_ref().is_some_and(untouched)
     }
 
@@ -328,6 +341,13 @@ impl<P: Platform> Paged<P> {
         let result = self.pages.pool.log().flush();
         self.durable_step(result)?;
         self.group.synced();
+        Ok(())
+    }
+
+    fn checkpoint_if_due(&mut self) -> Result<()> {
+        if self.pages.pool.log().live_bytes() >= self.log_bytes_max {
+            self.write_checkpoint()?;
+        }
         Ok(())
     }
 
@@ -439,20 +459,17 @@ impl<P: Platform> Engine for Paged<P> {
         let frees = match self.pages.commit(txn, self.group.next()) {
             Ok(frees) => frees,
             Err(error) => {
-                self.state = if error.is_statement_error() && self.state == State::Open {
-                    State::MustAbort
-                } else {
-                    State::Poisoned
-                };
-                return Err(error);
+                if error.is_statement_error() && self.state == State::Open {
+                    self.state = State::MustAbort;
+                    return Err(error);
+                }
+                return self.durable_step(Err(error));
             }
         };
         let released = self.pages.free(id, &frees);
         self.durable_step(released)?;
         let ticket = self.join(durability, true)?;
-        if self.pages.pool.log().live_bytes() >= self.log_bytes_max {
-            self.write_checkpoint()?;
-        }
+        self.checkpoint_if_due()?;
         Ok(ticket)
     }
 
@@ -482,7 +499,7 @@ impl<P: Platform> Engine for Paged<P> {
             self.durable_step(undone)?;
         }
         self.state = State::Idle;
-        Ok(())
+        self.checkpoint_if_due()
     }
 
     fn durable(&self) -> CommitTicket {
@@ -542,3 +559,7 @@ impl<P: Platform> Drop for Paged<P> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "paged_tests.rs"]
+mod tests;

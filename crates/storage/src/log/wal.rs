@@ -267,7 +267,18 @@ impl<D: Directory> Wal<D> {
             return Err(StorageError::Poisoned);
         }
         if self.room() < bytes + FRAME_BYTES as u64 {
-            self.roll(directory, 2 * bytes)?;
+            let most = SEGMENT_BYTES_MAX - (HEADER_BYTES + FRAME_BYTES) as u64;
+            if bytes > most {
+                let text = format!("a transaction that needs {bytes} bytes of log is too long");
+                return Err(StorageError::Unsupported(text));
+            }
+            match self.roll(directory, (2 * bytes).min(most)) {
+                // Perhaps there is space for what is needed, if not for more.
+                Err(StorageError::Disk(DiskError::OutOfSpace { .. })) => {
+                    self.roll(directory, bytes)?;
+                }
+                result => result?,
+            }
         }
         Ok(())
     }

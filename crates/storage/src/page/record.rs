@@ -23,7 +23,7 @@
 
 use super::header::PageId;
 use crate::engine::{CommitTicket, GlobalTxnId};
-use crate::record::{DecodeError, Reader};
+use crate::record::{DecodeError, MAX_KEY_WORDS, Reader};
 
 /// A transaction of the page engine; unique in the life of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,6 +203,12 @@ impl<'b> Undo<'b> {
             _ => {}
         }
         let key_words = usize::from(reader.byte(WHAT)?);
+        if key_words > MAX_KEY_WORDS {
+            return Err(DecodeError::Unknown {
+                what: "a length of a key",
+                found: key_words as u64,
+            });
+        }
         let key = reader.take(WHAT, key_words * 8)?;
         let at = KeyOf { root, key };
         let rest = |reader: &mut Reader<'b>| reader.take(WHAT, reader.remaining());

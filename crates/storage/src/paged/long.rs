@@ -41,6 +41,7 @@ pub fn write<D: Directory>(
         Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserved, record| {
             change.finish(&pages.pool, head, reserved, record).map(drop)
         })?;
+        txn.taken += 1;
         next = id;
     }
     let mut stub = [0; STUB_BYTES];
@@ -71,12 +72,18 @@ pub fn walk<D: Directory>(
         bytes.map_or(0, |&bytes| u32::from_le_bytes(bytes))
     };
     let (mut left, mut id) = (number(0) as usize, PageId(number(4)));
+    let most = pages.pool.file().pages() as usize * capacity(pages.page_bytes());
+    if left > most {
+        let detail = "a cell names a long value that is longer than the file";
+        return Err(super::change::wrong_page(&pages.pool, id, detail));
+    }
     while left > 0 {
         let page = pages.pool.read(id)?;
         let header = Header(page.bytes());
         let bytes = header.slots();
+        // All pieces are full but the last, so no chain is longer than its value.
         let is_piece = header.kind() == Some(PageKind::Long)
-            && (1..=left.min(capacity(pages.page_bytes()))).contains(&bytes);
+            && bytes == left.min(capacity(pages.page_bytes()));
         if !is_piece {
             let detail = "the page is not the piece of a long value that another one says it is";
             return Err(super::change::wrong_page(&pages.pool, id, detail));

@@ -11,7 +11,7 @@
 
 use super::change::Change;
 use super::space::Pages;
-use super::transaction::{Entry, Transaction, TransactionMark};
+use super::transaction::{Entry, FREED_BYTES, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
 use crate::engine::{CommitTicket, GlobalTxnId};
 use crate::error::{Result, StorageError};
@@ -21,8 +21,6 @@ use crate::record::{DecodeError, KeyBuf, Reader};
 use disk::Directory;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Log space that freeing one page takes.
-const FREED_BYTES: u64 = 128;
 /// Maps that freeing may have to log whole.
 const FREED_MAPS: u64 = 4;
 
@@ -178,6 +176,7 @@ impl<D: Directory> Pages<D> {
         };
         let stored = |is_long: bool, bytes| Stored { bytes, is_long };
         let entry = |txn| Entry::Compensation(txn);
+        let entries = txn.undo.len();
         let is_done = match undo {
             Undo::FreePage(page) => {
                 txn.undone_pages.push(page);
@@ -205,7 +204,7 @@ impl<D: Directory> Pages<D> {
                 tree.patch(self, &key, offset, bytes, &mut entry(txn))?
             }
         };
-        if is_done {
+        if is_done && txn.undo.len() < entries {
             return Ok(());
         }
         Err(wrong(format!(
@@ -247,8 +246,9 @@ impl<D: Directory> Pages<D> {
 
     /// Logs that a transaction is prepared, with what its commit frees.
     pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<()> {
-        let head = Head::Prepare(txn.id, global, self.given_up(txn, true)?);
-        self.log_head(&head, txn.reserved(self.page_bytes()))
+        let frees = self.given_up(txn, true)?;
+        let reserved = txn.reserved(self.page_bytes()) + self.freed_bytes(frees.len());
+        self.log_head(&Head::Prepare(txn.id, global, frees), reserved)
     }
 
     /// Logs that a transaction is committed, and says which pages are to be freed then. Nothing is durable yet. If it fails

@@ -103,13 +103,18 @@ impl<D: Directory> Pages<D> {
         );
         loop {
             let (map, bit) = place(page_bytes, from);
-            let map = self.map(change, map)?;
-            let pending = change.pending_bits(map);
             let covered = pages_of_map(page_bytes);
             let end = {
                 let pages = self.pool.file().pages();
                 pages.saturating_sub(from.0 - bit).min(covered)
             };
+            if end == covered && self.is_full(change, map, bit)? {
+                // Not latched: a change would hold every full map that it goes by.
+                from = PageId(from.0 - bit + end);
+                continue;
+            }
+            let map = self.map(change, map)?;
+            let pending = change.pending_bits(map);
             let bytes = change.bytes(map);
             let is_taken = |bit: u32| {
                 let newest = pending.iter().rev().find(|&&(index, _)| index == bit);
@@ -150,6 +155,26 @@ impl<D: Directory> Pages<D> {
         );
         self.free_from.fetch_min(id.0, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether a map that the change does not have says that all its pages from a bit on are in use.
+    fn is_full(&self, change: &Change<'_>, id: PageId, bit: u32) -> Result<bool> {
+        let page_bytes = self.page_bytes();
+        if change.find(id).is_some() {
+            return Ok(false);
+        }
+        if id != first_page(page_bytes) {
+            let (before, _) = place(page_bytes, PageId(id.0 - 1));
+            let is_linked = change.find(before).is_none()
+                && Header(self.pool.read(before)?.bytes()).link() == id;
+            if !is_linked {
+                return Ok(false);
+            }
+        }
+        let map = self.pool.read(id)?;
+        let is_map = Header(map.bytes()).kind() == Some(PageKind::Map);
+        let covered = pages_of_map(page_bytes);
+        Ok(is_map && (bit..covered).all(|bit| is_used(map.bytes(), bit)))
     }
 
     /// A map, latched for the change and formatted if it is the first time.

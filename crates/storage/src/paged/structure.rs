@@ -69,13 +69,16 @@ impl Tree {
         reserved: u64,
     ) -> Result<()> {
         let mut guard = pages.pool.write(self.root)?;
-        self.check_root(pages, guard.bytes())?;
-        let view = Slotted::new(guard.bytes());
-        let is_full = match view.header().kind() {
-            Some(PageKind::Leaf) => !pages.fits(&view, bytes),
-            _ => !self.has_room(pages, &view),
-        };
-        if is_full {
+        loop {
+            self.check_root(pages, guard.bytes())?;
+            let view = Slotted::new(guard.bytes());
+            let is_full = match view.header().kind() {
+                Some(PageKind::Leaf) => !pages.fits(&view, bytes),
+                _ => !self.has_room(pages, &view),
+            };
+            if !is_full {
+                break;
+            }
             self.grow_root(pages, guard, reserved)?;
             guard = pages.pool.write(self.root)?;
         }
@@ -125,7 +128,7 @@ impl Tree {
             root,
             PageOp::Format {
                 kind: PageKind::Inner,
-                level: view.header().level() + 1,
+                level: view.header().level().saturating_add(1),
                 key_words: self.key_words as u16,
                 link: id,
             },
@@ -150,7 +153,7 @@ impl Tree {
         let at = if is_behind && is_leaf {
             view.slots()
         } else if is_behind {
-            view.slots() - 1
+            view.slots().saturating_sub(1)
         } else {
             middle(&view)
         };
@@ -256,7 +259,7 @@ impl Tree {
         }
         let root_is_parent = parent.id() == self.root;
         let cell_bytes = self.key_words * 8 + CHILD_BYTES + SLOT_BYTES;
-        let parent_left = view.used_bytes() - cell_bytes;
+        let parent_left = view.used_bytes().saturating_sub(cell_bytes);
         let is_sparse = if root_is_parent {
             view.slots() == 1
         } else {

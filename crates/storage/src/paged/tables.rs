@@ -178,6 +178,10 @@ impl Tables {
         def: &TableDef,
         txn: &mut Transaction,
     ) -> Result<()> {
+        if u64::from(def.id.0) >= TABLES_MAX {
+            let text = format!("table number {} is too high", def.id.0);
+            return Err(StorageError::Unsupported(text));
+        }
         if self.find(def.id).is_ok() {
             let text = format!("table number {} is taken", def.id.0);
             return Err(StorageError::Unsupported(text));
@@ -523,6 +527,7 @@ fn new_root<D: Directory>(pages: &Pages<D>, tree: Tree, txn: &mut Transaction) -
     Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserved, record| {
         change.finish(&pages.pool, head, reserved, record).map(drop)
     })?;
+    txn.taken += 1;
     Ok(id)
 }
 

@@ -11,6 +11,8 @@ use crate::page::{Head, PageId, TxnId, Undo, UndoEntries};
 const ROLLBACK_PAGES: u64 = 16;
 /// Bytes that the record of an undo entry takes beyond the entry.
 const ENTRY_BYTES: u64 = 96;
+/// Bytes that freeing one page takes: its number in the record of the transaction's end, and a record of its own.
+pub(super) const FREED_BYTES: u64 = 96;
 
 /// An open transaction.
 #[derive(Debug)]
@@ -27,6 +29,10 @@ pub struct Transaction {
     pub undone_pages: Vec<PageId>,
     /// Trees that are not needed when it ends, for the same reason.
     pub undone_trees: Vec<PageId>,
+    /// Pages that it has taken and would have to free.
+    pub taken: u64,
+    /// Bytes that it has logged as a part of something that is undone as a whole.
+    quiet_bytes: u64,
     /// Whether the log has anything of it.
     pub is_logged: bool,
     /// Buffers.
@@ -52,6 +58,8 @@ impl Transaction {
             trees: Vec::new(),
             undone_pages: Vec::new(),
             undone_trees: Vec::new(),
+            taken: 0,
+            quiet_bytes: 0,
             is_logged: false,
             entry: Vec::new(),
             record: Vec::new(),
@@ -71,7 +79,11 @@ impl Transaction {
     pub fn reserved(&self, page_bytes: usize) -> u64 {
         let entries = self.undo.len() as u64 + 1;
         let bytes = (self.undo.bytes() + self.entry.len()) as u64;
-        bytes + entries * ENTRY_BYTES + ROLLBACK_PAGES * page_bytes as u64
+        // Pages of a tree are at least about half full.
+        let quiet = 3 * self.quiet_bytes / page_bytes as u64;
+        let frees = quiet + self.taken + (self.frees.len() + self.undone_pages.len()) as u64;
+        let pages = ROLLBACK_PAGES * page_bytes as u64;
+        bytes + entries * ENTRY_BYTES + frees * FREED_BYTES + pages
     }
 }
 
@@ -135,6 +147,7 @@ impl Entry<'_> {
             Head::Change
         };
         let logged = log(&head, reserved, &mut record);
+        let logged_bytes = record.len() as u64;
         txn.record = record;
         logged?;
         if is_undoable {
@@ -142,6 +155,8 @@ impl Entry<'_> {
             txn.is_logged = true;
         } else if is_compensation {
             txn.undo.pop();
+        } else {
+            txn.quiet_bytes += logged_bytes;
         }
         txn.entry.clear();
         Ok(())

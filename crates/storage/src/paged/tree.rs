@@ -201,7 +201,7 @@ impl Tree {
         let old = view.cell(slot);
         let is_long = old.is_long;
         removed(stored(old), entry)?;
-        let left = view.used_bytes() - cell.len() - SLOT_BYTES;
+        let left = view.used_bytes().saturating_sub(cell.len() + SLOT_BYTES);
         let is_sparse = leaf.id() != self.root && left < view.capacity() / 4;
         let undo = Undo::Insert(self.key_of(&cell), is_long, &cell[self.key_words * 8..]);
         let op = PageOp::Remove { slot: slot as u16 };

@@ -34,6 +34,11 @@ pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
     if args.grid {
         return grid::run(args, format);
     }
+    if args.grid_part.is_some() {
+        return Err(Usage::error(
+            "--grid-part is a part of the cells of --grid, which is not there",
+        ));
+    }
     let mut rows = Vec::new();
     each(args, |measured| {
         let row = JoinRow::new(args, &measured);
