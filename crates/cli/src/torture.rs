@@ -79,7 +79,7 @@ pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
     let methods = if args.all {
         Method::ALL
             .into_iter()
-            .filter(|method| method.is_durable())
+            .filter(|method| method.is_durable() && method.survives_torn_pages())
             .collect()
     } else {
         args.method.clone()
