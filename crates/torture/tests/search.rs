@@ -42,7 +42,8 @@ fn no_image_is_wrong() {
 #[test]
 fn every_image_of_every_scenario_is_right() {
     assert!(scenarios::ALL.len() >= 40);
-    for method in durable() {
+    // A checkpoint of pages leaves so many combinations that these take minutes each; the search samples them.
+    for method in durable().filter(|method| !method.is_paged()) {
         for scenario in scenarios::ALL {
             // The longest ones are left to the command.
             if matches!(
