@@ -9,8 +9,8 @@
 //! Words of keys are little-endian; they are compared as numbers, one after the other. The child of cell `i` has the keys from that cell's
 //! on up to the next cell's; the page's link has those in front of the first.
 //!
-//! A page that was read from a medium is checked as a whole ([`Slotted::check`]) when its checksum could not tell; reading bounds
-//! is checked always, so a page that lies costs a wrong answer and never a fault.
+//! The deep check looks at a page as a whole ([`Slotted::check`]). Reading trusts its checksum but for places: a slot that leads out of the page
+//! has an empty cell, so a page that lies costs a wrong answer and never a fault.
 
 use super::header::{HEADER_BYTES, Header, PageId, PageKind, array};
 use std::cmp::Ordering;

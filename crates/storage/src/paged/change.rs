@@ -67,7 +67,7 @@ impl<'p> Change<'p> {
         op.encode(&mut self.pages[number].ops);
     }
 
-    /// Whether an operation on the page is collected that satisfies `wanted`; for maps, which look at what is pending.
+    /// Bits of a map that the change is going to set or clear, oldest first.
     pub fn pending_bits(&self, number: usize) -> Vec<(u32, bool)> {
         let mut reader = crate::record::Reader::new(&self.pages[number].ops);
         let mut bits = Vec::new();

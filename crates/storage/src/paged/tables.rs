@@ -539,21 +539,12 @@ fn put_value<D: Directory>(
     value: &[u8],
     txn: &mut Transaction,
 ) -> Result<bool> {
-    if value.len() <= tree.value_bytes_max(pages.page_bytes()) {
-        let stored = Stored {
-            bytes: value,
-            is_long: false,
-        };
-        return tree.insert(pages, key, stored, &mut Entry::Undoable(txn));
-    }
-    if tree.get(pages, key, |_| ())?.is_some() {
+    let fits = value.len() <= tree.value_bytes_max(pages.page_bytes());
+    if !fits && tree.get(pages, key, |_| ())?.is_some() {
         return Ok(false);
     }
-    let stub = long::write(pages, value, txn)?;
-    let stored = Stored {
-        bytes: &stub,
-        is_long: true,
-    };
+    let mut stub = [0; long::STUB_BYTES];
+    let stored = store(pages, tree, value, &mut stub, txn)?;
     tree.insert(pages, key, stored, &mut Entry::Undoable(txn))
 }
 
@@ -565,21 +556,28 @@ fn replace_value<D: Directory>(
     value: &[u8],
     txn: &mut Transaction,
 ) -> Result<bool> {
-    let stub;
-    let stored = if value.len() <= tree.value_bytes_max(pages.page_bytes()) {
-        Stored {
-            bytes: value,
-            is_long: false,
-        }
-    } else {
-        stub = long::write(pages, value, txn)?;
-        Stored {
-            bytes: &stub,
-            is_long: true,
-        }
-    };
+    let mut stub = [0; long::STUB_BYTES];
+    let stored = store(pages, tree, value, &mut stub, txn)?;
     let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
     tree.replace(pages, key, stored, &mut Entry::Undoable(txn), give_up)
+}
+
+/// What a cell has of a value: all of it, or, behind pages of its own, a stub.
+fn store<'v, D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    value: &'v [u8],
+    stub: &'v mut [u8; long::STUB_BYTES],
+    txn: &mut Transaction,
+) -> Result<Stored<'v>> {
+    let is_long = value.len() > tree.value_bytes_max(pages.page_bytes());
+    let bytes = if is_long {
+        *stub = long::write(pages, value, txn)?;
+        &stub[..]
+    } else {
+        value
+    };
+    Ok(Stored { bytes, is_long })
 }
 
 fn remove_value<D: Directory>(
@@ -593,7 +591,11 @@ fn remove_value<D: Directory>(
 }
 
 /// Pages of all long values of a tree.
-fn long_pages<D: Directory>(pages: &Pages<D>, tree: Tree, found: &mut Vec<PageId>) -> Result<()> {
+pub(super) fn long_pages<D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    found: &mut Vec<PageId>,
+) -> Result<()> {
     let (low, high) = (vec![0; tree.key_words], vec![u64::MAX; tree.key_words]);
     let visit = &mut |_: &[u8], stored: Stored<'_>| {
         if stored.is_long {

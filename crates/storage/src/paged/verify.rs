@@ -2,9 +2,8 @@
 //!
 //! Everything is in the file before the check begins, and each page in use is read from there, so damage that a frame hides is found.
 
-use super::long;
 use super::space::Pages;
-use super::tables::{TableState, Tables, assign, read_stored, tree_names};
+use super::tables::{TableState, Tables, assign, long_pages, read_stored, tree_names};
 use super::tree::Stored;
 use crate::engine::{Direction, Footprint, VerifyReport};
 use crate::error::Result;
@@ -35,8 +34,9 @@ impl Tables {
         self.catalogue
             .check(pages, &mut reachable, &mut report.damage);
         let mut frees = Vec::new();
-        let catalogue = self.catalogue;
-        long_values(pages, catalogue, &mut frees, &mut report.damage);
+        if let Err(error) = long_pages(pages, self.catalogue, &mut frees) {
+            report.damage.push(error.to_string());
+        }
         for state in self.states() {
             state.check(pages, &mut reachable, &mut frees, &mut report);
         }
@@ -83,25 +83,6 @@ impl Tables {
     }
 }
 
-/// Pages of the long values of a tree.
-fn long_values<D: Directory>(
-    pages: &Pages<D>,
-    tree: super::Tree,
-    found: &mut Vec<PageId>,
-    damage: &mut Vec<String>,
-) {
-    let (low, high) = (vec![0; tree.key_words], vec![u64::MAX; tree.key_words]);
-    let visit = &mut |_: &[u8], stored: Stored<'_>| {
-        if stored.is_long {
-            long::walk(pages, stored.bytes, &mut |id, _| found.push(id))?;
-        }
-        Ok(ControlFlow::Continue(()))
-    };
-    if let Err(error) = tree.scan(pages, (&low, &high), Direction::Forward, visit) {
-        damage.push(error.to_string());
-    }
-}
-
 impl TableState {
     fn check<D: Directory>(
         &self,
@@ -118,7 +99,9 @@ impl TableState {
         if report.damage.len() > before {
             return;
         }
-        long_values(pages, self.primary, frees, &mut report.damage);
+        if let Err(error) = long_pages(pages, self.primary, frees) {
+            report.damage.push(error.to_string());
+        }
         let rows = report.rows;
         self.check_rows(pages, report);
         let rows = report.rows - rows;
