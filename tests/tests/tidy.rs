@@ -60,8 +60,12 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("table", &["record", "index", "log"]),
     ("lsm", &["record", "index", "log", "table"]),
     ("page", &["record", "log"]),
+    ("lock", &["record", "page"]),
     ("buffer", &["record", "log", "page"]),
-    ("paged", &["record", "log", "table", "page", "buffer"]),
+    (
+        "paged",
+        &["record", "log", "table", "page", "buffer", "lock"],
+    ),
 ];
 
 /// The words in which an engine is spoken to. They stand beside the trait that they belong to, and all folders may use them.

@@ -334,6 +334,9 @@ impl Error {
     pub fn advice(&self) -> Advice {
         match self {
             Self::Conflict { .. } | Self::InUse { .. } => Advice::Retry,
+            Self::Storage(StorageError::Deadlock { .. } | StorageError::LockTimeout { .. }) => {
+                Advice::Retry
+            }
             Self::Storage(StorageError::NeedsRecovery(_)) => Advice::Change,
             Self::Storage(error) if error.is_statement_error() => Advice::Change,
             Self::Storage(_)

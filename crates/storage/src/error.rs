@@ -70,6 +70,32 @@ pub enum StorageError {
         "{0} holds what a crash has left unfinished, and finishing it takes writing; open the database once for writing"
     )]
     NeedsRecovery(String),
+    /// Transactions waited for each other in a circle, and this request closed it. Abort the transaction and run it again.
+    #[error(
+        "transactions waited for each other in a circle, found after {waited_ms} ms; abort the transaction and run it again"
+    )]
+    Deadlock {
+        /// How long the request had waited.
+        waited_ms: u64,
+    },
+    /// A lock did not become free in time. Abort the transaction and run it again.
+    #[error(
+        "waited {waited_ms} ms for the lock of {what}, which others hold; abort the transaction and run it again, or raise the limit of waits"
+    )]
+    LockTimeout {
+        /// What was to be locked.
+        what: String,
+        /// How long the request had waited.
+        waited_ms: u64,
+    },
+    /// All locks of the partition are taken. The operation had no effect; the transaction may go on.
+    #[error(
+        "all {locks_max} locks of this partition are taken; end transactions, lock whole tables, or raise the limit of locks"
+    )]
+    LocksExhausted {
+        /// How many there are.
+        locks_max: usize,
+    },
     /// An earlier durable step failed; nothing more is written. Reopen the database.
     #[error("an earlier durable step of this partition failed; reopen the database")]
     Poisoned,
@@ -86,6 +112,7 @@ impl StorageError {
                 | Self::Record(_)
                 | Self::Schema(_)
                 | Self::Unsupported(_)
+                | Self::LocksExhausted { .. }
                 | Self::Memory(PmemError::OutOfSpace { .. })
                 | Self::Disk(DiskError::OutOfSpace { .. })
         )

@@ -8,12 +8,14 @@ pub mod buffer;
 pub mod engine;
 mod error;
 pub mod index;
+pub mod lock;
 pub mod log;
 pub mod lsm;
 pub mod page;
 pub mod paged;
 mod platform;
 pub mod record;
+mod sync;
 pub mod table;
 
 pub use error::{Result, StorageError};

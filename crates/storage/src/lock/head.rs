@@ -1,0 +1,264 @@
+//! The head of one lock: who holds it, who waits, and who is next.
+//!
+//! 1. No two holders have modes that exclude each other.
+//! 2. A request is granted when no other holder excludes it and no waiter in front of it does. Who is compatible with all in front passes
+//!    them, which delays nobody.
+//! 3. A conversion stands behind other conversions and before new requests.
+//! 4. A queue that is not empty has somebody to wait for at its front: every release, withdrawal and grant calls `promote`.
+
+use super::inheritance::Inheritance;
+use super::mode::Strength;
+use super::wait::Parker;
+use std::sync::Arc;
+
+/// The number of a session in its manager.
+pub(super) type SessionId = u32;
+
+/// Who has the lock.
+pub(super) struct Holder {
+    pub(super) session: SessionId,
+    pub(super) strength: Strength,
+    /// Of locks that may be inherited.
+    pub(super) inheritance: Option<Arc<Inheritance>>,
+}
+
+/// Who waits for it.
+struct Waiter {
+    session: SessionId,
+    strength: Strength,
+    is_conversion: bool,
+    inheritance: Option<Arc<Inheritance>>,
+    parker: Arc<Parker>,
+}
+
+/// A request, as it comes to a head.
+#[derive(Clone)]
+pub(super) struct Request<'a> {
+    pub(super) session: SessionId,
+    /// What the session has afterwards: for a conversion, more than it asked for.
+    pub(super) strength: Strength,
+    /// Of locks that may be inherited.
+    pub(super) inheritance: Option<&'a Arc<Inheritance>>,
+    /// Who is woken when it is granted later; without one, a request that would have to wait is refused.
+    pub(super) parker: Option<&'a Arc<Parker>>,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Granted,
+    /// It stands in the queue.
+    Queued,
+    /// It would have had to wait.
+    Refused,
+}
+
+/// Those who can go on. They are woken when the mutex is free again.
+pub(super) type Woken = Vec<Arc<Parker>>;
+
+/// One lock.
+#[derive(Default)]
+pub(super) struct Head {
+    holders: Vec<Holder>,
+    queue: Vec<Waiter>,
+}
+
+impl Head {
+    /// Grants, queues or refuses.
+    #[inline]
+    pub(super) fn request(&mut self, request: &Request<'_>) -> Answer {
+        if self.holders.is_empty() && self.queue.is_empty() {
+            self.hold(request.session, request.strength, request.inheritance);
+            return Answer::Granted;
+        }
+        self.request_beside_others(request)
+    }
+
+    fn request_beside_others(&mut self, request: &Request<'_>) -> Answer {
+        let is_conversion = self.holder(request.session).is_some();
+        let behind = if is_conversion {
+            self.queue
+                .iter()
+                .take_while(|waiter| waiter.is_conversion)
+                .count()
+        } else {
+            self.queue.len()
+        };
+        let in_front = self.queue[..behind]
+            .iter()
+            .fold(0, |set, waiter| set | waiter.strength.bit());
+        if self.is_free_for(request.session, request.strength, in_front) {
+            self.hold(request.session, request.strength, request.inheritance);
+            return Answer::Granted;
+        }
+        let Some(parker) = request.parker else {
+            return Answer::Refused;
+        };
+        self.queue.insert(
+            behind,
+            Waiter {
+                session: request.session,
+                strength: request.strength,
+                is_conversion,
+                inheritance: request.inheritance.cloned(),
+                parker: Arc::clone(parker),
+            },
+        );
+        // An idle lock that was just revoked may have been the last one in the way.
+        let holders = self.holders.len();
+        self.want_all();
+        if self.holders.len() < holders
+            && self.is_free_for(request.session, request.strength, in_front)
+        {
+            self.queue.remove(behind);
+            self.hold(request.session, request.strength, request.inheritance);
+            return Answer::Granted;
+        }
+        Answer::Queued
+    }
+
+    /// Takes a session's lock away and says how strong it was.
+    #[inline]
+    pub(super) fn release(&mut self, session: SessionId, woken: &mut Woken) -> Option<Strength> {
+        let at = self
+            .holders
+            .iter()
+            .position(|holder| holder.session == session)?;
+        let holder = self.holders.swap_remove(at);
+        if !self.queue.is_empty() {
+            self.promote(woken);
+        }
+        Some(holder.strength)
+    }
+
+    /// Makes a session's lock as weak as it was before a conversion.
+    pub(super) fn weaken(&mut self, session: SessionId, strength: Strength, woken: &mut Woken) {
+        if let Some(holder) = self.holder(session) {
+            holder.strength = strength;
+        }
+        self.promote(woken);
+    }
+
+    /// Takes a session's request out of the queue; false if it has been granted in the meantime.
+    pub(super) fn withdraw(&mut self, session: SessionId, woken: &mut Woken) -> bool {
+        let Some(at) = self
+            .queue
+            .iter()
+            .position(|waiter| waiter.session == session)
+        else {
+            return false;
+        };
+        self.queue.remove(at);
+        self.promote(woken);
+        true
+    }
+
+    /// Whom a waiting session waits for; nobody if it does not wait here.
+    pub(super) fn blockers(&self, session: SessionId, found: &mut Vec<SessionId>) {
+        let Some(at) = self
+            .queue
+            .iter()
+            .position(|waiter| waiter.session == session)
+        else {
+            return;
+        };
+        let strength = self.queue[at].strength;
+        let holders = self
+            .holders
+            .iter()
+            .map(|holder| (holder.session, holder.strength));
+        let in_front = self.queue[..at]
+            .iter()
+            .map(|waiter| (waiter.session, waiter.strength));
+        found.extend(
+            holders
+                .chain(in_front)
+                .filter(|(other, held)| *other != session && strength.conflicts(*held))
+                .map(|(other, _)| other),
+        );
+    }
+
+    /// Nobody holds it and nobody waits.
+    #[inline]
+    pub(super) fn is_unused(&self) -> bool {
+        self.holders.is_empty() && self.queue.is_empty()
+    }
+
+    /// Who holds it exclusively.
+    #[inline]
+    pub(super) fn exclusive_holder(&self) -> Option<SessionId> {
+        match &*self.holders {
+            [holder] if holder.strength == Strength::Exclusive => Some(holder.session),
+            _ => None,
+        }
+    }
+
+    fn holder(&mut self, session: SessionId) -> Option<&mut Holder> {
+        self.holders
+            .iter_mut()
+            .find(|holder| holder.session == session)
+    }
+
+    fn hold(
+        &mut self,
+        session: SessionId,
+        strength: Strength,
+        inheritance: Option<&Arc<Inheritance>>,
+    ) {
+        if let Some(holder) = self.holder(session) {
+            holder.strength = strength;
+            return;
+        }
+        self.holders.push(Holder {
+            session,
+            strength,
+            inheritance: inheritance.cloned(),
+        });
+        if !self.queue.is_empty() {
+            self.want_all();
+        }
+    }
+
+    /// Whether nobody excludes this; idle locks that do are revoked.
+    fn is_free_for(&mut self, session: SessionId, strength: Strength, in_front: u8) -> bool {
+        if strength.excluded() & in_front != 0 {
+            return false;
+        }
+        self.holders.retain(|holder| {
+            holder.session == session
+                || !strength.conflicts(holder.strength)
+                || !holder.is_revocable()
+        });
+        self.holders
+            .iter()
+            .all(|holder| holder.session == session || !strength.conflicts(holder.strength))
+    }
+
+    /// Somebody waits: no holder goes on without looking at the queue.
+    fn want_all(&mut self) {
+        self.holders
+            .retain(|holder| holder.inheritance.as_ref().is_none_or(|word| word.want()));
+    }
+
+    /// Grants what can be granted.
+    fn promote(&mut self, woken: &mut Woken) {
+        let (mut at, mut in_front) = (0, 0);
+        while at < self.queue.len() {
+            let (session, strength) = (self.queue[at].session, self.queue[at].strength);
+            if self.is_free_for(session, strength, in_front) {
+                let waiter = self.queue.remove(at);
+                self.hold(session, strength, waiter.inheritance.as_ref());
+                woken.push(waiter.parker);
+            } else {
+                in_front |= strength.bit();
+                at += 1;
+            }
+        }
+    }
+}
+
+impl Holder {
+    fn is_revocable(&self) -> bool {
+        self.inheritance.as_ref().is_some_and(|word| word.revoke())
+    }
+}

@@ -1,0 +1,245 @@
+//! What all sessions of a partition share: shards of heads, buckets of ranges, the registry of sessions, and how many locks there may be.
+//!
+//! Sessions take their right to a lock in small lots, so that the common number is not touched with each. A lot that lies unused at a
+//! session counts as taken, 64 locks at most.
+
+use super::deadlock;
+use super::head::SessionId;
+use super::range::Bucket;
+use super::session::LockSession;
+use super::shard::Shard;
+use super::wait::Visible;
+use crate::error::{Result, StorageError};
+use crate::page::PageId;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A scheduler that tries orders of threads has to go through all of them; two show what there is to see.
+const SHARDS: usize = if cfg!(feature = "schedules") { 2 } else { 64 };
+const BUCKETS: usize = SHARDS;
+/// Rights to locks that a session takes at once, at most.
+const LOT_MAX: u64 = 64;
+
+/// How a lock manager behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockOptions {
+    /// How long a request waits before it fails; a session can change it for itself.
+    pub wait_limit: Duration,
+    /// Locks that all sessions may hold together, idle ones included.
+    pub locks_max: usize,
+    /// Whether intention locks stay with their session between transactions. Saves a mutex and a queue for each; costs those who lock
+    /// whole tables the way through the idle ones.
+    pub inherits: bool,
+    /// Key locks of one table and transaction after which the table is tried to be locked whole. A range counts as 16 keys.
+    pub escalate_at: usize,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self {
+            wait_limit: Duration::from_secs(1),
+            locks_max: 1 << 20,
+            inherits: true,
+            escalate_at: 10_000,
+        }
+    }
+}
+
+/// What happened, over all sessions. A session adds its numbers when it waits and when a transaction ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockCounters {
+    /// Locks that were granted, conversions included, inherited ones not.
+    pub acquired: u64,
+    /// Idle intention locks that were taken back.
+    pub inherited: u64,
+    /// Requests that had to wait.
+    pub waits: u64,
+    /// Time that they waited together.
+    pub wait_ns: u64,
+    /// Requests that failed because they closed a circle of waits.
+    pub deadlocks: u64,
+    /// Requests that failed because they waited too long.
+    pub timeouts: u64,
+    /// Tables that were locked whole instead of many keys.
+    pub escalations: u64,
+}
+
+impl LockCounters {
+    fn add(&mut self, other: &Self) {
+        self.acquired += other.acquired;
+        self.inherited += other.inherited;
+        self.waits += other.waits;
+        self.wait_ns += other.wait_ns;
+        self.deadlocks += other.deadlocks;
+        self.timeouts += other.timeouts;
+        self.escalations += other.escalations;
+    }
+}
+
+#[derive(Default)]
+struct Registry {
+    sessions: Vec<Option<Arc<Visible>>>,
+    free: Vec<SessionId>,
+    /// Of sessions that are gone.
+    counters: LockCounters,
+}
+
+/// The locks of one partition.
+pub struct LockManager {
+    options: LockOptions,
+    shards: Box<[Shard]>,
+    buckets: Box<[Bucket]>,
+    registry: Mutex<Registry>,
+    search: Mutex<()>,
+    /// Rights to locks that sessions have.
+    taken: AtomicU64,
+}
+
+impl std::fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LockManager")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LockManager {
+    /// A manager without sessions.
+    pub fn new(options: LockOptions) -> Arc<Self> {
+        Arc::new(Self {
+            options,
+            shards: (0..SHARDS as u32).map(Shard::new).collect(),
+            buckets: (0..BUCKETS).map(|_| Bucket::new()).collect(),
+            registry: Mutex::new(Registry::default()),
+            search: Mutex::new(()),
+            taken: AtomicU64::new(0),
+        })
+    }
+
+    /// A session that holds nothing yet.
+    pub fn session(self: &Arc<Self>) -> LockSession {
+        let visible = Arc::new(Visible {
+            waiting: Mutex::new(None),
+            counters: Mutex::new(LockCounters::default()),
+        });
+        let mut registry = lock(&self.registry);
+        let id = match registry.free.pop() {
+            Some(id) => {
+                registry.sessions[id as usize] = Some(Arc::clone(&visible));
+                id
+            }
+            None => {
+                registry.sessions.push(Some(Arc::clone(&visible)));
+                registry.sessions.len() as SessionId - 1
+            }
+        };
+        drop(registry);
+        LockSession::new(Arc::clone(self), id, visible)
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> LockCounters {
+        let registry = lock(&self.registry);
+        let mut sum = registry.counters;
+        for visible in registry.sessions.iter().flatten() {
+            sum.add(&lock(&visible.counters));
+        }
+        sum
+    }
+
+    pub(super) fn options(&self) -> &LockOptions {
+        &self.options
+    }
+
+    /// A session is gone; it holds nothing.
+    pub(super) fn leave(&self, session: SessionId, counters: &LockCounters) {
+        let mut registry = lock(&self.registry);
+        registry.sessions[session as usize] = None;
+        registry.free.push(session);
+        registry.counters.add(counters);
+    }
+
+    /// The shard of a name with this hash. Its chains use the low bits.
+    #[inline]
+    pub(super) fn shard_of(&self, hash: u64) -> u32 {
+        (hash >> 32) as u32 % SHARDS as u32
+    }
+
+    #[inline]
+    pub(super) fn shard(&self, number: u32) -> &Shard {
+        &self.shards[number as usize]
+    }
+
+    pub(super) fn shards(&self) -> &[Shard] {
+        &self.shards
+    }
+
+    #[inline]
+    pub(super) fn bucket(&self, tree: PageId) -> &Bucket {
+        &self.buckets[tree.0 as usize % BUCKETS]
+    }
+
+    pub(super) fn visible_sessions(&self) -> Vec<Option<Arc<Visible>>> {
+        lock(&self.registry).sessions.clone()
+    }
+
+    /// Whether the session waits for itself; then it is to leave its queue before it drops the guard.
+    pub(super) fn search(&self, session: SessionId) -> (bool, MutexGuard<'_, ()>) {
+        let guard = lock(&self.search);
+        (deadlock::is_in_circle(self, session), guard)
+    }
+
+    /// Locks that a session takes the right to at once.
+    pub(super) fn lot(&self) -> u64 {
+        (self.options.locks_max as u64 / 1024).clamp(1, LOT_MAX)
+    }
+
+    /// A lot of rights, or what is left of them.
+    pub(super) fn take_lot(&self) -> Result<u64> {
+        let locks_max = self.options.locks_max as u64;
+        let mut taken = self.taken.load(Ordering::Relaxed);
+        loop {
+            let lot = self.lot().min(locks_max.saturating_sub(taken));
+            if lot == 0 {
+                return Err(StorageError::LocksExhausted {
+                    locks_max: self.options.locks_max,
+                });
+            }
+            let next = taken + lot;
+            match self.taken.compare_exchange_weak(
+                taken,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(lot),
+                Err(now) => taken = now,
+            }
+        }
+    }
+
+    pub(super) fn give_back(&self, rights: u64) {
+        self.taken.fetch_sub(rights, Ordering::Relaxed);
+    }
+
+    /// Sessions that wait.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        let sessions = self.visible_sessions();
+        let waiting = |visible: &&Arc<Visible>| lock(&visible.waiting).is_some();
+        sessions.iter().flatten().filter(waiting).count()
+    }
+
+    /// Rights that are taken.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Heads that are there.
+    #[cfg(test)]
+    pub(super) fn heads(&self) -> usize {
+        self.shards.iter().map(Shard::heads).sum()
+    }
+}

@@ -1,0 +1,32 @@
+//! Locks of transactions: partition, tables, keys and ranges of keys, for many sessions of one partition.
+//!
+//! ```text
+//! LockSession ── knows what it holds ──► LockManager ──► shards of heads: partition, tables, keys (holders, queue)
+//!                                             └────────► buckets of ranges: intervals of keys of one tree, writers who wait for them
+//! ```
+//!
+//! Two-phase locking: what a transaction has locked it keeps until `end`; read committed gives shared locks back earlier. Modes above keys
+//! are Gray's granular locks, keys know *update* too, phantoms are kept out by intervals of keys. Intention locks outlive a transaction as
+//! in Johnson et al., "Improving OLTP Scalability using Speculative Lock Inheritance" (VLDB 2009); early release is the caller's choice of
+//! when to call `end`.
+//!
+//! Order of the mutexes inside: deadlock search, registry of sessions, bucket of ranges, shard, a session's record of its wait, parker.
+
+mod deadlock;
+mod head;
+mod inheritance;
+mod manager;
+mod mode;
+mod name;
+mod owned;
+mod range;
+mod session;
+mod shard;
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+mod tests;
+mod wait;
+
+pub use manager::{LockCounters, LockManager, LockOptions};
+pub use mode::{KeyMode, Mode};
+pub use session::{LockSession, Mark};

@@ -1,0 +1,232 @@
+//! How strong a lock is, what excludes what, and what two locks of one owner are together.
+//!
+//! Partition and tables have Gray's five modes, keys have three. Inside they are one lattice of six, because a head does not care what it
+//! locks: intentions never meet *update*, as they lie on different levels.
+//!
+//! |     | IS | IX | S | SIX | U | X |
+//! |-----|----|----|---|-----|---|---|
+//! | IS  |    |    |   |     |   | x |
+//! | IX  |    |    | x | x   | x | x |
+//! | S   |    | x  |   | x   |   | x |
+//! | SIX |    | x  | x | x   | x | x |
+//! | U   |    | x  |   | x   | x | x |
+//! | X   | x  | x  | x | x   | x | x |
+//!
+//! *Update* lets readers in, also later ones: its conversion to *exclusive* goes in front of them in the queue, so it does not starve.
+
+/// A lock of the partition or of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Something below is going to be read under its own lock.
+    IntentShared,
+    /// Something below is going to be changed under its own lock.
+    IntentExclusive,
+    /// All of it is read; nobody changes anything in it.
+    Shared,
+    /// All of it is read, and some of it changed under locks of its own.
+    SharedIntentExclusive,
+    /// All of it is changed; nobody else does anything in it.
+    Exclusive,
+}
+
+/// A lock of one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyMode {
+    /// It is read.
+    Shared,
+    /// It is read by somebody who may change it. One at a time, beside readers, so that two who read first and change later do not
+    /// wait for each other.
+    Update,
+    /// It is changed, inserted or deleted.
+    Exclusive,
+}
+
+/// A mode of either kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Strength {
+    #[default]
+    IntentShared,
+    IntentExclusive,
+    Shared,
+    SharedIntentExclusive,
+    Update,
+    Exclusive,
+}
+
+impl From<Mode> for Strength {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::IntentShared => Self::IntentShared,
+            Mode::IntentExclusive => Self::IntentExclusive,
+            Mode::Shared => Self::Shared,
+            Mode::SharedIntentExclusive => Self::SharedIntentExclusive,
+            Mode::Exclusive => Self::Exclusive,
+        }
+    }
+}
+
+impl From<KeyMode> for Strength {
+    fn from(mode: KeyMode) -> Self {
+        match mode {
+            KeyMode::Shared => Self::Shared,
+            KeyMode::Update => Self::Update,
+            KeyMode::Exclusive => Self::Exclusive,
+        }
+    }
+}
+
+impl Strength {
+    /// All of them, weakest first as far as they can be compared.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 6] = [
+        Self::IntentShared,
+        Self::IntentExclusive,
+        Self::Shared,
+        Self::SharedIntentExclusive,
+        Self::Update,
+        Self::Exclusive,
+    ];
+
+    /// This mode in a set of modes.
+    #[inline]
+    pub(super) const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// The modes that another owner must not have beside this one.
+    #[inline]
+    pub(super) const fn excluded(self) -> u8 {
+        let exclusive = Self::Exclusive.bit();
+        let changing = Self::IntentExclusive.bit() | Self::SharedIntentExclusive.bit() | exclusive;
+        match self {
+            Self::IntentShared => exclusive,
+            Self::IntentExclusive => {
+                Self::Shared.bit()
+                    | Self::SharedIntentExclusive.bit()
+                    | Self::Update.bit()
+                    | exclusive
+            }
+            Self::Shared => changing,
+            Self::SharedIntentExclusive => changing | Self::Shared.bit() | Self::Update.bit(),
+            Self::Update => changing | Self::Update.bit(),
+            Self::Exclusive => 0b11_1111,
+        }
+    }
+
+    /// Whether two owners cannot have these modes at once.
+    #[inline]
+    pub(super) const fn conflicts(self, other: Self) -> bool {
+        self.excluded() & other.bit() != 0
+    }
+
+    /// The weakest mode that allows what both allow.
+    #[inline]
+    pub(super) fn join(self, other: Self) -> Self {
+        use Strength::{
+            Exclusive, IntentExclusive, IntentShared, Shared, SharedIntentExclusive, Update,
+        };
+        match (self, other) {
+            (one, same) if one == same => one,
+            (IntentShared, other) | (other, IntentShared) if other != Update => other,
+            (IntentExclusive, Shared) | (Shared, IntentExclusive) => SharedIntentExclusive,
+            (IntentExclusive | Shared, SharedIntentExclusive)
+            | (SharedIntentExclusive, IntentExclusive | Shared) => SharedIntentExclusive,
+            (Shared, Update) | (Update, Shared) => Update,
+            _ => Exclusive,
+        }
+    }
+
+    /// Whether who has this has `other` already.
+    #[inline]
+    pub(super) fn covers(self, other: Self) -> bool {
+        self.join(other) == self
+    }
+
+    /// Whether who has this on a whole needs no `wanted` lock on its parts.
+    #[inline]
+    pub(super) const fn covers_parts(self, wanted: Self) -> bool {
+        match self {
+            Self::Exclusive => true,
+            Self::Shared | Self::SharedIntentExclusive => {
+                matches!(wanted, Self::IntentShared | Self::Shared)
+            }
+            _ => false,
+        }
+    }
+
+    /// What a lock of this mode on a part asks for on the whole.
+    #[inline]
+    pub(super) const fn intention(self) -> Self {
+        match self {
+            Self::IntentShared | Self::Shared => Self::IntentShared,
+            _ => Self::IntentExclusive,
+        }
+    }
+
+    /// Whether the lock may outlive its transaction as an idle one: it excludes few, and most transactions ask for it.
+    #[inline]
+    pub(super) const fn is_intention(self) -> bool {
+        matches!(self, Self::IntentShared | Self::IntentExclusive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Strength::{
+        self, Exclusive, IntentExclusive, IntentShared, Shared, SharedIntentExclusive, Update,
+    };
+
+    /// Gray's table, and the three modes of keys.
+    const TOGETHER: &[(Strength, Strength)] = &[
+        (IntentShared, IntentShared),
+        (IntentShared, IntentExclusive),
+        (IntentShared, Shared),
+        (IntentShared, SharedIntentExclusive),
+        (IntentShared, Update),
+        (IntentExclusive, IntentExclusive),
+        (Shared, Shared),
+        (Shared, Update),
+    ];
+
+    #[test]
+    fn exactly_the_pairs_of_the_table_go_together() {
+        for one in Strength::ALL {
+            for other in Strength::ALL {
+                let together = TOGETHER.contains(&(one, other)) || TOGETHER.contains(&(other, one));
+                assert_eq!(one.conflicts(other), !together, "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_join_is_the_weakest_mode_above_both() {
+        for one in Strength::ALL {
+            for other in Strength::ALL {
+                let join = one.join(other);
+                assert_eq!(join, other.join(one));
+                assert!(join.covers(one) && join.covers(other), "{one:?} {other:?}");
+                assert_eq!(join.excluded() & one.excluded(), one.excluded());
+                for above in Strength::ALL {
+                    if above.covers(one) && above.covers(other) {
+                        assert!(above.covers(join), "{one:?} {other:?} {above:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(Shared.join(IntentExclusive), SharedIntentExclusive);
+        assert_eq!(Shared.join(Update), Update);
+        assert_eq!(Update.join(Exclusive), Exclusive);
+    }
+
+    #[test]
+    fn a_whole_covers_its_parts() {
+        for wanted in Strength::ALL {
+            assert!(Exclusive.covers_parts(wanted));
+            let reads = matches!(wanted, IntentShared | Shared);
+            assert_eq!(Shared.covers_parts(wanted), reads);
+            assert_eq!(SharedIntentExclusive.covers_parts(wanted), reads);
+            assert!(!IntentShared.covers_parts(wanted) && !IntentExclusive.covers_parts(wanted));
+        }
+    }
+}

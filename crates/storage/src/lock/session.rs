@@ -1,0 +1,695 @@
+//! One session's side of the locks: one transaction after the other, each locking as it goes and giving all back at its end.
+//!
+//! A request looks at what the session has, then at what covers it (its table, its partition, a range of its own), and only then goes to
+//! a shard. A request that fails leaves all other locks of the session as they were; the key or range it was for is as before, intention
+//! locks that were taken on the way stay.
+//!
+//! | request | registers in | may wait for |
+//! |---|---|---|
+//! | partition, table | its head | other owners there |
+//! | key | its head | other owners there; exclusive ones then for ranges around it |
+//! | range | its tree's bucket | exclusive keys inside of it |
+
+use super::head::{Answer, Request, SessionId, Woken};
+use super::inheritance::Inheritance;
+use super::manager::{LockCounters, LockManager};
+use super::mode::{KeyMode, Mode, Strength};
+use super::name::{Name, Space};
+use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Whole};
+use super::range::Interval;
+use super::shard::ExclusiveKey;
+use super::wait::{Parker, Queue, Visible, Wait};
+use crate::error::{Result, StorageError};
+use crate::page::PageId;
+use crate::record::TableId;
+use crate::sync::lock;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a sleeper looks for a circle again.
+const SEARCH_AGAIN: Duration = Duration::from_millis(5);
+/// Idle intention locks that a session keeps.
+const IDLE_MAX: usize = 256;
+
+/// A moment in a transaction, for [`LockSession::release_shared`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a mark is for giving back what was locked since"]
+pub struct Mark(u64);
+
+/// Locks of one session. Dropping it gives everything back.
+pub struct LockSession {
+    manager: Arc<LockManager>,
+    id: SessionId,
+    visible: Arc<Visible>,
+    parker: Arc<Parker>,
+    owned: Owned,
+    /// The table that was asked for last, and its whole.
+    recent: Option<(TableId, u32)>,
+    /// Locks that it may still take without asking.
+    rights: u64,
+    wait_limit: Duration,
+    waits: u64,
+    /// Since this was last set to false.
+    has_waited: bool,
+    counters: LockCounters,
+    woken: Woken,
+}
+
+impl std::fmt::Debug for LockSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LockSession")
+            .field("id", &self.id)
+            .field("held", &self.held())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LockSession {
+    pub(super) fn new(manager: Arc<LockManager>, id: SessionId, visible: Arc<Visible>) -> Self {
+        Self {
+            wait_limit: manager.options().wait_limit,
+            manager,
+            id,
+            visible,
+            parker: Arc::new(Parker::new()),
+            owned: Owned::new(),
+            recent: None,
+            rights: 0,
+            waits: 0,
+            has_waited: false,
+            counters: LockCounters::default(),
+            woken: Woken::new(),
+        }
+    }
+
+    /// Changes how long the requests of this session wait.
+    pub fn set_wait_limit(&mut self, limit: Duration) {
+        self.wait_limit = limit;
+    }
+
+    /// Locks the partition.
+    pub fn lock_partition(&mut self, mode: Mode) -> Result<()> {
+        self.lock_whole(Space::Partition, mode.into()).map(drop)
+    }
+
+    /// Locks a table, with the intention on the partition. Nothing if the partition's lock covers it.
+    pub fn lock_table(&mut self, table: TableId, mode: Mode) -> Result<()> {
+        let strength = Strength::from(mode);
+        let partition = self.lock_whole(Space::Partition, strength.intention())?;
+        if self
+            .owned
+            .wholes
+            .get(partition)
+            .strength
+            .covers_parts(strength)
+        {
+            return Ok(());
+        }
+        let whole = self.lock_whole(Space::Table(table), strength)?;
+        self.recent = Some((table, whole));
+        Ok(())
+    }
+
+    /// Locks a key of a tree, with the intentions above. Nothing if a lock above covers it, or a range for a shared one.
+    #[inline]
+    pub fn lock_key(
+        &mut self,
+        table: TableId,
+        tree: PageId,
+        key: &[u64],
+        mode: KeyMode,
+    ) -> Result<()> {
+        let strength = Strength::from(mode);
+        let Some(whole) = self.lock_above(table, strength)? else {
+            return Ok(());
+        };
+        let name = Name::of(Space::Tree(tree), key);
+        if let Some(owned) = self.owned.keys.find(&name) {
+            let held = self.owned.keys.get(owned).strength;
+            if held.covers(strength) {
+                return Ok(());
+            }
+            let joined = held.join(strength);
+            self.acquire_key(&name, tree, joined, Some(held))?;
+            self.owned.keys.get_mut(owned).strength = joined;
+            return Ok(());
+        }
+        let is_read = strength == Strength::Shared;
+        if is_read && self.owned.has_range_around(tree, key, key) {
+            return Ok(());
+        }
+        self.take_right()?;
+        let entry = match self.acquire_key(&name, tree, strength, None) {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.rights += 1;
+                return Err(error);
+            }
+        };
+        let owned = self.owned.keys.insert(&name);
+        *self.owned.keys.get_mut(owned) = OwnedKey {
+            strength,
+            entry,
+            whole,
+            number: self.owned.next_number(),
+        };
+        self.owned.order.push(owned);
+        self.count_below(whole, 1);
+        Ok(())
+    }
+
+    /// Locks all keys of a tree from `low` to `high` for reading, those that are not there too: until the transaction ends nobody else
+    /// inserts, changes or deletes one. Merges with a range of this session that it touches. True if it had to wait, so that what was
+    /// read before may have changed.
+    pub fn lock_range(
+        &mut self,
+        table: TableId,
+        tree: PageId,
+        low: &[u64],
+        high: &[u64],
+    ) -> Result<bool> {
+        self.has_waited = false;
+        let Some(whole) = self.lock_above(table, Strength::Shared)? else {
+            return Ok(self.has_waited);
+        };
+        if low > high || self.owned.has_range_around(tree, low, high) {
+            return Ok(self.has_waited);
+        }
+        let mut interval = Interval::new(low, high);
+        let marked = self.owned.marked;
+        let mut merged = Vec::new();
+        for own in self.owned.ranges.iter().filter(|own| own.tree == tree) {
+            if own.number >= marked && own.interval.touches(&interval) {
+                merged.push(own.range);
+            }
+        }
+        for own in self.owned.ranges.iter().filter(|own| own.tree == tree) {
+            if merged.contains(&own.range) {
+                interval.include(&own.interval);
+            }
+        }
+        let range = self.acquire_range(tree, &interval)?;
+        if !merged.is_empty() {
+            self.manager.bucket(tree).absorb(range, &merged);
+            let absorbed = self
+                .owned
+                .take_ranges(|own| own.tree == tree && merged.contains(&own.range));
+            self.discount(&absorbed);
+        }
+        let number = self.owned.next_number();
+        self.owned.ranges.push(OwnedRange {
+            tree,
+            interval,
+            range,
+            whole,
+            number,
+        });
+        self.count_below(whole, RANGE_WEIGHT);
+        Ok(self.has_waited)
+    }
+
+    /// This moment, for `release_shared`.
+    pub fn mark(&mut self) -> Mark {
+        Mark(self.owned.mark())
+    }
+
+    /// Gives back the shared keys and the ranges that were locked since the mark. What was held before, and what is held more strongly,
+    /// stays.
+    pub fn release_shared(&mut self, mark: Mark) {
+        let keys = self
+            .owned
+            .take_keys(mark.0, |key| key.strength == Strength::Shared);
+        for key in keys {
+            self.release_key(key);
+        }
+        let ranges = self.owned.take_ranges(|range| range.number >= mark.0);
+        self.release_ranges(&ranges);
+        self.wake_all();
+    }
+
+    /// The transaction has ended: gives all back but intention locks that may stay idle.
+    pub fn end(&mut self) {
+        self.release_all();
+        if self.owned.wholes.count() > IDLE_MAX {
+            self.release_idle();
+        }
+        self.finish();
+    }
+
+    /// As `end`, and gives idle locks back too.
+    pub fn end_all(&mut self) {
+        self.release_all();
+        self.release_idle();
+        self.finish();
+    }
+
+    /// How many locks the transaction has, intention locks included.
+    pub fn held(&self) -> usize {
+        self.owned.count()
+    }
+
+    /// Gets the intentions for a lock of this mode on a key of the table; nothing if a lock above covers it.
+    #[inline]
+    fn lock_above(&mut self, table: TableId, strength: Strength) -> Result<Option<u32>> {
+        if let Some((recent, whole)) = self.recent
+            && recent == table
+        {
+            let held = self.owned.wholes.get(whole).strength;
+            if held.covers_parts(strength) {
+                return Ok(None);
+            }
+            if held.covers(strength.intention()) {
+                return Ok(Some(whole));
+            }
+        }
+        let partition = self.lock_whole(Space::Partition, strength.intention())?;
+        if self
+            .owned
+            .wholes
+            .get(partition)
+            .strength
+            .covers_parts(strength)
+        {
+            return Ok(None);
+        }
+        let whole = self.lock_whole(Space::Table(table), strength.intention())?;
+        self.recent = Some((table, whole));
+        let held = self.owned.wholes.get(whole).strength;
+        Ok((!held.covers_parts(strength)).then_some(whole))
+    }
+
+    /// Locks the partition or a table.
+    fn lock_whole(&mut self, space: Space, wanted: Strength) -> Result<u32> {
+        let name = Name::whole(space);
+        if let Some(whole) = self.owned.wholes.find(&name) {
+            if self.revive(whole) {
+                let held = self.owned.wholes.get(whole).strength;
+                if !held.covers(wanted) {
+                    let joined = held.join(wanted);
+                    self.request(&name, joined, None)?;
+                    self.owned.wholes.get_mut(whole).strength = joined;
+                }
+                return Ok(whole);
+            }
+            self.owned.wholes.remove(whole);
+            self.rights += 1;
+        }
+        self.take_right()?;
+        let options = self.manager.options();
+        let escalate_at = options.escalate_at;
+        let inheritance = options.inherits.then(|| Arc::new(Inheritance::active()));
+        let entry = match self.request(&name, wanted, inheritance.as_ref()) {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.rights += 1;
+                return Err(error);
+            }
+        };
+        let whole = self.owned.wholes.insert(&name);
+        *self.owned.wholes.get_mut(whole) = Whole {
+            strength: wanted,
+            entry,
+            inheritance,
+            is_active: true,
+            weight: 0,
+            escalate_at,
+        };
+        self.owned.active.push(whole);
+        Ok(whole)
+    }
+
+    /// Takes an idle lock back if it is one; false if it was revoked.
+    fn revive(&mut self, number: u32) -> bool {
+        let whole = self.owned.wholes.get_mut(number);
+        if whole.is_active {
+            return true;
+        }
+        if !whole
+            .inheritance
+            .as_ref()
+            .is_some_and(|word| word.take_back())
+        {
+            return false;
+        }
+        whole.is_active = true;
+        self.owned.active.push(number);
+        self.counters.inherited += 1;
+        true
+    }
+
+    /// Locks a key, or makes its lock stronger; afterwards it has `strength`, or what it had `before`.
+    #[inline]
+    fn acquire_key(
+        &mut self,
+        name: &Name<'_>,
+        tree: PageId,
+        strength: Strength,
+        before: Option<Strength>,
+    ) -> Result<u32> {
+        let entry = self.request(name, strength, None)?;
+        if strength == Strength::Exclusive && !self.manager.bucket(tree).is_empty() {
+            self.pass_ranges(name, tree, entry, before)?;
+        }
+        Ok(entry)
+    }
+
+    /// Waits for the ranges around an exclusive key.
+    fn pass_ranges(
+        &mut self,
+        name: &Name<'_>,
+        tree: PageId,
+        entry: u32,
+        before: Option<Strength>,
+    ) -> Result<()> {
+        let shard = self.manager.shard_of(name.hash);
+        let key = ExclusiveKey {
+            session: self.id,
+            shard,
+            entry,
+        };
+        self.parker.set_back();
+        let bucket = self.manager.bucket(tree);
+        if bucket.admit_writer(tree, name.key, key, &self.parker) {
+            return Ok(());
+        }
+        let Err(error) = self.wait(Queue::Writer { tree }, || what_key(name)) else {
+            return Ok(());
+        };
+        let heads = self.manager.shard(shard);
+        match before {
+            Some(before) => heads.weaken(entry, self.id, before, &mut self.woken),
+            None => _ = heads.release(entry, self.id, &mut self.woken),
+        }
+        self.manager.bucket(tree).forget(key, &mut self.woken);
+        self.wake_all();
+        Err(error)
+    }
+
+    fn acquire_range(&mut self, tree: PageId, interval: &Interval) -> Result<u64> {
+        self.take_right()?;
+        let own: Vec<&Interval> = self
+            .owned
+            .ranges
+            .iter()
+            .filter(|own| own.tree == tree)
+            .map(|own| &own.interval)
+            .collect();
+        self.parker.set_back();
+        let (range, is_granted) = self.manager.bucket(tree).register(
+            self.manager.shards(),
+            self.id,
+            (tree, interval),
+            &own,
+            &self.parker,
+        );
+        if !is_granted {
+            let what = || format!("a range of keys of {}", Space::Tree(tree));
+            if let Err(error) = self.wait(Queue::Range { tree, range }, what) {
+                self.rights += 1;
+                return Err(error);
+            }
+        }
+        self.counters.acquired += 1;
+        Ok(range)
+    }
+
+    /// Asks a head for a new lock or a stronger one.
+    #[inline]
+    fn request(
+        &mut self,
+        name: &Name<'_>,
+        strength: Strength,
+        inheritance: Option<&Arc<Inheritance>>,
+    ) -> Result<u32> {
+        self.parker.set_back();
+        let shard = self.manager.shard_of(name.hash);
+        let request = Request {
+            session: self.id,
+            strength,
+            inheritance,
+            parker: Some(&self.parker),
+        };
+        let (answer, entry) = self.manager.shard(shard).request(name, &request);
+        if answer == Answer::Queued {
+            self.wait(Queue::Head { shard, entry }, || what_key(name))?;
+        }
+        self.counters.acquired += 1;
+        Ok(entry)
+    }
+
+    #[inline]
+    fn take_right(&mut self) -> Result<()> {
+        if self.rights == 0 {
+            self.rights = self.manager.take_lot()?;
+        }
+        self.rights -= 1;
+        Ok(())
+    }
+
+    /// A lock below a table was granted: many of them are better one of the table.
+    #[inline]
+    fn count_below(&mut self, number: u32, weight: usize) {
+        let whole = self.owned.wholes.get_mut(number);
+        whole.weight += weight;
+        if whole.weight >= whole.escalate_at {
+            self.escalate(number);
+        }
+    }
+
+    /// Locks the table whole if that is possible at once, and gives back what is below it.
+    #[cold]
+    fn escalate(&mut self, number: u32) {
+        let escalate_at = self.manager.options().escalate_at;
+        let name = Name::whole(self.owned.wholes.name(number).space);
+        let whole = self.owned.wholes.get(number);
+        let wanted = match whole.strength {
+            Strength::IntentShared => Strength::Shared,
+            _ => Strength::Exclusive,
+        };
+        let request = Request {
+            session: self.id,
+            strength: whole.strength.join(wanted),
+            inheritance: None,
+            parker: None,
+        };
+        let shard = self.manager.shard(self.manager.shard_of(name.hash));
+        let (answer, _) = shard.request(&name, &request);
+        let whole = self.owned.wholes.get_mut(number);
+        if answer != Answer::Granted {
+            whole.escalate_at = whole.weight + escalate_at.div_ceil(2).max(1);
+            return;
+        }
+        whole.strength = request.strength;
+        self.counters.acquired += 1;
+        self.counters.escalations += 1;
+        for key in self.owned.take_keys(0, |key| key.whole == number) {
+            self.release_key(key);
+        }
+        let ranges = self.owned.take_ranges(|range| range.whole == number);
+        self.release_ranges(&ranges);
+        self.owned.wholes.get_mut(number).escalate_at = escalate_at;
+        self.wake_all();
+    }
+
+    fn wait(&mut self, queue: Queue, what: impl Fn() -> String) -> Result<()> {
+        self.waits += 1;
+        self.has_waited = true;
+        let number = self.waits;
+        *lock(&self.visible.waiting) = Some(Wait { number, queue });
+        let started = Instant::now();
+        let outcome = self.sleep(queue, started);
+        *lock(&self.visible.waiting) = None;
+        let waited = started.elapsed();
+        self.counters.waits += 1;
+        self.counters.wait_ns += waited.as_nanos() as u64;
+        let waited_ms = waited.as_millis() as u64;
+        match outcome {
+            Outcome::Granted => Ok(()),
+            Outcome::Circle => {
+                self.counters.deadlocks += 1;
+                Err(StorageError::Deadlock { waited_ms })
+            }
+            Outcome::TooLong => {
+                self.counters.timeouts += 1;
+                Err(StorageError::LockTimeout {
+                    what: what(),
+                    waited_ms,
+                })
+            }
+        }
+    }
+
+    fn sleep(&mut self, queue: Queue, started: Instant) -> Outcome {
+        if self.parker.spin() {
+            return Outcome::Granted;
+        }
+        let manager = Arc::clone(&self.manager);
+        loop {
+            // Until the victim has left its queue, nobody else searches.
+            let (is_circle, guard) = manager.search(self.id);
+            let has_left = is_circle && self.withdraw(queue);
+            drop(guard);
+            if has_left {
+                return Outcome::Circle;
+            }
+            let left = self.wait_limit.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                if self.withdraw(queue) {
+                    return Outcome::TooLong;
+                }
+                // It is out of the queue, so it is granted and the signal is on its way: the next wait must not get it.
+                while !self.parker.sleep(SEARCH_AGAIN) {}
+                return Outcome::Granted;
+            }
+            if self.parker.sleep(left.min(SEARCH_AGAIN)) {
+                return Outcome::Granted;
+            }
+        }
+    }
+
+    /// Leaves the queue; false if the request has been granted.
+    fn withdraw(&mut self, queue: Queue) -> bool {
+        let woken = &mut self.woken;
+        let has_left = match queue {
+            Queue::Head { shard, entry } => {
+                self.manager.shard(shard).withdraw(entry, self.id, woken)
+            }
+            Queue::Range { tree, range } => self.manager.bucket(tree).withdraw(range, woken),
+            Queue::Writer { tree } => self.manager.bucket(tree).withdraw_writer(self.id),
+        };
+        self.wake_all();
+        has_left
+    }
+
+    #[inline]
+    fn release_key(&mut self, number: u32) {
+        let name = self.owned.keys.name(number);
+        let (hash, space) = (name.hash, name.space);
+        let key = self.owned.keys.get(number);
+        let (entry, whole) = (key.entry, key.whole);
+        self.owned.keys.remove(number);
+        self.owned.wholes.get_mut(whole).weight -= 1;
+        self.rights += 1;
+        let shard = self.manager.shard_of(hash);
+        let was_exclusive = self
+            .manager
+            .shard(shard)
+            .release(entry, self.id, &mut self.woken);
+        let Space::Tree(tree) = space else {
+            return;
+        };
+        let bucket = self.manager.bucket(tree);
+        if was_exclusive && !bucket.is_empty() {
+            let key = ExclusiveKey {
+                session: self.id,
+                shard,
+                entry,
+            };
+            bucket.forget(key, &mut self.woken);
+        }
+    }
+
+    fn release_ranges(&mut self, ranges: &[OwnedRange]) {
+        for range in ranges {
+            let bucket = self.manager.bucket(range.tree);
+            bucket.release(range.range, &mut self.woken);
+        }
+        self.discount(ranges);
+    }
+
+    /// These ranges are no longer held.
+    fn discount(&mut self, ranges: &[OwnedRange]) {
+        for range in ranges {
+            self.owned.wholes.get_mut(range.whole).weight -= RANGE_WEIGHT;
+            self.rights += 1;
+        }
+    }
+
+    fn release_all(&mut self) {
+        let mut order = std::mem::take(&mut self.owned.order);
+        for key in order.drain(..) {
+            self.release_key(key);
+        }
+        self.owned.order = order;
+        let ranges = std::mem::take(&mut self.owned.ranges);
+        self.release_ranges(&ranges);
+        let mut active = std::mem::take(&mut self.owned.active);
+        let escalate_at = self.manager.options().escalate_at;
+        for number in active.drain(..) {
+            let whole = self.owned.wholes.get_mut(number);
+            whole.is_active = false;
+            whole.escalate_at = escalate_at;
+            let inheritance = whole.inheritance.as_ref();
+            let stays =
+                whole.strength.is_intention() && inheritance.is_some_and(|word| word.rest());
+            if !stays {
+                self.release_whole(number);
+            }
+        }
+        self.owned.active = active;
+        self.recent = None;
+    }
+
+    fn release_whole(&mut self, number: u32) {
+        let hash = self.owned.wholes.name(number).hash;
+        let entry = self.owned.wholes.get(number).entry;
+        let shard = self.manager.shard(self.manager.shard_of(hash));
+        shard.release(entry, self.id, &mut self.woken);
+        self.owned.wholes.remove(number);
+        self.rights += 1;
+    }
+
+    /// Gives idle locks back. No transaction has any.
+    fn release_idle(&mut self) {
+        for number in self.owned.wholes.numbers() {
+            let inheritance = self.owned.wholes.get(number).inheritance.as_ref();
+            if inheritance.is_some_and(|word| word.take_back()) {
+                self.release_whole(number);
+            } else {
+                self.owned.wholes.remove(number);
+                self.rights += 1;
+            }
+        }
+    }
+
+    /// Wakes who can go on, keeps a small stock of rights, and publishes the counters.
+    fn finish(&mut self) {
+        self.wake_all();
+        let lot = self.manager.lot();
+        let stock = if lot > 1 { 2 * lot } else { 0 };
+        if self.rights > stock {
+            self.manager.give_back(self.rights - stock);
+            self.rights = stock;
+        }
+        *lock(&self.visible.counters) = self.counters;
+    }
+
+    #[inline]
+    fn wake_all(&mut self) {
+        for parker in self.woken.drain(..) {
+            parker.wake();
+        }
+    }
+}
+
+impl Drop for LockSession {
+    fn drop(&mut self) {
+        self.end_all();
+        self.manager.give_back(self.rights);
+        self.manager.leave(self.id, &self.counters);
+    }
+}
+
+/// How a wait ended.
+enum Outcome {
+    Granted,
+    Circle,
+    TooLong,
+}
+
+fn what_key(name: &Name<'_>) -> String {
+    match name.space {
+        Space::Tree(_) => format!("a key of {}", name.space),
+        _ => name.space.to_string(),
+    }
+}

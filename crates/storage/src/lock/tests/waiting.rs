@@ -1,0 +1,149 @@
+//! Who waits is granted in order, and nobody is forgotten.
+//!
+//! Threads ask one after the other, each when the one before is seen waiting.
+
+use super::{LONG, TABLE, finish, granted, hasty, key, manager, start};
+use crate::error::StorageError;
+use crate::lock::{KeyMode, Mode};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+#[test]
+fn first_come_first_served() {
+    let manager = manager();
+    let mut holder = manager.session();
+    key(&mut holder, 1, KeyMode::Exclusive).unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let threads: Vec<_> = (0..5)
+        .map(|number| {
+            let order = Arc::clone(&order);
+            start(&manager, manager.session(), move |session| {
+                key(session, 1, KeyMode::Exclusive)?;
+                order.lock().unwrap().push(number);
+                session.end();
+                Ok(())
+            })
+        })
+        .collect();
+    holder.end();
+    for thread in threads {
+        drop(finish(thread));
+    }
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_reader_does_not_pass_a_waiting_writer_but_what_excludes_nobody_does() {
+    let manager = manager();
+    let mut reader = manager.session();
+    key(&mut reader, 1, KeyMode::Shared).unwrap();
+    let writer = start(&manager, manager.session(), |session| {
+        key(session, 1, KeyMode::Exclusive)
+    });
+    let mut other = hasty(&manager);
+    assert!(!granted(key(&mut other, 1, KeyMode::Shared)));
+    // Update behind update: a reader disturbs neither.
+    key(&mut reader, 2, KeyMode::Update).unwrap();
+    let updater = start(&manager, manager.session(), |session| {
+        key(session, 2, KeyMode::Update)
+    });
+    assert!(granted(key(&mut other, 2, KeyMode::Shared)));
+    reader.end();
+    drop((finish(writer), finish(updater)));
+}
+
+#[test]
+fn readers_behind_a_writer_are_granted_together() {
+    let manager = manager();
+    let mut writer = manager.session();
+    key(&mut writer, 1, KeyMode::Exclusive).unwrap();
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            start(&manager, manager.session(), |session| {
+                key(session, 1, KeyMode::Shared)
+            })
+        })
+        .collect();
+    writer.end();
+    let readers: Vec<_> = readers.into_iter().map(finish).collect();
+    assert!(!granted(key(&mut hasty(&manager), 1, KeyMode::Exclusive)));
+    drop(readers);
+    assert!(granted(key(&mut hasty(&manager), 1, KeyMode::Exclusive)));
+}
+
+#[test]
+fn a_conversion_goes_in_front_of_new_requests() {
+    let manager = manager();
+    let (mut first, mut second) = (manager.session(), manager.session());
+    key(&mut first, 1, KeyMode::Update).unwrap();
+    key(&mut second, 1, KeyMode::Shared).unwrap();
+    let stranger = start(&manager, manager.session(), |session| {
+        key(session, 1, KeyMode::Exclusive)
+    });
+    let converting = start(&manager, first, |session| {
+        key(session, 1, KeyMode::Exclusive)
+    });
+    second.end();
+    let first = finish(converting);
+    assert_eq!(manager.waiting(), 1, "the stranger still waits");
+    drop(first);
+    drop(finish(stranger));
+}
+
+#[test]
+fn who_gives_up_lets_those_behind_go_on() {
+    let manager = manager();
+    let mut reader = manager.session();
+    key(&mut reader, 1, KeyMode::Shared).unwrap();
+    let mut impatient = manager.session();
+    impatient.set_wait_limit(Duration::from_millis(100));
+    let writer = start(&manager, impatient, |session| {
+        key(session, 1, KeyMode::Exclusive)
+    });
+    let behind = start(&manager, manager.session(), |session| {
+        key(session, 1, KeyMode::Shared)
+    });
+    let started = Instant::now();
+    drop(finish(behind));
+    let (_, result) = writer.join().unwrap();
+    assert!(matches!(result, Err(StorageError::LockTimeout { .. })));
+    assert!(started.elapsed() < LONG);
+}
+
+#[test]
+fn a_limit_is_kept() {
+    let manager = manager();
+    let mut holder = manager.session();
+    holder.lock_table(TABLE, Mode::Exclusive).unwrap();
+    let mut waiter = manager.session();
+    waiter.set_wait_limit(Duration::from_millis(50));
+    let started = Instant::now();
+    let error = key(&mut waiter, 1, KeyMode::Shared).unwrap_err();
+    let waited = started.elapsed();
+    assert!(waited >= Duration::from_millis(50), "{waited:?}");
+    match error {
+        StorageError::LockTimeout { waited_ms, .. } => assert!(waited_ms >= 50),
+        error => panic!("{error}"),
+    }
+    waiter.end();
+    let counters = manager.counters();
+    assert_eq!((counters.waits, counters.timeouts), (1, 1));
+    assert!(counters.wait_ns >= 50_000_000);
+}
+
+#[test]
+fn a_session_that_is_dropped_wakes_those_who_wait() {
+    let manager = manager();
+    let mut holder = manager.session();
+    key(&mut holder, 1, KeyMode::Exclusive).unwrap();
+    holder.lock_table(TABLE, Mode::Shared).unwrap();
+    let on_key = start(&manager, manager.session(), |session| {
+        key(session, 1, KeyMode::Shared)
+    });
+    let on_table = start(&manager, manager.session(), |session| {
+        session.lock_table(TABLE, Mode::IntentExclusive)
+    });
+    drop(holder);
+    drop((finish(on_key), finish(on_table)));
+    assert_eq!((manager.heads(), manager.taken()), (0, 0));
+}

@@ -1,0 +1,94 @@
+//! A session that sleeps, and what others see of it.
+//!
+//! A parker belongs to one session. The session sets it back before it enters a queue; whoever grants the request takes it out of the queue
+//! under the queue's mutex and signals afterwards, once. So a signal is never lost, and never meant for an earlier wait.
+
+use crate::page::PageId;
+use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, lock, spin_loop};
+use std::time::Duration;
+
+const WAITING: u32 = 0;
+const GRANTED: u32 = 1;
+
+/// Looks at the word before it sleeps: some microseconds, the length of a short transaction's end.
+const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
+
+/// Where one session sleeps.
+pub(super) struct Parker {
+    word: AtomicU32,
+    mutex: Mutex<()>,
+    signal: Condvar,
+}
+
+impl Parker {
+    pub(super) fn new() -> Self {
+        Self {
+            word: AtomicU32::new(GRANTED),
+            mutex: Mutex::new(()),
+            signal: Condvar::new(),
+        }
+    }
+
+    /// A new wait begins. Before the session is in a queue.
+    pub(super) fn set_back(&self) {
+        self.word.store(WAITING, Ordering::Release);
+    }
+
+    /// Its request has been granted.
+    pub(super) fn wake(&self) {
+        let guard = lock(&self.mutex);
+        self.word.store(GRANTED, Ordering::Release);
+        self.signal.notify_one();
+        drop(guard);
+    }
+
+    pub(super) fn is_granted(&self) -> bool {
+        self.word.load(Ordering::Acquire) == GRANTED
+    }
+
+    /// Looks for a short time whether the request is granted.
+    pub(super) fn spin(&self) -> bool {
+        for _ in 0..SPINS {
+            if self.is_granted() {
+                return true;
+            }
+            spin_loop();
+        }
+        self.is_granted()
+    }
+
+    /// Sleeps until the request is granted, `limit` at most.
+    pub(super) fn sleep(&self, limit: Duration) -> bool {
+        let guard = lock(&self.mutex);
+        if self.is_granted() {
+            return true;
+        }
+        drop(self.signal.wait_timeout(guard, limit));
+        self.is_granted()
+    }
+}
+
+/// In which queue a session stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Queue {
+    /// At a head of a shard.
+    Head { shard: u32, entry: u32 },
+    /// With a range that is not granted yet.
+    Range { tree: PageId, range: u64 },
+    /// Behind ranges that contain the key that it has locked.
+    Writer { tree: PageId },
+}
+
+/// One wait of a session. Others learn from it where to look; whether it still waits, the queue says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    /// Counts the session's waits.
+    pub(super) number: u64,
+    pub(super) queue: Queue,
+}
+
+/// What a session shows to others.
+pub(super) struct Visible {
+    pub(super) waiting: Mutex<Option<Wait>>,
+    pub(super) counters: Mutex<super::LockCounters>,
+}

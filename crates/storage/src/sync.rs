@@ -1,0 +1,31 @@
+//! Locks, signals and atomic numbers of what threads share in this room.
+//!
+//! They are the standard library's. With the feature `schedules` they are those of `shuttle`, which runs one thread at a time and
+//! decides at each of these steps who is next, so that schedule tests go through orders that real threads seldom take.
+//! There is no time there: a wait with a limit ends by a signal only, so a signal that is lost is a deadlock and is found.
+//! Orders weaker than sequential consistency are not tried.
+
+#[cfg(feature = "schedules")]
+pub(crate) use shuttle::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+use std::sync::PoisonError;
+#[cfg(not(feature = "schedules"))]
+pub(crate) use std::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+/// The guard of a lock, also of one whose holder has panicked: what it protects is changed in steps that do not panic.
+#[inline]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A pause of some cycles before the next try.
+#[inline]
+pub(crate) fn spin_loop() {
+    #[cfg(not(feature = "schedules"))]
+    std::hint::spin_loop();
+}
