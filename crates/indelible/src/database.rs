@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::mark::MarkBit;
 use crate::options::{Mode, TransactionOptions};
 use crate::partition::Partition;
-use crate::session::Session;
+use crate::session::{Manner, Session};
 use crate::table::Table;
 use crate::trace::Recording;
 use crate::transaction::{Reader, Transaction};
@@ -45,7 +45,7 @@ pub(crate) struct Core {
     pub(crate) descriptor: Descriptor,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
-    pub(crate) wait_limit: Duration,
+    pub(crate) manner: Manner,
     pub(crate) retries_max: u32,
     pub(crate) group_wait: Duration,
     /// Whether a commit that nobody could join forces its group without waiting.
@@ -105,7 +105,7 @@ impl Database {
     /// must bear repetition.
     #[inline]
     pub fn transaction<R>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
-        self.run(&[], self.core.durability, self.core.wait_limit, body)
+        self.run(&[], self.core.durability, self.core.manner, body)
     }
 
     /// As [`Database::transaction`], with declared partitions, durability or wait limit of its own.
@@ -115,8 +115,8 @@ impl Database {
         body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
     ) -> Result<R> {
         let durability = options.durability.unwrap_or(self.core.durability);
-        let wait_limit = options.wait_limit.unwrap_or(self.core.wait_limit);
-        self.run(&options.partitions, durability, wait_limit, body)
+        let manner = options.manner(self.core.manner);
+        self.run(&options.partitions, durability, manner, body)
     }
 
     #[inline]
@@ -124,13 +124,13 @@ impl Database {
         &self,
         declared: &[u32],
         durability: Durability,
-        wait_limit: Duration,
+        manner: Manner,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
     ) -> Result<R> {
         let mut seen = Vec::new();
         let mut attempt = 0;
         loop {
-            let mut session = Session::new(&self.core, wait_limit)?;
+            let mut session = Session::new(&self.core, manner)?;
             session.declare(if attempt == 0 { declared } else { &seen })?;
             let mut transaction = Transaction {
                 session,
@@ -171,7 +171,7 @@ impl Database {
         let mut seen = Vec::new();
         let mut attempt = 0;
         loop {
-            let mut session = Session::new(core, core.wait_limit)?;
+            let mut session = Session::new(core, core.manner)?;
             session.declare(&seen)?;
             let mut reader = Reader { session };
             let outcome = body(&mut reader);
@@ -204,8 +204,8 @@ impl Database {
 
     /// As [`Database::begin`], with declared partitions, durability or wait limit of its own.
     pub fn begin_with(&self, options: &TransactionOptions) -> Result<Transaction<'_>> {
-        let wait_limit = options.wait_limit.unwrap_or(self.core.wait_limit);
-        let mut session = Session::new(&self.core, wait_limit)?;
+        let manner = options.manner(self.core.manner);
+        let mut session = Session::new(&self.core, manner)?;
         session.declare(&options.partitions)?;
         let durability = options.durability.unwrap_or(self.core.durability);
         Ok(Transaction {
@@ -218,7 +218,7 @@ impl Database {
     /// [`Durability::Group`] the worker's owner decides when to [force](Worker::force) and acknowledge.
     pub fn worker(&self, partitions: &[u32], durability: Durability) -> Result<Worker<'_>> {
         let partitions = worker::check_partitions(partitions)?;
-        let mut session = Session::new(&self.core, self.core.wait_limit)?;
+        let mut session = Session::new(&self.core, self.core.manner)?;
         session.declare(&partitions)?;
         Ok(Worker::new(session, durability))
     }

@@ -253,7 +253,7 @@ impl Database {
 
     /// As [`Database::hold_all`], for what changes no data.
     pub(crate) fn hold_all_to_look(&self) -> Result<Session<'_>> {
-        let mut session = Session::new(&self.core, self.core.wait_limit)?;
+        let mut session = Session::new(&self.core, self.core.manner)?;
         let all: Vec<u32> = (0..self.core.descriptor.partitions).collect();
         session.declare(&all)?;
         Ok(session)

@@ -130,7 +130,7 @@ pub use error::{Advice, Error, Result};
 pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
-pub use options::{Choice, Mode, Options, PARTITIONS_MAX, TransactionOptions};
+pub use options::{Choice, Mode, Options, PARTITIONS_MAX, SESSIONS_MAX, TransactionOptions};
 pub use row_source::IntoRow;
 pub use snapshot::Snapshot;
 pub use table::{Index, Table};
@@ -142,7 +142,8 @@ pub use disk::DiskCounters;
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
-    CommitTicket, Direction, Durability, FenceOrder, Footprint, LogImages, Method, VerifyReport,
+    CommitTicket, Direction, Durability, FenceOrder, Footprint, Isolation, LogImages, Method,
+    VerifyReport,
 };
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,

@@ -16,6 +16,7 @@ use crate::mark::MarkBit;
 use crate::options::{Choice, Options};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
+use crate::session::Manner;
 use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
 use disk::Directory;
@@ -208,8 +209,11 @@ impl Database {
         }
         let partitions = (0..)
             .zip(engines)
-            .map(|(at, engine)| Partition::new(at, engine))
-            .collect();
+            .map(|(at, engine)| {
+                let sessions = with_sessions(engine, options.session_count())?;
+                Ok(Partition::new(at, sessions))
+            })
+            .collect::<Result<_>>()?;
         let recording = Recording::default();
         if let Some(path) = &options.record_trace {
             recording.start(path)?;
@@ -225,7 +229,10 @@ impl Database {
             descriptor,
             mode: options.mode,
             durability: options.durability,
-            wait_limit: options.wait_limit.unwrap_or(WAIT_LIMIT),
+            manner: Manner {
+                wait_limit: options.wait_limit.unwrap_or(WAIT_LIMIT),
+                isolation: options.isolation,
+            },
             retries_max: options.retries_max.unwrap_or(RETRIES_MAX),
             group_wait: Duration::from_micros(engine_options.group_wait_us_max),
             leads_at_once: engine_options.group_transactions_max > 1,
@@ -237,6 +244,17 @@ impl Database {
         };
         Ok(Self { core: core.into() })
     }
+}
+
+/// The sessions of an engine, so many if it can have several.
+fn with_sessions(first: Box<dyn Engine>, sessions: usize) -> Result<Vec<Box<dyn Engine>>> {
+    let mut all = vec![first];
+    while all.len() < sessions
+        && let Some(next) = all[0].session()?
+    {
+        all.push(next);
+    }
+    Ok(all)
 }
 
 /// Drops tables and indexes that partition 0 does not know: their creation or drop was interrupted. A table that partition 0

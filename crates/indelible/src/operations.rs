@@ -11,8 +11,8 @@ use crate::table::{Table, TableEntry};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use storage::engine::{Direction, ScanRange};
-use storage::record::{Changes, KeyBuf, Placement, Row, ValueRef};
+use storage::engine::{Direction, Engine, ScanRange};
+use storage::record::{Changes, KeyBuf, Placement, Row, TableId, ValueRef};
 
 impl Session<'_> {
     /// Copies the row with this primary key into `row`; false if there is none.
@@ -22,6 +22,32 @@ impl Session<'_> {
         table: &Table,
         key: &impl IntoKey,
         row: &mut Row,
+    ) -> Result<bool> {
+        self.get_by(table, key, row, |engine, table, key, row| {
+            engine.get(table, key, row)
+        })
+    }
+
+    /// As [`Session::get_into`], for a row that is going to be changed.
+    pub(crate) fn get_to_change(
+        &mut self,
+        table: &Table,
+        key: &impl IntoKey,
+        row: &mut Row,
+    ) -> Result<bool> {
+        self.check_writable()?;
+        self.get_by(table, key, row, |engine, table, key, row| {
+            engine.get_to_change(table, key, row)
+        })
+    }
+
+    #[inline(always)]
+    fn get_by(
+        &mut self,
+        table: &Table,
+        key: &impl IntoKey,
+        row: &mut Row,
+        get: impl FnOnce(&mut dyn Engine, TableId, &[u64], &mut Row) -> storage::Result<bool>,
     ) -> Result<bool> {
         let entry = table.check(self.core.serial)?;
         check_row(entry, row)?;
@@ -34,7 +60,7 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             };
             // Matched, not `?`, which would copy a large error through memory where there is none.
-            match engine.get(entry.id, &encoded, row) {
+            match get(engine, entry.id, &encoded, row) {
                 Ok(found) => {
                     if self.notes.is_some() {
                         self.note_get(entry, &encoded, found.then_some(&*row));

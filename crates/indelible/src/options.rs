@@ -7,15 +7,20 @@
 
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
+use crate::session::Manner;
 use pmem::{Access, Domain, Primitive};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use storage::engine::{Durability, EngineOptions, FenceOrder, LogImages, Method};
+use storage::engine::{Durability, EngineOptions, FenceOrder, Isolation, LogImages, Method};
 use storage::record::LayoutKind;
 
 /// Most partitions of a database.
 pub const PARTITIONS_MAX: u32 = 1024;
+/// Most transactions that are open at once in a partition.
+pub const SESSIONS_MAX: u32 = 1024;
+/// As many, unless the options say otherwise.
+const SESSIONS: u32 = 32;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
 /// Sizes that a page of the page methods may have.
 const PAGE_BYTES: std::ops::RangeInclusive<u32> = 512..=16384;
@@ -97,10 +102,12 @@ pub struct Options {
     pub(crate) log_images: Option<LogImages>,
     pub(crate) memtable_bytes: Option<u64>,
     pub(crate) buffer_bytes: Option<u64>,
+    pub(crate) sessions: Option<u32>,
     pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
     pub(crate) wait_limit: Option<Duration>,
+    pub(crate) isolation: Isolation,
     pub(crate) retries_max: Option<u32>,
     pub(crate) identity: Option<u128>,
 }
@@ -109,6 +116,11 @@ impl Options {
     /// The defaults: method by medium, one partition, durable at once.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Transactions that may be open at once in a partition whose method can have several.
+    pub(crate) fn session_count(&self) -> usize {
+        self.sessions.unwrap_or(SESSIONS) as usize
     }
 
     /// The method, or [`Choice::Auto`]. Recorded.
@@ -200,6 +212,13 @@ impl Options {
         self
     }
 
+    /// Transactions that may be open at once in each partition of the page methods, 1 to [`SESSIONS_MAX`]; more wait for their turn. May be
+    /// another at each opening. Default 32.
+    pub fn sessions(mut self, sessions: u32) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
     /// Records what transactions do, from the opening on, into a new file at `path`, for `indelible advise --trace`. The recording ends
     /// with [`Database::finish_trace`](crate::Database::finish_trace) or when the database closes. It has no names, keys or
     /// values, only sizes and salted hashes of keys. Default none, which costs a look at a flag an operation.
@@ -217,6 +236,13 @@ impl Options {
     /// When commits are acknowledged, unless a transaction says otherwise. Default immediately durable.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// What transactions may see of others that run beside them, unless their own options say otherwise. Default
+    /// [`Isolation::Serializable`].
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
         self
     }
 
@@ -330,6 +356,25 @@ impl Options {
                 "leave it out, or use method `full-page-writes` or `dwb`",
             ));
         }
+        if let Some(sessions) = self.sessions
+            && !(1..=SESSIONS_MAX).contains(&sessions)
+        {
+            let mend = format!("use 1 to {SESSIONS_MAX}");
+            return Err(Error::option(
+                "sessions",
+                format!("{sessions} is out of range"),
+                mend,
+            ));
+        }
+        if let (Some(Choice::Explicit(method)), Some(2..)) = (self.method, self.sessions)
+            && !method.is_paged()
+        {
+            return Err(Error::option(
+                "sessions",
+                format!("method `{method}` runs one transaction at a time in a partition"),
+                "use partitions, or method `full-page-writes` or `dwb`",
+            ));
+        }
         if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.log_images)
             && !matches!(method, Method::Log | Method::Inp)
         {
@@ -424,6 +469,7 @@ pub struct TransactionOptions {
     pub(crate) partitions: Vec<u32>,
     pub(crate) durability: Option<Durability>,
     pub(crate) wait_limit: Option<Duration>,
+    pub(crate) isolation: Option<Isolation>,
 }
 
 impl TransactionOptions {
@@ -448,10 +494,25 @@ impl TransactionOptions {
         self
     }
 
-    /// Longest wait for a partition before `Conflict`.
+    /// Longest wait for a partition, or for a lock in it, before the transaction is undone.
     pub fn wait_limit(mut self, limit: Duration) -> Self {
         self.wait_limit = Some(limit);
         self
+    }
+
+    /// What this transaction may see of others that run beside it. Methods that run one transaction at a time in a partition isolate
+    /// all of them fully.
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = Some(isolation);
+        self
+    }
+
+    /// How a transaction goes along with others, where the database has it otherwise.
+    pub(crate) fn manner(&self, usual: Manner) -> Manner {
+        Manner {
+            wait_limit: self.wait_limit.unwrap_or(usual.wait_limit),
+            isolation: self.isolation.unwrap_or(usual.isolation),
+        }
     }
 }
 

@@ -1,14 +1,15 @@
-//! A partition: one engine behind a lock with a wait limit.
+//! A partition: the sessions of its engine, each behind a lock with a wait limit.
 //!
-//! Whoever runs transactions in a partition holds the lock of its [`Seat`] meanwhile. An uncontended transaction therefore
-//! costs one atomic step to begin and one to end; all waiting goes through a queue beside the lock, which nobody
+//! Whoever runs transactions in a partition holds the lock of a [`Seat`] meanwhile. Most engines run one transaction at a time and have one
+//! seat; the page engine has many, and orders its transactions by locks of its own. An uncontended transaction therefore
+//! costs one atomic step to begin and one to end; all waiting goes through a queue beside the locks, which nobody
 //! touches while nobody waits.
 //!
 //! Invariants:
 //! 1. A seat that is not locked has no open transaction, and every commit in it that needs a fence of the thread that made
 //!    it has had it (a fence covers its own thread's flushes only), unless the partition is stopped.
 //! 2. A stopped partition is never entered again.
-//! 3. `durable` never runs ahead of what the engine said.
+//! 3. `durable` never runs ahead of what an engine's session said.
 //!
 //! Order of locks: seats in ascending partition number where a thread waits without a short limit. The queue's mutex is held
 //! for a few instructions; its holder tries for the seat and never waits for it.
@@ -17,9 +18,11 @@
 //! context switch a transaction. A waiter that has waited [`PATIENCE`] gets the next turn.
 
 use crate::error::{Error, Result};
+use crate::session::Manner;
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, spin_loop,
 };
+use std::sync::atomic::AtomicUsize;
 use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use storage::engine::{CommitTicket, Engine};
@@ -31,9 +34,13 @@ const PATIENCE: Duration = Duration::from_millis(1);
 const TRIES: u32 = 12;
 const PAUSES: u32 = 8;
 
-/// What a partition's holder works with: its engine, and what is known about its commits.
+/// What a holder works with: a session of the partition's engine, and what is known about its commits.
 pub(crate) struct Seat {
     pub(crate) engine: Box<dyn Engine>,
+    /// Whether other sessions commit beside this one.
+    is_shared: bool,
+    /// How the engine was last told to go along with them.
+    manner: Option<Manner>,
     /// Newest commit whose caller waits, or waited, until it was durable.
     pub(crate) promised: CommitTicket,
     /// Newest commit that the engine has said to be durable when it was last asked.
@@ -41,9 +48,25 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
+    /// Tells the engine how the next transaction goes along with those of other sessions.
+    #[inline]
+    pub(crate) fn prepare(&mut self, manner: Manner) {
+        if self.is_shared && self.manner != Some(manner) {
+            let Manner {
+                wait_limit,
+                isolation,
+            } = manner;
+            self.engine.set_isolation(isolation, wait_limit);
+            self.manner = Some(manner);
+        }
+    }
+
     /// Whether there are commits that were shown to somebody and may not be durable yet.
     #[inline]
     pub(crate) fn is_ahead(&mut self) -> bool {
+        if self.is_shared {
+            self.promised = self.promised.max(self.engine.promised());
+        }
         self.promised > self.settled && {
             self.settled = self.engine.durable();
             self.promised > self.settled
@@ -51,10 +74,28 @@ impl Seat {
     }
 }
 
+fn try_lock(seat: &Mutex<Seat>) -> Option<MutexGuard<'_, Seat>> {
+    match seat.try_lock() {
+        Ok(seat) => Some(seat),
+        // Set when a closure panics that holds the seat. What it left is undone, or `stopped` is set.
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// A number of this thread's own, while there are few threads.
+fn thread_number() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = THREADS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    NUMBER.try_with(|&number| number).unwrap_or(0)
+}
+
 /// One partition of a database.
 pub(crate) struct Partition {
     pub(crate) number: u32,
-    seat: Mutex<Seat>,
+    seats: Box<[Mutex<Seat>]>,
     stopped: AtomicBool,
     /// Number of the waiter that has lost patience and gets the next turn; 0 if none has.
     next: AtomicU64,
@@ -66,22 +107,30 @@ pub(crate) struct Partition {
     freed: Condvar,
     /// Signalled when `durable` grows.
     synced: Condvar,
-    /// Newest ticket known to be durable. Stored by the holder of the seat only.
+    /// Newest ticket known to be durable. Stored by holders of seats only.
     durable: AtomicU64,
     /// Threads that wait for `durable` to grow. Signalling nobody would still cost a system call.
     unacknowledged: AtomicU32,
 }
 
 impl Partition {
-    pub(crate) fn new(number: u32, engine: Box<dyn Engine>) -> Self {
-        let durable = engine.durable();
-        Self {
-            number,
-            seat: Mutex::new(Seat {
+    /// A partition with the sessions of its engine.
+    pub(crate) fn new(number: u32, sessions: Vec<Box<dyn Engine>>) -> Self {
+        let durable = sessions.first().map(|engine| engine.durable());
+        let durable = durable.unwrap_or_default();
+        let is_shared = sessions.len() > 1;
+        let seat = |engine| {
+            Mutex::new(Seat {
                 engine,
+                is_shared,
+                manner: None,
                 promised: durable,
                 settled: durable,
-            }),
+            })
+        };
+        Self {
+            number,
+            seats: sessions.into_iter().map(seat).collect(),
             stopped: AtomicBool::new(false),
             next: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
@@ -93,7 +142,7 @@ impl Partition {
         }
     }
 
-    /// Takes the seat, waiting at most `limit` for it.
+    /// Takes a seat, waiting at most `limit` for it.
     #[inline]
     pub(crate) fn take(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
         if self.next.load(Ordering::Relaxed) == 0
@@ -104,14 +153,16 @@ impl Partition {
         self.wait(limit)
     }
 
-    /// Takes the seat if it is free and the partition is not stopped.
+    /// Takes a seat if one is free and the partition is not stopped.
     #[inline]
     fn try_take(&self) -> Option<MutexGuard<'_, Seat>> {
-        let seat = match self.seat.try_lock() {
-            Ok(seat) => seat,
-            // Set when a closure panics that holds the seat. What it left is undone, or `stopped` is set.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
+        let seat = match &*self.seats {
+            [only] => try_lock(only)?,
+            // Each thread tries its own one first, which is where its caches are warm.
+            seats => {
+                let (front, back) = seats.split_at(thread_number() % seats.len());
+                back.iter().chain(front).find_map(try_lock)?
+            }
         };
         // The lock orders this load behind the store of the holder that stopped the partition.
         (!self.stopped.load(Ordering::Relaxed)).then_some(seat)
@@ -218,13 +269,13 @@ impl Partition {
         CommitTicket(self.durable.load(Ordering::SeqCst))
     }
 
-    /// Publishes what the engine said about durability. Called by the holder of the seat.
+    /// Publishes what the engine said about durability. Called by the holder of a seat.
     #[inline]
     pub(crate) fn note_durable(&self, seat: &mut Seat) {
         let ticket = seat.engine.durable();
         seat.settled = ticket;
         if ticket.0 > self.durable.load(Ordering::Relaxed) {
-            self.durable.store(ticket.0, Ordering::SeqCst);
+            self.durable.fetch_max(ticket.0, Ordering::SeqCst);
             if self.unacknowledged.load(Ordering::SeqCst) > 0 {
                 // A waiter between its look at `durable` and its sleep holds the mutex.
                 drop(self.queue());

@@ -33,7 +33,7 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
 
 fn partition() -> Arc<Partition> {
     let model = Model::new(Arc::new(Observed::default()));
-    Arc::new(Partition::new(0, Box::new(model)))
+    Arc::new(Partition::new(0, vec![Box::new(model)]))
 }
 
 /// Commits nothing in a group that nobody has forced.

@@ -20,7 +20,7 @@ use crate::sync::MutexGuard;
 use crate::trace::Note;
 use std::time::Duration;
 use storage::StorageError;
-use storage::engine::{CommitTicket, Durability, Engine};
+use storage::engine::{CommitTicket, Durability, Engine, Isolation};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
@@ -33,7 +33,7 @@ pub(crate) struct Session<'db> {
     more: Vec<Held<'db>>,
     soundness: Soundness,
     seats: Seats,
-    wait_limit: Duration,
+    manner: Manner,
     /// What the open transaction has done so far, while the database is recorded.
     pub(crate) notes: Option<Vec<Note>>,
     _mark: OpenMark,
@@ -64,6 +64,14 @@ enum Soundness {
         partition: u32,
         out_of_order: bool,
     },
+}
+
+/// How a transaction goes along with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// Longest wait for a partition or a lock.
+    pub(crate) wait_limit: Duration,
+    pub(crate) isolation: Isolation,
 }
 
 /// How long a session keeps its partitions.
@@ -110,14 +118,14 @@ impl Promises {
 impl<'db> Session<'db> {
     /// Begins a session without partitions; an error if this thread has one on the database.
     #[inline]
-    pub(crate) fn new(core: &'db Core, wait_limit: Duration) -> Result<Self> {
+    pub(crate) fn new(core: &'db Core, manner: Manner) -> Result<Self> {
         Ok(Self {
             core,
             first: None,
             more: Vec::new(),
             soundness: Soundness::Sound,
             seats: Seats::Transaction,
-            wait_limit,
+            manner,
             notes: core.recording.is_on().then(Vec::new),
             _mark: OpenMark::set(core.mark_bit)?,
         })
@@ -214,7 +222,14 @@ impl<'db> Session<'db> {
     #[cold]
     pub(crate) fn failed(&mut self, error: Error) -> Error {
         if !error.is_statement_error() && self.soundness == Soundness::Sound {
-            self.soundness = Soundness::Doomed;
+            self.soundness = match &error {
+                // The same partitions again: the circle is broken.
+                Error::Storage(StorageError::Deadlock { .. }) => Soundness::Conflicting {
+                    partition: self.any_partition(),
+                    out_of_order: true,
+                },
+                _ => Soundness::Doomed,
+            };
         }
         error
     }
@@ -244,6 +259,7 @@ impl<'db> Session<'db> {
 
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
+        let manner = self.manner;
         let held = match self.held(partition) {
             Ok(held) => held,
             Err(error) => return Err(error),
@@ -252,6 +268,7 @@ impl<'db> Session<'db> {
             return Err(Error::Stopped { partition });
         }
         if !held.begun {
+            held.seat.prepare(manner);
             match held.seat.engine.begin() {
                 Ok(()) => held.begun = true,
                 Err(error) => return Err(error.into()),
@@ -266,7 +283,7 @@ impl<'db> Session<'db> {
             Some(number) if number == partition => {}
             Some(_) => return self.held_elsewhere(partition),
             // The first one is never out of order.
-            None => match self.take(partition, self.wait_limit, false) {
+            None => match self.take(partition, self.manner.wait_limit, false) {
                 Ok(held) => self.first = Some(held),
                 Err(error) => return Err(error),
             },
@@ -284,7 +301,7 @@ impl<'db> Session<'db> {
         let limit = if out_of_order {
             OUT_OF_ORDER_WAIT
         } else {
-            self.wait_limit
+            self.manner.wait_limit
         };
         let held = self.take(partition, limit, out_of_order)?;
         self.more.push(held);

@@ -132,6 +132,25 @@ impl Reader<'_> {
 impl Transaction<'_> {
     reads!();
 
+    /// As [`Transaction::get`], for a row that the transaction is going to change: where transactions run beside each other, none gets it for
+    /// that as well, so two that read and then change a row wait for each other instead of closing a circle.
+    pub fn get_for_update(&mut self, table: &Table, key: impl IntoKey) -> Result<Option<Row>> {
+        let mut row = table.row();
+        let found = self.get_into_for_update(table, key, &mut row)?;
+        Ok(found.then_some(row))
+    }
+
+    /// As [`Transaction::get_into`], for a row that the transaction is going to change: see [`Transaction::get_for_update`].
+    #[inline]
+    pub fn get_into_for_update(
+        &mut self,
+        table: &Table,
+        key: impl IntoKey,
+        row: &mut Row,
+    ) -> Result<bool> {
+        self.session.get_to_change(table, &key, row)
+    }
+
     /// Inserts a row; `DuplicateKey` if its primary key or a unique index key is taken.
     pub fn insert(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
         row.lend_row(table, |row| self.session.insert(table, row))

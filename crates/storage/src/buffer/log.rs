@@ -4,7 +4,10 @@
 //! the newest checkpoint began. A checkpoint begins under the same lock, so none falls between the decision and the record.
 //!
 //! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that its current
-//! segment has them. So a full disk stops a change, where the statement can fail, and not a rollback.
+//! segment has them for all transactions together. So a full disk stops a change, where the statement can fail, and not a rollback.
+//!
+//! The log also knows, a session, since which checkpoint the open transaction has records: a checkpoint keeps what undoing them takes. Both
+//! are noted under the lock that orders the records, so a checkpoint sees a transaction exactly if it has a record in front of it.
 
 use crate::error::Result;
 use crate::log::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
@@ -28,6 +31,70 @@ pub struct PageLog<D: Directory> {
 struct State<D: Directory> {
     wal: Wal<D>,
     directory: D,
+    /// What each session's transaction needs.
+    claims: Vec<Claim>,
+    /// Sum of the bytes of all claims.
+    reserved: u64,
+    /// The newest checkpoint that has begun.
+    newest: LogStart,
+}
+
+/// What the open transaction of a session needs of the log.
+#[derive(Clone, Copy, Default)]
+struct Claim {
+    bytes: u64,
+    /// The newest checkpoint when its first record was appended.
+    since: Option<LogStart>,
+}
+
+/// What a record changes about the log space that its session's transaction needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserve {
+    /// Nothing: it is a part of what the space was reserved for.
+    Keep,
+    /// The session's transaction needs so many bytes to be undone, or to free what it has given up.
+    Bytes(u32, u64),
+    /// The session's transaction needs nothing any more.
+    End(u32),
+}
+
+/// Where a checkpoint begins.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointStart {
+    /// Every change in front of it has to be in the pages.
+    pub redo: Lsn,
+    /// What is not needed any more lies in front of it: no transaction that is open has a record there.
+    pub log: LogStart,
+}
+
+impl<D: Directory> State<D> {
+    fn claim(&mut self, session: u32) -> &mut Claim {
+        let session = session as usize;
+        if self.claims.len() <= session {
+            self.claims.resize(session + 1, Claim::default());
+        }
+        &mut self.claims[session]
+    }
+
+    /// Makes room for a record and for what all transactions need then.
+    fn reserve(&mut self, session: u32, bytes: u64, record: &[u8]) -> Result<()> {
+        let newest = self.newest;
+        let claim = self.claim(session);
+        let old = claim.bytes;
+        let all = self.reserved - old + bytes;
+        let room = record.len() as u64 + all + FRAME_BYTES;
+        self.wal.make_room(&self.directory, room)?;
+        let claim = self.claim(session);
+        claim.bytes = bytes;
+        claim.since.get_or_insert(newest);
+        self.reserved = all;
+        Ok(())
+    }
+
+    fn end(&mut self, session: u32) {
+        let ended = std::mem::take(self.claim(session));
+        self.reserved -= ended.bytes;
+    }
 }
 
 impl<D: Directory> PageLog<D> {
@@ -44,7 +111,13 @@ impl<D: Directory> PageLog<D> {
         let wal = Wal::open_for(access, &directory, identity, options, start, found)?;
         Ok(Self {
             synced: AtomicU64::new(wal.synced().0),
-            state: Mutex::new(State { wal, directory }),
+            state: Mutex::new(State {
+                wal,
+                directory,
+                claims: Vec::new(),
+                reserved: 0,
+                newest: start,
+            }),
             image_from: AtomicU64::new(0),
         })
     }
@@ -56,7 +129,7 @@ impl<D: Directory> PageLog<D> {
 
     /// Hands every record from the newest checkpoint on to `redo`.
     pub fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
-        let State { wal, directory } = &mut *self.state();
+        let State { wal, directory, .. } = &mut *self.state();
         wal.replay(directory, redo)
     }
 
@@ -65,25 +138,31 @@ impl<D: Directory> PageLog<D> {
         self.image_from.store(lsn.0, Ordering::SeqCst);
     }
 
-    /// Appends a record, which `encode` makes: it is told since when pages are not logged whole. `reserved` bytes are kept
-    /// for whoever has to undo.
+    /// Appends a record, which `encode` makes: it is told since when pages are not logged whole.
     pub fn append(
         &self,
-        reserved: u64,
+        reserve: Reserve,
         encode: impl FnOnce(Lsn, &mut Vec<u8>),
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
-        let State { wal, directory } = &mut *self.state();
+        let state = &mut *self.state();
         record.clear();
         encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
-        if reserved > 0 {
-            let bytes = record.len() as u64 + reserved + FRAME_BYTES;
-            wal.make_room(directory, bytes)?;
+        if let Reserve::Bytes(session, bytes) = reserve {
+            state.reserve(session, bytes, record)?;
         }
-        let at = wal.end();
-        wal.append(directory, record)?;
-        self.synced.store(wal.synced().0, Ordering::SeqCst);
+        let at = state.wal.end();
+        state.wal.append(&state.directory, record)?;
+        self.synced.store(state.wal.synced().0, Ordering::SeqCst);
+        if let Reserve::End(session) = reserve {
+            state.end(session);
+        }
         Ok(at)
+    }
+
+    /// Notes that a session's transaction needs nothing any more.
+    pub fn end(&self, session: u32) {
+        self.state().end(session);
     }
 
     /// Makes the record at `lsn` durable, with all in front of it.
@@ -102,20 +181,29 @@ impl<D: Directory> PageLog<D> {
         Ok(())
     }
 
-    /// Begins a checkpoint: pages that have not changed since are logged whole, if they are at all.
-    pub fn begin_checkpoint(&self) -> Result<LogStart> {
-        let State { wal, .. } = &mut *self.state();
-        let start = wal.begin_checkpoint()?;
-        self.synced.store(wal.synced().0, Ordering::SeqCst);
+    /// Begins a checkpoint: pages that have not changed since are logged whole, if they are at all. What open transactions may need of the
+    /// log they have in its new segment.
+    pub fn begin_checkpoint(&self) -> Result<CheckpointStart> {
+        let state = &mut *self.state();
+        let start = state
+            .wal
+            .begin_checkpoint_with_room(&state.directory, state.reserved)?;
+        self.synced.store(state.wal.synced().0, Ordering::SeqCst);
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from.store(start.lsn.0, Ordering::SeqCst);
         }
-        Ok(start)
+        state.newest = start;
+        let open = state.claims.iter().filter_map(|claim| claim.since);
+        let oldest = open.min_by_key(|since| since.lsn);
+        Ok(CheckpointStart {
+            redo: start.lsn,
+            log: oldest.unwrap_or(start),
+        })
     }
 
-    /// Ends a checkpoint that is durable: what is in front of it is not needed any more.
+    /// Ends a checkpoint that is durable: what is in front of `start` is not needed any more.
     pub fn end_checkpoint(&self, start: LogStart) -> Result<()> {
-        let State { wal, directory } = &mut *self.state();
+        let State { wal, directory, .. } = &mut *self.state();
         wal.end_checkpoint(start);
         while wal.remove_needless(directory)? {}
         Ok(())
@@ -123,13 +211,13 @@ impl<D: Directory> PageLog<D> {
 
     /// Makes everything durable and marks the end.
     pub fn close(&self) -> Result<()> {
-        let State { wal, directory } = &mut *self.state();
+        let State { wal, directory, .. } = &mut *self.state();
         wal.close(directory)
     }
 
     /// Reads the log again and says what is wrong with it.
     pub fn verify(&self) -> Result<()> {
-        let State { wal, directory } = &mut *self.state();
+        let State { wal, directory, .. } = &mut *self.state();
         wal.verify(directory)
     }
 
@@ -140,7 +228,8 @@ impl<D: Directory> PageLog<D> {
 
     /// Bytes of records since the newest checkpoint.
     pub fn live_bytes(&self) -> u64 {
-        self.state().wal.live_bytes()
+        let state = self.state();
+        state.wal.end().0 - state.newest.lsn.0
     }
 
     /// Bytes that the files take.

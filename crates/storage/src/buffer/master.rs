@@ -3,7 +3,7 @@
 //! ```text
 //! file     record 0 at 0 and again at 512 | record 1 at 4096 and again at 4608 | pages from 8192, or from one page, on
 //! record   magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | guard u32 | generation u64 | segment u64
-//!          | LSN u64 | ticket u64 | next transaction u64 | catalogue u32 | pages u32 | crc32c u32 | zeros to 512
+//!          | LSN u64 | redo LSN u64 | ticket u64 | next transaction u64 | catalogue u32 | pages u32 | crc32c u32 | zeros to 512
 //! ```
 //!
 //! The records take turns; the one with the higher generation counts. Each is there twice, in neighbouring sectors: a record that is torn
@@ -18,7 +18,7 @@ use disk::{File, SECTOR_BYTES};
 use pmem::Site;
 
 const MAGIC: [u8; 8] = *b"INDPAG\x1a\x01";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const RECORD_BYTES: usize = SECTOR_BYTES as usize;
 const RECORD_AT: [u64; 2] = [0, 4096];
 /// Bytes in front of the first page.
@@ -33,8 +33,10 @@ pub struct Master {
     pub page_bytes: u32,
     /// The guard of page writes, by its number.
     pub guard: u32,
-    /// Where replay begins: everything in front of it is in the pages.
+    /// Where the log begins: no transaction that was open at the checkpoint has a record in front of it.
     pub start: LogStart,
+    /// Where redo begins: everything in front of it is in the pages.
+    pub redo: Lsn,
     /// The newest ticket in front of it.
     pub ticket: CommitTicket,
     /// No transaction in front of it has this number or a higher one.
@@ -58,6 +60,7 @@ impl Master {
             self.generation,
             self.start.segment,
             self.start.lsn.0,
+            self.redo.0,
             self.ticket.0,
             self.next_txn,
         ];
@@ -176,6 +179,7 @@ impl Master {
             segment: long()?,
             lsn: Lsn(long()?),
         };
+        let redo = Lsn(long()?);
         let ticket = CommitTicket(long()?);
         let next_txn = long()?;
         let catalogue = PageId(reader.number(WHAT)?);
@@ -210,6 +214,7 @@ impl Master {
             page_bytes,
             guard,
             start,
+            redo,
             ticket,
             next_txn,
             catalogue,

@@ -16,6 +16,6 @@ pub mod pool;
 
 pub use double_write::DoubleWrite;
 pub use file::{Guard, PageFile, PageFileOptions};
-pub use log::PageLog;
+pub use log::{CheckpointStart, PageLog, Reserve};
 pub use master::Master;
 pub use pool::{Pool, ReadGuard, WriteGuard};

@@ -116,9 +116,21 @@ pub struct Pool<D: Directory> {
 /// What whoever needs a frame works with.
 struct Clock {
     hand: usize,
-    /// Pages on their way to the file.
+    batch: Batch,
+}
+
+/// Pages on their way to the file.
+#[derive(Default)]
+struct Batch {
     ids: Vec<PageId>,
     bytes: Vec<u8>,
+}
+
+/// A page that is to be written, and that nobody changes meanwhile.
+struct Latched<'p> {
+    id: PageId,
+    number: usize,
+    content: RwLockReadGuard<'p, Content>,
 }
 
 /// A page that nobody changes meanwhile.
@@ -196,8 +208,7 @@ impl<D: Directory> Pool<D> {
             table: PageTable::new(),
             clock: Mutex::new(Clock {
                 hand: 0,
-                ids: Vec::new(),
-                bytes: Vec::new(),
+                batch: Batch::default(),
             }),
             file: Mutex::new(file),
             log,
@@ -287,32 +298,41 @@ impl<D: Directory> Pool<D> {
             drop(clock);
             return self.write_or_load(id, is_blank);
         }
-        let number = self.free_frame(&mut clock)?;
+        let (number, mut content) = self.free_frame(&mut clock)?;
         let frame = &self.frames[number];
-        let mut content = unpoisoned(frame.latch.write());
+        frame.uses.store(0, Ordering::Relaxed);
+        content.page = Some(id);
+        self.table.set(id, number);
+        // Whoever wants the page too waits for its latch, and nobody for the clock.
+        drop(clock);
         if content.bytes.is_empty() {
             content.bytes = vec![0; self.page_bytes].into();
         }
         if is_blank {
             content.bytes.fill(0);
-        } else {
-            let mut file = self.file();
-            if id.0 >= file.pages() {
-                return Err(file.damage(id, "the file ends in front of a page that is in use"));
-            }
-            file.read(id, &mut content.bytes)?;
-            if !Header(&content.bytes).is_intact(id) {
-                return Err(file.damage(id, "the page's checksum or number is wrong"));
-            }
+        } else if let Err(error) = self.fill(id, &mut content.bytes) {
+            self.table.clear(id);
+            content.page = None;
+            return Err(error);
         }
-        content.page = Some(id);
-        frame.uses.store(0, Ordering::Relaxed);
-        self.table.set(id, number);
         Ok(WriteGuard { content, frame, id })
     }
 
+    /// Reads a page from the file.
+    fn fill(&self, id: PageId, bytes: &mut [u8]) -> Result<()> {
+        let mut file = self.file();
+        if id.0 >= file.pages() {
+            return Err(file.damage(id, "the file ends in front of a page that is in use"));
+        }
+        file.read(id, bytes)?;
+        if Header(bytes).is_intact(id) {
+            return Ok(());
+        }
+        Err(file.damage(id, "the page's checksum or number is wrong"))
+    }
+
     /// A frame without a page.
-    fn free_frame(&self, clock: &mut Clock) -> Result<usize> {
+    fn free_frame(&self, clock: &mut Clock) -> Result<(usize, RwLockWriteGuard<'_, Content>)> {
         for _ in 0..self.frames.len() * ROUNDS_MAX {
             let number = clock.hand;
             clock.hand = (number + 1) % self.frames.len();
@@ -334,7 +354,7 @@ impl<D: Directory> Pool<D> {
             if let Some(old) = content.page.take() {
                 self.table.clear(old);
             }
-            return Ok(number);
+            return Ok((number, content));
         }
         Err(StorageError::Unsupported(format!(
             "all {} pages of the buffer pool are in use at once; give the database a larger one",
@@ -342,28 +362,57 @@ impl<D: Directory> Pool<D> {
         )))
     }
 
-    /// Writes dirty pages from a frame on, as many as go together.
+    /// Writes dirty pages from a frame on, as many as go together, as far as nobody has their latches.
     fn write_out(&self, clock: &mut Clock, from: usize) -> Result<()> {
         let frames = self.frames.len();
-        let candidates = (from..frames).chain(0..from);
-        let dirty = candidates
+        let dirty = (from..frames)
+            .chain(0..from)
             .filter(|&number| self.frames[number].dirty.load(Ordering::Relaxed))
-            .take(BATCH_PAGES);
-        self.write_frames(clock, dirty)
+            .take(BATCH_PAGES)
+            .filter_map(|number| {
+                let content = self.frames[number].latch.try_read().ok()?;
+                self.dirty_page(number, content)
+            });
+        let pages = dirty.collect();
+        self.write_latched(&mut clock.batch, pages)
     }
 
-    /// Writes every page that is dirty now, as far as nobody has its latch.
+    /// Writes every page that has a change which the log has now, while others go on. A latch that somebody has is waited for, since its
+    /// holder may have logged a change that the page does not have yet; never while another one is held.
     pub fn write_all(&self) -> Result<()> {
-        let clock = &mut *self.clock();
+        let batch = &mut Batch::default();
         let all: Vec<usize> = (0..self.frames.len()).collect();
         for numbers in all.chunks(4 * BATCH_PAGES) {
-            let dirty = numbers
-                .iter()
-                .copied()
-                .filter(|&number| self.frames[number].dirty.load(Ordering::Relaxed));
-            self.write_frames(clock, dirty)?;
+            let (mut busy, mut latched) = (Vec::new(), Vec::new());
+            for &number in numbers {
+                match self.frames[number].latch.try_read() {
+                    Ok(content) => latched.extend(self.dirty_page(number, content)),
+                    Err(_) => busy.push(number),
+                }
+            }
+            self.write_latched(batch, latched)?;
+            for number in busy {
+                let content = unpoisoned(self.frames[number].latch.read());
+                let latched = self.dirty_page(number, content);
+                self.write_latched(batch, latched.into_iter().collect())?;
+            }
         }
         Ok(())
+    }
+
+    /// The page of a frame if it has to be written.
+    fn dirty_page<'p>(
+        &self,
+        number: usize,
+        content: RwLockReadGuard<'p, Content>,
+    ) -> Option<Latched<'p>> {
+        let is_dirty = self.frames[number].dirty.load(Ordering::Relaxed);
+        let id = content.page.filter(|_| is_dirty)?;
+        Some(Latched {
+            id,
+            number,
+            content,
+        })
     }
 
     /// Gives up what a frame may have of a page that is not in use any more.
@@ -378,30 +427,27 @@ impl<D: Directory> Pool<D> {
         }
     }
 
-    /// Writes the pages of some frames whose latches are free.
-    fn write_frames(&self, clock: &mut Clock, numbers: impl Iterator<Item = usize>) -> Result<()> {
-        let mut pages: Vec<_> = numbers
-            .filter_map(|number| {
-                let content = self.frames[number].latch.try_read().ok()?;
-                content.page.map(|id| (id, number, content))
-            })
-            .collect();
-        pages.sort_unstable_by_key(|&(id, ..)| id);
-        clock.ids.clear();
-        clock.bytes.clear();
+    /// Writes dirty pages that are latched.
+    fn write_latched(&self, batch: &mut Batch, mut pages: Vec<Latched<'_>>) -> Result<()> {
+        pages.sort_unstable_by_key(|page| page.id);
+        batch.ids.clear();
+        batch.bytes.clear();
         let mut newest = None;
-        for (id, _, content) in &pages {
-            let start = clock.bytes.len();
-            clock.ids.push(*id);
-            clock.bytes.extend_from_slice(&content.bytes);
+        for Latched { id, content, .. } in &pages {
+            let start = batch.bytes.len();
+            batch.ids.push(*id);
+            batch.bytes.extend_from_slice(&content.bytes);
             newest = newest.max(Some(Header(&content.bytes).lsn()));
-            header::seal(&mut clock.bytes[start..]);
+            header::seal(&mut batch.bytes[start..]);
         }
         if let Some(lsn) = newest {
             self.log.flush_to(lsn)?;
-            self.file().write(&clock.ids, &clock.bytes)?;
+            self.file().write(&batch.ids, &batch.bytes)?;
         }
-        for (_, number, content) in pages {
+        for Latched {
+            number, content, ..
+        } in pages
+        {
             // Still latched, so nobody has changed it since it was copied.
             self.frames[number].dirty.store(false, Ordering::Relaxed);
             drop(content);

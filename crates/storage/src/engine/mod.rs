@@ -1,7 +1,7 @@
 //! The engine: what one partition's storage does, and the catalogue of methods that do it.
 //!
 //! An engine owns one partition and runs its transactions one after the other (`&mut self`); the database runs
-//! partitions in parallel. Operations outside `begin` … `commit` or `abort` are an error of the caller.
+//! partitions in parallel. Where several sessions share a partition, each is an [`Engine`] of its own. Operations outside `begin` … `commit` or `abort` are an error of the caller.
 //! A failed operation has no effect of its own: the transaction may go on where
 //! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
 
@@ -21,6 +21,7 @@ use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One partition's storage.
 pub trait Engine: Send {
@@ -42,8 +43,17 @@ pub trait Engine: Send {
     /// Starts a transaction.
     fn begin(&mut self) -> Result<()>;
 
+    /// Says how the transactions that begin from now on are isolated, and how long they wait for a lock. Where a partition runs one
+    /// transaction at a time all of them are serializable, and none waits.
+    fn set_isolation(&mut self, _isolation: Isolation, _wait_limit: Duration) {}
+
     /// Copies the row with this primary key into `row`; false if there is none.
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
+
+    /// As [`Engine::get`], for a row that the transaction is going to change: nobody else gets it for that meanwhile.
+    fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.get(table, key, row)
+    }
 
     /// Looks several primary keys up at once, so that their misses overlap; calls `visit` with the position of each key and its
     /// row, in the order of `keys`.
@@ -77,6 +87,17 @@ pub trait Engine: Send {
     /// First phase of a transaction over several partitions: afterwards the open transaction survives a crash, and recovery
     /// asks the database's commit table for its fate. `commit` or `abort` must follow.
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()>;
+
+    /// Another session of this partition: it runs transactions of its own beside this one's, in another thread. Not inside a transaction.
+    /// None where a partition runs one transaction at a time.
+    fn session(&self) -> Result<Option<Box<dyn Engine>>> {
+        Ok(None)
+    }
+
+    /// The newest ticket that somebody of any session waits for. What a transaction has read is covered when it is durable.
+    fn promised(&self) -> CommitTicket {
+        self.durable()
+    }
 
     /// Undoes everything since `begin`.
     fn abort(&mut self) -> Result<()>;
@@ -127,6 +148,16 @@ pub enum Durability {
     Group,
     /// Durable at some later time. Atomic all the same.
     None,
+}
+
+/// What a transaction may see of others that run beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// Nothing: as if all ran one after the other.
+    #[default]
+    Serializable,
+    /// What has committed meanwhile, but nothing that may still be undone.
+    ReadCommitted,
 }
 
 /// Position of a commit in the partition's order; tickets grow by one a transaction.

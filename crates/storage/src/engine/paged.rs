@@ -15,44 +15,40 @@
 //! first after a checkpoint, `dwb` writes it to an area of its own
 //! first, and `dwb-off` trusts the device to write pages whole.
 
+#[cfg(test)]
+mod session_tests;
+mod shared;
+
+use self::shared::Shared;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    ScanRange, VerifyReport,
+    Isolation, ScanRange, VerifyReport,
 };
-use crate::buffer::file::first_page;
-use crate::buffer::{Guard, Master, PageFile, PageFileOptions, PageLog, Pool};
+use crate::buffer::Guard;
 use crate::error::{Result, StorageError};
-use crate::log::{
-    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, WalOptions, has_needless,
-};
-use crate::page::{PAGE_BYTES, PageId, TxnId, header};
-use crate::paged::recovery::Analysis;
-use crate::paged::tables::{CATALOGUE_KEY_WORDS, Tables};
-use crate::paged::{Pages, Transaction, Tree, space};
+use crate::lock::{KeyMode, Mode};
+use crate::log::Due;
+use crate::paged::locking::RowLocks;
+use crate::paged::tables::Tables;
+use crate::paged::{Pages, Transaction};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
 use disk::DiskError;
-use pmem::Access;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Segments are a fraction of the log's limit, so that a small limit has small files; but what a rollback may need of one is kept free, and
-/// is a fraction of this many pages.
-const SEGMENT_PAGES_MIN: u64 = 128;
-
-/// One partition of the page engine.
+/// A session of one partition of the page engine.
 pub struct Paged<P: Platform> {
-    pages: Pages<P::Files>,
+    shared: Arc<Shared<P>>,
+    session: u32,
+    locks: RowLocks,
     tables: Tables,
-    group: GroupCommit,
+    /// The definitions that `tables` has.
+    definitions: u64,
     state: State,
     transaction: Option<Transaction>,
-    next_txn: u64,
-    catalogue: PageId,
-    log_bytes_max: u64,
-    replayed: u64,
-    undone: u64,
 }
 
 /// What the engine may do next.
@@ -64,88 +60,12 @@ enum State {
     Prepared,
     /// An operation failed half-way: only `abort` is possible.
     MustAbort,
-    /// A durable step failed: nothing is possible.
-    Poisoned,
-}
-
-fn identity(options: &EngineOptions) -> LogIdentity {
-    LogIdentity {
-        database: options.database_id,
-        partition: options.partition,
-    }
-}
-
-fn wal_options(options: &EngineOptions) -> WalOptions {
-    let usual = WalOptions::default();
-    let share = (options.checkpoint_log_bytes / 4).next_multiple_of(4096);
-    WalOptions {
-        segment_bytes: share
-            .min(usual.segment_bytes)
-            .max(SEGMENT_PAGES_MIN * u64::from(options.page_bytes)),
-        ..usual
-    }
-}
-
-fn file_options(options: &EngineOptions, guard: Guard) -> PageFileOptions {
-    PageFileOptions {
-        identity: identity(options),
-        access: options.access,
-        guard,
-    }
-}
-
-fn group(options: &EngineOptions, ticket: CommitTicket) -> GroupCommit {
-    let group = GroupCommitOptions {
-        transactions_max: options.group_transactions_max,
-        wait_us_max: options.group_wait_us_max,
-    };
-    GroupCommit::new(group, ticket)
-}
-
-/// A new file's pages: the first map of space, and the root of an empty catalogue.
-fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
-    let map = first_page(page_bytes);
-    let catalogue = PageId(map.0 + 1);
-    let tree = Tree {
-        root: catalogue,
-        key_words: CATALOGUE_KEY_WORDS,
-    };
-    let mut root = vec![0; page_bytes];
-    let too_small = |_| StorageError::Unsupported("the pages are too small".to_owned());
-    tree.format_root()
-        .apply(&mut root, catalogue)
-        .map_err(too_small)?;
-    let mut pages = vec![space::first_map(page_bytes, catalogue.0 + 1)?, root];
-    for page in &mut pages {
-        header::seal(page);
-    }
-    Ok((pages, catalogue))
 }
 
 impl<P: Platform> Paged<P> {
     /// Makes the files of a partition.
     pub fn create(platform: &P, options: &EngineOptions, guard: Guard) -> Result<Self> {
-        let page_bytes = options.page_bytes;
-        if !PAGE_BYTES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
-            let (least, most) = (PAGE_BYTES.start(), PAGE_BYTES.end());
-            return Err(StorageError::Unsupported(format!(
-                "pages of {page_bytes} bytes: a page has a power of two from {least} to {most}"
-            )));
-        }
-        let (pages, catalogue) = first_pages(page_bytes as usize)?;
-        let master = Master {
-            generation: 0,
-            page_bytes,
-            guard: guard.code(),
-            start: LogStart::NEW,
-            ticket: CommitTicket(0),
-            next_txn: 1,
-            catalogue,
-            pages: 0,
-        };
-        let files = platform.files(options.partition)?;
-        let file = PageFile::create(&files, &file_options(options, guard), master, &pages)?;
-        Self::start(files, options, file, &|_| false)
+        Self::first(Shared::create(platform, options, guard)?)
     }
 
     /// Opens a partition and recovers it.
@@ -155,106 +75,39 @@ impl<P: Platform> Paged<P> {
         guard: Guard,
         decide: Decide<'_>,
     ) -> Result<Self> {
-        let files = platform.files(options.partition)?;
-        let mut file = PageFile::open(&files, &file_options(options, guard))?;
-        if options.access == Access::Write {
-            let start = file.master().start;
-            file.secure_master(has_needless(&files, identity(options), start)?)?;
-        }
-        file.repair(options.access)?;
-        Self::start(files, options, file, decide)
+        Self::first(Shared::open(platform, options, guard, decide)?)
     }
 
-    fn start(
-        files: P::Files,
-        options: &EngineOptions,
-        file: PageFile<P::Files>,
-        decide: Decide<'_>,
-    ) -> Result<Self> {
-        let master = file.master();
-        let name = file.name().to_owned();
-        let mut analysis = Analysis {
-            ticket: master.ticket,
-            next_txn: master.next_txn,
-            ..Analysis::default()
-        };
-        let log = PageLog::open(
-            options.access,
-            files,
-            identity(options),
-            wal_options(options),
-            master.start,
-            &mut |lsn, bytes| {
-                analysis
-                    .record(bytes)
-                    .map_err(|error| StorageError::DamagedFile {
-                        file: format!("p{}.wal", options.partition),
-                        offset: lsn.0,
-                        detail: error.to_string(),
-                    })
-            },
-        )?;
-        let is_found = analysis.records > 0;
-        if is_found && options.access == Access::Read {
-            return Err(StorageError::NeedsRecovery(name));
-        }
-        let images = file.guard() == Guard::FullPageWrites;
-        let pool = Pool::new(file, log, options.buffer_bytes);
-        let pages = Pages::new(pool, options.page_cells_max);
-        if is_found {
-            pages
-                .pool
-                .log()
-                .replay(&mut |lsn, bytes| pages.redo(lsn, bytes))?;
-        }
-        if images {
-            pages.pool.log().image_from(master.start.lsn);
-        }
-        let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
-        let (ticket, undone) = pages.finish(analysis, decide)?;
-        let mut engine = Self {
-            tables: Tables::open(&pages, master.catalogue)?,
-            pages,
-            group: group(options, ticket),
+    fn first(shared: Shared<P>) -> Result<Self> {
+        Self::new(Arc::new(shared))
+    }
+
+    /// The next session of a partition.
+    fn new(shared: Arc<Shared<P>>) -> Result<Self> {
+        Ok(Self {
+            session: shared.next_session(),
+            locks: RowLocks::new(shared.locks.session()),
+            definitions: shared.definitions(),
+            tables: Tables::open(&shared.pages, shared.catalogue)?,
+            shared,
             state: State::Idle,
             transaction: None,
-            next_txn,
-            catalogue: master.catalogue,
-            log_bytes_max: options.checkpoint_log_bytes,
-            replayed,
-            undone,
-        };
-        if is_found {
-            engine.write_checkpoint()?;
-            engine.pages.pool.file().clear_area()?;
-        }
-        Ok(engine)
+        })
     }
 
     fn require(&self, state: State) -> Result<()> {
+        if self.shared.is_poisoned() {
+            return Err(StorageError::Poisoned);
+        }
         if self.state == state {
             return Ok(());
         }
         let refuse = |text: &str| StorageError::Unsupported(text.to_owned());
         Err(match self.state {
-            State::Poisoned => StorageError::Poisoned,
             State::MustAbort => refuse("an operation failed half-way; abort the transaction"),
             State::Prepared => refuse("the transaction is prepared; commit or abort it"),
             State::Idle => refuse("no transaction is open"),
             State::Open => refuse("a transaction is open already"),
-        })
-    }
-
-    /// Remembers that a durable step failed, after which memory and files may differ. What would be an error of one statement elsewhere is
-    /// none here: the transaction may be committed.
-    fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| {
-            self.state = State::Poisoned;
-            if error.is_statement_error() {
-                StorageError::Poisoned
-            } else {
-                error
-            }
         })
     }
 
@@ -263,15 +116,15 @@ impl<P: Platform> Paged<P> {
     #[inline]
     fn operate<T>(
         &mut self,
-        operation: impl Fn(&mut Tables, &Pages<P::Files>, &mut Transaction) -> Result<T>,
+        operation: impl Fn(&mut Tables, &Pages<P::Files>, &mut RowLocks, &mut Transaction) -> Result<T>,
     ) -> Result<T> {
         match self.operate_once(&operation) {
             Err(StorageError::Disk(DiskError::OutOfSpace { .. })) if self.has_changed_nothing() => {
-                self.write_checkpoint()?;
-                // What it had tried is undone, and in front of the checkpoint.
+                // What it had tried is undone, and will be in front of the checkpoint.
                 if let Some(txn) = &mut self.transaction {
-                    txn.is_logged = false;
+                    self.shared.pages.forget(txn);
                 }
+                self.shared.write_checkpoint()?;
                 self.operate_once(&operation)
             }
             result => result,
@@ -288,19 +141,19 @@ impl<P: Platform> Paged<P> {
 
     fn operate_once<T>(
         &mut self,
-        operation: &impl Fn(&mut Tables, &Pages<P::Files>, &mut Transaction) -> Result<T>,
+        operation: &impl Fn(&mut Tables, &Pages<P::Files>, &mut RowLocks, &mut Transaction) -> Result<T>,
     ) -> Result<T> {
         self.require(State::Open)?;
         let Some(txn) = &mut self.transaction else {
             return Err(StorageError::Poisoned);
         };
         let mark = txn.mark();
-        let error = match operation(&mut self.tables, &self.pages, txn) {
+        let error = match operation(&mut self.tables, &self.shared.pages, &mut self.locks, txn) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         self.state = State::MustAbort;
-        if error.is_statement_error() && self.pages.rollback(txn, mark).is_ok() {
+        if error.is_statement_error() && self.shared.pages.rollback(txn, mark).is_ok() {
             self.state = State::Open;
         }
         Err(error)
@@ -311,69 +164,56 @@ impl<P: Platform> Paged<P> {
         &mut self,
         change: impl Fn(&mut Tables, &Pages<P::Files>, &mut Transaction) -> Result<()>,
     ) -> Result<()> {
-        self.begin()?;
+        self.begin_locking(Mode::Exclusive)?;
         let result = self
-            .operate(change)
+            .operate(|tables, pages, _, txn| change(tables, pages, txn))
             .and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
-        if result.is_err() && self.state != State::Poisoned {
+        if result.is_ok() {
+            self.definitions = self.shared.redefined();
+        } else if !self.shared.is_poisoned() {
             self.abort()?;
-            self.tables.reload(&self.pages)?;
+            self.tables.reload(&self.shared.pages)?;
         }
         result
     }
 
-    /// Ends the transaction; its group goes on or ends.
-    fn join(&mut self, durability: Durability, wrote: bool) -> Result<CommitTicket> {
+    /// Starts a transaction with the partition locked, and sees to it that the definitions are the newest.
+    fn begin_locking(&mut self, mode: Mode) -> Result<()> {
+        self.require(State::Idle)?;
+        self.locks.partition(mode)?;
+        let definitions = self.shared.definitions();
+        if self.definitions != definitions {
+            if let Err(error) = self.tables.reload(&self.shared.pages) {
+                self.locks.end();
+                return Err(error);
+            }
+            self.definitions = definitions;
+        }
+        let id = self.shared.next_txn();
+        self.transaction = Some(Transaction::new(id, self.session));
+        self.state = State::Open;
+        Ok(())
+    }
+
+    /// Runs something with the partition locked as a whole, outside a transaction.
+    fn alone<T>(&mut self, mode: Mode, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.begin_locking(mode)?;
+        let result = run(self);
         self.transaction = None;
         self.state = State::Idle;
-        let due = if wrote {
-            self.group.join(durability)
-        } else {
-            self.group.wait(durability)
-        };
+        self.locks.end();
+        result
+    }
+
+    /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable: see [`RowLocks`].
+    fn end(&mut self, due: Due) -> Result<()> {
+        self.transaction = None;
+        self.state = State::Idle;
+        self.locks.end();
         if due == Due::Now {
-            self.sync_log()?;
-        }
-        Ok(self.group.newest())
-    }
-
-    fn sync_log(&mut self) -> Result<()> {
-        let result = self.pages.pool.log().flush();
-        self.durable_step(result)?;
-        self.group.synced();
-        Ok(())
-    }
-
-    fn checkpoint_if_due(&mut self) -> Result<()> {
-        if self.pages.pool.log().live_bytes() >= self.log_bytes_max {
-            self.write_checkpoint()?;
+            self.shared.sync_log()?;
         }
         Ok(())
-    }
-
-    /// Writes all dirty pages and lets recovery begin here.
-    fn write_checkpoint(&mut self) -> Result<()> {
-        let result = self.try_checkpoint();
-        self.durable_step(result)
-    }
-
-    fn try_checkpoint(&mut self) -> Result<()> {
-        let pool = &self.pages.pool;
-        let start = pool.log().begin_checkpoint()?;
-        self.group.synced();
-        let old = pool.file().master();
-        if old.start == start {
-            return Ok(());
-        }
-        pool.write_all()?;
-        pool.file().checkpoint(Master {
-            start,
-            ticket: self.group.newest(),
-            next_txn: self.next_txn,
-            catalogue: self.catalogue,
-            ..old
-        })?;
-        pool.log().end_checkpoint(start)
     }
 }
 
@@ -400,17 +240,28 @@ impl<P: Platform> Engine for Paged<P> {
 
     #[inline]
     fn begin(&mut self) -> Result<()> {
-        self.require(State::Idle)?;
-        self.transaction = Some(Transaction::new(TxnId(self.next_txn)));
-        self.next_txn += 1;
-        self.state = State::Open;
-        Ok(())
+        self.begin_locking(Mode::IntentShared)
+    }
+
+    fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
+        self.locks.set_isolation(isolation, wait_limit);
     }
 
     #[inline]
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.require(State::Open)?;
-        self.tables.get(&self.pages, table, key, row)
+        let Shared { pages, .. } = &*self.shared;
+        let place = (table, key);
+        self.tables
+            .get(pages, &mut self.locks, place, KeyMode::Shared, row)
+    }
+
+    fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.require(State::Open)?;
+        let Shared { pages, .. } = &*self.shared;
+        let place = (table, key);
+        self.tables
+            .get(pages, &mut self.locks, place, KeyMode::Update, row)
     }
 
     fn get_many(
@@ -420,7 +271,8 @@ impl<P: Platform> Engine for Paged<P> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         self.require(State::Open)?;
-        self.tables.get_many(&self.pages, table, keys, visit)
+        self.tables
+            .get_many(&self.shared.pages, &mut self.locks, table, keys, visit)
     }
 
     fn scan(
@@ -429,19 +281,22 @@ impl<P: Platform> Engine for Paged<P> {
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
         self.require(State::Open)?;
-        self.tables.scan(&self.pages, range, visit)
+        self.tables
+            .scan(&self.shared.pages, &mut self.locks, range, visit)
     }
 
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
-        self.operate(|tables, pages, txn| tables.insert(pages, table, row, txn))
+        self.operate(|tables, pages, locks, txn| tables.insert(pages, locks, table, row, txn))
     }
 
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
-        self.operate(|tables, pages, txn| tables.update(pages, table, key, changes, txn))
+        let place = (table, key);
+        self.operate(|tables, pages, locks, txn| tables.update(pages, locks, place, changes, txn))
     }
 
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
-        self.operate(|tables, pages, txn| tables.delete(pages, table, key, txn))
+        let place = (table, key);
+        self.operate(|tables, pages, locks, txn| tables.delete(pages, locks, place, txn))
     }
 
     #[inline]
@@ -449,43 +304,45 @@ impl<P: Platform> Engine for Paged<P> {
         if self.state != State::Prepared {
             self.require(State::Open)?;
         }
-        let Some(txn) = &self.transaction else {
+        let Some(txn) = &mut self.transaction else {
             return Err(StorageError::Poisoned);
         };
         if !txn.is_logged {
-            return self.join(durability, false);
+            self.shared.pages.forget(txn);
+            let (ticket, due) = self.shared.wait(durability);
+            return self.end(due).map(|()| ticket);
         }
         let id = txn.id;
-        let frees = match self.pages.commit(txn, self.group.next()) {
-            Ok(frees) => frees,
+        let (ticket, frees, due) = match self.shared.commit(txn, durability) {
+            Ok(committed) => committed,
             Err(error) => {
                 if error.is_statement_error() && self.state == State::Open {
                     self.state = State::MustAbort;
                     return Err(error);
                 }
-                return self.durable_step(Err(error));
+                return self.shared.durable_step(Err(error));
             }
         };
-        let released = self.pages.free(id, &frees);
-        self.durable_step(released)?;
-        let ticket = self.join(durability, true)?;
-        self.checkpoint_if_due()?;
+        let released = self.shared.pages.free(id, self.session, &frees);
+        self.shared.durable_step(released)?;
+        self.end(due)?;
+        self.shared.checkpoint_if_due()?;
         Ok(ticket)
     }
 
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
         self.require(State::Open)?;
         if let Some(txn) = self.transaction.as_ref().filter(|txn| txn.is_logged)
-            && let Err(error) = self.pages.prepare(txn, global)
+            && let Err(error) = self.shared.pages.prepare(txn, global)
         {
-            self.state = if error.is_statement_error() {
-                State::MustAbort
+            if error.is_statement_error() {
+                self.state = State::MustAbort;
             } else {
-                State::Poisoned
-            };
+                self.shared.poison();
+            }
             return Err(error);
         }
-        self.sync_log()?;
+        self.shared.sync_log()?;
         self.state = State::Prepared;
         Ok(())
     }
@@ -495,67 +352,82 @@ impl<P: Platform> Engine for Paged<P> {
             self.require(State::Open)?;
         }
         if let Some(txn) = self.transaction.take() {
-            let undone = self.pages.undo(txn);
-            self.durable_step(undone)?;
+            let undone = self.shared.pages.undo(txn);
+            self.shared.durable_step(undone)?;
         }
         self.state = State::Idle;
-        self.checkpoint_if_due()
+        self.locks.end();
+        self.shared.checkpoint_if_due()
+    }
+
+    fn session(&self) -> Result<Option<Box<dyn Engine>>> {
+        Ok(Some(Box::new(Self::new(Arc::clone(&self.shared))?)))
+    }
+
+    fn promised(&self) -> CommitTicket {
+        self.shared.promised()
     }
 
     fn durable(&self) -> CommitTicket {
-        self.group.durable()
+        self.shared.durable()
     }
 
     fn force(&mut self) -> Result<()> {
-        if self.state == State::Poisoned {
+        if self.shared.is_poisoned() {
             return Err(StorageError::Poisoned);
         }
-        self.sync_log()
+        self.shared.sync_log()
     }
 
     fn checkpoint(&mut self) -> Result<()> {
         self.require(State::Idle)?;
-        self.write_checkpoint()
+        self.shared.write_checkpoint()
     }
 
     fn close(&mut self) -> Result<()> {
-        self.require(State::Idle)?;
-        self.write_checkpoint()?;
-        let cleared = self.pages.pool.file().clear_area();
-        self.durable_step(cleared)
+        self.alone(Mode::Exclusive, |session| {
+            session.shared.write_checkpoint()?;
+            let cleared = session.shared.pages.pool.file().clear_area();
+            session.shared.durable_step(cleared)
+        })
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        self.tables.footprint(&self.pages)
+        if self.state != State::Idle {
+            return self.tables.footprint(&self.shared.pages);
+        }
+        self.alone(Mode::Shared, |session| {
+            session.tables.footprint(&session.shared.pages)
+        })
     }
 
     fn status(&self) -> EngineStatus {
         EngineStatus {
-            disk: self.pages.pool.log().counters(),
-            recovery_undone: self.undone,
-            recovery_replayed: self.replayed,
+            disk: self.shared.pages.pool.log().counters(),
+            recovery_undone: self.shared.undone,
+            recovery_replayed: self.shared.replayed,
             ..EngineStatus::default()
         }
     }
 
     fn verify(&mut self) -> Result<VerifyReport> {
-        self.require(State::Idle)?;
-        let written = self.pages.pool.write_all();
-        self.durable_step(written)?;
-        let mut report = self.tables.verify(&self.pages)?;
-        if let Err(error) = self.pages.pool.log().verify() {
-            report.damage.push(error.to_string());
-        }
-        Ok(report)
+        self.alone(Mode::Shared, |session| {
+            let Shared { pages, .. } = &*session.shared;
+            session.shared.durable_step(pages.pool.write_all())?;
+            let mut report = session.tables.verify(pages)?;
+            if let Err(error) = pages.pool.log().verify() {
+                report.damage.push(error.to_string());
+            }
+            Ok(report)
+        })
     }
 }
 
 impl<P: Platform> Drop for Paged<P> {
-    /// Ends the last group in order. What could not be written is not acknowledged either, so a failure here loses nothing.
+    /// What a session leaves open is left to recovery, and nobody goes on with it.
     fn drop(&mut self) {
-        let log = self.pages.pool.log();
-        if !std::thread::panicking() && self.state == State::Idle && !log.is_poisoned() {
-            let _ = log.close();
+        if self.state != State::Idle {
+            self.shared.poison();
         }
     }
 }

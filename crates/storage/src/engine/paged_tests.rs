@@ -20,7 +20,7 @@ const TRANSACTIONS: i64 = 40;
 /// Images at each crash point.
 const IMAGES: usize = 60;
 
-struct TestPlatform(SimulatedWorld);
+pub(super) struct TestPlatform(pub(super) SimulatedWorld);
 
 impl Platform for TestPlatform {
     type Memories = SimulatedSource;
@@ -35,7 +35,7 @@ impl Platform for TestPlatform {
     }
 }
 
-fn options() -> EngineOptions {
+pub(super) fn options() -> EngineOptions {
     EngineOptions {
         page_bytes: 1024,
         page_cells_max: 3,
@@ -54,7 +54,7 @@ fn table() -> TableDef {
     TableDef::new(TABLE, "t", columns, vec![0])
 }
 
-fn key_of(engine: &dyn Engine, id: i64) -> KeyBuf {
+pub(super) fn key_of(engine: &dyn Engine, id: i64) -> KeyBuf {
     let mut key = KeyBuf::default();
     let encoded = engine.tables()[0]
         .primary
@@ -63,7 +63,7 @@ fn key_of(engine: &dyn Engine, id: i64) -> KeyBuf {
     key
 }
 
-fn number_of(row: &Row) -> i64 {
+pub(super) fn number_of(row: &Row) -> i64 {
     match row.get(1) {
         ValueRef::Int64(number) => number,
         other => panic!("{other:?} is no number"),

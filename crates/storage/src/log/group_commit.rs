@@ -101,8 +101,14 @@ impl GroupCommit {
 
     /// Notes that the log was synced: everything up to the newest ticket is durable.
     pub fn synced(&mut self) {
-        self.durable = self.newest;
-        self.waiting = 0;
+        self.synced_to(self.newest);
+    }
+
+    /// Notes that the log was synced up to a ticket, while others may have got newer ones.
+    pub fn synced_to(&mut self, ticket: CommitTicket) {
+        self.durable = self.durable.max(ticket);
+        let behind = self.newest.0 - self.durable.0;
+        self.waiting = self.waiting.min(u32::try_from(behind).unwrap_or(u32::MAX));
         self.oldest = None;
     }
 

@@ -394,6 +394,20 @@ impl<D: Directory> Wal<D> {
         })
     }
 
+    /// As [`Wal::begin_checkpoint`], while some may have to append `bytes` without meeting a full
+    /// disk: the new segment is made now, with room for them. If the disk is full the log is as it
+    /// was.
+    pub fn begin_checkpoint_with_room(&mut self, directory: &D, bytes: u64) -> Result<LogStart> {
+        if bytes == 0 {
+            return self.begin_checkpoint();
+        }
+        self.roll(directory, bytes + FRAME_BYTES as u64)?;
+        Ok(LogStart {
+            segment: self.next_segment - 1,
+            lsn: self.end,
+        })
+    }
+
     /// Notes that a durable checkpoint made everything in front of `start` needless, which comes
     /// from [`Wal::begin_checkpoint`]. The files go with [`Wal::remove_needless`].
     pub fn end_checkpoint(&mut self, start: LogStart) {

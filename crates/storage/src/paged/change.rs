@@ -3,7 +3,7 @@
 //! The pages are latched and the operations collected; then the log gets one record with all of them, and the pages get what the record
 //! says. Nothing is changed before the record is in the log, so a change that finds the log's disk full has no effect.
 
-use crate::buffer::{Pool, WriteGuard};
+use crate::buffer::{Pool, Reserve, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
@@ -79,16 +79,16 @@ impl<'p> Change<'p> {
         bits
     }
 
-    /// Logs the change under `head` and makes it. `reserved` bytes of log are kept for undoing.
+    /// Logs the change under `head` and makes it.
     pub fn finish<D: Directory>(
         self,
         pool: &Pool<D>,
         head: &Head<'_>,
-        reserved: u64,
+        reserve: Reserve,
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
         let lsn = pool.log().append(
-            reserved,
+            reserve,
             |image_from, record| self.encode(head, image_from, record),
             record,
         )?;

@@ -38,8 +38,8 @@ pub fn write<D: Directory>(
         );
         change.push(page, PageOp::Content { bytes: piece });
         let undo = Undo::FreePage(id);
-        Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserved, record| {
-            change.finish(&pages.pool, head, reserved, record).map(drop)
+        Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserve, record| {
+            change.finish(&pages.pool, head, reserve, record).map(drop)
         })?;
         txn.taken += 1;
         next = id;

@@ -13,6 +13,7 @@ use super::change::Change;
 use super::space::Pages;
 use super::transaction::{Entry, FREED_BYTES, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
+use crate::buffer::Reserve;
 use crate::engine::{CommitTicket, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
@@ -23,6 +24,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Maps that freeing may have to log whole.
 const FREED_MAPS: u64 = 4;
+/// The session in which recovery ends transactions, one after the other.
+const SESSION: u32 = 0;
 
 /// What analysis found.
 #[derive(Debug, Default)]
@@ -97,7 +100,7 @@ impl Analysis {
 
     fn open(&mut self, txn: TxnId) -> &mut Transaction {
         let open = self.open.entry(txn);
-        let open = open.or_insert_with(|| Transaction::new(txn));
+        let open = open.or_insert_with(|| Transaction::new(txn, SESSION));
         open.is_logged = true;
         open
     }
@@ -112,8 +115,11 @@ impl Analysis {
 }
 
 impl<D: Directory> Pages<D> {
-    /// Repeats the changes of one record.
-    pub fn redo(&self, lsn: Lsn, bytes: &[u8]) -> Result<()> {
+    /// Repeats the changes of one record, unless it lies in front of `from`.
+    pub fn redo(&self, from: Lsn, lsn: Lsn, bytes: &[u8]) -> Result<()> {
+        if lsn < from {
+            return Ok(());
+        }
         let log_damage = |error: DecodeError| {
             let text = format!("the log record at {} cannot be read: {error}", lsn.0);
             StorageError::Unsupported(text)
@@ -168,7 +174,7 @@ impl<D: Directory> Pages<D> {
         let undo = Undo::decode(&entry).map_err(|error| wrong(error.to_string()))?;
         let mut key = KeyBuf::new();
         let mut tree_of = |at: &KeyOf<'_>| {
-            super::tables::assign(&mut key, at.key.len() / 8, at.key);
+            super::values::assign(&mut key, at.key.len() / 8, at.key);
             Tree {
                 root: at.root,
                 key_words: at.key.len() / 8,
@@ -216,15 +222,15 @@ impl<D: Directory> Pages<D> {
     /// Notes that the newest entry is undone, which changed no page.
     fn compensate(&self, txn: &mut Transaction) -> Result<()> {
         let head = Head::Compensation(txn.id, txn.undo.len().saturating_sub(1) as u32);
-        self.log_head(&head, 0)?;
+        self.log_head(&head, Reserve::Keep)?;
         txn.undo.pop();
         Ok(())
     }
 
-    fn log_head(&self, head: &Head<'_>, reserved: u64) -> Result<()> {
+    fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<()> {
         let mut record = Vec::new();
         let encode = |_: Lsn, record: &mut Vec<u8>| head.encode(record);
-        self.pool.log().append(reserved, encode, &mut record)?;
+        self.pool.log().append(reserve, encode, &mut record)?;
         Ok(())
     }
 
@@ -247,26 +253,28 @@ impl<D: Directory> Pages<D> {
     /// Logs that a transaction is prepared, with what its commit frees.
     pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<()> {
         let frees = self.given_up(txn, true)?;
-        let reserved = txn.reserved(self.page_bytes()) + self.freed_bytes(frees.len());
-        self.log_head(&Head::Prepare(txn.id, global, frees), reserved)
+        let bytes = txn.rollback_bytes(self.page_bytes()) + self.freed_bytes(frees.len());
+        let reserve = Reserve::Bytes(txn.session, bytes);
+        self.log_head(&Head::Prepare(txn.id, global, frees), reserve)
     }
 
     /// Logs that a transaction is committed, and says which pages are to be freed then. Nothing is durable yet. If it fails
     /// the transaction can be undone.
     pub fn commit(&self, txn: &Transaction, ticket: CommitTicket) -> Result<Vec<PageId>> {
         let frees = self.given_up(txn, true)?;
-        self.commit_freeing(txn.id, ticket, frees)
+        self.commit_freeing(txn.id, txn.session, ticket, frees)
     }
 
     fn commit_freeing(
         &self,
         txn: TxnId,
+        session: u32,
         ticket: CommitTicket,
         frees: Vec<PageId>,
     ) -> Result<Vec<PageId>> {
-        let reserved = self.freed_bytes(frees.len());
+        let reserve = self.reserve_for_freeing(session, frees.len());
         let head = Head::Commit(txn, ticket, frees);
-        self.log_head(&head, reserved)?;
+        self.log_head(&head, reserve)?;
         match head {
             Head::Commit(.., frees) => Ok(frees),
             _ => Ok(Vec::new()),
@@ -282,15 +290,15 @@ impl<D: Directory> Pages<D> {
     ) -> Result<(CommitTicket, u64)> {
         let (mut ticket, mut undone) = (analysis.ticket, 0);
         for (txn, frees) in analysis.frees {
-            self.free(txn, &Vec::from(frees))?;
+            self.free(txn, SESSION, &Vec::from(frees))?;
         }
         let mut prepared = analysis.prepared;
         for (id, txn) in analysis.open {
             match prepared.remove(&id) {
                 Some((global, frees)) if decide(global) => {
                     ticket = CommitTicket(ticket.0 + 1);
-                    let frees = self.commit_freeing(id, ticket, frees)?;
-                    self.free(id, &frees)?;
+                    let frees = self.commit_freeing(id, SESSION, ticket, frees)?;
+                    self.free(id, SESSION, &frees)?;
                 }
                 _ => {
                     undone += 1;
@@ -304,6 +312,7 @@ impl<D: Directory> Pages<D> {
     /// Undoes a transaction, logs that it is, and frees what it had taken.
     pub fn undo(&self, mut txn: Transaction) -> Result<()> {
         if !txn.is_logged {
+            self.forget(&mut txn);
             return Ok(());
         }
         while !txn.undo.is_empty() {
@@ -311,8 +320,25 @@ impl<D: Directory> Pages<D> {
         }
         let frees = self.given_up(&txn, false)?;
         let head = Head::Abort(txn.id, frees.clone());
-        self.log_head(&head, self.freed_bytes(frees.len()))?;
-        self.free(txn.id, &frees)
+        self.log_head(&head, self.reserve_for_freeing(txn.session, frees.len()))?;
+        self.free(txn.id, txn.session, &frees)
+    }
+
+    /// Ends a transaction of which the log has nothing that recovery needs.
+    pub fn forget(&self, txn: &mut Transaction) {
+        txn.is_logged = false;
+        if std::mem::take(&mut txn.has_claim) {
+            self.pool.log().end(txn.session);
+        }
+    }
+
+    /// The log space that a session's transaction needs once it has ended.
+    fn reserve_for_freeing(&self, session: u32, pages: usize) -> Reserve {
+        if pages == 0 {
+            Reserve::End(session)
+        } else {
+            Reserve::Bytes(session, self.freed_bytes(pages))
+        }
     }
 
     fn freed_bytes(&self, pages: usize) -> u64 {
@@ -323,14 +349,18 @@ impl<D: Directory> Pages<D> {
     }
 
     /// Frees pages that the end of a transaction names, in their order.
-    pub fn free(&self, txn: TxnId, pages: &[PageId]) -> Result<()> {
+    pub fn free(&self, txn: TxnId, session: u32, pages: &[PageId]) -> Result<()> {
+        if pages.is_empty() {
+            return Ok(());
+        }
         let mut record = Vec::new();
         for &id in pages {
             self.pool.discard(id);
             let mut change = Change::new();
             self.release(&mut change, id)?;
-            change.finish(&self.pool, &Head::Freed(txn), 0, &mut record)?;
+            change.finish(&self.pool, &Head::Freed(txn), Reserve::Keep, &mut record)?;
         }
+        self.pool.log().end(session);
         Ok(())
     }
 }

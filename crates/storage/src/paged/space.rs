@@ -11,16 +11,54 @@ use crate::error::Result;
 use crate::page::header::HEADER_BYTES;
 use crate::page::{Header, PageId, PageKind, PageOp, Slotted};
 use disk::Directory;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The pages of one partition: the pool, and which of its pages are in use.
 pub struct Pages<D: Directory> {
     /// The frames.
     pub pool: Pool<D>,
-    /// Below this no page is free, as far as is known.
-    free_from: AtomicU32,
+    free_from: FreeFrom,
     /// Most cells of a page of a tree, where that is less than what fits.
     cells_max: usize,
+}
+
+/// Below this page none is free, as far as is known; with the number of pages given up so far, so that what one thread finds does not hide
+/// what another gives up meanwhile.
+#[derive(Default)]
+struct FreeFrom(AtomicU64);
+
+/// What was known at some time: the number in the upper half, the page in the lower one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Known(u64);
+
+impl Known {
+    fn page(self) -> PageId {
+        PageId(self.0 as u32)
+    }
+}
+
+impl FreeFrom {
+    fn get(&self) -> Known {
+        Known(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Notes that no page in front of `page` is free, unless one was given up since `known`.
+    fn raise(&self, known: Known, page: PageId) {
+        let raised = known.0 & !u64::from(u32::MAX) | u64::from(page.0);
+        let order = Ordering::Relaxed;
+        // Lost to another thread: it costs a longer search.
+        let _ = self.0.compare_exchange(known.0, raised, order, order);
+    }
+
+    /// Notes that a page is given up.
+    fn lower(&self, page: PageId) {
+        let order = Ordering::Relaxed;
+        let lower = |known| {
+            let lowest = Known(known).page().min(page);
+            Some((known >> 32).wrapping_add(1) << 32 | u64::from(lowest.0))
+        };
+        let _ = self.0.fetch_update(order, order, lower);
+    }
 }
 
 /// Pages that one map covers.
@@ -73,7 +111,7 @@ impl<D: Directory> Pages<D> {
     pub fn new(pool: Pool<D>, cells_max: usize) -> Self {
         Self {
             pool,
-            free_from: AtomicU32::new(0),
+            free_from: FreeFrom::default(),
             cells_max,
         }
     }
@@ -96,11 +134,8 @@ impl<D: Directory> Pages<D> {
     /// Takes a free page for a change. A full disk is met here.
     pub fn allocate<'p>(&'p self, change: &mut Change<'p>) -> Result<PageId> {
         let page_bytes = self.page_bytes();
-        let mut from = PageId(
-            self.free_from
-                .load(Ordering::Relaxed)
-                .max(first_page(page_bytes).0),
-        );
+        let known = self.free_from.get();
+        let mut from = known.page().max(first_page(page_bytes));
         loop {
             let (map, bit) = place(page_bytes, from);
             let covered = pages_of_map(page_bytes);
@@ -131,7 +166,7 @@ impl<D: Directory> Pages<D> {
                 );
                 let id = PageId(from.0 - bit + free);
                 // Not behind it: the change may still fail.
-                self.free_from.store(id.0, Ordering::Relaxed);
+                self.free_from.raise(known, id);
                 return Ok(id);
             }
             from = PageId(from.0 - bit + end);
@@ -153,7 +188,7 @@ impl<D: Directory> Pages<D> {
                 is_used: false,
             },
         );
-        self.free_from.fetch_min(id.0, Ordering::Relaxed);
+        self.free_from.lower(id);
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 use super::change::Change;
 use super::space::Pages;
 use super::tree::{Tree, cell_of, check_child};
-use crate::buffer::WriteGuard;
+use crate::buffer::{Reserve, WriteGuard};
 use crate::error::Result;
 use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, key_words};
 use crate::page::{Head, Header, PageId, PageKind, PageOp, Slotted};
@@ -66,7 +66,7 @@ impl Tree {
         pages: &Pages<D>,
         key: &[u64],
         bytes: usize,
-        reserved: u64,
+        reserve: Reserve,
     ) -> Result<()> {
         let mut guard = pages.pool.write(self.root)?;
         loop {
@@ -79,7 +79,7 @@ impl Tree {
             if !is_full {
                 break;
             }
-            self.grow_root(pages, guard, reserved)?;
+            self.grow_root(pages, guard, reserve)?;
             guard = pages.pool.write(self.root)?;
         }
         loop {
@@ -101,7 +101,7 @@ impl Tree {
                 !self.has_room(pages, &below)
             };
             if is_full {
-                return self.split(pages, guard, place, child, key, reserved);
+                return self.split(pages, guard, place, child, key, reserve);
             }
             guard = child;
         }
@@ -112,7 +112,7 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         root: WriteGuard<'p>,
-        reserved: u64,
+        reserve: Reserve,
     ) -> Result<()> {
         let old = root.bytes().to_vec();
         let view = Slotted::new(&old);
@@ -133,7 +133,7 @@ impl Tree {
                 link: id,
             },
         );
-        finish(pages, change, reserved)
+        finish(pages, change, reserve)
     }
 
     /// Splits a child at a place of its parent, which has room.
@@ -144,7 +144,7 @@ impl Tree {
         place: usize,
         child: WriteGuard<'p>,
         key: &[u64],
-        reserved: u64,
+        reserve: Reserve,
     ) -> Result<()> {
         let old = child.bytes().to_vec();
         let view = Slotted::new(&old);
@@ -187,7 +187,7 @@ impl Tree {
                 cell: &cell,
             },
         );
-        finish(pages, change, reserved)
+        finish(pages, change, reserve)
     }
 
     /// Merges the leaf that has or had a key with a neighbour, if both fit into one page, and what is sparse above it then.
@@ -195,10 +195,10 @@ impl Tree {
         &self,
         pages: &Pages<D>,
         key: &[u64],
-        reserved: u64,
+        reserve: Reserve,
     ) -> Result<()> {
         let mut level = 0;
-        while self.merge_at(pages, key, level, reserved)? {
+        while self.merge_at(pages, key, level, reserve)? {
             level += 1;
         }
         Ok(())
@@ -210,7 +210,7 @@ impl Tree {
         pages: &Pages<D>,
         key: &[u64],
         level: u8,
-        reserved: u64,
+        reserve: Reserve,
     ) -> Result<bool> {
         let mut parent = pages.pool.write(self.root)?;
         self.check_root(pages, parent.bytes())?;
@@ -231,7 +231,7 @@ impl Tree {
         let view = Slotted::new(parent.bytes());
         let place = view.child_place(key);
         if view.slots() == 0 {
-            return self.shrink_root(pages, parent, reserved);
+            return self.shrink_root(pages, parent, reserve);
         }
         // The left one of the pair and the right one; the last child goes with its left neighbour.
         let left_place = place.min(view.slots() - 1);
@@ -265,10 +265,10 @@ impl Tree {
         } else {
             parent_left < view.capacity() / 4
         };
-        merge(pages, parent, left_place, left, right, reserved)?;
+        merge(pages, parent, left_place, left, right, reserve)?;
         if root_is_parent && is_sparse {
             let root = pages.pool.write(self.root)?;
-            return self.shrink_root(pages, root, reserved);
+            return self.shrink_root(pages, root, reserve);
         }
         Ok(is_sparse)
     }
@@ -278,7 +278,7 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         root: WriteGuard<'p>,
-        reserved: u64,
+        reserve: Reserve,
     ) -> Result<bool> {
         let header = Header(root.bytes());
         let is_only_link = header.kind() == Some(PageKind::Inner) && header.slots() == 0;
@@ -298,7 +298,7 @@ impl Tree {
             push_copy(&mut change, root, slot, &view, slot);
         }
         pages.release(&mut change, id)?;
-        finish(pages, change, reserved)?;
+        finish(pages, change, reserve)?;
         child.discard();
         Ok(false)
     }
@@ -311,7 +311,7 @@ fn merge<'p, D: Directory>(
     left_place: usize,
     left: WriteGuard<'p>,
     mut right: WriteGuard<'p>,
-    reserved: u64,
+    reserve: Reserve,
 ) -> Result<()> {
     let moved = right.bytes().to_vec();
     let view = Slotted::new(&moved);
@@ -339,15 +339,19 @@ fn merge<'p, D: Directory>(
     let slot = left_place as u16;
     change.push(parent, PageOp::Remove { slot });
     pages.release(&mut change, right_id)?;
-    finish(pages, change, reserved)?;
+    finish(pages, change, reserve)?;
     right.discard();
     Ok(())
 }
 
-fn finish<'p, D: Directory>(pages: &'p Pages<D>, change: Change<'p>, reserved: u64) -> Result<()> {
+fn finish<'p, D: Directory>(
+    pages: &'p Pages<D>,
+    change: Change<'p>,
+    reserve: Reserve,
+) -> Result<()> {
     let mut record = Vec::new();
     change
-        .finish(&pages.pool, &Head::Change, reserved, &mut record)
+        .finish(&pages.pool, &Head::Change, reserve, &mut record)
         .map(drop)
 }
 

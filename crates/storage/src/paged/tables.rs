@@ -17,10 +17,11 @@ use super::long;
 use super::space::Pages;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
-use crate::engine::{Direction, ScanRange};
+use super::values::{long_pages, put_value, read_row, remove_value, replace_value};
+use crate::engine::Direction;
 use crate::error::{Result, StorageError};
 use crate::page::{PageId, Undo};
-use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use crate::record::{IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
 use crate::table::space::{duplicate, index_number};
 use disk::Directory;
@@ -39,9 +40,9 @@ const TABLES_MAX: u64 = 1 << 20;
 pub struct Tables {
     /// The tree of definitions.
     pub catalogue: Tree,
-    states: Vec<Option<TableState>>,
-    value: Vec<u8>,
-    image: Vec<u8>,
+    pub(super) states: Vec<Option<TableState>>,
+    pub(super) value: Vec<u8>,
+    pub(super) image: Vec<u8>,
 }
 
 /// One table that is open.
@@ -50,9 +51,9 @@ pub(super) struct TableState {
     pub(super) primary: Tree,
     pub(super) secondary: Vec<Tree>,
     pub(super) row: Row,
-    changed: Row,
-    key: KeyBuf,
-    changed_key: KeyBuf,
+    pub(super) changed: Row,
+    pub(super) key: KeyBuf,
+    pub(super) changed_key: KeyBuf,
 }
 
 impl TableState {
@@ -158,7 +159,7 @@ impl Tables {
         self.states.iter().flatten()
     }
 
-    fn find(&self, id: TableId) -> Result<&TableState> {
+    pub(super) fn find(&self, id: TableId) -> Result<&TableState> {
         let slot = self.states.get(id.0 as usize).and_then(Option::as_ref);
         slot.ok_or(StorageError::NoSuchTable(id.0))
     }
@@ -337,178 +338,6 @@ impl Tables {
             Ok(found.map_or(PageId(0), |&(_, root)| root))
         })
     }
-
-    /// Copies the row with this primary key into `row`.
-    #[inline]
-    pub fn get<D: Directory>(
-        &mut self,
-        pages: &Pages<D>,
-        id: TableId,
-        key: &[u64],
-        row: &mut Row,
-    ) -> Result<bool> {
-        let primary = self.find(id)?.primary;
-        get_row(pages, primary, key, &mut self.value, row)
-    }
-
-    /// Calls `visit` with the number of each key and its row, in order.
-    pub fn get_many<D: Directory>(
-        &mut self,
-        pages: &Pages<D>,
-        id: TableId,
-        keys: &[KeyBuf],
-        visit: &mut dyn FnMut(usize, Option<&Row>),
-    ) -> Result<()> {
-        let state = find_mut(&mut self.states, id)?;
-        let (primary, row) = (state.primary, &mut state.row);
-        for (number, key) in keys.iter().enumerate() {
-            let found = get_row(pages, primary, key, &mut self.value, row)?;
-            visit(number, found.then_some(&*row));
-        }
-        Ok(())
-    }
-
-    /// Visits the rows of a range in key order.
-    pub fn scan<D: Directory>(
-        &mut self,
-        pages: &Pages<D>,
-        range: &ScanRange,
-        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let state = find_mut(&mut self.states, range.table)?;
-        let (primary, row, value) = (state.primary, &mut state.row, &mut self.value);
-        let bounds: (&[u64], &[u64]) = (&range.low, &range.high);
-        let Some(index) = range.index else {
-            let read = &mut |_: &[u8], stored: Stored<'_>| {
-                read_stored(pages, primary, stored, value, row)?;
-                Ok(visit(row))
-            };
-            return primary.scan(pages, bounds, range.direction, read);
-        };
-        let tree = state.secondary[index_number(&state.table, index)?];
-        let mut key = KeyBuf::new();
-        let read = &mut |_: &[u8], stored: Stored<'_>| {
-            assign(&mut key, primary.key_words, stored.bytes);
-            if get_row(pages, primary, &key, value, row)? {
-                return Ok(visit(row));
-            }
-            let text = format!("its key {:x?} has no row", &*key);
-            Err(pages.pool.file().damage(tree.root, &text))
-        };
-        tree.scan(pages, bounds, range.direction, read)
-    }
-
-    /// Inserts a row.
-    pub fn insert<D: Directory>(
-        &mut self,
-        pages: &Pages<D>,
-        id: TableId,
-        row: &Row,
-        txn: &mut Transaction,
-    ) -> Result<()> {
-        let Self { states, image, .. } = self;
-        let state = find_mut(states, id)?;
-        let table = &state.table;
-        table.primary.encode_row(row, &mut state.key)?;
-        image.clear();
-        row.write_image(image);
-        if !put_value(pages, state.primary, &state.key, image, txn)? {
-            return Err(duplicate(table, None, row));
-        }
-        let mut primary_key = Vec::new();
-        for (number, tree) in state.secondary.iter().enumerate() {
-            primary_key.clear();
-            let words = state.key.iter();
-            words.for_each(|word| primary_key.extend_from_slice(&word.to_le_bytes()));
-            table.secondary[number].encode_row(row, &mut state.changed_key)?;
-            if !put_value(pages, *tree, &state.changed_key, &primary_key, txn)? {
-                return Err(duplicate(table, Some(number), row));
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes columns of the row with this primary key; false if there is none.
-    pub fn update<D: Directory>(
-        &mut self,
-        pages: &Pages<D>,
-        id: TableId,
-        key: &[u64],
-        changes: &Changes,
-        txn: &mut Transaction,
-    ) -> Result<bool> {
-        let Self {
-            states,
-            value,
-            image,
-            ..
-        } = self;
-        let state = find_mut(states, id)?;
-        if !get_row(pages, state.primary, key, value, &mut state.changed)? {
-            return Ok(false);
-        }
-        if state.table.changes_an_index(changes) {
-            read_row(pages, state.primary, value, &mut state.row)?;
-            changes.apply(&mut state.changed)?;
-            state.move_entries(pages, key, txn)?;
-        } else {
-            changes.apply(&mut state.changed)?;
-        }
-        image.clear();
-        state.changed.write_image(image);
-        if *image != *value {
-            replace_value(pages, state.primary, key, image, txn)?;
-        }
-        Ok(true)
-    }
-
-    /// Deletes the row with this primary key; false if there is none.
-    pub fn delete<D: Directory>(
-        &mut self,
-        pages: &Pages<D>,
-        id: TableId,
-        key: &[u64],
-        txn: &mut Transaction,
-    ) -> Result<bool> {
-        let state = find_mut(&mut self.states, id)?;
-        if state.secondary.is_empty() {
-            return remove_value(pages, state.primary, key, txn);
-        }
-        if !get_row(pages, state.primary, key, &mut self.value, &mut state.row)? {
-            return Ok(false);
-        }
-        for (number, tree) in state.secondary.iter().enumerate() {
-            state.table.secondary[number].encode_row(&state.row, &mut state.key)?;
-            remove_value(pages, *tree, &state.key, txn)?;
-        }
-        remove_value(pages, state.primary, key, txn)
-    }
-}
-
-impl TableState {
-    /// Moves the entries of those secondary indexes whose key differs between `row` and `changed`.
-    fn move_entries<D: Directory>(
-        &mut self,
-        pages: &Pages<D>,
-        primary_key: &[u64],
-        txn: &mut Transaction,
-    ) -> Result<()> {
-        let words = primary_key.iter();
-        let primary_key: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
-        for (number, tree) in self.secondary.iter().enumerate() {
-            let encoder = &self.table.secondary[number];
-            encoder.encode_row(&self.row, &mut self.key)?;
-            encoder.encode_row(&self.changed, &mut self.changed_key)?;
-            if *self.key == *self.changed_key {
-                continue;
-            }
-            if !put_value(pages, *tree, &self.changed_key, &primary_key, txn)? {
-                return Err(duplicate(&self.table, Some(number), &self.changed));
-            }
-            remove_value(pages, *tree, &self.key, txn)?;
-        }
-        Ok(())
-    }
 }
 
 /// Names of a table's trees in the catalogue, the primary one first.
@@ -524,154 +353,15 @@ fn new_root<D: Directory>(pages: &Pages<D>, tree: Tree, txn: &mut Transaction) -
     let page = change.add_new(pages.pool.blank(id)?);
     change.push(page, tree.format_root());
     let undo = Undo::FreeTree(id);
-    Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserved, record| {
-        change.finish(&pages.pool, head, reserved, record).map(drop)
+    Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserve, record| {
+        change.finish(&pages.pool, head, reserve, record).map(drop)
     })?;
     txn.taken += 1;
     Ok(id)
 }
 
-/// Adds a value of any length; false, and no effect, if its key is there.
-fn put_value<D: Directory>(
-    pages: &Pages<D>,
-    tree: Tree,
-    key: &[u64],
-    value: &[u8],
-    txn: &mut Transaction,
-) -> Result<bool> {
-    let fits = value.len() <= tree.value_bytes_max(pages.page_bytes());
-    if !fits && tree.get(pages, key, |_| ())?.is_some() {
-        return Ok(false);
-    }
-    let mut stub = [0; long::STUB_BYTES];
-    let stored = store(pages, tree, value, &mut stub, txn)?;
-    tree.insert(pages, key, stored, &mut Entry::Undoable(txn))
-}
-
-/// Gives a key that is there a value of any length.
-fn replace_value<D: Directory>(
-    pages: &Pages<D>,
-    tree: Tree,
-    key: &[u64],
-    value: &[u8],
-    txn: &mut Transaction,
-) -> Result<bool> {
-    let mut stub = [0; long::STUB_BYTES];
-    let stored = store(pages, tree, value, &mut stub, txn)?;
-    let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
-    tree.replace(pages, key, stored, &mut Entry::Undoable(txn), give_up)
-}
-
-/// What a cell has of a value: all of it, or, behind pages of its own, a stub.
-fn store<'v, D: Directory>(
-    pages: &Pages<D>,
-    tree: Tree,
-    value: &'v [u8],
-    stub: &'v mut [u8; long::STUB_BYTES],
-    txn: &mut Transaction,
-) -> Result<Stored<'v>> {
-    let is_long = value.len() > tree.value_bytes_max(pages.page_bytes());
-    let bytes = if is_long {
-        *stub = long::write(pages, value, txn)?;
-        &stub[..]
-    } else {
-        value
-    };
-    Ok(Stored { bytes, is_long })
-}
-
-fn remove_value<D: Directory>(
-    pages: &Pages<D>,
-    tree: Tree,
-    key: &[u64],
-    txn: &mut Transaction,
-) -> Result<bool> {
-    let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
-    tree.remove(pages, key, &mut Entry::Undoable(txn), give_up)
-}
-
-/// Pages of all long values of a tree.
-pub(super) fn long_pages<D: Directory>(
-    pages: &Pages<D>,
-    tree: Tree,
-    found: &mut Vec<PageId>,
-) -> Result<()> {
-    let (low, high) = (vec![0; tree.key_words], vec![u64::MAX; tree.key_words]);
-    let visit = &mut |_: &[u8], stored: Stored<'_>| {
-        if stored.is_long {
-            long::walk(pages, stored.bytes, &mut |id, _| found.push(id))?;
-        }
-        Ok(ControlFlow::Continue(()))
-    };
-    tree.scan(pages, (&low, &high), Direction::Forward, visit)
-}
-
-/// Copies the value of a key into `value`, which is a buffer, and its row into `row`.
 #[inline]
-fn get_row<D: Directory>(
-    pages: &Pages<D>,
-    tree: Tree,
-    key: &[u64],
-    value: &mut Vec<u8>,
-    row: &mut Row,
-) -> Result<bool> {
-    value.clear();
-    let found = tree.get(pages, key, |stored| {
-        value.extend_from_slice(stored.bytes);
-        stored.is_long
-    })?;
-    match found {
-        None => Ok(false),
-        Some(false) => read_row(pages, tree, value, row).map(|()| true),
-        Some(true) => {
-            let stub = std::mem::take(value);
-            let stored = Stored {
-                bytes: &stub,
-                is_long: true,
-            };
-            long::read(pages, stored, value)?;
-            read_row(pages, tree, value, row).map(|()| true)
-        }
-    }
-}
-
-pub(super) fn read_stored<D: Directory>(
-    pages: &Pages<D>,
-    tree: Tree,
-    stored: Stored<'_>,
-    value: &mut Vec<u8>,
-    row: &mut Row,
-) -> Result<()> {
-    if !stored.is_long {
-        return read_row(pages, tree, stored.bytes, row);
-    }
-    value.clear();
-    long::read(pages, stored, value)?;
-    read_row(pages, tree, value, row)
-}
-
-/// Lets `row` be the row of an image.
-#[inline]
-fn read_row<D: Directory>(pages: &Pages<D>, tree: Tree, image: &[u8], row: &mut Row) -> Result<()> {
-    if row.read_image(image) {
-        return Ok(());
-    }
-    let text = format!("a row of {} bytes is too short for its table", image.len());
-    Err(pages.pool.file().damage(tree.root, &text))
-}
-
-/// Lets `key` have the words of a key on a page, or zeros for those that are missing.
-pub(super) fn assign(key: &mut KeyBuf, words: usize, bytes: &[u8]) {
-    let on_page = crate::page::slotted::key_words(bytes);
-    let key = key.resized(words);
-    key.fill(0);
-    key.iter_mut()
-        .zip(on_page)
-        .for_each(|(to, from)| *to = from);
-}
-
-#[inline]
-fn find_mut(tables: &mut [Option<TableState>], id: TableId) -> Result<&mut TableState> {
+pub(super) fn find_mut(tables: &mut [Option<TableState>], id: TableId) -> Result<&mut TableState> {
     let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
     slot.ok_or(StorageError::NoSuchTable(id.0))
 }

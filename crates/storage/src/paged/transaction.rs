@@ -3,6 +3,7 @@
 //! The undo entries are kept in memory as well as in the log: a rollback reads no log, and recovery collects them while it looks for
 //! transactions that have not ended.
 
+use crate::buffer::Reserve;
 use crate::error::Result;
 use crate::page::{Head, PageId, TxnId, Undo, UndoEntries};
 
@@ -19,6 +20,8 @@ pub(super) const FREED_BYTES: u64 = 96;
 pub struct Transaction {
     /// Its number.
     pub id: TxnId,
+    /// The session that it runs in.
+    pub session: u32,
     /// How its changes are undone.
     pub undo: UndoEntries,
     /// Pages that are free when it commits.
@@ -35,6 +38,8 @@ pub struct Transaction {
     quiet_bytes: u64,
     /// Whether the log has anything of it.
     pub is_logged: bool,
+    /// Whether it has asked for log space.
+    pub has_claim: bool,
     /// Buffers.
     pub(super) entry: Vec<u8>,
     pub(super) record: Vec<u8>,
@@ -50,9 +55,10 @@ pub struct TransactionMark {
 
 impl Transaction {
     /// A transaction that has done nothing.
-    pub fn new(id: TxnId) -> Self {
+    pub fn new(id: TxnId, session: u32) -> Self {
         Self {
             id,
+            session,
             undo: UndoEntries::default(),
             frees: Vec::new(),
             trees: Vec::new(),
@@ -61,6 +67,7 @@ impl Transaction {
             taken: 0,
             quiet_bytes: 0,
             is_logged: false,
+            has_claim: false,
             entry: Vec::new(),
             record: Vec::new(),
         }
@@ -75,8 +82,14 @@ impl Transaction {
         }
     }
 
-    /// Log space for its rollback.
-    pub fn reserved(&self, page_bytes: usize) -> u64 {
+    /// Claims the log space that its rollback takes.
+    pub fn reserve(&mut self, page_bytes: usize) -> Reserve {
+        self.has_claim = true;
+        Reserve::Bytes(self.session, self.rollback_bytes(page_bytes))
+    }
+
+    /// The log space that its rollback takes.
+    pub(super) fn rollback_bytes(&self, page_bytes: usize) -> u64 {
         let entries = self.undo.len() as u64 + 1;
         let bytes = (self.undo.bytes() + self.entry.len()) as u64;
         // Pages of a tree are at least about half full.
@@ -106,10 +119,10 @@ impl Entry<'_> {
     }
 
     /// Log space to keep while changes of structure are made on the way.
-    pub fn reserved(&self, page_bytes: usize) -> u64 {
+    pub fn reserve(&mut self, page_bytes: usize) -> Reserve {
         match self {
-            Self::Undoable(txn) | Self::Quiet(txn) => txn.reserved(page_bytes),
-            Self::Compensation(_) => 0,
+            Self::Undoable(txn) | Self::Quiet(txn) => txn.reserve(page_bytes),
+            Self::Compensation(_) => Reserve::Keep,
         }
     }
 
@@ -124,7 +137,7 @@ impl Entry<'_> {
         &mut self,
         page_bytes: usize,
         undo: &Undo<'_>,
-        log: impl FnOnce(&Head<'_>, u64, &mut Vec<u8>) -> Result<()>,
+        log: impl FnOnce(&Head<'_>, Reserve, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let is_undoable = matches!(self, Self::Undoable(_));
         let is_compensation = matches!(self, Self::Compensation(_));
@@ -133,10 +146,10 @@ impl Entry<'_> {
         if is_undoable {
             undo.encode(&mut txn.entry);
         }
-        let reserved = if is_compensation {
-            0
+        let reserve = if is_compensation {
+            Reserve::Keep
         } else {
-            txn.reserved(page_bytes)
+            txn.reserve(page_bytes)
         };
         let mut record = std::mem::take(&mut txn.record);
         let head = if is_undoable {
@@ -146,7 +159,7 @@ impl Entry<'_> {
         } else {
             Head::Change
         };
-        let logged = log(&head, reserved, &mut record);
+        let logged = log(&head, reserve, &mut record);
         let logged_bytes = record.len() as u64;
         txn.record = record;
         logged?;

@@ -1,7 +1,6 @@
 //! The B+tree over slotted pages: looking up, and changing one cell of a leaf.
 //!
-//! The root keeps its page for life, so a tree is known by it, in memory and in undo entries. Leaves are not linked: a scan copies a
-//! leaf, lets go of it, and descends again behind the separator that bounds it. So a split or merge touches nobody beside.
+//! The root keeps its page for life, so a tree is known by it, in memory and in undo entries.
 //!
 //! A lookup couples latches on its way down. A change of one cell does the same and latches the leaf for writing; if the leaf has no room,
 //! or too much, it lets go, changes the structure (`structure`) from the root down, and tries again.
@@ -15,13 +14,10 @@ use super::change::{Change, wrong_page};
 use super::space::Pages;
 use super::transaction::Entry;
 use crate::buffer::{ReadGuard, WriteGuard};
-use crate::engine::Direction;
 use crate::error::{Result, StorageError};
-use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, capacity, compare, key_words};
+use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, capacity};
 use crate::page::{Cell, Header, KeyOf, PageId, PageKind, PageOp, Slotted, Undo};
-use crate::record::KeyBuf;
 use disk::Directory;
-use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// A tree.
@@ -50,13 +46,41 @@ pub struct Stored<'v> {
 /// What a scan calls with each key, as bytes, and its value.
 pub type Visit<'v> = dyn FnMut(&[u8], Stored<'_>) -> Result<ControlFlow<()>> + 'v;
 
-/// On which side of a separator that is equal to the key a descent goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    /// To the child that has the key.
-    At,
-    /// To the child that ends in front of it.
-    Below,
+/// What a scan does with the cells that it comes to.
+pub trait ScanCells {
+    /// Whether ranges are covered; else the other two methods do nothing.
+    fn is_locking(&self) -> bool {
+        true
+    }
+
+    /// Keeps others from changing cells with keys from `low` to `high`, both included, until [`ScanCells::uncover`] at least. No latch is
+    /// held meanwhile.
+    fn cover(&mut self, low: &[u64], high: &[u64]) -> Result<()>;
+
+    /// All cells of the last range have been visited.
+    fn uncover(&mut self);
+
+    /// Takes the next cell.
+    fn visit(&mut self, key: &[u8], value: Stored<'_>) -> Result<ControlFlow<()>>;
+}
+
+/// A scan in which nothing is locked.
+pub(super) struct Unlocked<'v, 'c>(pub(super) &'v mut Visit<'c>);
+
+impl ScanCells for Unlocked<'_, '_> {
+    fn is_locking(&self) -> bool {
+        false
+    }
+
+    fn cover(&mut self, _: &[u64], _: &[u64]) -> Result<()> {
+        Ok(())
+    }
+
+    fn uncover(&mut self) {}
+
+    fn visit(&mut self, key: &[u8], value: Stored<'_>) -> Result<ControlFlow<()>> {
+        (self.0)(key, value)
+    }
 }
 
 impl Tree {
@@ -169,7 +193,7 @@ impl Tree {
             }
             if !pages.fits(&view, cell.len()) {
                 drop(leaf);
-                self.split_for(pages, key, cell.len(), entry.reserved(pages.page_bytes()))?;
+                self.split_for(pages, key, cell.len(), entry.reserve(pages.page_bytes()))?;
                 continue;
             }
             let op = PageOp::Insert {
@@ -207,7 +231,7 @@ impl Tree {
         let op = PageOp::Remove { slot: slot as u16 };
         log_one(pages, leaf, op, undo, entry)?;
         if is_sparse {
-            self.merge_for(pages, key, entry.reserved(pages.page_bytes()))?;
+            self.merge_for(pages, key, entry.reserve(pages.page_bytes()))?;
         }
         Ok(true)
     }
@@ -235,7 +259,7 @@ impl Tree {
             let more = cell.len().saturating_sub(view.raw(slot).len());
             if view.used_bytes() + more > view.capacity() {
                 drop(leaf);
-                self.split_for(pages, key, more, entry.reserved(pages.page_bytes()))?;
+                self.split_for(pages, key, more, entry.reserve(pages.page_bytes()))?;
                 continue;
             }
             if !old.is_long && !value.is_long && old.bytes.len() == value.bytes.len() {
@@ -314,111 +338,6 @@ impl Tree {
             key: &cell[..self.key_words * 8],
         }
     }
-
-    /// Visits cells in key order until the range ends or `visit` breaks. No latch is held meanwhile.
-    pub fn scan<D: Directory>(
-        &self,
-        pages: &Pages<D>,
-        (low, high): (&[u64], &[u64]),
-        direction: Direction,
-        visit: &mut Visit<'_>,
-    ) -> Result<()> {
-        let mut page = Vec::new();
-        let mut bound = KeyBuf::new();
-        let mut next = KeyBuf::from_words(match direction {
-            Direction::Forward => low,
-            Direction::Backward => high,
-        });
-        let mut side = Side::At;
-        loop {
-            let has_bound = self.copy_leaf(pages, &next, side, direction, &mut page, &mut bound)?;
-            let view = Slotted::new(&page);
-            let (slot, is_equal) = view.search(&next);
-            let slots = match (direction, side) {
-                (Direction::Forward, _) => slot..view.slots(),
-                (Direction::Backward, Side::At) => 0..slot + usize::from(is_equal),
-                (Direction::Backward, Side::Below) => 0..slot,
-            };
-            let mut one = |slot: usize| {
-                let cell = view.cell(slot);
-                let is_outside = match direction {
-                    Direction::Forward => compare(cell.key, high) == Ordering::Greater,
-                    Direction::Backward => compare(cell.key, low) == Ordering::Less,
-                };
-                if is_outside {
-                    return Ok(ControlFlow::Break(()));
-                }
-                visit(cell.key, stored(cell))
-            };
-            let flow = match direction {
-                Direction::Forward => try_each(slots, &mut one)?,
-                Direction::Backward => try_each(slots.rev(), &mut one)?,
-            };
-            let is_done = match direction {
-                Direction::Forward => *bound > *high,
-                Direction::Backward => *bound <= *low,
-            };
-            if flow.is_break() || !has_bound || is_done {
-                return Ok(());
-            }
-            let goes_on = match (direction, side) {
-                (Direction::Forward, _) => *bound > *next,
-                (Direction::Backward, Side::At) => *bound <= *next,
-                (Direction::Backward, Side::Below) => *bound < *next,
-            };
-            if !goes_on {
-                let text = "the tree's separators are not in order";
-                return Err(wrong_page(&pages.pool, self.root, text));
-            }
-            std::mem::swap(&mut next, &mut bound);
-            if direction == Direction::Backward {
-                side = Side::Below;
-            }
-        }
-    }
-
-    /// Copies a leaf, and the separator at the end of it to which a scan goes; false if there is none.
-    fn copy_leaf<D: Directory>(
-        &self,
-        pages: &Pages<D>,
-        key: &[u64],
-        side: Side,
-        direction: Direction,
-        page: &mut Vec<u8>,
-        bound: &mut KeyBuf,
-    ) -> Result<bool> {
-        let mut guard = pages.pool.read(self.root)?;
-        self.check_root(pages, guard.bytes())?;
-        let mut has_bound = false;
-        while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
-            let view = Slotted::new(guard.bytes());
-            let place = match side {
-                Side::At => view.child_place(key),
-                Side::Below => view.search(key).0,
-            };
-            let separator = match direction {
-                Direction::Forward => Some(place),
-                Direction::Backward => place.checked_sub(1),
-            };
-            if let Some(slot) = separator.filter(|&slot| slot < view.slots()) {
-                let words = bound.resized(self.key_words);
-                for (word, on_page) in words.iter_mut().zip(key_words(view.key(slot))) {
-                    *word = on_page;
-                }
-                has_bound = true;
-            }
-            let (id, level) = (
-                view.child_at(place),
-                view.header().level().saturating_sub(1),
-            );
-            let child = pages.pool.read(id)?;
-            check_child(pages, id, child.bytes(), level)?;
-            guard = child;
-        }
-        page.clear();
-        page.extend_from_slice(guard.bytes());
-        Ok(has_bound)
-    }
 }
 
 /// Logs and makes a change of one page.
@@ -432,25 +351,13 @@ fn log_one<D: Directory>(
     let mut change = Change::new();
     let number = change.add(leaf);
     change.push(number, op);
-    entry.log(pages.page_bytes(), &undo, |head, reserved, record| {
-        change.finish(&pages.pool, head, reserved, record).map(drop)
+    entry.log(pages.page_bytes(), &undo, |head, reserve, record| {
+        change.finish(&pages.pool, head, reserve, record).map(drop)
     })
 }
 
-fn try_each(
-    slots: impl Iterator<Item = usize>,
-    one: &mut dyn FnMut(usize) -> Result<ControlFlow<()>>,
-) -> Result<ControlFlow<()>> {
-    for slot in slots {
-        if one(slot)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
 #[inline]
-fn stored(cell: Cell<'_>) -> Stored<'_> {
+pub(super) fn stored(cell: Cell<'_>) -> Stored<'_> {
     Stored {
         bytes: cell.value,
         is_long: cell.is_long,

@@ -3,8 +3,9 @@
 //! Everything is in the file before the check begins, and each page in use is read from there, so damage that a frame hides is found.
 
 use super::space::Pages;
-use super::tables::{TableState, Tables, assign, long_pages, read_stored, tree_names};
+use super::tables::{TableState, Tables, tree_names};
 use super::tree::Stored;
+use super::values::{assign, long_pages, read_stored};
 use crate::engine::{Direction, Footprint, VerifyReport};
 use crate::error::Result;
 use crate::page::{Header, PageId};

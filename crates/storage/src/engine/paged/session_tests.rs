@@ -1,0 +1,353 @@
+//! Several sessions of one partition: goal and method.
+//!
+//! *Interleaved*: three sessions take turns in one thread, a statement at a time, by a seed; whoever meets a lock gives up. The power is cut at
+//! every sync, and each image must have exactly what was acknowledged, perhaps with the transaction that commits just then, and
+//! pass the deep check. So checkpoints fall between the statements of open transactions, and recovery undoes several.
+//!
+//! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it up, by the table and by an index. Nobody may see
+//! another sum, and none may be left waiting.
+
+use super::tests::{TestPlatform, key_of, number_of, options};
+use super::*;
+use crate::engine::{Direction, Method, create, open};
+use crate::record::{Column, DataType};
+use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const TABLE: TableId = TableId(1);
+const INDEX: IndexId = IndexId(1);
+const GUARDED: [Method; 2] = [Method::FullPageWrites, Method::Dwb];
+
+type Content = BTreeMap<i64, i64>;
+
+fn table() -> TableDef {
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("value", DataType::Int64),
+        Column::new("note", DataType::Varchar { max: 200 }),
+    ];
+    let mut table = TableDef::new(TABLE, "t", columns, vec![0]);
+    table.indexes.push(IndexDef {
+        id: INDEX,
+        name: "by_value".to_owned(),
+        columns: vec![1],
+        unique: false,
+    });
+    table
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % end
+    }
+
+    fn number(&mut self, end: u64) -> i64 {
+        self.below(end).cast_signed()
+    }
+}
+
+fn row_of(engine: &dyn Engine, id: i64, value: i64, note: usize) -> Row {
+    let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+    row.set(0, id).unwrap();
+    row.set(1, value).unwrap();
+    row.set(2, "n".repeat(note).as_str()).unwrap();
+    row
+}
+
+fn change_of(engine: &dyn Engine, value: i64) -> Changes {
+    let mut changes = Changes::new(Arc::clone(&engine.tables()[0].layout));
+    changes.set(1, value).unwrap();
+    changes
+}
+
+/// Everything in key order, or in the order of the index.
+fn range(engine: &dyn Engine, is_index: bool) -> ScanRange {
+    let table = &engine.tables()[0];
+    let encoder = if is_index {
+        &table.secondary[0]
+    } else {
+        &table.primary
+    };
+    let words = encoder.shape().words;
+    ScanRange {
+        table: TABLE,
+        index: is_index.then_some(INDEX),
+        low: KeyBuf::from_words(&vec![0; words]),
+        high: KeyBuf::from_words(&vec![u64::MAX; words]),
+        direction: Direction::Forward,
+    }
+}
+
+fn id_of(row: &Row) -> i64 {
+    match row.get(0) {
+        crate::record::ValueRef::Int64(id) => id,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+fn read_all(engine: &mut dyn Engine, is_index: bool) -> Result<Content> {
+    let mut content = Content::new();
+    let range = range(engine, is_index);
+    engine.scan(&range, &mut |row| {
+        content.insert(id_of(row), number_of(row));
+        ControlFlow::Continue(())
+    })?;
+    Ok(content)
+}
+
+fn recovered(world: &SimulatedWorld, method: Method) -> Result<Content, String> {
+    let platform = TestPlatform(world.clone());
+    let opened = open(&platform, method, &options(), &|_| false);
+    let mut engine = opened.map_err(|error| error.to_string())?;
+    let report = engine.verify().map_err(|error| error.to_string())?;
+    if let Some(damage) = report.damage.first() {
+        return Err(damage.clone());
+    }
+    engine.begin().unwrap();
+    let content = read_all(&mut *engine, false).map_err(|error| error.to_string())?;
+    engine.abort().unwrap();
+    Ok(content)
+}
+
+/// One session of the interleaved test, and what its open transaction has done.
+struct Actor {
+    engine: Box<dyn Engine>,
+    changed: Option<Content>,
+}
+
+/// What an image may have: the acknowledged content, or the one that is being committed.
+#[derive(Default)]
+struct Expected {
+    durable: Content,
+    committing: Option<Content>,
+}
+
+impl Actor {
+    /// Does one statement. Says what a commit made of the content.
+    fn step(&mut self, random: &mut Random, expected: &Mutex<Expected>) {
+        let Some(changed) = &mut self.changed else {
+            self.engine.begin().unwrap();
+            self.changed = Some(Content::new());
+            return;
+        };
+        let id = random.number(40);
+        let value = random.number(1000);
+        let key = key_of(&*self.engine, id);
+        let statement = match random.below(10) {
+            0..=2 => {
+                let note = 20 + random.below(120) as usize;
+                let row = row_of(&*self.engine, id, value, note);
+                let inserted = self.engine.insert(TABLE, &row).map(|()| true);
+                inserted.map(|done| done.then_some(Some(value)))
+            }
+            3..=5 => {
+                let update = change_of(&*self.engine, value);
+                let updated = self.engine.update(TABLE, &key, &update);
+                updated.map(|done| done.then_some(Some(value)))
+            }
+            6 => {
+                let deleted = self.engine.delete(TABLE, &key);
+                deleted.map(|done| done.then_some(None))
+            }
+            7 | 8 => return self.commit(expected),
+            _ => Err(StorageError::Deadlock { waited_ms: 0 }),
+        };
+        match statement {
+            Ok(Some(value)) => {
+                changed.insert(id, value.unwrap_or(-1));
+            }
+            Ok(None) | Err(StorageError::DuplicateKey { .. }) => {}
+            Err(StorageError::Deadlock { .. } | StorageError::LockTimeout { .. }) => {
+                self.changed = None;
+                self.engine.abort().unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn commit(&mut self, expected: &Mutex<Expected>) {
+        let mut after = expected.lock().unwrap().durable.clone();
+        for (id, value) in self.changed.take().unwrap() {
+            if value < 0 {
+                after.remove(&id);
+            } else {
+                after.insert(id, value);
+            }
+        }
+        expected.lock().unwrap().committing = Some(after.clone());
+        self.engine.commit(Durability::Immediate).unwrap();
+        let mut expected = expected.lock().unwrap();
+        expected.durable = after;
+        expected.committing = None;
+    }
+}
+
+fn interleave(method: Method, seed: u64) {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut first = create(&TestPlatform(world.clone()), method, &options()).unwrap();
+    first.create_table(&table()).unwrap();
+    let mut actors: Vec<Actor> = (0..3)
+        .map(|_| {
+            let mut engine = first.session().unwrap().unwrap();
+            engine.set_isolation(Isolation::Serializable, Duration::ZERO);
+            Actor {
+                engine,
+                changed: None,
+            }
+        })
+        .collect();
+    let expected = Arc::new(Mutex::new(Expected::default()));
+    let judge = Arc::clone(&expected);
+    let (points, images) = (Arc::new(Mutex::new(0_u64)), Arc::new(Mutex::new(0_u64)));
+    let (point_count, image_count) = (Arc::clone(&points), Arc::clone(&images));
+    world.observe(move |world, point| {
+        if !matches!(point, CrashPoint::Sync(_)) {
+            return;
+        }
+        let mut number = point_count.lock().unwrap();
+        *number += 1;
+        if !number.is_multiple_of(5) {
+            return;
+        }
+        let expected = judge.lock().unwrap();
+        for choice in ImageChoices::bounded(world, seed ^ *number, 3) {
+            let found = recovered(&world.image(&choice).unwrap(), method).unwrap();
+            let is_right =
+                found == expected.durable || Some(&found) == expected.committing.as_ref();
+            assert!(
+                is_right,
+                "{method}, seed {seed}: {found:?} instead of {:?}",
+                expected.durable
+            );
+            *image_count.lock().unwrap() += 1;
+        }
+    });
+    let mut random = Random(seed);
+    for step in 0..900 {
+        let who = random.below(3) as usize;
+        actors[who].step(&mut random, &expected);
+        if step % 60 == 59 {
+            // From beside, while others are in the middle of their transactions.
+            first.checkpoint().unwrap();
+        }
+    }
+    world.unobserve();
+    for actor in &mut actors {
+        if actor.changed.take().is_some() {
+            actor.engine.abort().unwrap();
+        }
+    }
+    let report = first.verify().unwrap();
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
+    assert!(*images.lock().unwrap() > 50);
+}
+
+#[test]
+fn checkpoints_fall_between_the_statements_of_open_transactions() {
+    for method in GUARDED {
+        for seed in 1..=3 {
+            interleave(method, seed);
+        }
+    }
+}
+
+const ACCOUNTS: i64 = 30;
+
+/// Takes from one account and gives to another one, or moves an account to another key.
+fn transfer(engine: &mut dyn Engine, random: &mut Random) -> Result<()> {
+    let (from, to) = (random.number(60), random.number(60));
+    let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+    if !engine.get_to_change(TABLE, &key_of(engine, from), &mut row)? || from == to {
+        return Ok(());
+    }
+    let taken = number_of(&row);
+    let mut other = Row::new(Arc::clone(&engine.tables()[0].layout));
+    if engine.get_to_change(TABLE, &key_of(engine, to), &mut other)? {
+        let given = change_of(engine, number_of(&other) + 1);
+        engine.update(TABLE, &key_of(engine, to), &given)?;
+        let taken = change_of(engine, taken - 1);
+        engine.update(TABLE, &key_of(engine, from), &taken)?;
+    } else {
+        assert!(engine.delete(TABLE, &key_of(engine, from))?);
+        let note = random.below(150) as usize;
+        engine.insert(TABLE, &row_of(engine, to, taken, note))?;
+    }
+    Ok(())
+}
+
+fn run(engine: &mut dyn Engine, body: &mut dyn FnMut(&mut dyn Engine) -> Result<bool>) {
+    loop {
+        engine.begin().unwrap();
+        match body(engine) {
+            Ok(true) => {
+                engine.commit(Durability::Group).unwrap();
+                return;
+            }
+            Ok(false) => return engine.abort().unwrap(),
+            Err(StorageError::Deadlock { .. }) => engine.abort().unwrap(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn nobody_sees_half_of_a_transfer() {
+    for method in GUARDED {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let mut first = create(&TestPlatform(world.clone()), method, &options()).unwrap();
+        first.create_table(&table()).unwrap();
+        run(&mut *first, &mut |engine| {
+            for id in 0..ACCOUNTS {
+                engine.insert(TABLE, &row_of(engine, 2 * id, 100, 50))?;
+            }
+            Ok(true)
+        });
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            for number in 0..4 {
+                let mut engine = first.session().unwrap().unwrap();
+                let stop = &stop;
+                threads.spawn(move || {
+                    let mut random = Random(number);
+                    for round in 0..400 {
+                        let is_kept = random.below(8) > 0;
+                        run(&mut *engine, &mut |engine| {
+                            transfer(engine, &mut random).map(|()| is_kept)
+                        });
+                        if round % 100 == 99 {
+                            engine.checkpoint().unwrap();
+                        }
+                    }
+                    stop.store(number == 3 || stop.load(Ordering::SeqCst), Ordering::SeqCst);
+                });
+            }
+            for is_index in [false, true] {
+                let mut engine = first.session().unwrap().unwrap();
+                let stop = &stop;
+                threads.spawn(move || {
+                    while !stop.load(Ordering::SeqCst) {
+                        run(&mut *engine, &mut |engine| {
+                            let content = read_all(engine, is_index)?;
+                            assert_eq!(content.len(), ACCOUNTS as usize);
+                            assert_eq!(content.values().sum::<i64>(), ACCOUNTS * 100);
+                            Ok(false)
+                        });
+                    }
+                });
+            }
+        });
+        let report = first.verify().unwrap();
+        assert!(report.damage.is_empty(), "{:?}", report.damage);
+        drop(first);
+        let content = recovered(&world, method).unwrap();
+        assert_eq!(content.values().sum::<i64>(), ACCOUNTS * 100);
+    }
+}

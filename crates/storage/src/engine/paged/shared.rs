@@ -1,0 +1,382 @@
+//! What the sessions of one partition share: pages, log, groups of commits, checkpoints; and how it is made and opened.
+//!
+//! Order of locks: the checkpoint's, then the group's, then those of `buffer`. A commit is logged under the group's lock, so tickets
+//! have the order of the log.
+
+use crate::buffer::file::first_page;
+use crate::buffer::{CheckpointStart, Guard, Master, PageFile, PageFileOptions, PageLog, Pool};
+use crate::engine::{CommitTicket, Decide, Durability, EngineOptions};
+use crate::error::{Result, StorageError};
+use crate::lock::{LockManager, LockOptions};
+use crate::log::{
+    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, WalOptions, has_needless,
+};
+use crate::page::{PAGE_BYTES, PageId, TxnId, header};
+use crate::paged::recovery::Analysis;
+use crate::paged::tables::CATALOGUE_KEY_WORDS;
+use crate::paged::{Pages, Transaction, Tree, space};
+use crate::platform::Platform;
+use disk::DiskError;
+use pmem::Access;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Segments are a fraction of the log's limit, so that a small limit has small files; but what a rollback may need of one is kept free, and
+/// is a fraction of this many pages.
+const SEGMENT_PAGES_MIN: u64 = 128;
+
+/// One partition, for all of its sessions.
+pub(super) struct Shared<P: Platform> {
+    pub(super) pages: Pages<P::Files>,
+    group: Mutex<GroupCommit>,
+    /// The newest durable ticket, to be read without a lock.
+    durable: AtomicU64,
+    /// The newest ticket that somebody waits for.
+    promised: AtomicU64,
+    pub(super) locks: Arc<LockManager>,
+    /// Held by whoever writes a checkpoint.
+    checkpoint: Mutex<()>,
+    is_poisoned: AtomicBool,
+    next_txn: AtomicU64,
+    sessions: AtomicU32,
+    /// Grows with each change of definitions.
+    definitions: AtomicU64,
+    pub(super) catalogue: PageId,
+    log_bytes_max: u64,
+    pub(super) replayed: u64,
+    pub(super) undone: u64,
+}
+
+fn identity(options: &EngineOptions) -> LogIdentity {
+    LogIdentity {
+        database: options.database_id,
+        partition: options.partition,
+    }
+}
+
+fn wal_options(options: &EngineOptions) -> WalOptions {
+    let usual = WalOptions::default();
+    let share = (options.checkpoint_log_bytes / 4).next_multiple_of(4096);
+    WalOptions {
+        segment_bytes: share
+            .min(usual.segment_bytes)
+            .max(SEGMENT_PAGES_MIN * u64::from(options.page_bytes)),
+        ..usual
+    }
+}
+
+fn file_options(options: &EngineOptions, guard: Guard) -> PageFileOptions {
+    PageFileOptions {
+        identity: identity(options),
+        access: options.access,
+        guard,
+    }
+}
+
+fn group(options: &EngineOptions, ticket: CommitTicket) -> GroupCommit {
+    let group = GroupCommitOptions {
+        transactions_max: options.group_transactions_max,
+        wait_us_max: options.group_wait_us_max,
+    };
+    GroupCommit::new(group, ticket)
+}
+
+/// A new file's pages: the first map of space, and the root of an empty catalogue.
+fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
+    let map = first_page(page_bytes);
+    let catalogue = PageId(map.0 + 1);
+    let tree = Tree {
+        root: catalogue,
+        key_words: CATALOGUE_KEY_WORDS,
+    };
+    let mut root = vec![0; page_bytes];
+    let too_small = |_| StorageError::Unsupported("the pages are too small".to_owned());
+    tree.format_root()
+        .apply(&mut root, catalogue)
+        .map_err(too_small)?;
+    let mut pages = vec![space::first_map(page_bytes, catalogue.0 + 1)?, root];
+    for page in &mut pages {
+        header::seal(page);
+    }
+    Ok((pages, catalogue))
+}
+
+impl<P: Platform> Shared<P> {
+    /// Makes the files of a partition.
+    pub(super) fn create(platform: &P, options: &EngineOptions, guard: Guard) -> Result<Self> {
+        let page_bytes = options.page_bytes;
+        if !PAGE_BYTES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
+            let (least, most) = (PAGE_BYTES.start(), PAGE_BYTES.end());
+            return Err(StorageError::Unsupported(format!(
+                "pages of {page_bytes} bytes: a page has a power of two from {least} to {most}"
+            )));
+        }
+        let (pages, catalogue) = first_pages(page_bytes as usize)?;
+        let master = Master {
+            generation: 0,
+            page_bytes,
+            guard: guard.code(),
+            start: LogStart::NEW,
+            redo: LogStart::NEW.lsn,
+            ticket: CommitTicket(0),
+            next_txn: 1,
+            catalogue,
+            pages: 0,
+        };
+        let files = platform.files(options.partition)?;
+        let file = PageFile::create(&files, &file_options(options, guard), master, &pages)?;
+        Self::start(files, options, file, &|_| false)
+    }
+
+    /// Opens a partition and recovers it.
+    pub(super) fn open(
+        platform: &P,
+        options: &EngineOptions,
+        guard: Guard,
+        decide: Decide<'_>,
+    ) -> Result<Self> {
+        let files = platform.files(options.partition)?;
+        let mut file = PageFile::open(&files, &file_options(options, guard))?;
+        if options.access == Access::Write {
+            let start = file.master().start;
+            file.secure_master(has_needless(&files, identity(options), start)?)?;
+        }
+        file.repair(options.access)?;
+        Self::start(files, options, file, decide)
+    }
+
+    fn start(
+        files: P::Files,
+        options: &EngineOptions,
+        file: PageFile<P::Files>,
+        decide: Decide<'_>,
+    ) -> Result<Self> {
+        let master = file.master();
+        let name = file.name().to_owned();
+        let mut analysis = Analysis {
+            ticket: master.ticket,
+            next_txn: master.next_txn,
+            ..Analysis::default()
+        };
+        let log = PageLog::open(
+            options.access,
+            files,
+            identity(options),
+            wal_options(options),
+            master.start,
+            &mut |lsn, bytes| {
+                analysis
+                    .record(bytes)
+                    .map_err(|error| StorageError::DamagedFile {
+                        file: format!("p{}.wal", options.partition),
+                        offset: lsn.0,
+                        detail: error.to_string(),
+                    })
+            },
+        )?;
+        let is_found = analysis.records > 0;
+        if is_found && options.access == Access::Read {
+            return Err(StorageError::NeedsRecovery(name));
+        }
+        let images = file.guard() == Guard::FullPageWrites;
+        let pool = Pool::new(file, log, options.buffer_bytes);
+        let pages = Pages::new(pool, options.page_cells_max);
+        if is_found {
+            pages
+                .pool
+                .log()
+                .replay(&mut |lsn, bytes| pages.redo(master.redo, lsn, bytes))?;
+        }
+        if images {
+            pages.pool.log().image_from(master.redo);
+        }
+        let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
+        let (ticket, undone) = pages.finish(analysis, decide)?;
+        let shared = Self {
+            pages,
+            group: Mutex::new(group(options, ticket)),
+            durable: AtomicU64::new(ticket.0),
+            promised: AtomicU64::new(ticket.0),
+            locks: LockManager::new(LockOptions::default()),
+            checkpoint: Mutex::new(()),
+            is_poisoned: AtomicBool::new(false),
+            next_txn: AtomicU64::new(next_txn),
+            sessions: AtomicU32::new(0),
+            definitions: AtomicU64::new(0),
+            catalogue: master.catalogue,
+            log_bytes_max: options.checkpoint_log_bytes,
+            replayed,
+            undone,
+        };
+        if is_found {
+            shared.write_checkpoint()?;
+            shared.pages.pool.file().clear_area()?;
+        }
+        Ok(shared)
+    }
+
+    /// The number of a new session.
+    pub(super) fn next_session(&self) -> u32 {
+        self.sessions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number of a new transaction.
+    pub(super) fn next_txn(&self) -> TxnId {
+        TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// How often definitions have changed.
+    pub(super) fn definitions(&self) -> u64 {
+        self.definitions.load(Ordering::Acquire)
+    }
+
+    /// Notes that definitions have changed, and says how often by now.
+    pub(super) fn redefined(&self) -> u64 {
+        self.definitions.fetch_add(1, Ordering::Release) + 1
+    }
+
+    fn group(&self) -> MutexGuard<'_, GroupCommit> {
+        // Nothing that panics half-way runs under the lock.
+        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::Acquire)
+    }
+
+    /// Lets no session go on.
+    pub(super) fn poison(&self) {
+        self.is_poisoned.store(true, Ordering::Release);
+    }
+
+    /// Remembers that a durable step failed, after which memory and files may differ. What would be an error of one statement elsewhere is
+    /// none here: the transaction may be committed.
+    pub(super) fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| {
+            self.poison();
+            if error.is_statement_error() {
+                StorageError::Poisoned
+            } else {
+                error
+            }
+        })
+    }
+
+    /// Logs a commit. Says which ticket it has, which pages are to be freed now, and whether its group is due.
+    pub(super) fn commit(
+        &self,
+        txn: &Transaction,
+        durability: Durability,
+    ) -> Result<(CommitTicket, Vec<PageId>, Due)> {
+        let mut group = self.group();
+        let ticket = group.next();
+        let frees = self.pages.commit(txn, ticket)?;
+        if durability != Durability::None {
+            self.promised.store(ticket.0, Ordering::Release);
+        }
+        Ok((ticket, frees, group.join(durability)))
+    }
+
+    /// Lets a transaction without effects wait for those that it may have read.
+    pub(super) fn wait(&self, durability: Durability) -> (CommitTicket, Due) {
+        let mut group = self.group();
+        let due = group.wait(durability);
+        (group.newest(), due)
+    }
+
+    /// The newest ticket that somebody waits for.
+    pub(super) fn promised(&self) -> CommitTicket {
+        CommitTicket(self.promised.load(Ordering::Acquire))
+    }
+
+    /// The newest ticket that is durable.
+    pub(super) fn durable(&self) -> CommitTicket {
+        CommitTicket(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Makes every commit durable that is logged.
+    pub(super) fn sync_log(&self) -> Result<()> {
+        let newest = self.group().newest();
+        self.durable_step(self.pages.pool.log().flush())?;
+        self.synced(&mut self.group(), newest);
+        Ok(())
+    }
+
+    fn synced(&self, group: &mut GroupCommit, ticket: CommitTicket) {
+        group.synced_to(ticket);
+        self.durable.store(group.durable().0, Ordering::Release);
+    }
+
+    /// Writes a checkpoint if the log is long, unless another session does.
+    pub(super) fn checkpoint_if_due(&self) -> Result<()> {
+        if self.pages.pool.log().live_bytes() < self.log_bytes_max {
+            return Ok(());
+        }
+        let one_at_a_time = match self.checkpoint.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Ok(lock) => lock,
+        };
+        match self.checkpoint_holding(&one_at_a_time) {
+            // The next one may find space.
+            Err(StorageError::Disk(DiskError::OutOfSpace { .. })) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Writes all dirty pages and lets recovery begin here. Transactions go on meanwhile. On a full disk nothing has happened.
+    pub(super) fn write_checkpoint(&self) -> Result<()> {
+        let lock = self.checkpoint.lock();
+        self.checkpoint_holding(&lock.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn checkpoint_holding(&self, _one_at_a_time: &MutexGuard<'_, ()>) -> Result<()> {
+        let pool = &self.pages.pool;
+        let (start, ticket) = {
+            let mut group = self.group();
+            let start = match pool.log().begin_checkpoint() {
+                Err(error @ StorageError::Disk(DiskError::OutOfSpace { .. })) => return Err(error),
+                result => self.durable_step(result)?,
+            };
+            let newest = group.newest();
+            self.synced(&mut group, newest);
+            (start, newest)
+        };
+        // Read behind the start: transactions with records in front of it have their numbers.
+        let next_txn = self.next_txn.load(Ordering::SeqCst);
+        self.durable_step(self.finish_checkpoint(start, ticket, next_txn))
+    }
+
+    fn finish_checkpoint(
+        &self,
+        start: CheckpointStart,
+        ticket: CommitTicket,
+        next_txn: u64,
+    ) -> Result<()> {
+        let pool = &self.pages.pool;
+        let old = pool.file().master();
+        if old.start == start.log && old.redo == start.redo {
+            return Ok(());
+        }
+        pool.write_all()?;
+        pool.file().checkpoint(Master {
+            start: start.log,
+            redo: start.redo,
+            ticket,
+            next_txn,
+            catalogue: self.catalogue,
+            ..old
+        })?;
+        pool.log().end_checkpoint(start.log)
+    }
+}
+
+impl<P: Platform> Drop for Shared<P> {
+    /// Ends the last group in order. What could not be written is not acknowledged either, so a failure here loses nothing.
+    fn drop(&mut self) {
+        let log = self.pages.pool.log();
+        if !std::thread::panicking() && !self.is_poisoned() && !log.is_poisoned() {
+            let _ = log.close();
+        }
+    }
+}

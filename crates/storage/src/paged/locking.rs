@@ -1,0 +1,92 @@
+//! The locks of one session's transactions, as its isolation asks for them.
+//!
+//! | isolation | a row that is read | a range that is read | what is changed |
+//! |---|---|---|---|
+//! | serializable | shared until the end | shared until the end | exclusive until the end |
+//! | read committed | shared while it is read | shared while it is read | exclusive until the end |
+//!
+//! Commits give their locks back once they are in the log, before they are durable (early lock release): whoever reads what they left comes
+//! behind them in the log, and waits for the same or a later sync.
+
+use crate::engine::Isolation;
+use crate::error::Result;
+use crate::lock::{KeyMode, LockSession, Mark, Mode};
+use crate::page::PageId;
+use crate::record::TableId;
+use std::time::Duration;
+
+/// The locks of one session.
+pub struct RowLocks {
+    session: LockSession,
+    isolation: Isolation,
+    /// What was held before the range that is being read.
+    covered: Option<Mark>,
+}
+
+impl RowLocks {
+    /// The locks of a session that has none.
+    pub fn new(session: LockSession) -> Self {
+        Self {
+            session,
+            isolation: Isolation::default(),
+            covered: None,
+        }
+    }
+
+    /// Says how the next transactions are isolated, and how long they wait.
+    pub fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
+        self.isolation = isolation;
+        self.session.set_wait_limit(wait_limit);
+    }
+
+    /// Locks the partition against definitions, or as a whole.
+    pub fn partition(&mut self, mode: Mode) -> Result<()> {
+        self.session.lock_partition(mode)
+    }
+
+    /// Runs `read` with a row or entry locked.
+    #[inline]
+    pub fn read<T>(
+        &mut self,
+        (table, tree, key): (TableId, PageId, &[u64]),
+        mode: KeyMode,
+        read: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if self.isolation == Isolation::Serializable || mode != KeyMode::Shared {
+            self.session.lock_key(table, tree, key, mode)?;
+            return read();
+        }
+        let mark = self.session.mark();
+        self.session.lock_key(table, tree, key, mode)?;
+        let value = read();
+        self.session.release_shared(mark);
+        value
+    }
+
+    /// Locks a row or entry to insert, change or delete it.
+    #[inline]
+    pub fn change(&mut self, table: TableId, tree: PageId, key: &[u64]) -> Result<()> {
+        self.session.lock_key(table, tree, key, KeyMode::Exclusive)
+    }
+
+    /// Locks a range that is going to be read. What was read of it before may be out of date.
+    pub fn cover(&mut self, table: TableId, tree: PageId, low: &[u64], high: &[u64]) -> Result<()> {
+        if self.isolation == Isolation::ReadCommitted {
+            self.covered = Some(self.session.mark());
+        }
+        self.session.lock_range(table, tree, low, high).map(drop)
+    }
+
+    /// Goes on from the last range that was covered.
+    pub fn uncover(&mut self) {
+        if let Some(mark) = self.covered.take() {
+            self.session.release_shared(mark);
+        }
+    }
+
+    /// Gives everything back at the end of a transaction.
+    pub fn end(&mut self) {
+        self.covered = None;
+        self.session.end();
+    }
+}

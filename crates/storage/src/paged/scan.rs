@@ -1,0 +1,278 @@
+//! Scans: cells of a range in key order, a leaf at a time.
+//!
+//! Leaves are not linked: a scan copies a leaf, lets go of it, and descends again to the key behind the separator that bounds it. So it holds
+//! no latch while others look at what it found, and a split or merge touches nobody beside.
+//!
+//! A scan that locks covers a range before it visits the cells in it: first up to one cell, then to twice as many each time, so who stops early
+//! has locked little, and who goes on pays little. If the leaf has changed while the lock was waited for, it is copied again;
+//! what lies in the covered range cannot change any more.
+
+use super::change::wrong_page;
+use super::space::Pages;
+use super::tree::{ScanCells, Tree, Unlocked, Visit, check_child, stored};
+use crate::engine::Direction;
+use crate::error::Result;
+use crate::page::slotted::{compare, key_words};
+use crate::page::{Header, PageId, PageKind, Slotted};
+use crate::record::KeyBuf;
+use disk::Directory;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// A leaf as it was.
+struct LeafCopy {
+    bytes: Vec<u8>,
+    id: PageId,
+    /// The separator at its far end, if it is not the last leaf: the first key behind it, or going backward, its own lowest possible key.
+    bound: Option<KeyBuf>,
+}
+
+impl Tree {
+    /// Visits cells in key order until the range ends or `visit` breaks, without locks.
+    pub fn scan<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        bounds: (&[u64], &[u64]),
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        self.scan_cells(pages, bounds, direction, &mut Unlocked(visit))
+    }
+
+    /// Visits cells in key order until the range, both ends included, ends or a visit breaks.
+    pub fn scan_cells<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        (low, high): (&[u64], &[u64]),
+        direction: Direction,
+        cells: &mut impl ScanCells,
+    ) -> Result<()> {
+        let (mut next, end) = match direction {
+            Direction::Forward => (KeyBuf::from_words(low), high),
+            Direction::Backward => (KeyBuf::from_words(high), low),
+        };
+        if low > high {
+            return Ok(());
+        }
+        let mut leaf = LeafCopy {
+            bytes: Vec::new(),
+            id: self.root,
+            bound: None,
+        };
+        let mut batch = if cells.is_locking() { 1 } else { usize::MAX };
+        loop {
+            self.copy_leaf(pages, &next, direction, &mut leaf)?;
+            loop {
+                let edge = leaf.edge(&next, end, direction, batch);
+                if cells.is_locking() {
+                    let (low, high) = ordered(&next, &edge, direction);
+                    cells.cover(low, high)?;
+                    if !leaf.is_current(pages)? {
+                        self.copy_leaf(pages, &next, direction, &mut leaf)?;
+                    }
+                    batch = batch.saturating_mul(2);
+                }
+                let flow = leaf.visit(&next, &edge, direction, cells)?;
+                cells.uncover();
+                if flow.is_break() {
+                    return Ok(());
+                }
+                // The copy has all cells up to the edge, unless it was made again after a split.
+                if leaf.ends_before(&edge, direction) {
+                    break;
+                }
+                next = edge;
+                if *next == *end || !step(&mut next, direction) {
+                    return Ok(());
+                }
+                if leaf.ends_before(&next, direction) {
+                    break;
+                }
+            }
+            // There is one, since a key belongs behind it.
+            next = leaf.bound.take().unwrap_or_default();
+            if direction == Direction::Backward && !step(&mut next, direction) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Copies the leaf that has or would have a key.
+    fn copy_leaf<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        direction: Direction,
+        leaf: &mut LeafCopy,
+    ) -> Result<()> {
+        let mut guard = pages.pool.read(self.root)?;
+        self.check_root(pages, guard.bytes())?;
+        leaf.id = self.root;
+        leaf.bound = None;
+        while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
+            let view = Slotted::new(guard.bytes());
+            let place = view.child_place(key);
+            let separator = match direction {
+                Direction::Forward => Some(place),
+                Direction::Backward => place.checked_sub(1),
+            };
+            if let Some(slot) = separator.filter(|&slot| slot < view.slots()) {
+                let bound = leaf.bound.get_or_insert_default();
+                let words = bound.resized(self.key_words);
+                for (word, on_page) in words.iter_mut().zip(key_words(view.key(slot))) {
+                    *word = on_page;
+                }
+            }
+            let (id, level) = (
+                view.child_at(place),
+                view.header().level().saturating_sub(1),
+            );
+            let child = pages.pool.read(id)?;
+            check_child(pages, id, child.bytes(), level)?;
+            leaf.id = id;
+            guard = child;
+        }
+        leaf.bytes.clear();
+        leaf.bytes.extend_from_slice(guard.bytes());
+        drop(guard);
+        // So each leaf brings the scan forward.
+        let is_outside = leaf.bound.as_ref().is_some_and(|bound| match direction {
+            Direction::Forward => **bound <= *key,
+            Direction::Backward => **bound > *key,
+        });
+        if is_outside {
+            let text = "the tree's separators are not in order";
+            return Err(wrong_page(&pages.pool, self.root, text));
+        }
+        Ok(())
+    }
+}
+
+impl LeafCopy {
+    /// The key up to which the next cells go, so many of them.
+    fn edge(&self, next: &[u64], end: &[u64], direction: Direction, cells: usize) -> KeyBuf {
+        let view = Slotted::new(&self.bytes);
+        let (slot, is_there) = view.search(next);
+        let last = match direction {
+            Direction::Forward => slot.checked_add(cells - 1).filter(|&at| at < view.slots()),
+            Direction::Backward => (slot + usize::from(is_there)).checked_sub(cells),
+        };
+        let mut edge = KeyBuf::new();
+        if let Some(slot) = last {
+            let words = edge.resized(next.len());
+            for (word, on_page) in words.iter_mut().zip(key_words(view.key(slot))) {
+                *word = on_page;
+            }
+        }
+        // Behind it only where the keys of a damaged page are not in order.
+        let is_ahead = last.is_some()
+            && match direction {
+                Direction::Forward => *edge >= *next,
+                Direction::Backward => *edge <= *next,
+            };
+        if !is_ahead {
+            edge = self.last_key(end, direction);
+        }
+        let is_outside = match direction {
+            Direction::Forward => *edge > *end,
+            Direction::Backward => *edge < *end,
+        };
+        if is_outside {
+            edge = KeyBuf::from_words(end);
+        }
+        edge
+    }
+
+    /// The last key that belongs to the leaf and to the range.
+    fn last_key(&self, end: &[u64], direction: Direction) -> KeyBuf {
+        let Some(bound) = &self.bound else {
+            return KeyBuf::from_words(end);
+        };
+        let mut last = bound.clone();
+        // Forward the bound is the next leaf's.
+        if direction == Direction::Forward {
+            step(&mut last, Direction::Backward);
+        }
+        last
+    }
+
+    /// Whether the page is as it was.
+    fn is_current<D: Directory>(&self, pages: &Pages<D>) -> Result<bool> {
+        let now = pages.pool.read(self.id)?;
+        Ok(Header(now.bytes()).lsn() == Header(&self.bytes).lsn())
+    }
+
+    /// Whether a key belongs to a leaf further on.
+    fn ends_before(&self, key: &[u64], direction: Direction) -> bool {
+        self.bound.as_ref().is_some_and(|bound| match direction {
+            Direction::Forward => *key >= **bound,
+            Direction::Backward => *key < **bound,
+        })
+    }
+
+    /// Visits the cells from one key to another.
+    fn visit(
+        &self,
+        next: &[u64],
+        edge: &[u64],
+        direction: Direction,
+        cells: &mut impl ScanCells,
+    ) -> Result<ControlFlow<()>> {
+        let view = Slotted::new(&self.bytes);
+        let (slot, is_there) = view.search(next);
+        let mut one = |slot: usize| {
+            let cell = view.cell(slot);
+            let order = compare(cell.key, edge);
+            let is_outside = match direction {
+                Direction::Forward => order == Ordering::Greater,
+                Direction::Backward => order == Ordering::Less,
+            };
+            if is_outside {
+                return Ok(None);
+            }
+            cells.visit(cell.key, stored(cell)).map(Some)
+        };
+        match direction {
+            Direction::Forward => try_each(slot..view.slots(), &mut one),
+            Direction::Backward => try_each((0..slot + usize::from(is_there)).rev(), &mut one),
+        }
+    }
+}
+
+/// Calls `one` until it breaks, or has no more.
+fn try_each(
+    slots: impl Iterator<Item = usize>,
+    one: &mut dyn FnMut(usize) -> Result<Option<ControlFlow<()>>>,
+) -> Result<ControlFlow<()>> {
+    for slot in slots {
+        match one(slot)? {
+            None => break,
+            Some(ControlFlow::Break(())) => return Ok(ControlFlow::Break(())),
+            Some(ControlFlow::Continue(())) => {}
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn ordered<'k>(from: &'k [u64], to: &'k [u64], direction: Direction) -> (&'k [u64], &'k [u64]) {
+    match direction {
+        Direction::Forward => (from, to),
+        Direction::Backward => (to, from),
+    }
+}
+
+/// Goes to the next possible key; false at the end of all.
+fn step(key: &mut KeyBuf, direction: Direction) -> bool {
+    let len = key.len();
+    for word in key.resized(len).iter_mut().rev() {
+        let (stepped, wraps) = match direction {
+            Direction::Forward => word.overflowing_add(1),
+            Direction::Backward => word.overflowing_sub(1),
+        };
+        *word = stepped;
+        if !wraps {
+            return true;
+        }
+    }
+    false
+}
