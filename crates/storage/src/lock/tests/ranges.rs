@@ -3,7 +3,6 @@
 //! Keys that are not in any tree are locked like others: the lock manager knows no trees.
 
 use super::{TABLE, TREE, finish, granted, hasty, key, manager, range, start};
-use crate::error::StorageError;
 use crate::lock::{KeyMode, Mode};
 use crate::page::PageId;
 
@@ -161,19 +160,4 @@ fn a_range_that_waited_for_its_table_says_so() {
     });
     drop(writer);
     drop(finish(reader));
-}
-
-#[test]
-fn a_key_against_a_range_against_a_key_is_a_circle() {
-    let manager = manager();
-    let (mut first, mut second) = (manager.session(), manager.session());
-    range(&mut first, 10, 20).unwrap();
-    range(&mut second, 10, 20).unwrap();
-    let waiting = start(&manager, first, |session| {
-        key(session, 12, KeyMode::Exclusive)
-    });
-    let error = key(&mut second, 18, KeyMode::Exclusive).unwrap_err();
-    assert!(matches!(error, StorageError::Deadlock { .. }), "{error}");
-    second.end();
-    drop(finish(waiting));
 }
