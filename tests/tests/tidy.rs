@@ -72,6 +72,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
 const VOCABULARY: &[&str] = &[
     "CommitTicket",
     "Direction",
+    "Isolation",
     "Durability",
     "FenceOrder",
     "Footprint",

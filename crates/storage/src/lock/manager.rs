@@ -225,6 +225,7 @@ impl LockManager {
 
     /// Sessions that wait.
     #[cfg(test)]
+    #[cfg(not(feature = "schedules"))]
     pub(super) fn waiting(&self) -> usize {
         let sessions = self.visible_sessions();
         let waiting = |visible: &&Arc<Visible>| lock(&visible.waiting).is_some();

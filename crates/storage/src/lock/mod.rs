@@ -20,6 +20,9 @@ mod mode;
 mod name;
 mod owned;
 mod range;
+#[cfg(test)]
+#[cfg(feature = "schedules")]
+mod schedule_tests;
 mod session;
 mod shard;
 #[cfg(test)]

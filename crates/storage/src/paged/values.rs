@@ -1,4 +1,6 @@
-//! Values of any length in a tree: in the cell where they fit, else behind a stub in pages of their own; and rows as values.
+//! Values of any length in a tree, and rows as values.
+//!
+//! A value lies in its cell where it fits, else in pages of its own behind a stub. Whoever changes one has locked its key.
 
 use super::long;
 use super::space::Pages;

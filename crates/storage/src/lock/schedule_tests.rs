@@ -1,0 +1,194 @@
+//! Goal: no order of threads lets two owners exclude each other, leaves a sleeper behind, or hides a circle of waits.
+//!
+//! Method: two or three threads, a few locks each, on the real code. `shuttle` runs one at a time and chooses the next at every lock, signal
+//! and atomic access; half of the schedules are uniform, half have few changes of thread at unlikely places. There is no time, so nobody
+//! searches for a circle twice: the search before the sleep has to find it, else all sleep, which fails the test and prints the schedule.
+//!
+//! `cargo test -p storage --features schedules --lib schedule_tests`
+
+use super::{KeyMode, LockManager, LockOptions, LockSession, Mode};
+use crate::error::{Result, StorageError};
+use crate::page::PageId;
+use crate::record::TableId;
+use shuttle::thread::spawn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Schedules of each kind that a test tries.
+const SCHEDULES: usize = 4_000;
+/// Changes of thread that a schedule of the second kind has beyond those that waiting forces.
+const CHANGES: usize = 3;
+const TABLE: TableId = TableId(1);
+const TREE: PageId = PageId(1);
+
+fn explore(test: impl Fn() + Send + Sync + 'static) {
+    let test = Arc::new(test);
+    let same = Arc::clone(&test);
+    shuttle::check_random(move || test(), SCHEDULES);
+    shuttle::check_pct(move || same(), SCHEDULES, CHANGES);
+}
+
+/// What the locks protect: how many change it, and how many read it. Not a point where threads change, but the steps around it are.
+#[derive(Default)]
+struct Protected {
+    writers: AtomicU64,
+    readers: AtomicU64,
+}
+
+impl Protected {
+    fn write(&self, between: impl FnOnce()) {
+        assert_eq!(self.writers.fetch_add(1, Ordering::SeqCst), 0);
+        assert_eq!(self.readers.load(Ordering::SeqCst), 0);
+        between();
+        assert_eq!(self.readers.load(Ordering::SeqCst), 0);
+        assert_eq!(self.writers.fetch_sub(1, Ordering::SeqCst), 1);
+    }
+
+    fn read(&self, between: impl FnOnce()) {
+        self.readers.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(self.writers.load(Ordering::SeqCst), 0);
+        between();
+        assert_eq!(self.writers.load(Ordering::SeqCst), 0);
+        self.readers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+type Work = fn(&mut LockSession, &Protected) -> Result<()>;
+
+/// Runs each work in a thread and session of its own until it succeeds, twice, and looks whether anything is left.
+fn run(works: &[Work]) {
+    let manager = LockManager::new(LockOptions {
+        // Longer than any test, so that only signals end a wait.
+        wait_limit: Duration::from_hours(1),
+        ..LockOptions::default()
+    });
+    let protected = Arc::new(Protected::default());
+    let threads: Vec<_> = works
+        .iter()
+        .map(|work| {
+            let (mut session, protected, work) = (manager.session(), Arc::clone(&protected), *work);
+            spawn(move || {
+                for _ in 0..2 {
+                    loop {
+                        let result = work(&mut session, &protected);
+                        session.end();
+                        match result {
+                            Ok(()) => break,
+                            Err(
+                                StorageError::Deadlock { .. } | StorageError::LockTimeout { .. },
+                            ) => {
+                                shuttle::thread::yield_now();
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no thread has failed");
+    }
+    assert_eq!((manager.heads(), manager.taken()), (0, 0));
+    assert!(manager.bucket(TREE).is_empty());
+}
+
+fn key(session: &mut LockSession, key: u64, mode: KeyMode) -> Result<()> {
+    session.lock_key(TABLE, TREE, &[key], mode)
+}
+
+/// Lets others run.
+fn pause() {
+    shuttle::thread::yield_now();
+}
+
+fn write(session: &mut LockSession, protected: &Protected) -> Result<()> {
+    key(session, 5, KeyMode::Exclusive)?;
+    protected.write(pause);
+    Ok(())
+}
+
+fn read(session: &mut LockSession, protected: &Protected) -> Result<()> {
+    key(session, 5, KeyMode::Shared)?;
+    protected.read(pause);
+    Ok(())
+}
+
+fn read_range(session: &mut LockSession, protected: &Protected) -> Result<()> {
+    session.lock_range(TABLE, TREE, &[0], &[9])?;
+    protected.read(pause);
+    Ok(())
+}
+
+fn update(session: &mut LockSession, protected: &Protected) -> Result<()> {
+    key(session, 5, KeyMode::Update)?;
+    write(session, protected)
+}
+
+#[test]
+fn a_key_has_one_writer_or_readers() {
+    explore(|| run(&[write, write, read]));
+}
+
+#[test]
+fn conversions_exclude_each_other_and_readers() {
+    explore(|| run(&[update, update, read]));
+}
+
+#[test]
+fn a_range_and_a_key_in_it_exclude_each_other() {
+    explore(|| run(&[write, update, read_range]));
+}
+
+#[test]
+fn an_idle_intention_is_revoked_or_waited_for() {
+    explore(|| {
+        run(&[write, write, |session, protected| {
+            session.lock_table(TABLE, Mode::Exclusive)?;
+            protected.write(pause);
+            Ok(())
+        }]);
+    });
+}
+
+#[test]
+fn who_has_no_patience_leaves_nobody_behind() {
+    explore(|| {
+        run(&[write, read_range, |session, protected| {
+            session.set_wait_limit(Duration::ZERO);
+            write(session, protected)
+        }]);
+    });
+}
+
+#[test]
+fn a_circle_of_keys_is_found() {
+    fn two(session: &mut LockSession, protected: &Protected, keys: [u64; 2]) -> Result<()> {
+        key(session, keys[0], KeyMode::Exclusive)?;
+        key(session, keys[1], KeyMode::Exclusive)?;
+        protected.read(pause);
+        Ok(())
+    }
+    explore(|| {
+        run(&[
+            |session, protected| two(session, protected, [1, 2]),
+            |session, protected| two(session, protected, [2, 3]),
+            |session, protected| two(session, protected, [3, 1]),
+        ]);
+    });
+}
+
+#[test]
+fn a_circle_of_conversions_and_ranges_is_found() {
+    fn read_and_write(session: &mut LockSession, protected: &Protected) -> Result<()> {
+        read(session, protected)?;
+        write(session, protected)
+    }
+    explore(|| {
+        run(&[read_and_write, read_and_write, |session, protected| {
+            read_range(session, protected)?;
+            write(session, protected)
+        }]);
+    });
+}
