@@ -7,13 +7,12 @@
 
 use crate::error::Result;
 use crate::job::{Done, Job, sampled_extent, totals_of};
-use crate::options::RunSort;
 use crate::output::Sink;
 use crate::partition::{Partitions, PassShape, Ranged, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::Isa;
 use crate::sort::join::{merge_join, run_tuples};
-use crate::sort::run::sort_run;
+use crate::sort::run::RunSorter;
 use crate::stats::{PhaseClock, TableWork};
 use crate::tuple::Tuple;
 use crate::workers;
@@ -76,8 +75,7 @@ struct Target<'a, T> {
 
 /// Sorts ranges one after the other.
 struct RangeSorter<'a, T> {
-    isa: Isa,
-    run_sort: RunSort,
+    runs: RunSorter,
     route: Ranged,
     back: &'a mut [T],
 }
@@ -90,9 +88,9 @@ impl<T: Tuple> RangeSorter<'_, T> {
             .collect();
         let len = spans_len(&spans);
         let slices = from.slices(&spans);
-        if let Some(back) = self.back.get_mut(..len) {
+        if len <= self.back.len() {
             let bounds = self.route.bounds(target.range);
-            return sort_run(self.isa, self.run_sort, bounds, slices, target.to, back);
+            return self.runs.sort(bounds, slices, target.to, self.back);
         }
         // Skew beyond what was planned for: without a second buffer, in place.
         for (slot, tuple) in target.to.iter_mut().zip(slices.flatten()) {
@@ -188,7 +186,7 @@ pub(crate) fn run<T: Tuple, K: Sink<T>>(
             let ranges = &r.starts[0];
             let r_part = &r.tuples[ranges[unit.first]..ranges[unit.end]];
             for piece in s.tuples[unit.s.clone()].chunks(PIECE_TUPLES) {
-                join_piece(r_part, piece, &mut sink);
+                join_piece(job.isa, r_part, piece, &mut sink);
                 job.watch.advance(piece.len())?;
             }
         }
@@ -214,8 +212,7 @@ fn sorters<'b, T: Tuple>(
     let mut all = Vec::with_capacity(backs.len());
     for back in backs {
         all.push(RangeSorter {
-            isa: job.isa,
-            run_sort: job.tuning.run_sort,
+            runs: RunSorter::new(job.isa, job.tuning.run_sort),
             route,
             back,
         });
@@ -246,11 +243,11 @@ fn units<T>(s: &Runs<'_, T>, fan_out: usize, threads: usize) -> Vec<Unit> {
 }
 
 /// Joins a sorted piece of S with the tuples of R that can be partners.
-fn join_piece<T: Tuple, K: Sink<T>>(r: &[T], piece: &[T], sink: &mut K) {
+fn join_piece<T: Tuple, K: Sink<T>>(isa: Isa, r: &[T], piece: &[T], sink: &mut K) {
     let Some((first, last)) = piece.first().zip(piece.last()) else {
         return;
     };
     let start = r.partition_point(|tuple| tuple.key() < first.key());
     let end = r.partition_point(|tuple| tuple.key() <= last.key());
-    merge_join(&r[start..end], piece, sink);
+    merge_join(isa, &r[start..end], piece, sink);
 }

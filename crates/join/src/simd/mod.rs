@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `scatter` | tuples to partitions, through write-combining buffers of one line each |
 //! | `probe` | lookups in a table with linear probing, several slots at once |
+//! | `sorted` | merge joins of sorted tuples, and compaction of arrays with free places |
 //! | `network` | sorting and merging networks over vectors of four tuples |
 //!
 //! An `Isa` exists only for instructions that the processor was asked about, so the functions of this folder are safe to call with any `Isa`.
@@ -16,10 +17,12 @@
 mod network;
 mod probe;
 mod scatter;
+mod sorted;
 
 pub(crate) use network::{SMALL_RUN, merge, sort_small_runs};
 pub(crate) use probe::probe_linear;
 pub(crate) use scatter::{Region, Staging, Stores};
+pub(crate) use sorted::{compact, join_vectors};
 
 use crate::error::{JoinError, Result};
 use crate::options::Kernel;

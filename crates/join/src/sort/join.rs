@@ -12,9 +12,9 @@ use crate::options::RunSort;
 use crate::output::{MANY_PARTNERS, Pairs, Sink, Totals};
 use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, memory_of_pass, spans_len};
 use crate::scratch::{Arena, Scratch};
-use crate::simd::Isa;
+use crate::simd::{Isa, join_vectors};
 use crate::sort::merge::{merge_in_passes, merge_many, runs_max};
-use crate::sort::run::sort_run;
+use crate::sort::run::RunSorter;
 use crate::stats::{PhaseClock, TableWork};
 use crate::tuple::Tuple;
 use crate::units::Units;
@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Ranges of one partitioning pass by default, as a power of two.
 const DEFAULT_BITS_MAX: u32 = 12;
+/// The longest run, in bytes.
+const RUN_BYTES_MAX: usize = 256 << 10;
 /// The shortest run.
 const RUN_TUPLES_MIN: usize = 1 << 10;
 
@@ -37,7 +39,7 @@ pub(crate) enum Merging {
 
 /// Tuples of a run: it and its copy fill the second-level cache.
 pub(crate) fn run_tuples<T: Tuple>() -> usize {
-    machine().l2_bytes / T::BYTES / 2
+    (machine().l2_bytes / 2).min(RUN_BYTES_MAX) / T::BYTES
 }
 
 /// Sizes of a sort-merge join, fixed before any memory is touched.
@@ -107,6 +109,8 @@ struct Sorter<'a, T> {
     back: &'a mut [T],
     /// Buffers of the merge tree; empty if a group is one run.
     tree: &'a mut [T],
+    how: How,
+    runs: RunSorter,
 }
 
 impl<'a, T: Tuple> Sorter<'a, T> {
@@ -122,8 +126,10 @@ impl<'a, T: Tuple> Sorter<'a, T> {
         2 * Arena::bytes_of::<T>(group_max) + Arena::bytes_of::<T>(Self::tree_tuples(group_max))
     }
 
-    fn new(group_max: usize, arena: &mut Arena<'a>) -> Self {
+    fn new(group_max: usize, how: How, arena: &mut Arena<'a>) -> Self {
         Self {
+            how,
+            runs: RunSorter::new(how.isa, how.run_sort),
             front: arena.take(group_max),
             back: arena.take(group_max),
             tree: arena.take(Self::tree_tuples(group_max)),
@@ -133,7 +139,6 @@ impl<'a, T: Tuple> Sorter<'a, T> {
     /// Sorts the tuples of some spans.
     fn sort(
         &mut self,
-        how: How,
         from: &Partitions<'_, T>,
         bounds: Option<KeyBounds>,
         spans: &[Span],
@@ -141,17 +146,18 @@ impl<'a, T: Tuple> Sorter<'a, T> {
     ) -> &[T] {
         let started = Instant::now();
         let len = spans_len(spans);
-        let (front, back) = (&mut self.front[..len], &mut self.back[..len]);
+        let (how, front) = (self.how, &mut self.front[..len]);
         let slices = from.slices(spans);
         let run_max = run_tuples::<T>();
         if len <= run_max {
-            sort_run(how.isa, how.run_sort, bounds, slices, front, back);
+            self.runs.sort(bounds, slices, front, self.back);
             times.sort += started.elapsed();
             return &*front;
         }
+        let back = &mut self.back[..len];
         let tree_runs = runs_max(self.tree.len());
         let run_max = run_max.max(len.div_ceil(tree_runs - 1));
-        let ends = sort_runs(how, bounds, slices, run_max, front, back);
+        let ends = sort_runs(&mut self.runs, bounds, slices, run_max, front, back);
         let sorted = Instant::now();
         times.sort += sorted - started;
         let merged = match how.merging {
@@ -168,7 +174,7 @@ impl<'a, T: Tuple> Sorter<'a, T> {
 
 /// Sorts runs of at most about `run_max` tuples one behind the other; returns their ends.
 fn sort_runs<'i, T: Tuple>(
-    how: How,
+    sorter: &mut RunSorter,
     bounds: Option<KeyBounds>,
     slices: impl Iterator<Item = &'i [T]>,
     run_max: usize,
@@ -180,14 +186,7 @@ fn sort_runs<'i, T: Tuple>(
     let mut finish = |run: &mut Vec<&'i [T]>, start: usize, len: usize| {
         let range = start..start + len;
         let (front, back) = (&mut front[range.clone()], &mut back[range]);
-        sort_run(
-            how.isa,
-            how.run_sort,
-            bounds,
-            run.iter().copied(),
-            front,
-            back,
-        );
+        sorter.sort(bounds, run.iter().copied(), front, back);
         run.clear();
         ends.push(start + len);
     };
@@ -255,8 +254,8 @@ where
     };
     let states: Vec<_> = threads
         .map(|_| {
-            let r_sorter = Sorter::new(plan.r_group_max::<T>(), &mut arena);
-            let s_sorter = Sorter::new(plan.s_group_max::<T>(), &mut arena);
+            let r_sorter = Sorter::new(plan.r_group_max::<T>(), how, &mut arena);
+            let s_sorter = Sorter::new(plan.s_group_max::<T>(), how, &mut arena);
             (r_sorter, s_sorter, new_sink())
         })
         .collect();
@@ -265,13 +264,13 @@ where
         let mut next = units.take();
         while let Some(unit) = next.take() {
             let bounds = plan.route.bounds(unit.partition);
-            let r_sorted = r_sorter.sort(how, &r, bounds, units.r(unit), &mut times);
+            let r_sorted = r_sorter.sort(&r, bounds, units.r(unit), &mut times);
             // A long range of S is several units, for which R is sorted once a thread.
             let mut current = Some(unit);
             while let Some(unit) = current {
-                let s_sorted = s_sorter.sort(how, &s, bounds, units.s(unit), &mut times);
+                let s_sorted = s_sorter.sort(&s, bounds, units.s(unit), &mut times);
                 let started = Instant::now();
-                merge_join(r_sorted, s_sorted, &mut sink);
+                merge_join(job.isa, r_sorted, s_sorted, &mut sink);
                 times.join += started.elapsed();
                 job.watch.advance(s_sorted.len())?;
                 current = units.take_sibling(unit, &mut next);
@@ -297,14 +296,15 @@ where
 }
 
 /// Passes all pairs of equal keys of two sorted slices to `sink`, unless that stops.
-pub(crate) fn merge_join<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
+pub(crate) fn merge_join<T: Tuple, K: Sink<T>>(isa: Isa, r: &[T], s: &[T], sink: &mut K) {
     let repeated = r.windows(2).fold(false, |repeated, pair| {
         repeated | (pair[0].key() == pair[1].key())
     });
     if repeated {
         merge_join_repeated(r, s, sink);
     } else {
-        merge_join_distinct(r, s, sink);
+        let (at_r, at_s) = join_vectors(isa, r, s, sink);
+        merge_join_distinct(&r[at_r..], &s[at_s..], sink);
     }
 }
 

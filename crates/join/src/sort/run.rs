@@ -1,32 +1,98 @@
 //! One run, sorted inside the cache.
 //!
 //! The default is a radix sort of the bits in which the keys of the run differ, which are few after partitioning by ranges. Its first pass reads the
-//! blocks of the partition directly. The networks sort sixteen tuples in registers and double the length of sorted runs by vector merges.
+//! blocks of the partition directly. Where there are not many more keys in the bounds than tuples, and no two keys are equal, each tuple goes to the slot of its key, and
+//! what lies between them is left out: that takes one pass, and no counting. The networks sort sixteen tuples in registers and double the
+//! length of sorted runs by vector merges.
 
 use crate::options::RunSort;
 use crate::partition::KeyBounds;
-use crate::simd::{Isa, SMALL_RUN, merge, sort_small_runs};
-use crate::tuple::Tuple;
+use crate::simd::{Isa, SMALL_RUN, compact, merge, sort_small_runs};
+use crate::tuple::{Tuple, Word};
 
 /// Bits of one pass of the radix sort, at most: its counters stay in the first-level cache.
-const DIGIT_BITS_MAX: u32 = 11;
+const DIGIT_BITS_MAX: u32 = 13;
+/// At most so many slots for each tuple of distinct keys.
+const SLOTS_A_TUPLE_MAX: usize = 4;
 
-/// Sorts the tuples of `slices`, whose keys are within `bounds` if those are known, into `front`; `back` is as long and is overwritten.
-pub(crate) fn sort_run<'i, T: Tuple>(
+/// Sorts runs of one side of a join.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunSorter {
     isa: Isa,
     how: RunSort,
-    bounds: Option<KeyBounds>,
-    slices: impl Iterator<Item = &'i [T]> + Clone,
-    front: &mut [T],
-    back: &mut [T],
-) {
-    match how {
-        RunSort::Radix => radix_sort(bounds, slices, front, back),
-        RunSort::Network => {
-            gather(slices, front);
-            network_sort(isa, front, back);
+    /// Whether two keys of a run were equal, as those of the next ones will be.
+    keys_repeat: bool,
+}
+
+impl RunSorter {
+    pub(crate) fn new(isa: Isa, how: RunSort) -> Self {
+        Self {
+            isa,
+            how,
+            keys_repeat: false,
         }
     }
+
+    /// Sorts the tuples of `slices`, whose keys are within `bounds` if those are known, into `front`; `back` is at least as long and is overwritten.
+    pub(crate) fn sort<'i, T: Tuple>(
+        &mut self,
+        bounds: Option<KeyBounds>,
+        slices: impl Iterator<Item = &'i [T]> + Clone,
+        front: &mut [T],
+        back: &mut [T],
+    ) {
+        match self.how {
+            RunSort::Radix => self.radix_sort(bounds, slices, front, back),
+            RunSort::Network => {
+                gather(slices, front);
+                network_sort(self.isa, front, &mut back[..front.len()]);
+            }
+        }
+    }
+
+    fn radix_sort<'i, T: Tuple>(
+        &mut self,
+        bounds: Option<KeyBounds>,
+        slices: impl Iterator<Item = &'i [T]> + Clone,
+        front: &mut [T],
+        back: &mut [T],
+    ) {
+        let KeyBounds { low, bits } = bounds.unwrap_or_else(|| bounds_of(slices.clone()));
+        if bits == 0 {
+            return gather(slices, front);
+        }
+        if !self.keys_repeat
+            && (1 << bits.min(32)) <= front.len() * SLOTS_A_TUPLE_MAX
+            && let Some(slots) = back.get_mut(..1 << bits)
+        {
+            if sort_distinct(self.isa, low, slices.clone(), slots, front) {
+                return;
+            }
+            self.keys_repeat = true;
+        }
+        sort_by_digits(KeyBounds { low, bits }, slices, front, back);
+    }
+}
+
+/// Sorts keys that differ, by putting each tuple into the slot of its key; if two are equal, it says so and has sorted nothing.
+fn sort_distinct<'i, T: Tuple>(
+    isa: Isa,
+    low: u64,
+    slices: impl Iterator<Item = &'i [T]>,
+    slots: &mut [T],
+    to: &mut [T],
+) -> bool {
+    // The bounds have less than all keys, and this is the one behind.
+    let free = T::Word::truncate(low.wrapping_add(slots.len() as u64));
+    slots.fill(T::new(free, T::Word::default()));
+    let last = slots.len() - 1;
+    for slice in slices {
+        for &tuple in slice {
+            let key: u64 = tuple.key().into();
+            slots[key.wrapping_sub(low) as usize & last] = tuple;
+        }
+    }
+    compact(isa, slots, free, to) == to.len()
 }
 
 /// Copies slices one behind the other.
@@ -53,23 +119,21 @@ fn bounds_of<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>) -> KeyBounds {
     KeyBounds { low, bits }
 }
 
-fn radix_sort<'i, T: Tuple>(
-    bounds: Option<KeyBounds>,
+/// Sorts by one digit after the other, the lowest first.
+fn sort_by_digits<'i, T: Tuple>(
+    KeyBounds { low, bits }: KeyBounds,
     slices: impl Iterator<Item = &'i [T]> + Clone,
     front: &mut [T],
     back: &mut [T],
 ) {
-    let KeyBounds { low, bits } = bounds.unwrap_or_else(|| bounds_of(slices.clone()));
     let passes = bits.div_ceil(DIGIT_BITS_MAX);
-    if passes == 0 {
-        return gather(slices, front);
-    }
     let digit_bits = bits.div_ceil(passes);
     let digit = |pass: u32| Digit {
         low,
         shift: pass * digit_bits,
         mask: (1 << digit_bits) - 1,
     };
+    let back = &mut back[..front.len()];
     // The last pass has to end in `front`.
     let (mut from, mut to) = if passes % 2 == 1 {
         (back, front)
@@ -202,8 +266,9 @@ mod tests {
                 for isa in kernels() {
                     for how in [RunSort::Radix, RunSort::Network] {
                         let mut front = vec![T::default(); tuples.len()];
-                        let mut back = front.clone();
-                        sort_run(isa, how, None, tuples.chunks(7), &mut front, &mut back);
+                        let mut back = vec![T::default(); 2 * tuples.len()];
+                        let mut sorter = RunSorter::new(isa, how);
+                        sorter.sort(None, tuples.chunks(7), &mut front, &mut back);
                         assert_eq!(keys(&front), keys(&sorted), "{isa:?} {how:?} {len} {range}");
                         let sum = |tuples: &[T]| {
                             tuples
