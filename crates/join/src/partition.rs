@@ -10,9 +10,10 @@
 //! | `Ranged` | upper bits of the distance from the lowest key, so partitions are in the order of keys |
 
 use crate::error::Result;
+use crate::machine::machine;
 use crate::monitor::Watch;
-use crate::scratch::Arena;
-use crate::simd::{Isa, Region, Staging, Stores, prefetch};
+use crate::scratch::{Arena, LINE_BYTES};
+use crate::simd::{Isa, Region, Staged, Staging, Stores, prefetch};
 use crate::tuple::{Tuple, Word};
 use crate::workers;
 
@@ -181,12 +182,13 @@ impl PassShape {
 
     /// Bytes of the staging memory of a thread with a given fan-out.
     pub(crate) fn staging_bytes<T: Tuple>(fan_out: usize) -> usize {
-        Arena::bytes_of::<T>(fan_out * Staging::<T>::PER_LINE) + 2 * Arena::bytes_of::<u32>(fan_out)
+        Arena::bytes_of::<T>(fan_out * Staging::<T>::PER_PARTITION_MAX)
+            + 2 * Arena::bytes_of::<u32>(fan_out)
     }
 
     pub(crate) fn staging<'a, T: Tuple>(fan_out: usize, arena: &mut Arena<'a>) -> Staging<'a, T> {
         Staging::new(
-            arena.take(fan_out * Staging::<T>::PER_LINE),
+            arena.take(fan_out * Staging::<T>::PER_PARTITION_MAX),
             arena.take(fan_out),
             arena.take(fan_out),
         )
@@ -226,7 +228,14 @@ impl Pass<'_> {
         input: impl Iterator<Item = &'i [T]>,
         route: R,
     ) -> Result<()> {
-        region.start(staging);
+        // Twice the staging memory pays as long as it leaves most of the second-level cache to what flows through it.
+        let pair_bytes = region.counts.len() * 2 * LINE_BYTES;
+        let staged = if pair_bytes <= machine().l2_bytes / 4 {
+            Staged::Pair
+        } else {
+            Staged::Line
+        };
+        region.start(staging, self.isa, self.stores, staged);
         let mut steps = input.flat_map(|tuples| tuples.chunks(STEP_TUPLES));
         let result = steps.try_for_each(|step| {
             region.add(staging, self.isa, self.stores, step, route);

@@ -21,7 +21,7 @@ mod sorted;
 
 pub(crate) use network::{SMALL_RUN, merge, sort_small_runs};
 pub(crate) use probe::probe_linear;
-pub(crate) use scatter::{Region, Staging, Stores};
+pub(crate) use scatter::{Region, Staged, Staging, Stores};
 pub(crate) use sorted::{compact, join_vectors};
 
 use crate::error::{JoinError, Result};
