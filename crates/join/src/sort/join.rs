@@ -57,11 +57,12 @@ impl Plan {
     fn new<T: Tuple>(job: &Job<'_, T>, merging: Merging) -> Self {
         let (r, s) = (job.r.len(), job.s.len());
         let by_threads = (job.threads * 8).next_power_of_two().ilog2().max(4);
-        let by_cache = r
-            .max(s)
-            .div_ceil(run_tuples::<T>())
-            .next_power_of_two()
-            .ilog2();
+        let (low, high) = sampled_extent(job.r).unwrap_or((0, 0));
+        // Ranges are a power of two wide, so as few as half of them may be in use.
+        let ranges = |bits| Ranged::new(low, high, bits).of_key(high) + 1;
+        let runs = r.max(s).div_ceil(run_tuples::<T>());
+        let by_cache = runs.next_power_of_two().ilog2();
+        let by_cache = by_cache + u32::from(ranges(by_cache) < runs);
         let wanted = match merging {
             // One run each, so that the merge has nothing to do.
             Merging::ManyAtOnce => by_cache.max(by_threads).min(DEFAULT_BITS_MAX),
@@ -70,8 +71,8 @@ impl Plan {
         };
         let bits = job.tuning.partition_bits.unwrap_or(wanted);
         let fan_out = 1_usize << bits;
-        let (low, high) = sampled_extent(job.r).unwrap_or((0, 0));
-        let group = |tuples: usize| tuples / fan_out * 3 / 2 + RUN_TUPLES_MIN;
+        let ranges = ranges(bits).max(fan_out / 2);
+        let group = |tuples: usize| tuples / ranges * 3 / 2 + RUN_TUPLES_MIN;
         Self {
             bits,
             route: Ranged::new(low, high, bits),
