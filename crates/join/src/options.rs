@@ -134,7 +134,7 @@ pub enum TableKind {
 /// How runs are sorted inside the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RunSort {
-    /// Radix sort by bytes, which is faster than the networks on every kernel.
+    /// Radix sort, or a slot for each key where keys are dense and differ; faster than the networks on every kernel.
     #[default]
     Radix,
     /// Sorting and merging networks, as in the paper.

@@ -13,7 +13,7 @@
 
 use crate::bloom::{self, Filtered};
 use crate::error::Result;
-use crate::job::{Done, Job, dense_extent, totals_of};
+use crate::job::{Done, Job, dense_extent, looks_dense, totals_of};
 use crate::machine::machine;
 use crate::options::{BloomUse, PARTITION_BITS_MAX, TableKind};
 use crate::output::Sink;
@@ -56,18 +56,23 @@ pub(crate) struct Plan {
 }
 
 /// Bits of partitions whose tables fit the second-level cache.
-fn bits_for<T: Tuple>(tuples: usize, threads: usize) -> u32 {
-    // A table takes two to four slots a tuple; what is probed beside it needs little.
-    let tables = (tuples * T::BYTES * 3).div_ceil(machine().l2_bytes);
+fn bits_for<T: Tuple>(job: &Job<'_, T>) -> u32 {
+    // A table takes two to four slots a tuple, or one or two if there is one for each key; what is probed beside it needs little.
+    let slots = if job.isa.gathers() && looks_dense(job.r) {
+        2
+    } else {
+        3
+    };
+    let tables = (job.r.len() * T::BYTES * slots).div_ceil(machine().l2_bytes);
     let by_cache = tables.next_power_of_two().ilog2();
-    let by_threads = (threads * 4).next_power_of_two().ilog2();
+    let by_threads = (job.threads * 4).next_power_of_two().ilog2();
     by_cache.max(by_threads.min(6)).max(1)
 }
 
 impl Plan {
     pub(crate) fn new<T: Tuple>(job: &Job<'_, T>) -> Self {
         let (r, s) = (job.r.len(), job.s.len());
-        let wanted = bits_for::<T>(r, job.threads);
+        let wanted = bits_for(job);
         let bits = job
             .tuning
             .partition_bits
@@ -408,7 +413,8 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
         let kind = self.job.tuning.table;
         let totals_only = K::TOTALS_ONLY;
         let r_slices = r.slices(r_spans);
-        let table = self.tables.build(kind, shape, r_len, totals_only, r_slices);
+        let isa = self.job.isa;
+        let table = (self.tables).build(isa, kind, shape, r_len, totals_only, r_slices);
         self.work.built_tuples += r_len as u64;
         let mut current = Some(unit);
         while let Some(unit) = current {
@@ -464,7 +470,8 @@ impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
                 let spans = &r_spans[start..end];
                 let (kind, len) = (self.job.tuning.table, spans_len(spans));
                 let slices = r.slices(spans);
-                let table = self.tables.build(kind, shape, len, K::TOTALS_ONLY, slices);
+                let isa = self.job.isa;
+                let table = (self.tables).build(isa, kind, shape, len, K::TOTALS_ONLY, slices);
                 self.work.built_tuples += len as u64;
                 self.work.lookups += spans_len(&s_spans) as u64;
                 let probe = |tuples: &[T], sink: &mut K| table.probe(self.job.isa, tuples, sink);

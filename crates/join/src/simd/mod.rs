@@ -3,7 +3,7 @@
 //! | file | loop |
 //! |---|---|
 //! | `scatter` | tuples to partitions, through write-combining buffers of one line each |
-//! | `probe` | lookups in a table with linear probing, several slots at once |
+//! | `probe` | lookups in a table with linear probing, several slots at once, or of several tuples in a table with a slot for each key |
 //! | `sorted` | merge joins of sorted tuples, and compaction of arrays with free places |
 //! | `network` | sorting and merging networks over vectors of four tuples |
 //!
@@ -20,7 +20,7 @@ mod scatter;
 mod sorted;
 
 pub(crate) use network::{SMALL_RUN, merge, sort_small_runs};
-pub(crate) use probe::probe_linear;
+pub(crate) use probe::{probe_direct, probe_linear};
 pub(crate) use scatter::{Region, Staged, Staging, Stores};
 pub(crate) use sorted::{compact, join_vectors};
 
@@ -79,6 +79,15 @@ impl Isa {
     #[cfg(not(target_arch = "x86_64"))]
     fn avx512() -> Option<Self> {
         None
+    }
+
+    /// Whether eight tuples can be looked up at once, each in a place of its own.
+    pub(crate) fn gathers(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => true,
+            _ => false,
+        }
     }
 
     /// The kernel's name.

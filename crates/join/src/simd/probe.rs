@@ -8,8 +8,26 @@ use super::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::Level;
 use crate::output::Sink;
-use crate::table::LinearTable;
+use crate::table::{DirectTable, LinearTable};
 use crate::tuple::Tuple;
+
+/// Passes all partners of `tuples` to `sink`: eight lookups at once where there is a kernel for it and only totals are kept.
+#[inline(always)]
+pub(crate) fn probe_direct<T: Tuple, K: Sink<T>>(
+    isa: Isa,
+    table: &DirectTable<'_, T>,
+    tuples: &[T],
+    sink: &mut K,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if T::BYTES == 8 && K::TOTALS_ONLY && isa.0 == Level::Avx512 {
+        // SAFETY: an `Isa` of this level exists only where AVX-512 F was detected.
+        let done = unsafe { x86::probe_direct(table, tuples, sink) };
+        return table.probe(&tuples[done..], sink);
+    }
+    let _ = isa;
+    table.probe(tuples, sink);
+}
 
 /// Passes all partners of `tuples` to `sink`.
 #[inline(always)]
@@ -62,13 +80,57 @@ fn probe_portable<T: Tuple, K: Sink<T>, const PARTS: bool>(
 mod x86 {
     //! Four or eight slots at once. A slot is one 64-bit lane with the key in its upper half.
 
-    use crate::output::Sink;
-    use crate::table::LinearTable;
+    use crate::output::{Sink, Totals};
+    use crate::table::{DirectTable, LinearTable};
     use crate::tuple::Tuple;
     use std::arch::x86_64::{
-        __m256i, _mm256_castsi256_pd, _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_movemask_pd,
-        _mm256_set1_epi64x, _mm512_cmpeq_epi32_mask, _mm512_loadu_si512, _mm512_set1_epi64,
+        __m256i, _mm_cvtsi32_si128, _mm256_castsi256_pd, _mm256_cmpeq_epi32, _mm256_loadu_si256,
+        _mm256_movemask_pd, _mm256_set1_epi64x, _mm512_add_epi64, _mm512_cmpeq_epi32_mask,
+        _mm512_cmplt_epu64_mask, _mm512_loadu_si512, _mm512_mask_i64gather_epi64,
+        _mm512_mask_testn_epi64_mask, _mm512_maskz_and_epi64, _mm512_reduce_add_epi64,
+        _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srl_epi64, _mm512_sub_epi64,
+        _mm512_xor_si512,
     };
+
+    /// Looks up eight tuples at once, as long as there are eight, and returns how many it has looked up. Slots are those of one partition, so
+    /// shifted keys are compared after all.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn probe_direct<T: Tuple, K: Sink<T>>(
+        table: &DirectTable<'_, T>,
+        tuples: &[T],
+        sink: &mut K,
+    ) -> usize {
+        assert!(T::BYTES == 8 && K::TOTALS_ONLY);
+        let slots: *const i64 = table.slots.as_ptr().cast();
+        let len = _mm512_set1_epi64(table.slots.len().cast_signed() as i64);
+        let low = _mm512_set1_epi64(table.extent.low().cast_signed());
+        let shift = _mm_cvtsi32_si128(32 + table.extent.shift().cast_signed());
+        let key_bits = _mm512_set1_epi64((u64::from(u32::MAX) << 32).cast_signed());
+        let payload_bits = _mm512_set1_epi64(u32::MAX.into());
+        let (mut r_sum, mut s_sum) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        let (vectors, _) = tuples.as_chunks::<8>();
+        let mut count = 0;
+        for vector in vectors {
+            // SAFETY: eight tuples of 8 bytes; the load needs no alignment.
+            let from_s = unsafe { _mm512_loadu_si512(vector.as_ptr().cast()) };
+            let places = _mm512_sub_epi64(_mm512_srl_epi64(from_s, shift), low);
+            let inside = _mm512_cmplt_epu64_mask(places, len);
+            let none = _mm512_setzero_si512();
+            // SAFETY: a lane is read only if its place is less than the number of slots, which have 8 bytes each.
+            let from_r = unsafe { _mm512_mask_i64gather_epi64::<8>(none, inside, places, slots) };
+            let differing = _mm512_xor_si512(from_r, from_s);
+            let found = _mm512_mask_testn_epi64_mask(inside, differing, key_bits);
+            r_sum = _mm512_add_epi64(r_sum, _mm512_maskz_and_epi64(found, from_r, payload_bits));
+            s_sum = _mm512_add_epi64(s_sum, _mm512_maskz_and_epi64(found, from_s, payload_bits));
+            count += u64::from(found.count_ones());
+        }
+        sink.add(Totals {
+            count,
+            r_payload_sum: _mm512_reduce_add_epi64(r_sum).cast_unsigned(),
+            s_payload_sum: _mm512_reduce_add_epi64(s_sum).cast_unsigned(),
+        });
+        8 * vectors.len()
+    }
 
     /// A key in the upper half of a lane.
     #[inline(always)]
@@ -177,7 +239,7 @@ mod tests {
     use super::*;
     use crate::output::Totals;
     use crate::simd::kernels;
-    use crate::table::{KeyShape, fill_linear, slot_bits};
+    use crate::table::{Extent, Filled, KeyShape, fill_linear, slot_bits};
     use crate::tuple::{Tuple8, Tuple16, Word};
 
     fn totals_of<T: Tuple>(keys: &[u64], probes: &[u64]) -> Vec<Totals> {
@@ -218,6 +280,40 @@ mod tests {
             assert!(found.iter().all(|totals| *totals == found[0]), "{found:?}");
             assert_eq!(found[0].count, count);
         }
+    }
+
+    #[test]
+    fn all_kernels_find_what_a_slot_of_its_own_holds() {
+        // Every third place of ten to a thousand is taken; keys share their lower two bits, and some lookups are of strangers.
+        let tuple = |key: u32| Tuple8::new(key << 2 | 1, key);
+        let tuples: Vec<_> = (10..=1000).step_by(3).map(tuple).collect();
+        let probes: Vec<_> = (0..1100).map(tuple).collect();
+        let extent = Extent::between(10 << 2 | 1, 1000 << 2 | 1, 2);
+        let mut slots = vec![Tuple8::default(); extent.len()];
+        let filled = DirectTable::fill(&mut slots, extent, 0, tuples.chunks(7));
+        assert_eq!(filled, Filled::Distinct);
+        let table = DirectTable::new(&slots, extent);
+        let sum: u64 = tuples.iter().map(|tuple| u64::from(tuple.payload())).sum();
+        for isa in kernels() {
+            for probes in [&probes[..], &probes[..1005], &probes[..0]] {
+                let mut found = Totals::default();
+                probe_direct(isa, &table, probes, &mut found);
+                let partners = if probes.is_empty() {
+                    0
+                } else {
+                    tuples.len() as u64
+                };
+                assert_eq!(found.count, partners, "{isa:?}");
+                assert_eq!(found.r_payload_sum, sum * u64::from(partners > 0));
+                assert_eq!(found.s_payload_sum, found.r_payload_sum);
+            }
+        }
+        let twice: Vec<_> = [12, 13, 12].map(tuple).into();
+        let filled = DirectTable::fill(&mut slots, extent, 0, twice.chunks(7));
+        assert_eq!(filled, Filled::Repeated);
+        let outside = [tuple(9)];
+        let filled = DirectTable::fill(&mut slots, extent, 0, outside.chunks(7));
+        assert_eq!(filled, Filled::Outside);
     }
 
     #[test]

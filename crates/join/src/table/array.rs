@@ -72,6 +72,11 @@ impl Extent {
         len.map_or(usize::MAX, |len| len as usize)
     }
 
+    /// Bits that are shifted out.
+    pub(crate) fn shift(self) -> u32 {
+        self.shift
+    }
+
     /// The lowest key, shifted.
     pub(crate) fn low(self) -> u64 {
         self.low

@@ -3,6 +3,7 @@
 //! | table | for | lookup |
 //! |---|---|---|
 //! | `ArrayTable` | distinct keys that fill a good part of their range | one payload, by the key itself |
+//! | `DirectTable` | the same, where there is a kernel for it | one tuple, by the key itself |
 //! | `LinearTable` | few equal keys | the slots from the hash on, up to the key or to a free slot |
 //! | `BucketTable` | many equal keys | the tuples of equal hash, which lie together |
 //! | `ChainTable` | the paper's layout, on request | a chain of tuples of equal hash |
@@ -10,6 +11,7 @@
 mod array;
 mod bucket;
 mod chain;
+mod direct;
 mod linear;
 
 pub(crate) use array::{ArrayTable, Extent, Filled};
@@ -18,13 +20,14 @@ pub(crate) use bucket::{
     place as place_buckets, sum_up as sum_up_buckets,
 };
 pub(crate) use chain::ChainTable;
+pub(crate) use direct::DirectTable;
 pub(crate) use linear::{Keys, LinearTable, fill as fill_linear, slot_bits, slots_len};
 
 use crate::options::TableKind;
 use crate::output::Sink;
 use crate::partition::Hashed;
 use crate::scratch::Arena;
-use crate::simd::{Isa, probe_linear};
+use crate::simd::{Isa, probe_direct, probe_linear};
 use crate::tuple::Tuple;
 
 /// An array takes at most this many words a tuple.
@@ -98,6 +101,7 @@ pub(crate) struct DenseKeys {
 #[derive(Debug)]
 pub(crate) enum Table<'t, T: Tuple> {
     Array(ArrayTable<'t, T>),
+    Direct(DirectTable<'t, T>),
     Linear(LinearTable<'t, T, false>),
     Bucket(BucketTable<'t, T>),
     Chain(ChainTable<'t, T>),
@@ -107,6 +111,7 @@ impl<T: Tuple> TableBuffers<'_, T> {
     /// A table of `count` tuples, in the layout that suits them; with sums of equal keys if sinks keep `totals_only`.
     pub(crate) fn build<'i>(
         &mut self,
+        isa: Isa,
         kind: TableKind,
         shape: KeyShape<T::Word>,
         count: usize,
@@ -124,7 +129,12 @@ impl<T: Tuple> TableBuffers<'_, T> {
                 slices,
             ));
         }
-        if let Some(dense) = shape.dense.filter(|_| kind == TableKind::Auto)
+        let dense = shape.dense.filter(|_| kind == TableKind::Auto);
+        if let Some(dense) = dense.filter(|_| isa.gathers()) {
+            if let Some(extent) = self.fill_direct(dense, shape.free_key, count, &slices) {
+                return Table::Direct(DirectTable::new(&self.slots[..extent.len()], extent));
+            }
+        } else if let Some(dense) = dense
             && let Some(extent) = self.fill_array(dense, count, &slices)
         {
             let (payloads, presence) = (&*self.payloads, &*self.presence);
@@ -152,6 +162,22 @@ impl<T: Tuple> TableBuffers<'_, T> {
 }
 
 impl<T: Tuple> TableBuffers<'_, T> {
+    /// Fills a slot for each key, and returns their extent; none if keys are equal or too far from one another.
+    fn fill_direct<'i>(
+        &mut self,
+        dense: DenseKeys,
+        free_key: T::Word,
+        count: usize,
+        slices: &(impl Iterator<Item = &'i [T]> + Clone),
+    ) -> Option<Extent> {
+        fill_extent(dense, count, slices, |extent| {
+            match self.slots.get_mut(..extent.len()) {
+                Some(slots) => DirectTable::fill(slots, extent, free_key, slices.clone()),
+                None => Filled::Outside,
+            }
+        })
+    }
+
     /// Fills the array, and returns its extent; none if keys are equal or too far from one another.
     fn fill_array<'i>(
         &mut self,
@@ -159,23 +185,35 @@ impl<T: Tuple> TableBuffers<'_, T> {
         count: usize,
         slices: &(impl Iterator<Item = &'i [T]> + Clone),
     ) -> Option<Extent> {
-        let bits = dense.shared_bits;
-        let expected = Extent::between(dense.low, dense.high, bits);
-        let mut fill = |extent: Extent| {
-            if extent.len() > count * ARRAY_WORDS_A_TUPLE {
-                return Filled::Outside;
-            }
+        fill_extent(dense, count, slices, |extent| {
             ArrayTable::fill(self.payloads, self.presence, extent, slices.clone())
-        };
-        // Reading all keys for their extent takes as long as filling the array.
-        match fill(expected) {
-            Filled::Distinct => return Some(expected),
-            Filled::Repeated => return None,
-            Filled::Outside => {}
-        }
-        let exact = Extent::of(slices.clone(), bits);
-        (fill(exact) == Filled::Distinct).then_some(exact)
+        })
     }
+}
+
+/// Calls `fill` with the extent that is expected, or else with that of the tuples, and returns the one that took them all.
+fn fill_extent<'i, T: Tuple>(
+    dense: DenseKeys,
+    count: usize,
+    slices: &(impl Iterator<Item = &'i [T]> + Clone),
+    mut fill: impl FnMut(Extent) -> Filled,
+) -> Option<Extent> {
+    let bits = dense.shared_bits;
+    let mut fill = |extent: Extent| {
+        if extent.len() > count * ARRAY_WORDS_A_TUPLE {
+            return Filled::Outside;
+        }
+        fill(extent)
+    };
+    // Reading all keys for their extent takes as long as filling the table.
+    let expected = Extent::between(dense.low, dense.high, bits);
+    match fill(expected) {
+        Filled::Distinct => return Some(expected),
+        Filled::Repeated => return None,
+        Filled::Outside => {}
+    }
+    let exact = Extent::of(slices.clone(), bits);
+    (fill(exact) == Filled::Distinct).then_some(exact)
 }
 
 impl<T: Tuple> Table<'_, T> {
@@ -184,6 +222,7 @@ impl<T: Tuple> Table<'_, T> {
     pub(crate) fn probe<K: Sink<T>>(&self, isa: Isa, tuples: &[T], sink: &mut K) {
         match self {
             Self::Array(table) => table.probe(tuples, sink),
+            Self::Direct(table) => probe_direct(isa, table, tuples, sink),
             Self::Linear(table) => probe_linear(isa, table, tuples, sink),
             Self::Bucket(table) => table.probe(tuples, sink),
             Self::Chain(table) => table.probe(tuples, sink),
