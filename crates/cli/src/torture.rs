@@ -7,6 +7,7 @@
 mod damage;
 mod faults;
 mod found;
+mod histories;
 
 use crate::args::{SizeName, TortureArgs, WorkloadName};
 use crate::failure::{FAILED, Usage};
@@ -119,6 +120,9 @@ fn run_kind(
     if let (Some(cuts), Some(mount)) = (args.power_cuts, mount) {
         let end = End::PowerCut(mount);
         return run_cycles(method, args.workload, args.seed, cuts, &end, format).map(|()| 0);
+    }
+    if let Some(transactions) = args.histories {
+        return histories::histories(args, method, transactions, format);
     }
     if let Some(name) = &args.scenario {
         return run_scenarios(args, method, &scenarios_named(name)?, format);

@@ -17,6 +17,7 @@
 //! | [`truncations`] | files of a closed database cut off |
 //! | [`faults`] | calls to files and memories that fail, writes that tear |
 //! | [`tpcc`] | the same with TPC-C on several partitions, and its consistency conditions |
+//! | [`history`] | many sessions at once on a real device: whether what they saw fits some order of their transactions |
 //! | [`damage`] | what both find, and how they find it in parallel |
 //! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive`, `death` | the oracle, the transactions, how both meet the engine, all images of a moment, and processes that die without a power cut |
 
@@ -30,6 +31,7 @@ mod exhaustive;
 pub mod faults;
 pub mod flips;
 mod generate;
+pub mod history;
 pub mod minimise;
 mod model;
 pub mod mutation;

@@ -19,6 +19,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --all --kills 200
   indelible torture --method nvm-log --workload tpcc --images 5000
   indelible torture --method cow --workload tpcc --kills 200
+  indelible torture --method full-page-writes,dwb --histories 100000 --sessions 8
   indelible torture --all --size full --format json
 
 Power cuts need the right to mount and a file system that nothing else is on:
@@ -30,7 +31,7 @@ code is 1 if anything was wrong.";
 
 /// `torture`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("kind").args(["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts"]))]
+#[command(group = ArgGroup::new("kind").args(["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts", "histories"]))]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
@@ -99,6 +100,12 @@ pub(crate) struct TortureArgs {
     /// Cut the power of a file system this many times under a real process, and check its database after each
     #[arg(long, requires = "path", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) power_cuts: Option<u64>,
+    /// Run this many transactions of many sessions at once, and look for what no order of them explains
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) histories: Option<u64>,
+    /// With --histories, how many sessions
+    #[arg(long, default_value_t = 8, requires = "histories", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) sessions: u32,
     /// Mount point of the file system whose power is cut: a loop device on which nothing else lies
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,

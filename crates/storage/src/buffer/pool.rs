@@ -171,9 +171,9 @@ impl<'p> WriteGuard<'p> {
         &mut self.content.bytes
     }
 
-    /// Gives up the page's content: it is not in use any more.
-    pub fn discard(&mut self) {
-        self.frame.dirty.store(false, Ordering::Relaxed);
+    /// Lets the page's frame go first: it is not in use any more. It is written all the same if it is dirty, since a checkpoint may begin in front
+    /// of the record that gives the page up, and a power cut may lose that record.
+    pub fn give_up(&mut self) {
         self.frame.uses.store(0, Ordering::Relaxed);
     }
 
@@ -413,18 +413,6 @@ impl<D: Directory> Pool<D> {
             number,
             content,
         })
-    }
-
-    /// Gives up what a frame may have of a page that is not in use any more.
-    pub fn discard(&self, id: PageId) {
-        if let Some(number) = self.table.get(id) {
-            let frame = &self.frames[number];
-            let content = unpoisoned(frame.latch.write());
-            if content.page == Some(id) {
-                frame.dirty.store(false, Ordering::Relaxed);
-                frame.uses.store(0, Ordering::Relaxed);
-            }
-        }
     }
 
     /// Writes dirty pages that are latched.

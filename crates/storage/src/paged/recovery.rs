@@ -355,7 +355,6 @@ impl<D: Directory> Pages<D> {
         }
         let mut record = Vec::new();
         for &id in pages {
-            self.pool.discard(id);
             let mut change = Change::new();
             self.release(&mut change, id)?;
             change.finish(&self.pool, &Head::Freed(txn), Reserve::Keep, &mut record)?;

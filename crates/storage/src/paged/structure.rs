@@ -299,7 +299,7 @@ impl Tree {
         }
         pages.release(&mut change, id)?;
         finish(pages, change, reserve)?;
-        child.discard();
+        child.give_up();
         Ok(false)
     }
 }
@@ -340,7 +340,7 @@ fn merge<'p, D: Directory>(
     change.push(parent, PageOp::Remove { slot });
     pages.release(&mut change, right_id)?;
     finish(pages, change, reserve)?;
-    right.discard();
+    right.give_up();
     Ok(())
 }
 

@@ -1,0 +1,66 @@
+//! `torture --histories`: many sessions at once on few rows, and whether what they saw fits some order of their transactions.
+//!
+//! The database is a real one, with the method's own locks and threads; nothing is simulated. A method that runs one transaction at a time in a
+//! partition is checked as well: its sessions wait for the partition.
+
+use crate::args::TortureArgs;
+use crate::output::{Cell, Facts, Format};
+use crate::progress;
+use crate::scratch::Scratch;
+use ::torture::history::{HistoryOptions, run};
+use anyhow::{Context, Result, bail};
+use indelible::{Database, Isolation, Method, Options};
+use std::time::Instant;
+
+/// Small enough that pages are written back and read again meanwhile.
+const BUFFER_BYTES: u64 = 1 << 20;
+
+/// Runs transactions and checks them; returns how much was wrong.
+pub(super) fn histories(
+    args: &TortureArgs,
+    method: Method,
+    transactions: u64,
+    format: Format,
+) -> Result<u64> {
+    let start = Instant::now();
+    let scratch = Scratch::new()?;
+    let mut options = Options::new().method(method);
+    if method.is_paged() {
+        options = options.buffer_bytes(BUFFER_BYTES).sessions(args.sessions);
+    }
+    let database = Database::create(scratch.path().join("history.db"), &options)?;
+    let bar = progress::spinner(format!("{} sessions of {method}", args.sessions));
+    let history = HistoryOptions {
+        sessions: args.sessions,
+        transactions,
+        isolation: Isolation::Serializable,
+        seed: args.seed,
+    };
+    let report = run(&database, &history)?;
+    let verified = database.verify().context("the deep check failed")?;
+    bar.finish_and_clear();
+    if let Some(damage) = verified.damage.first() {
+        bail!(
+            "method {method}, seed {}: the deep check found damage: {damage}",
+            args.seed
+        );
+    }
+    database.close()?;
+    for anomaly in &report.anomalies {
+        eprintln!("method {method}, seed {}: {anomaly}", args.seed);
+    }
+    let wrong = report.anomalies.len() as u64;
+    let mut facts = Facts::default();
+    facts.add("method", method.name());
+    facts.add("kind", "histories");
+    facts.add("seed", Cell::Whole(args.seed));
+    facts.add("sessions", Cell::Whole(args.sessions.into()));
+    facts.add("transactions", Cell::Whole(report.committed));
+    facts.add("undone", Cell::Whole(report.undone));
+    facts.add("rows", Cell::Whole(report.rows));
+    facts.add("dependencies", Cell::Whole(report.dependencies));
+    facts.add("wrong", Cell::Whole(wrong));
+    facts.add("seconds", Cell::number(start.elapsed().as_secs_f64(), 1));
+    facts.print(format)?;
+    Ok(wrong)
+}

@@ -1,0 +1,371 @@
+//! Whether a history is serializable.
+//!
+//! The elements of a row have an order: that of the list, or for a register the chain of who read and overwrote whom. So a transaction that saw an
+//! element comes behind its writer, one that did not see it comes in front, and writers follow each other. A circle of these
+//! dependencies is an anomaly (Adya's G0, G1c, G-single, G2), and so is an element that is missing, was undone, or was seen in another order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// What a writer leaves in a row: its transaction's number, and which of its writes.
+pub(super) type Element = u64;
+
+/// Elements that a transaction can write.
+const ELEMENTS: u64 = super::ELEMENTS;
+/// Anomalies that are listed; more of them say nothing new.
+const ANOMALIES_MAX: usize = 10;
+
+/// How writes of a row follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Each appends.
+    List,
+    /// Each overwrites what it has read.
+    Register,
+}
+
+impl Order {
+    /// That of a row, by its number.
+    pub fn of(row: u64) -> Self {
+        if row.is_multiple_of(3) {
+            Self::Register
+        } else {
+            Self::List
+        }
+    }
+}
+
+/// What a transaction saw of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    row: u64,
+    len: u32,
+    last: Element,
+    hash: u64,
+}
+
+impl Observation {
+    /// The elements of a row, none if it is not there.
+    pub fn new(row: u64, elements: &[u64]) -> Self {
+        Self {
+            row,
+            len: elements.len() as u32,
+            last: elements.last().copied().unwrap_or_default(),
+            hash: elements
+                .iter()
+                .fold(0, |hash, &element| mixed(hash, element)),
+        }
+    }
+}
+
+fn mixed(hash: u64, element: Element) -> u64 {
+    (hash.rotate_left(7) ^ element).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The committed transactions of one session, oldest first.
+#[derive(Debug, Default)]
+pub struct Session {
+    transactions: Vec<Committed>,
+}
+
+#[derive(Debug)]
+struct Committed {
+    number: u64,
+    observed: Vec<Observation>,
+    /// Rows and elements.
+    written: Vec<(u64, Element)>,
+}
+
+impl Session {
+    /// Adds a transaction, which no other has the number of.
+    pub fn push(&mut self, number: u64, observed: Vec<Observation>, written: Vec<(u64, u64)>) {
+        self.transactions.push(Committed {
+            number,
+            observed,
+            written,
+        });
+    }
+
+    /// How many there are.
+    pub fn transactions(&self) -> u64 {
+        self.transactions.len() as u64
+    }
+}
+
+/// What was done and seen.
+#[derive(Debug, Default)]
+pub struct History {
+    /// The sessions.
+    pub sessions: Vec<Session>,
+    /// The elements of each row at the end.
+    pub lists: Vec<(u64, Vec<u64>)>,
+}
+
+/// Something that no order of the transactions explains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Anomaly {
+    /// A committed write is not in its row.
+    Lost {
+        /// The row.
+        row: u64,
+        /// The transaction.
+        transaction: u64,
+    },
+    /// A row has, or had, what no committed transaction wrote.
+    Foreign {
+        /// The row.
+        row: u64,
+        /// The element.
+        element: u64,
+    },
+    /// A transaction saw elements in an order that the row never had.
+    Torn {
+        /// The row.
+        row: u64,
+        /// The transaction that read it.
+        transaction: u64,
+    },
+    /// Transactions that each have to come in front of the next one.
+    Circle(Vec<u64>),
+}
+
+impl fmt::Display for Anomaly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost { row, transaction } => {
+                write!(f, "row {row} lacks what transaction {transaction} wrote")
+            }
+            Self::Foreign { row, element } => {
+                write!(
+                    f,
+                    "row {row} has {element:x}, which no committed transaction wrote"
+                )
+            }
+            Self::Torn { row, transaction } => {
+                write!(f, "transaction {transaction} saw row {row} as it never was")
+            }
+            Self::Circle(transactions) => {
+                write!(
+                    f,
+                    "transactions {transactions:?} depend on each other in a circle"
+                )
+            }
+        }
+    }
+}
+
+/// What the check found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Rows.
+    pub rows: u64,
+    /// Dependencies between transactions.
+    pub dependencies: u64,
+    /// At most ten.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// Looks for anomalies.
+pub fn check(history: &History) -> Checked {
+    let mut checked = Checked::default();
+    let transactions: Vec<&Committed> = history
+        .sessions
+        .iter()
+        .flat_map(|session| &session.transactions)
+        .collect();
+    let by_number: HashMap<u64, usize> = transactions
+        .iter()
+        .enumerate()
+        .map(|(at, transaction)| (transaction.number, at))
+        .collect();
+    let versions = versions_of(history, &transactions);
+    let mut graph = vec![Vec::new(); transactions.len()];
+    let writer = |element: Element| by_number.get(&(element / ELEMENTS)).copied();
+    for (&row, versions) in &versions {
+        checked.rows += 1;
+        for &element in &versions.order {
+            if writer(element).is_none() {
+                checked.anomalies.push(Anomaly::Foreign { row, element });
+            }
+        }
+        for pair in versions.order.windows(2) {
+            if let (Some(earlier), Some(later)) = (writer(pair[0]), writer(pair[1])) {
+                graph[earlier].push(later);
+            }
+        }
+    }
+    for (at, transaction) in transactions.iter().enumerate() {
+        let number = transaction.number;
+        for &(row, element) in &transaction.written {
+            if !versions
+                .get(&row)
+                .is_some_and(|row| row.at.contains_key(&element))
+            {
+                let transaction = number;
+                checked.anomalies.push(Anomaly::Lost { row, transaction });
+            }
+        }
+        for seen in &transaction.observed {
+            let row = seen.row;
+            let Some(place) = place_of(seen, versions.get(&row)) else {
+                let transaction = number;
+                checked.anomalies.push(Anomaly::Torn { row, transaction });
+                continue;
+            };
+            let order = versions.get(&row).map_or(&[][..], |row| &row.order);
+            if let Some(before) = place.checked_sub(1).and_then(|last| writer(order[last])) {
+                graph[before].push(at);
+            }
+            if let Some(after) = order.get(place).and_then(|&next| writer(next)) {
+                graph[at].push(after);
+            }
+        }
+    }
+    for (from, to) in graph.iter_mut().enumerate() {
+        to.sort_unstable();
+        to.dedup();
+        to.retain(|&to| to != from);
+        checked.dependencies += to.len() as u64;
+    }
+    let circles = circles(&graph).into_iter().take(ANOMALIES_MAX);
+    let named = circles
+        .map(|circle| Anomaly::Circle(circle.iter().map(|&at| transactions[at].number).collect()));
+    checked.anomalies.extend(named);
+    checked.anomalies.truncate(ANOMALIES_MAX);
+    checked
+}
+
+/// All that a row ever had, in order.
+#[derive(Default)]
+struct Versions {
+    order: Vec<Element>,
+    at: HashMap<Element, usize>,
+    /// Hashes of the first elements, none first.
+    prefixes: Vec<u64>,
+}
+
+fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, Versions> {
+    let mut orders: BTreeMap<u64, Vec<Element>> = BTreeMap::new();
+    for (row, list) in &history.lists {
+        orders.insert(*row, list.clone());
+    }
+    // What a writer overwrote, by row.
+    let mut next: HashMap<(u64, Element), Element> = HashMap::new();
+    for transaction in transactions {
+        let mut own: HashMap<u64, Element> = HashMap::new();
+        let read = |row: u64| {
+            transaction
+                .observed
+                .iter()
+                .rev()
+                .find(|seen| seen.row == row)
+        };
+        for &(row, element) in &transaction.written {
+            if Order::of(row) == Order::Register {
+                // The first write of a row follows what was read before; later ones follow it.
+                let first = transaction
+                    .observed
+                    .iter()
+                    .find(|seen| seen.row == row && !is_own(transaction, seen.last));
+                let before = own.get(&row).copied();
+                let before = before.or_else(|| first.or_else(|| read(row)).map(|seen| seen.last));
+                next.insert((row, before.unwrap_or_default()), element);
+                own.insert(row, element);
+            }
+        }
+    }
+    for (&row, order) in &mut orders {
+        if Order::of(row) != Order::Register {
+            continue;
+        }
+        order.clear();
+        let mut last = 0;
+        while let Some(&element) = next.get(&(row, last)) {
+            if order.len() > next.len() {
+                break;
+            }
+            order.push(element);
+            last = element;
+        }
+    }
+    orders
+        .into_iter()
+        .map(|(row, order)| {
+            let mut prefixes = vec![0];
+            for &element in &order {
+                let hash = mixed(prefixes[prefixes.len() - 1], element);
+                prefixes.push(hash);
+            }
+            let at = order.iter().enumerate().map(|(at, &element)| (element, at));
+            let versions = Versions {
+                at: at.collect(),
+                order,
+                prefixes,
+            };
+            (row, versions)
+        })
+        .collect()
+}
+
+fn is_own(transaction: &Committed, element: Element) -> bool {
+    element / ELEMENTS == transaction.number
+}
+
+/// How many of a row's elements a transaction saw; none if it never had what was seen.
+fn place_of(seen: &Observation, versions: Option<&Versions>) -> Option<usize> {
+    let len = seen.len as usize;
+    if len == 0 {
+        return Some(0);
+    }
+    let versions = versions?;
+    match Order::of(seen.row) {
+        Order::List => (versions.prefixes.get(len) == Some(&seen.hash)).then_some(len),
+        Order::Register => versions.at.get(&seen.last).map(|at| at + 1),
+    }
+}
+
+/// Groups of nodes that reach each other, by Tarjan's algorithm without recursion.
+fn circles(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    const NEW: usize = usize::MAX;
+    let mut index = vec![NEW; graph.len()];
+    let mut low = vec![0; graph.len()];
+    let mut is_open = vec![false; graph.len()];
+    let (mut open, mut found, mut count) = (Vec::new(), Vec::new(), 0);
+    for root in 0..graph.len() {
+        if index[root] != NEW {
+            continue;
+        }
+        let mut path = vec![(root, 0)];
+        while let Some(&mut (node, ref mut edge)) = path.last_mut() {
+            if *edge == 0 {
+                index[node] = count;
+                low[node] = count;
+                count += 1;
+                open.push(node);
+                is_open[node] = true;
+            }
+            if let Some(&to) = graph[node].get(*edge) {
+                *edge += 1;
+                if index[to] == NEW {
+                    path.push((to, 0));
+                } else if is_open[to] {
+                    low[node] = low[node].min(index[to]);
+                }
+                continue;
+            }
+            path.pop();
+            if let Some(&(parent, _)) = path.last() {
+                low[parent] = low[parent].min(low[node]);
+            }
+            if low[node] == index[node] {
+                let from = open.iter().rposition(|&at| at == node).unwrap_or_default();
+                let group = open.split_off(from);
+                group.iter().for_each(|&at| is_open[at] = false);
+                if group.len() > 1 {
+                    found.push(group);
+                }
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,308 @@
+//! Histories: many sessions on few rows, and whether what they saw fits some order of their transactions.
+//!
+//! Every write can be told from every other, so what a transaction read says which ones came before it. Two kinds of rows, after the checker Elle
+//! (Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020): a *list* to which
+//! each writer appends an element of its own, and a *register* that each writer reads and then overwrites. `check` derives who depends on whom
+//! and looks for circles. Rows come and go in a window that moves on, so they are contended, short, and at first not there, which scans notice.
+//!
+//! Some transactions undo themselves, and some wait for each other in circles and are run again: nothing that they wrote may ever be seen.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Anomaly, History, Observation, Order, Session, check};
+
+use check::Element;
+use indelible::{
+    Advice, DataType, Database, Direction, Durability, Error, Isolation, Result, Row, Table,
+    Transaction, TransactionOptions,
+};
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const TABLE: &str = "history";
+/// Rows that are used at a time.
+const WINDOW: u64 = 12;
+/// Transactions after which the window moves on by a row.
+const MOVES_EVERY: u64 = 12;
+/// Most statements of a transaction.
+const STATEMENTS_MAX: u64 = 5;
+/// Elements that a transaction can write.
+const ELEMENTS: u64 = 8;
+/// Longest list, in bytes: far more than a row gets while it is in the window.
+const LIST_BYTES_MAX: u32 = 3000;
+/// Times that a transaction is run again after a deadlock.
+const RETRIES_MAX: u32 = 1000;
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryOptions {
+    /// Sessions, each a thread.
+    pub sessions: u32,
+    /// Transactions of all sessions together.
+    pub transactions: u64,
+    /// How they are isolated.
+    pub isolation: Isolation,
+    /// What they are drawn from.
+    pub seed: u64,
+}
+
+/// What a run found.
+#[derive(Debug)]
+pub struct HistoryReport {
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Attempts that undid themselves, or were undone to be run again.
+    pub undone: u64,
+    /// Lists and registers.
+    pub rows: u64,
+    /// Dependencies between transactions.
+    pub dependencies: u64,
+    /// What fits no order of the transactions.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// Runs transactions on a database without the table, and checks what they saw.
+pub fn run(database: &Database, options: &HistoryOptions) -> Result<HistoryReport> {
+    let table = database
+        .create_table(TABLE)
+        .column("row", DataType::Int64)
+        .column(
+            "list",
+            DataType::Varchar {
+                max: LIST_BYTES_MAX,
+            },
+        )
+        .create()?;
+    let attempts = AtomicU64::new(1);
+    let begun = AtomicU64::new(0);
+    let sessions = std::thread::scope(|threads| {
+        let (table, attempts, begun) = (&table, &attempts, &begun);
+        let running: Vec<_> = (0..options.sessions)
+            .map(|number| {
+                threads.spawn(move || {
+                    let mut actor = Actor {
+                        database,
+                        table,
+                        options,
+                        attempts,
+                        random: workload::random::Random::new(
+                            options.seed ^ (u64::from(number) + 1) << 32,
+                        ),
+                        seen: Session::default(),
+                        undone: 0,
+                    };
+                    while begun.fetch_add(1, Ordering::Relaxed) < options.transactions {
+                        let window = begun.load(Ordering::Relaxed) / MOVES_EVERY;
+                        actor.transaction(window)?;
+                    }
+                    Ok((actor.seen, actor.undone))
+                })
+            })
+            .collect();
+        let joined = running
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    let undone = sessions.iter().map(|(_, undone)| undone).sum();
+    let history = History {
+        sessions: sessions.into_iter().map(|(seen, _)| seen).collect(),
+        lists: final_lists(database, &table)?,
+    };
+    let checked = check(&history);
+    Ok(HistoryReport {
+        committed: history.sessions.iter().map(Session::transactions).sum(),
+        undone,
+        rows: checked.rows,
+        dependencies: checked.dependencies,
+        anomalies: checked.anomalies,
+    })
+}
+
+/// One session's thread.
+struct Actor<'h> {
+    database: &'h Database,
+    table: &'h Table,
+    options: &'h HistoryOptions,
+    attempts: &'h AtomicU64,
+    random: workload::random::Random,
+    seen: Session,
+    undone: u64,
+}
+
+/// What an attempt did so far.
+#[derive(Default)]
+struct Attempt {
+    number: u64,
+    elements: u64,
+    observed: Vec<Observation>,
+    written: Vec<(u64, Element)>,
+}
+
+/// Why a transaction undoes itself.
+#[derive(Debug, thiserror::Error)]
+#[error("the transaction was to be undone")]
+struct Undone;
+
+impl Actor<'_> {
+    fn transaction(&mut self, window: u64) -> Result<()> {
+        let seed = self.random.next_u64();
+        for _ in 0..RETRIES_MAX {
+            let mut attempt = Attempt {
+                number: self.attempts.fetch_add(1, Ordering::Relaxed),
+                ..Attempt::default()
+            };
+            let options = TransactionOptions::new()
+                .durability(Durability::Group)
+                .isolation(self.options.isolation);
+            let mut transaction = self.database.begin_with(&options)?;
+            let outcome = self.statements(&mut transaction, &mut attempt, window, seed);
+            match outcome.and_then(|()| transaction.commit()) {
+                Ok(()) => {
+                    self.seen
+                        .push(attempt.number, attempt.observed, attempt.written);
+                    return Ok(());
+                }
+                Err(Error::Rejected(reason)) if reason.is::<Undone>() => {
+                    self.undone += 1;
+                    return Ok(());
+                }
+                Err(error) if error.advice() == Advice::Retry => self.undone += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::rejected(
+            "a transaction was undone a thousand times to break a circle of waits",
+        ))
+    }
+
+    fn statements(
+        &self,
+        transaction: &mut Transaction<'_>,
+        attempt: &mut Attempt,
+        window: u64,
+        seed: u64,
+    ) -> Result<()> {
+        let mut random = workload::random::Random::new(seed);
+        for _ in 0..=random.below(STATEMENTS_MAX) {
+            let row = window + random.below(WINDOW);
+            match random.below(8) {
+                0..=2 => self.read(transaction, attempt, row)?,
+                3 => self.scan(transaction, attempt, row)?,
+                kind => self.write(transaction, attempt, row, kind < 6)?,
+            }
+        }
+        if random.below(12) == 0 {
+            return Err(Error::rejected(Undone));
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        transaction: &mut Transaction<'_>,
+        attempt: &mut Attempt,
+        row: u64,
+    ) -> Result<()> {
+        let found = transaction.get(self.table, row.cast_signed())?;
+        attempt.observe(row, found.as_ref().map(list_of));
+        Ok(())
+    }
+
+    /// Looks at some neighbours, those that are not there included.
+    fn scan(
+        &self,
+        transaction: &mut Transaction<'_>,
+        attempt: &mut Attempt,
+        row: u64,
+    ) -> Result<()> {
+        let end = row + 3;
+        let mut lists = vec![None; 3];
+        let range = row.cast_signed()..=end.cast_signed() - 1;
+        transaction.scan(self.table, range, Direction::Forward, |found| {
+            let number = found.get(0).as_i64().unwrap_or_default().cast_unsigned();
+            lists[(number - row) as usize] = Some(list_of(found));
+            ControlFlow::Continue(())
+        })?;
+        for (row, list) in (row..end).zip(lists) {
+            attempt.observe(row, list);
+        }
+        Ok(())
+    }
+
+    /// Appends to a list or overwrites a register. Reading first without saying so makes circles of waits more likely.
+    fn write(
+        &self,
+        transaction: &mut Transaction<'_>,
+        attempt: &mut Attempt,
+        row: u64,
+        says_so: bool,
+    ) -> Result<()> {
+        if attempt.elements == ELEMENTS {
+            return Ok(());
+        }
+        let key = row.cast_signed();
+        let found = if says_so {
+            transaction.get_for_update(self.table, key)?
+        } else {
+            transaction.get(self.table, key)?
+        };
+        let list = found.as_ref().map(list_of);
+        let element = attempt.number * ELEMENTS + attempt.elements;
+        attempt.elements += 1;
+        attempt.observe(row, list.clone());
+        let mut list = list.unwrap_or_default();
+        if Order::of(row) == Order::Register {
+            list.clear();
+        }
+        list.push(element);
+        let text = text_of(&list);
+        if found.is_some() {
+            let mut changes = self.table.changes();
+            changes.set(1, text.as_str())?;
+            transaction.update(self.table, key, &changes)?;
+        } else {
+            let mut new = self.table.row();
+            new.set(0, key)?;
+            new.set(1, text.as_str())?;
+            transaction.insert(self.table, &new)?;
+        }
+        attempt.written.push((row, element));
+        Ok(())
+    }
+}
+
+impl Attempt {
+    fn observe(&mut self, row: u64, list: Option<Vec<Element>>) {
+        self.observed
+            .push(Observation::new(row, &list.unwrap_or_default()));
+    }
+}
+
+fn text_of(list: &[Element]) -> String {
+    let texts: Vec<String> = list.iter().map(|element| format!("{element:x}")).collect();
+    texts.join(" ")
+}
+
+/// The elements of a row. What is none is left out, and missed by the check.
+fn list_of(row: &Row) -> Vec<Element> {
+    let text = row.get(1).as_str().unwrap_or_default();
+    text.split(' ')
+        .filter_map(|element| Element::from_str_radix(element, 16).ok())
+        .collect()
+}
+
+fn final_lists(database: &Database, table: &Table) -> Result<Vec<(u64, Vec<Element>)>> {
+    database.read(|reader| {
+        let mut lists = Vec::new();
+        reader.scan(table, .., Direction::Forward, |row| {
+            let number = row.get(0).as_i64().unwrap_or_default().cast_unsigned();
+            lists.push((number, list_of(row)));
+            ControlFlow::Continue(())
+        })?;
+        Ok(lists)
+    })
+}

@@ -1,0 +1,177 @@
+//! The check finds each kind of anomaly in histories made for it, finds none in what serializable sessions did, and some in what sessions did
+//! that asked for less.
+
+use super::*;
+use indelible::{Method, Options};
+use std::path::PathBuf;
+
+/// Rows of both kinds, by their numbers.
+const REGISTER: u64 = 3;
+const LIST: u64 = 4;
+
+fn saw(row: u64, elements: &[u64]) -> Observation {
+    Observation::new(row, elements)
+}
+
+/// A transaction's first write.
+fn element(transaction: u64) -> u64 {
+    transaction * ELEMENTS
+}
+
+type Made = (u64, Vec<Observation>, Vec<(u64, u64)>);
+
+fn anomalies(transactions: Vec<Made>, lists: Vec<(u64, Vec<u64>)>) -> Vec<Anomaly> {
+    let mut session = Session::default();
+    for (number, observed, written) in transactions {
+        session.push(number, observed, written);
+    }
+    let history = History {
+        sessions: vec![session],
+        lists,
+    };
+    check(&history).anomalies
+}
+
+#[test]
+fn what_an_order_explains_is_no_anomaly() {
+    let (one, two) = (element(1), element(2));
+    let found = anomalies(
+        vec![
+            (1, vec![saw(LIST, &[])], vec![(LIST, one)]),
+            (
+                2,
+                vec![saw(LIST, &[one]), saw(REGISTER, &[])],
+                vec![(LIST, two), (REGISTER, two + 1)],
+            ),
+            (
+                3,
+                vec![saw(LIST, &[one, two]), saw(REGISTER, &[two + 1])],
+                vec![],
+            ),
+        ],
+        vec![(LIST, vec![one, two]), (REGISTER, vec![two + 1])],
+    );
+    assert_eq!(found, []);
+}
+
+#[test]
+fn a_write_that_overtakes_another_is_lost() {
+    let (one, two) = (element(1), element(2));
+    let seen = || vec![saw(LIST, &[])];
+    let transactions = vec![
+        (1, seen(), vec![(LIST, one)]),
+        (2, seen(), vec![(LIST, two)]),
+    ];
+    let found = anomalies(transactions, vec![(LIST, vec![two])]);
+    let lost = Anomaly::Lost {
+        row: LIST,
+        transaction: 1,
+    };
+    assert!(found.contains(&lost), "{found:?}");
+    let seen = || vec![saw(REGISTER, &[])];
+    let transactions = vec![
+        (1, seen(), vec![(REGISTER, one)]),
+        (2, seen(), vec![(REGISTER, two)]),
+    ];
+    let found = anomalies(transactions, vec![(REGISTER, vec![two])]);
+    assert!(
+        matches!(found[0], Anomaly::Lost { row: REGISTER, .. }),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn two_that_do_not_see_each_other_are_a_circle() {
+    // Write skew: each reads the row that the other one writes.
+    let (one, two) = (element(1), element(2));
+    let found = anomalies(
+        vec![
+            (
+                1,
+                vec![saw(LIST, &[]), saw(LIST + 1, &[])],
+                vec![(LIST, one)],
+            ),
+            (
+                2,
+                vec![saw(LIST, &[]), saw(LIST + 1, &[])],
+                vec![(LIST + 1, two)],
+            ),
+        ],
+        vec![(LIST, vec![one]), (LIST + 1, vec![two])],
+    );
+    assert!(
+        matches!(&found[..], [Anomaly::Circle(who)] if who.len() == 2),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn what_was_undone_must_not_be_seen() {
+    let (one, undone) = (element(1), element(2));
+    let transactions = vec![
+        (1, vec![saw(LIST, &[])], vec![(LIST, one)]),
+        (3, vec![saw(LIST, &[one, undone])], vec![]),
+    ];
+    let found = anomalies(transactions, vec![(LIST, vec![one])]);
+    assert!(
+        matches!(
+            found[0],
+            Anomaly::Torn {
+                row: LIST,
+                transaction: 3
+            }
+        ),
+        "{found:?}"
+    );
+    let found = anomalies(vec![], vec![(LIST, vec![undone])]);
+    assert!(
+        matches!(found[0], Anomaly::Foreign { row: LIST, .. }),
+        "{found:?}"
+    );
+}
+
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("history-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    path
+}
+
+fn report(name: &str, isolation: Isolation, transactions: u64) -> HistoryReport {
+    let path = directory(name);
+    let options = Options::new()
+        .method(Method::FullPageWrites)
+        .node_bytes(1 << 14)
+        .buffer_bytes(1 << 20);
+    let database = Database::create(&path, &options).unwrap();
+    let options = HistoryOptions {
+        sessions: 8,
+        transactions,
+        isolation,
+        seed: 7,
+    };
+    let report = run(&database, &options).unwrap();
+    assert!(database.verify().unwrap().damage.is_empty());
+    database.close().unwrap();
+    std::fs::remove_dir_all(path).unwrap();
+    report
+}
+
+#[test]
+fn serializable_sessions_leave_no_anomaly() {
+    let report = report("serializable", Isolation::Serializable, 4000);
+    assert_eq!(report.anomalies, []);
+    assert!(report.committed > 3000 && report.dependencies > report.committed);
+}
+
+#[test]
+fn sessions_that_ask_for_less_get_less() {
+    let report = report("committed", Isolation::ReadCommitted, 4000);
+    assert!(!report.anomalies.is_empty());
+    // Not even they see what was undone.
+    let foreign = |anomaly: &Anomaly| matches!(anomaly, Anomaly::Foreign { .. });
+    assert!(
+        !report.anomalies.iter().any(foreign),
+        "{:?}",
+        report.anomalies
+    );
+}
