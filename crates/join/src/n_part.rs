@@ -16,7 +16,7 @@ use crate::machine::machine;
 use crate::output::Sink;
 use crate::partition::{Hashed, Partitions, PassShape, Ranged, Route};
 use crate::scratch::{Arena, Scratch};
-use crate::simd::{prefetch, probe_linear};
+use crate::simd::{prefetch, probe_array, probe_linear};
 use crate::stats::{PhaseClock, TableWork};
 use crate::table::{
     ArrayTable, BucketTable, Extent, Filled, KeyShape, Keys, LinearTable, SumMarks, bucket_bits,
@@ -213,14 +213,18 @@ where
         return Ok(None);
     }
     let table = ArrayTable::new(payloads, presence, extent, job.r.len());
-    let in_cache = size_of_val(payloads) <= machine().l2_bytes / 2;
+    // Gathers are far enough ahead of one another for anything that is near.
+    let near = if job.isa.gathers() { 4 } else { 1 };
+    let in_cache = size_of_val(payloads) <= machine().l2_bytes / 2 * near;
     let sinks = probe_all(job, new_sink, |step, sink: &mut K| {
         let ahead = |batch: &[T]| {
             for &tuple in batch {
                 prefetch(table.payloads(), table.place(tuple));
             }
         };
-        in_batches(in_cache, step, ahead, |batch| table.probe(batch, sink));
+        in_batches(in_cache, step, ahead, |batch| {
+            probe_array(job.isa, &table, batch, sink);
+        });
     })?;
     clock.end("probe");
     Ok(Some(sinks))

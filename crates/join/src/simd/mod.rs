@@ -20,7 +20,7 @@ mod scatter;
 mod sorted;
 
 pub(crate) use network::{SMALL_RUN, merge, sort_small_runs};
-pub(crate) use probe::{probe_direct, probe_linear};
+pub(crate) use probe::{probe_array, probe_direct, probe_linear};
 pub(crate) use scatter::{Region, Staged, Staging, Stores};
 pub(crate) use sorted::{compact, join_vectors};
 

@@ -8,7 +8,7 @@ use super::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::Level;
 use crate::output::Sink;
-use crate::table::{DirectTable, LinearTable};
+use crate::table::{ArrayTable, DirectTable, LinearTable};
 use crate::tuple::Tuple;
 
 /// Passes all partners of `tuples` to `sink`: eight lookups at once where there is a kernel for it and only totals are kept.
@@ -23,6 +23,24 @@ pub(crate) fn probe_direct<T: Tuple, K: Sink<T>>(
     if T::BYTES == 8 && K::TOTALS_ONLY && isa.0 == Level::Avx512 {
         // SAFETY: an `Isa` of this level exists only where AVX-512 F was detected.
         let done = unsafe { x86::probe_direct(table, tuples, sink) };
+        return table.probe(&tuples[done..], sink);
+    }
+    let _ = isa;
+    table.probe(tuples, sink);
+}
+
+/// As `probe_direct`, in an array without gaps.
+#[inline(always)]
+pub(crate) fn probe_array<T: Tuple, K: Sink<T>>(
+    isa: Isa,
+    table: &ArrayTable<'_, T>,
+    tuples: &[T],
+    sink: &mut K,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if T::BYTES == 8 && K::TOTALS_ONLY && isa.0 == Level::Avx512 && table.is_gapless() {
+        // SAFETY: an `Isa` of this level exists only where AVX-512 F was detected.
+        let done = unsafe { x86::probe_array(table, tuples, sink) };
         return table.probe(&tuples[done..], sink);
     }
     let _ = isa;
@@ -81,19 +99,82 @@ mod x86 {
     //! Four or eight slots at once. A slot is one 64-bit lane with the key in its upper half.
 
     use crate::output::{Sink, Totals};
-    use crate::table::{DirectTable, LinearTable};
+    use crate::table::{ArrayTable, DirectTable, LinearTable};
     use crate::tuple::Tuple;
     use std::arch::x86_64::{
-        __m256i, _mm_cvtsi32_si128, _mm256_castsi256_pd, _mm256_cmpeq_epi32, _mm256_loadu_si256,
-        _mm256_movemask_pd, _mm256_set1_epi64x, _mm512_add_epi64, _mm512_cmpeq_epi32_mask,
-        _mm512_cmplt_epu64_mask, _mm512_loadu_si512, _mm512_mask_i64gather_epi64,
+        __m256i, __m512i, _mm_cvtsi32_si128, _mm256_castsi256_pd, _mm256_cmpeq_epi32,
+        _mm256_loadu_si256, _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256,
+        _mm512_add_epi64, _mm512_cmpeq_epi32_mask, _mm512_cmplt_epu64_mask, _mm512_cvtepu32_epi64,
+        _mm512_loadu_si512, _mm512_mask_i64gather_epi32, _mm512_mask_i64gather_epi64,
         _mm512_mask_testn_epi64_mask, _mm512_maskz_and_epi64, _mm512_reduce_add_epi64,
         _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srl_epi64, _mm512_sub_epi64,
         _mm512_xor_si512,
     };
 
-    /// Looks up eight tuples at once, as long as there are eight, and returns how many it has looked up. Slots are those of one partition, so
-    /// shifted keys are compared after all.
+    /// What eight lookups at once found: sums of the lanes, and how many.
+    #[derive(Clone, Copy)]
+    struct Found {
+        r_sum: __m512i,
+        s_sum: __m512i,
+        count: u64,
+    }
+
+    impl Found {
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn nothing() -> Self {
+            let zero = _mm512_setzero_si512();
+            Self {
+                r_sum: zero,
+                s_sum: zero,
+                count: 0,
+            }
+        }
+
+        /// Adds the lower halves of the lanes that were found.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn add(&mut self, found: u8, from_r: __m512i, from_s: __m512i) {
+            let payload_bits = _mm512_set1_epi64(u32::MAX.into());
+            let from_r = _mm512_maskz_and_epi64(found, from_r, payload_bits);
+            let from_s = _mm512_maskz_and_epi64(found, from_s, payload_bits);
+            self.r_sum = _mm512_add_epi64(self.r_sum, from_r);
+            self.s_sum = _mm512_add_epi64(self.s_sum, from_s);
+            self.count += u64::from(found.count_ones());
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn totals(self) -> Totals {
+            Totals {
+                count: self.count,
+                r_payload_sum: _mm512_reduce_add_epi64(self.r_sum).cast_unsigned(),
+                s_payload_sum: _mm512_reduce_add_epi64(self.s_sum).cast_unsigned(),
+            }
+        }
+    }
+
+    /// The places of eight keys, and which of them are less than `len`.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn places(tuples: __m512i, extent: (u64, u32), len: usize) -> (__m512i, u8) {
+        let (low, shift) = extent;
+        let shift = _mm_cvtsi32_si128(32 + shift.cast_signed());
+        let keys = _mm512_srl_epi64(tuples, shift);
+        let places = _mm512_sub_epi64(keys, _mm512_set1_epi64(low.cast_signed()));
+        let len = _mm512_set1_epi64(len.cast_signed() as i64);
+        (places, _mm512_cmplt_epu64_mask(places, len))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load<T: Tuple>(tuples: &[T; 8]) -> __m512i {
+        assert_eq!(T::BYTES, 8);
+        // SAFETY: eight tuples of 8 bytes; the load needs no alignment.
+        unsafe { _mm512_loadu_si512(tuples.as_ptr().cast()) }
+    }
+
+    /// Looks up eight tuples at once as long as there are eight, and returns how many it has looked up.
     #[target_feature(enable = "avx512f")]
     pub(super) fn probe_direct<T: Tuple, K: Sink<T>>(
         table: &DirectTable<'_, T>,
@@ -102,33 +183,44 @@ mod x86 {
     ) -> usize {
         assert!(T::BYTES == 8 && K::TOTALS_ONLY);
         let slots: *const i64 = table.slots.as_ptr().cast();
-        let len = _mm512_set1_epi64(table.slots.len().cast_signed() as i64);
-        let low = _mm512_set1_epi64(table.extent.low().cast_signed());
-        let shift = _mm_cvtsi32_si128(32 + table.extent.shift().cast_signed());
+        let extent = (table.extent.low(), table.extent.shift());
         let key_bits = _mm512_set1_epi64((u64::from(u32::MAX) << 32).cast_signed());
-        let payload_bits = _mm512_set1_epi64(u32::MAX.into());
-        let (mut r_sum, mut s_sum) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        let mut all = Found::nothing();
         let (vectors, _) = tuples.as_chunks::<8>();
-        let mut count = 0;
         for vector in vectors {
-            // SAFETY: eight tuples of 8 bytes; the load needs no alignment.
-            let from_s = unsafe { _mm512_loadu_si512(vector.as_ptr().cast()) };
-            let places = _mm512_sub_epi64(_mm512_srl_epi64(from_s, shift), low);
-            let inside = _mm512_cmplt_epu64_mask(places, len);
+            let from_s = load(vector);
+            let (places, inside) = places(from_s, extent, table.slots.len());
             let none = _mm512_setzero_si512();
             // SAFETY: a lane is read only if its place is less than the number of slots, which have 8 bytes each.
             let from_r = unsafe { _mm512_mask_i64gather_epi64::<8>(none, inside, places, slots) };
             let differing = _mm512_xor_si512(from_r, from_s);
             let found = _mm512_mask_testn_epi64_mask(inside, differing, key_bits);
-            r_sum = _mm512_add_epi64(r_sum, _mm512_maskz_and_epi64(found, from_r, payload_bits));
-            s_sum = _mm512_add_epi64(s_sum, _mm512_maskz_and_epi64(found, from_s, payload_bits));
-            count += u64::from(found.count_ones());
+            all.add(found, from_r, from_s);
         }
-        sink.add(Totals {
-            count,
-            r_payload_sum: _mm512_reduce_add_epi64(r_sum).cast_unsigned(),
-            s_payload_sum: _mm512_reduce_add_epi64(s_sum).cast_unsigned(),
-        });
+        sink.add(all.totals());
+        8 * vectors.len()
+    }
+
+    /// Looks up eight tuples at once as long as there are eight, and returns how many it has looked up.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn probe_array<T: Tuple, K: Sink<T>>(
+        table: &ArrayTable<'_, T>,
+        tuples: &[T],
+        sink: &mut K,
+    ) -> usize {
+        assert!(T::BYTES == 8 && K::TOTALS_ONLY && table.is_gapless());
+        let payloads: *const i32 = table.payloads().as_ptr().cast();
+        let mut all = Found::nothing();
+        let (vectors, _) = tuples.as_chunks::<8>();
+        for vector in vectors {
+            let from_s = load(vector);
+            let (places, inside) = places(from_s, table.extent(), table.payloads().len());
+            let none = _mm256_setzero_si256();
+            // SAFETY: a lane is read only if its place is less than the number of payloads, which have 4 bytes each.
+            let found = unsafe { _mm512_mask_i64gather_epi32::<4>(none, inside, places, payloads) };
+            all.add(inside, _mm512_cvtepu32_epi64(found), from_s);
+        }
+        sink.add(all.totals());
         8 * vectors.len()
     }
 

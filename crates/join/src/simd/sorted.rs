@@ -191,7 +191,13 @@ mod tests {
         let free = T::Word::truncate(u64::MAX);
         for len in [0, 1, 7, 8, 9, 64, 1001] {
             for step in [1, 2, 3, 50] {
-                let key = |at: u64| if at % step == 0 { at } else { u64::MAX };
+                let key = |at: u64| {
+                    if at.is_multiple_of(step) {
+                        at
+                    } else {
+                        u64::MAX
+                    }
+                };
                 let slots = tuples::<T>((0..len).map(key));
                 let taken: Vec<T> = slots.iter().copied().filter(|t| t.key() != free).collect();
                 for isa in kernels() {

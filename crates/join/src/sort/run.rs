@@ -15,13 +15,18 @@ const DIGIT_BITS_MAX: u32 = 13;
 /// At most so many slots for each tuple of distinct keys.
 const SLOTS_A_TUPLE_MAX: usize = 4;
 
+/// How often each value of a digit occurs, and then where tuples that have it go.
+type Places = [u32; 1 << DIGIT_BITS_MAX];
+
 /// Sorts runs of one side of a join.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct RunSorter {
     isa: Isa,
     how: RunSort,
     /// Whether two keys of a run were equal, as those of the next ones will be.
     keys_repeat: bool,
+    /// The counters of two passes.
+    places: Vec<u32>,
 }
 
 impl RunSorter {
@@ -30,6 +35,7 @@ impl RunSorter {
             isa,
             how,
             keys_repeat: false,
+            places: vec![0; 2 << DIGIT_BITS_MAX],
         }
     }
 
@@ -70,7 +76,9 @@ impl RunSorter {
             }
             self.keys_repeat = true;
         }
-        sort_by_digits(KeyBounds { low, bits }, slices, front, back);
+        let bounds = KeyBounds { low, bits };
+        let (places, _) = self.places.as_chunks_mut();
+        sort_by_digits(places, bounds, &slices, front, back);
     }
 }
 
@@ -121,8 +129,9 @@ fn bounds_of<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>) -> KeyBounds {
 
 /// Sorts by one digit after the other, the lowest first.
 fn sort_by_digits<'i, T: Tuple>(
+    places: &mut [Places],
     KeyBounds { low, bits }: KeyBounds,
-    slices: impl Iterator<Item = &'i [T]> + Clone,
+    slices: &(impl Iterator<Item = &'i [T]> + Clone),
     front: &mut [T],
     back: &mut [T],
 ) {
@@ -141,11 +150,12 @@ fn sort_by_digits<'i, T: Tuple>(
         (front, back)
     };
     // One reading counts for two passes, which is all there are for most runs.
-    let mut places = [[0_u32; 1 << DIGIT_BITS_MAX]; 2];
     for pair in (0..passes).step_by(2) {
         let pair_len = 2.min(passes - pair);
         let counts = &mut places[..pair_len as usize];
-        counts.as_flattened_mut().fill(0);
+        for counts in &mut *counts {
+            counts[..1 << digit_bits].fill(0);
+        }
         if pair == 0 {
             count(slices.clone(), digit(pair), digit(pair + 1), counts);
         } else {
@@ -184,7 +194,7 @@ fn count<'i, T: Tuple>(
     slices: impl Iterator<Item = &'i [T]>,
     first: Digit,
     second: Digit,
-    counts: &mut [[u32; 1 << DIGIT_BITS_MAX]],
+    counts: &mut [Places],
 ) {
     let mut counts = counts.iter_mut();
     match (counts.next(), counts.next()) {
@@ -212,7 +222,7 @@ fn radix_pass<'i, T: Tuple>(
     slices: impl Iterator<Item = &'i [T]>,
     to: &mut [T],
     digit: Digit,
-    places: &mut [u32; 1 << DIGIT_BITS_MAX],
+    places: &mut Places,
 ) {
     let mut start = 0;
     for place in &mut places[..=digit.mask as usize] {
@@ -267,8 +277,8 @@ mod tests {
                     for how in [RunSort::Radix, RunSort::Network] {
                         let mut front = vec![T::default(); tuples.len()];
                         let mut back = vec![T::default(); 2 * tuples.len()];
-                        let mut sorter = RunSorter::new(isa, how);
-                        sorter.sort(None, tuples.chunks(7), &mut front, &mut back);
+                        let mut runs = RunSorter::new(isa, how);
+                        runs.sort(None, tuples.chunks(7), &mut front, &mut back);
                         assert_eq!(keys(&front), keys(&sorted), "{isa:?} {how:?} {len} {range}");
                         let sum = |tuples: &[T]| {
                             tuples

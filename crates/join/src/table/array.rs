@@ -187,6 +187,16 @@ impl<'t, T: Tuple> ArrayTable<'t, T> {
         self.payloads
     }
 
+    /// Whether every place is taken.
+    pub(crate) fn is_gapless(&self) -> bool {
+        self.presence.is_empty()
+    }
+
+    /// The key of the first place, shifted, and by how many bits it is.
+    pub(crate) fn extent(&self) -> (u64, u32) {
+        (self.low, self.shift)
+    }
+
     /// Passes all partners of `tuples` to `sink`.
     pub(crate) fn probe<K: Sink<T>>(&self, tuples: &[T], sink: &mut K) {
         let mut pairs = Pairs::<T, BATCH_TUPLES>::new();

@@ -27,7 +27,7 @@ use crate::options::TableKind;
 use crate::output::Sink;
 use crate::partition::Hashed;
 use crate::scratch::Arena;
-use crate::simd::{Isa, probe_direct, probe_linear};
+use crate::simd::{Isa, probe_array, probe_direct, probe_linear};
 use crate::tuple::Tuple;
 
 /// An array takes at most this many words a tuple.
@@ -221,7 +221,7 @@ impl<T: Tuple> Table<'_, T> {
     #[inline]
     pub(crate) fn probe<K: Sink<T>>(&self, isa: Isa, tuples: &[T], sink: &mut K) {
         match self {
-            Self::Array(table) => table.probe(tuples, sink),
+            Self::Array(table) => probe_array(isa, table, tuples, sink),
             Self::Direct(table) => probe_direct(isa, table, tuples, sink),
             Self::Linear(table) => probe_linear(isa, table, tuples, sink),
             Self::Bucket(table) => table.probe(tuples, sink),
