@@ -9,6 +9,7 @@
 //! part (torn at 512-byte sectors) or not at all, in any order. A failed sync loses an unknown part of what was
 //! unsynced for ever: the handle refuses further writes.
 
+mod either;
 mod emulated;
 mod error;
 mod native;

@@ -6,18 +6,24 @@
 //! [`Database::open_on`](crate::Database::open_on).
 
 use crate::error::Result;
+use crate::modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use crate::options::Options;
 use crate::platform::{NativePlatform, make_directory, native_options};
-use disk::{EmulatedDirectory, EmulatorCharges, FileProfile, NativeDirectory};
-use pmem::Part;
-use pmem::device::NativeSource;
+use disk::{EmulatedDirectory, EmulatorCharges, FileProfile};
 use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator};
+use pmem::{Either, Part};
 use std::path::Path;
 use storage::Platform;
-use storage::engine::{self, Decide, Engine, EngineOptions, Method};
+use storage::engine::{Decide, Engine, EngineOptions, Method};
 
 /// The devices of a database on an emulated memory, in a directory that is locked as long as this lives.
 pub struct EmulatedPlatform {
+    model: ModelledPlatform,
+    emulators: Vec<Emulator>,
+}
+
+/// What the partitions take their devices from.
+struct Devices {
     native: NativePlatform,
     emulators: Vec<Emulator>,
     files: FileProfile,
@@ -40,43 +46,57 @@ impl EmulatedPlatform {
             native_options(options, options.domain),
         )?;
         let partitions = options.partitions.unwrap_or(1);
-        let emulators = (0..partitions)
+        let emulators: Vec<_> = (0..partitions)
             .map(|_| Emulator::new(memory.clone().share(partitions)))
             .collect::<Result<_, _>>()?;
-        Ok(Self {
+        let model = ModelledPlatform::new(Devices {
             native,
-            emulators,
+            emulators: emulators.clone(),
             files,
-        })
+        });
+        Ok(Self { model, emulators })
     }
 
     /// The emulator of each partition; clones keep counting while the database has the platform.
     pub fn emulators(&self) -> &[Emulator] {
         &self.emulators
     }
+}
 
+impl Devices {
     fn emulator(&self, partition: u32) -> &Emulator {
         // A database with more partitions than were announced shares the emulators.
         &self.emulators[partition as usize % self.emulators.len()]
     }
 }
 
-impl Platform for EmulatedPlatform {
-    type Memories = EmulatedSource<NativeSource>;
-    type Files = EmulatedDirectory<NativeDirectory>;
-
-    fn memories(&self, partition: u32) -> Self::Memories {
-        EmulatedSource::new(
+impl Model for Devices {
+    fn memories(&self, partition: u32) -> ModelledMemories {
+        Either::First(EmulatedSource::new(
             self.native.memories(partition),
             self.emulator(partition).clone(),
-        )
+        ))
     }
 
-    fn files(&self, partition: u32) -> disk::Result<Self::Files> {
+    fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
         let emulator = self.emulator(partition).clone();
         let clock = emulator.clock().clone();
         let files = EmulatedDirectory::new(self.native.files(partition)?, self.files, clock);
-        Ok(files.charging(EmulatorCharges::new(emulator, part_of)))
+        let charges = EmulatorCharges::new(emulator, part_of);
+        Ok(Either::First(files.charging(charges)))
+    }
+}
+
+impl Platform for EmulatedPlatform {
+    type Memories = ModelledMemories;
+    type Files = ModelledFiles;
+
+    fn memories(&self, partition: u32) -> ModelledMemories {
+        self.model.memories(partition)
+    }
+
+    fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
+        self.model.files(partition)
     }
 
     fn create_engine(
@@ -84,7 +104,7 @@ impl Platform for EmulatedPlatform {
         method: Method,
         options: &EngineOptions,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::create(self, method, options)
+        self.model.create_engine(method, options)
     }
 
     fn open_engine(
@@ -93,7 +113,7 @@ impl Platform for EmulatedPlatform {
         options: &EngineOptions,
         decide: Decide<'_>,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::open(self, method, options, decide)
+        self.model.open_engine(method, options, decide)
     }
 }
 

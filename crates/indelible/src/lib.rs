@@ -102,6 +102,7 @@ mod key_value;
 mod mark;
 #[cfg(test)]
 mod model;
+mod modelled;
 mod open;
 mod operations;
 mod options;
@@ -115,6 +116,7 @@ mod schedule_tests;
 mod session;
 #[cfg(test)]
 mod session_tests;
+mod simulated;
 mod snapshot;
 mod sync;
 mod table;
@@ -130,8 +132,10 @@ pub use error::{Advice, Error, Result};
 pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
+pub use modelled::{ModelledFiles, ModelledMemories};
 pub use options::{Choice, Mode, Options, PARTITIONS_MAX, SESSIONS_MAX, TransactionOptions};
 pub use row_source::IntoRow;
+pub use simulated::SimulatedPlatform;
 pub use snapshot::Snapshot;
 pub use table::{Index, Table};
 pub use trace::{Trace, TraceAction, TraceOperation, TraceSummary, TraceTable};

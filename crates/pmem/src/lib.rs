@@ -35,7 +35,7 @@ pub use device::{
     Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site,
 };
 pub use device::{
-    Costs, DeviceReport, Medium, NativeMemory, NativeOptions, NativeSource, PageSize, View,
+    Costs, DeviceReport, Either, Medium, NativeMemory, NativeOptions, NativeSource, PageSize, View,
 };
 pub use error::{PmemError, Result};
 pub use heap::{

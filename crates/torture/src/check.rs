@@ -7,7 +7,7 @@ use crate::compare::{fields, find_state, scan};
 use crate::drive::{Depth, Driver, Oracle};
 use crate::generate::{Random, action, growth};
 use crate::model::{Action, Contents, MAIN, State};
-use crate::platform::SimulatedPlatform;
+use indelible::SimulatedPlatform;
 use pmem::device::simulated::{CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, mix};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};

@@ -5,10 +5,10 @@
 
 use crate::check::Failure;
 use crate::damage::{DamageReport, Subject, Trial, Verdict, Worker, sweep};
-use crate::platform::SimulatedPlatform;
 use crate::search::new_world;
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory, File};
+use indelible::SimulatedPlatform;
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, mix};
 use pmem::site;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -35,7 +35,6 @@ pub mod history;
 pub mod minimise;
 mod model;
 pub mod mutation;
-mod platform;
 pub mod scenarios;
 mod script;
 pub mod search;
@@ -43,5 +42,5 @@ pub mod tpcc;
 pub mod truncations;
 
 pub use check::Failure;
-pub use platform::SimulatedPlatform;
+pub use indelible::SimulatedPlatform;
 pub use script::Selection;

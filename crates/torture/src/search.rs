@@ -9,8 +9,8 @@ use crate::corpus;
 use crate::drive::{Depth, Driver, Oracle, SharedOracle};
 use crate::minimise::{Minimised, minimise};
 use crate::model::State;
-use crate::platform::SimulatedPlatform;
 use crate::script::{Script, Selection};
+use indelible::SimulatedPlatform;
 use pmem::device::simulated::{
     Content, CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };

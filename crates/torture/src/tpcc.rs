@@ -6,8 +6,8 @@
 //! compared by the search of random transactions; here it is the sums that a half transaction would break.
 
 use crate::check::{Failure, lock};
-use crate::platform::SimulatedPlatform;
 use crate::search::{Config, FailureReport, Report, live_failure};
+use indelible::SimulatedPlatform;
 use indelible::{Database, Method, Options, TransactionOptions};
 use pmem::device::simulated::{
     CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,

@@ -9,12 +9,14 @@ pub mod emulated;
 pub mod simulated;
 
 pub(crate) mod arch;
+mod either;
 mod map;
 mod native;
 mod report;
 mod shutdown;
 mod view;
 
+pub use either::Either;
 pub use map::{Medium, PageSize};
 pub use native::{NativeMemory, NativeOptions, NativeSource};
 pub use report::{Costs, DeviceReport};
