@@ -234,7 +234,7 @@ fn run_row(
         seed: options.seed,
         machine: machine.clone(),
         recovery_ms: None,
-        tpcc: None,
+        standard: None,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::progress;
 use ::torture::mutation::{MutationConfig, SiteVerdict, Verdict, kind_name, mutate};
 use ::torture::scenarios::{self, Scenario};
 use ::torture::search::{Config, Focus, Report, search};
-use ::torture::tpcc;
+use ::torture::standard::{self, Benchmark};
 use anyhow::Result;
 use indelible::Method;
 use serde::Serialize;
@@ -34,7 +34,7 @@ const SITE_DURATION: Duration = Duration::from_secs(10);
 
 /// Images, kills and power cuts of a method in a run of everything, by size.
 const IMAGES: [u64; 2] = [IMAGES_DEFAULT, 1_000_000];
-const TPCC_IMAGES: [u64; 2] = [1_000, 50_000];
+const BENCHMARK_IMAGES: [u64; 2] = [1_000, 50_000];
 const KILLS: [u64; 2] = [20, 1_000];
 const POWER_CUTS: [u64; 2] = [20, 500];
 /// Time for the mutation of a method in a small run of everything.
@@ -135,8 +135,8 @@ fn run_kind(
         damage::truncations(args, method, format)
     } else if args.faults {
         Ok(faults::calls(args, method, format)? + faults::torn(args, method, format)?)
-    } else if args.workload == WorkloadName::Tpcc {
-        run_tpcc(args, method, bounds(args), format)
+    } else if let Some(benchmark) = args.workload.benchmark() {
+        run_benchmark(args, method, benchmark, bounds(args), format)
     } else {
         run_search(args, method, bounds(args), format)
     }
@@ -153,14 +153,17 @@ fn run_everything(
     let size = usize::from(is_full);
     let mutation_seconds = (!is_full).then_some(MUTATION_SECONDS);
     let mut wrong = run_search(args, method, (IMAGES[size], DURATION_MAX), format)?;
-    wrong += run_tpcc(args, method, (TPCC_IMAGES[size], DURATION_MAX), format)?;
+    for benchmark in Benchmark::ALL {
+        let bounds = (BENCHMARK_IMAGES[size], DURATION_MAX);
+        wrong += run_benchmark(args, method, benchmark, bounds, format)?;
+    }
     wrong += run_catalogue(args, method, format)?;
     wrong += run_mutation(args, method, mutation_seconds, format)?;
     wrong += damage::flips(args, method, is_full, format)?;
     wrong += damage::truncations(args, method, format)?;
     wrong += faults::calls(args, method, format)?;
     wrong += faults::torn(args, method, format)?;
-    for workload in [WorkloadName::Standard, WorkloadName::Tpcc] {
+    for workload in WorkloadName::ALL {
         run_cycles(method, workload, args.seed, KILLS[size], &End::Kill, format)?;
         if let Some(mount) = mount {
             let end = End::PowerCut(mount);
@@ -223,28 +226,30 @@ fn run_search(
     Ok(report.wrong)
 }
 
-/// The search with TPC-C and its consistency conditions.
-fn run_tpcc(
+/// The search with a standard benchmark and its conditions.
+fn run_benchmark(
     args: &TortureArgs,
     method: Method,
+    benchmark: Benchmark,
     (images_max, duration_max): (u64, Duration),
     format: Format,
 ) -> Result<u64> {
-    let bar = progress::spinner(format!("torturing {method} with TPC-C"));
+    let name = benchmark.name();
+    let bar = progress::spinner(format!("torturing {method} with {name}"));
     let config = Config {
         disabled: args.without.clone(),
         ..Config::new(method, args.seed, images_max, duration_max)
     };
-    let report = tpcc::search(&config, &mut |report| {
+    let report = standard::search(benchmark, &config, &mut |report| {
         bar.set_message(format!(
-            "torturing {method} with TPC-C: {} images",
+            "torturing {method} with {name}: {} images",
             report.images
         ));
     });
     bar.finish_and_clear();
     let replay = report.failure.as_ref().map(|failure| {
         let mut line = format!(
-            "indelible torture --method {method} --workload tpcc --seed {} --images {images_max}",
+            "indelible torture --method {method} --workload {name} --seed {} --images {images_max}",
             failure.seed
         );
         for site in &args.without {
@@ -255,7 +260,7 @@ fn run_tpcc(
     });
     let row = TortureRow {
         replay,
-        ..row(args, method, "tpcc", &report)
+        ..row(args, method, name, &report)
     };
     print(&row, format)?;
     Ok(report.wrong)

@@ -16,7 +16,7 @@
 //! | [`flips`] | single bits of a closed database turned over |
 //! | [`truncations`] | files of a closed database cut off |
 //! | [`faults`] | calls to files and memories that fail, writes that tear |
-//! | [`tpcc`] | the same with TPC-C on several partitions, and its consistency conditions |
+//! | [`standard`] | the same with TPC-C, TPC-B and TATP on several partitions, and their consistency conditions |
 //! | [`history`] | many sessions at once on a real device: whether what they saw fits some order of their transactions |
 //! | [`damage`] | what both find, and how they find it in parallel |
 //! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive`, `death` | the oracle, the transactions, how both meet the engine, all images of a moment, and processes that die without a power cut |
@@ -38,7 +38,7 @@ pub mod mutation;
 pub mod scenarios;
 mod script;
 pub mod search;
-pub mod tpcc;
+pub mod standard;
 pub mod truncations;
 
 pub use check::Failure;

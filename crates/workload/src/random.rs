@@ -26,6 +26,29 @@ impl Random {
     }
 }
 
+/// An even choice from `low..=high`.
+pub fn between(random: &mut Random, low: u32, high: u32) -> u32 {
+    low + random.below(u64::from(high - low) + 1) as u32
+}
+
+/// True in `percent` of a hundred cases.
+pub fn chance(random: &mut Random, percent: u64) -> bool {
+    random.below(100) < percent
+}
+
+/// The uneven choice `NURand` of the TPC and TATP benchmarks from `low..=high`.
+pub fn nurand(random: &mut Random, a: u32, c: u32, low: u32, high: u32) -> u32 {
+    let mixed = u64::from(between(random, 0, a) | between(random, low, high)) + u64::from(c);
+    (mixed % (u64::from(high - low) + 1)) as u32 + low
+}
+
+/// Puts a slice into an even random order.
+pub fn shuffle<T>(random: &mut Random, slice: &mut [T]) {
+    for end in (1..slice.len()).rev() {
+        slice.swap(end, random.below(end as u64 + 1) as usize);
+    }
+}
+
 /// Spreads the bits of a number over all 64, reversibly.
 pub fn mix(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -89,5 +112,35 @@ mod tests {
             seen.iter().all(|count| (800..1200).contains(count)),
             "{seen:?}"
         );
+    }
+
+    #[test]
+    fn nurand_stays_in_range_and_is_uneven() {
+        let mut random = Random::new(3);
+        for (a, low, high) in [
+            (255, 0, 999),
+            (1023, 1, 3000),
+            (8191, 1, 100_000),
+            (8191, 1, 20),
+        ] {
+            let mut seen = vec![0_u32; high as usize + 1];
+            for _ in 0..200_000 {
+                let chosen = nurand(&mut random, a, 77, low, high);
+                assert!((low..=high).contains(&chosen), "{chosen} of {low}..={high}");
+                seen[chosen as usize] += 1;
+            }
+            let most = seen.iter().max().unwrap();
+            let mean = 200_000 / (high - low + 1);
+            assert!(high < 100 || *most > 2 * mean, "{most} beside {mean}");
+        }
+    }
+
+    #[test]
+    fn a_shuffle_keeps_everything() {
+        let mut numbers: Vec<u32> = (0..100).collect();
+        shuffle(&mut Random::new(1), &mut numbers);
+        assert_ne!(numbers, (0..100).collect::<Vec<_>>());
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
     }
 }

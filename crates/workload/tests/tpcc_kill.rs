@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use workload::random::Random;
 use workload::tpcc::{Scale, Tables, Tpcc, TpccOptions, check_consistency, is_rollback};
+use workload::{RoutedScript, Script, Workload};
 
 const PARTITIONS: u32 = 2;
 const KILLS: u64 = 6;

@@ -5,17 +5,16 @@
 //! files at that moment is what the death of the process leaves.
 
 use super::plan::{Device, Plan, Scale};
-use crate::bench::{Limit, Measured, Script, measure};
+use crate::bench::{Limit, Measured, measure};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use disk::FileProfile;
-use indelible::{Database, EmulatedPlatform, Error, Method, Options, Transaction};
+use indelible::{Database, EmulatedPlatform, Method, Options};
 use pmem::device::emulated::{Emulator, Profile, RegionWear, WearMap};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
-use workload::custom::Runner;
 
 /// Transactions that wait for one sync, as by default.
 const GROUP: usize = 64;
@@ -55,33 +54,6 @@ pub(super) struct Timed {
     pub(super) p99_us: f64,
     /// Opening after a crash at the end of the run.
     pub(super) recovery_ms: f64,
-}
-
-impl Script for Runner<'_> {
-    const KINDS: usize = 1;
-
-    #[inline]
-    fn position(&self) -> u64 {
-        self.position()
-    }
-
-    #[inline]
-    fn kind(&self) -> usize {
-        0
-    }
-
-    #[inline]
-    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
-        self.step(transaction)
-    }
-
-    /// The step has done it already.
-    #[inline]
-    fn next(&mut self) {}
-
-    fn is_rollback(_: &Error) -> bool {
-        false
-    }
 }
 
 /// Counts what a transaction costs. `check` compares every row at the end with what the list says.

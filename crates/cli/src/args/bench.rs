@@ -8,6 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use indelible::Method;
 use std::path::PathBuf;
 use std::str::FromStr;
+use workload::tatp::{Choice, Mix as TatpMix, SUBSCRIBERS_MAX};
+use workload::tpcb::{ACCOUNTS, BRANCHES_MAX};
 use workload::tpcc::{Mix as TpccMix, WAREHOUSES_MAX};
 use workload::ycsb::{Mix, Skew};
 
@@ -34,6 +36,20 @@ pub(crate) enum BenchCommand {
                             audited TPC results."
     )]
     Tpcc(Box<TpccArgs>),
+    /// Branches, tellers and accounts of a bank, one transaction, consistency conditions
+    #[command(
+        after_help = "Examples:\n  indelible bench tpcb --method nvm-inp,inp --branches 2 --partitions 2 --seconds 5\n  \
+                            indelible bench tpcb --method nvm-inp --branches 8 --partitions 2 --single-partition --txns 1000000 --format json\n\n\
+                            Balances and history are compared after loading and at the end. Results are no audited TPC results."
+    )]
+    Tpcb(Box<TpcbArgs>),
+    /// Subscribers of a mobile network, seven short transactions, content compared with the list
+    #[command(
+        after_help = "Examples:\n  indelible bench tatp --method nvm-inp,inp --subscribers 100000 --partitions 2 --seconds 5\n  \
+                            indelible bench tatp --method inp --mix update-location --choice uniform --seconds 5 --format json\n\n\
+                            A transaction whose row is not there has failed; in the standard mix about a quarter does."
+    )]
+    Tatp(Box<TatpArgs>),
     /// Two relations in memory, joined by five algorithms or by the one that suits them
     #[command(after_help = super::join::EXAMPLES)]
     Join(Box<JoinArgs>),
@@ -83,6 +99,45 @@ pub(crate) struct TpccArgs {
     /// Keying and think times of ten terminals a warehouse, as a multiple of those of the specification; 0 for none
     #[arg(long, default_value_t = 0.0, value_parser = parse_think_times)]
     pub(crate) think_times: f64,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// `bench tpcb`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TpcbArgs {
+    /// Methods, separated by commas: nvm-inp, inp, volatile
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub(crate) method: Vec<Method>,
+    /// Branches, at least one a partition; by default as many as partitions
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(BRANCHES_MAX)))]
+    pub(crate) branches: Option<u32>,
+    /// Accounts of a branch; only 100000 is TPC-B, fewer are for tests
+    #[arg(long, default_value_t = ACCOUNTS, value_parser = clap::value_parser!(u32).range(1..=i64::from(ACCOUNTS)))]
+    pub(crate) accounts: u32,
+    /// Keep every transaction within its partition
+    #[arg(long)]
+    pub(crate) single_partition: bool,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// `bench tatp`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TatpArgs {
+    /// Methods, separated by commas: nvm-inp, inp, volatile
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub(crate) method: Vec<Method>,
+    /// Subscribers, at least one a partition; each has about ten rows
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(SUBSCRIBERS_MAX)))]
+    pub(crate) subscribers: u32,
+    /// Shares of the transactions: standard; the name of one, such as update-location; or seven numbers in the order of the
+    /// specification, standard being 35,10,35,2,14,2,2
+    #[arg(long, default_value = "standard")]
+    pub(crate) mix: TatpMix,
+    /// How subscribers are drawn: nurand, unevenly, as the specification wants it; or uniform
+    #[arg(long, default_value = "nurand")]
+    pub(crate) choice: Choice,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }

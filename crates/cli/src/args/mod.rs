@@ -12,7 +12,8 @@ mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use bench::{
-    BenchCommand, DeviceKind, FencesName, LogImagesName, RunArgs, TpccArgs, YcsbArgs, YcsbMethod,
+    BenchCommand, DeviceKind, FencesName, LogImagesName, RunArgs, TatpArgs, TpcbArgs, TpccArgs,
+    YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
 pub(crate) use join::{GridPart, JoinArgs, TupleName};
@@ -409,6 +410,10 @@ pub(crate) enum VictimJob {
     Bookings,
     /// A small TPC-C.
     Tpcc,
+    /// A small TPC-B.
+    Tpcb,
+    /// A small TATP.
+    Tatp,
     /// Updates of the YCSB table.
     Ycsb,
 }

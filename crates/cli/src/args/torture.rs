@@ -5,6 +5,7 @@
 
 use super::parse_seconds;
 use ::torture::Selection;
+use ::torture::standard::Benchmark;
 use clap::{ArgGroup, Args, ValueEnum};
 use indelible::Method;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --all --kills 200
   indelible torture --method nvm-log --workload tpcc --images 5000
   indelible torture --method cow --workload tpcc --kills 200
+  indelible torture --method inp --workload tatp --images 5000
   indelible torture --method full-page-writes,dwb --histories 100000 --sessions 8
   indelible torture --all --size full --format json
 
@@ -130,6 +132,25 @@ pub(crate) enum WorkloadName {
     Standard,
     /// A small TPC-C on two partitions, with its consistency conditions
     Tpcc,
+    /// A small TPC-B on two partitions, with its consistency conditions
+    Tpcb,
+    /// A small TATP on two partitions, its content compared with the list
+    Tatp,
+}
+
+impl WorkloadName {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Standard, Self::Tpcc, Self::Tpcb, Self::Tatp];
+
+    /// The standard benchmark that it is, if it is one.
+    pub(crate) fn benchmark(self) -> Option<Benchmark> {
+        match self {
+            Self::Standard => None,
+            Self::Tpcc => Some(Benchmark::Tpcc),
+            Self::Tpcb => Some(Benchmark::Tpcb),
+            Self::Tatp => Some(Benchmark::Tatp),
+        }
+    }
 }
 
 impl TortureArgs {
@@ -141,7 +162,8 @@ impl TortureArgs {
             || self.truncations
             || self.faults
             || self.kills.is_some()
-            || self.power_cuts.is_some();
+            || self.power_cuts.is_some()
+            || self.histories.is_some();
         let has_bounds = self.images.is_some() || self.seconds.is_some();
         let is_plain = self.operations.is_none() && self.without.is_empty();
         self.all && !has_kind && !has_bounds && is_plain && self.workload == WorkloadName::Standard

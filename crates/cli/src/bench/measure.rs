@@ -9,14 +9,14 @@
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use indelible::{Database, Durability, Error, Pending, Transaction, Worker};
+use indelible::{Database, Durability, Error, Pending, Worker};
 use pmem::device::emulated::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use workload::ycsb::Runner;
+use workload::Script;
 
 use crate::report::LatencyUs;
 
@@ -33,54 +33,6 @@ pub(crate) enum Limit {
     Time(Duration),
     /// Transactions of each partition.
     Transactions(u64),
-}
-
-/// Runs the transactions of a partition's list.
-pub(crate) trait Script {
-    /// Kinds of transactions that are told apart.
-    const KINDS: usize;
-
-    /// Transactions run so far.
-    fn position(&self) -> u64;
-
-    /// The kind of the next transaction, below [`Script::KINDS`].
-    fn kind(&self) -> usize;
-
-    /// Runs the statements of the next transaction.
-    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()>;
-
-    /// Goes on to the next transaction, whether the last one was committed or rolled back.
-    fn next(&mut self);
-
-    /// Whether an error is a rollback that belongs to the workload.
-    fn is_rollback(error: &Error) -> bool;
-}
-
-impl Script for Runner<'_> {
-    const KINDS: usize = 1;
-
-    #[inline]
-    fn position(&self) -> u64 {
-        self.position()
-    }
-
-    #[inline]
-    fn kind(&self) -> usize {
-        0
-    }
-
-    #[inline]
-    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
-        self.step(transaction)
-    }
-
-    /// The step has done it already.
-    #[inline]
-    fn next(&mut self) {}
-
-    fn is_rollback(_: &Error) -> bool {
-        false
-    }
 }
 
 /// What was measured.
@@ -110,8 +62,8 @@ impl Measured {
 pub(crate) struct Tally {
     /// By kind of transaction.
     pub(crate) latencies_ns: Vec<Histogram<u64>>,
-    /// Transactions that were rolled back because the workload wants it.
-    pub(crate) rollbacks: u64,
+    /// Transactions that were rolled back because the workload wants it, by kind.
+    pub(crate) rollbacks: Vec<u64>,
     /// Transactions that took several partitions.
     pub(crate) distributed: u64,
 }
@@ -121,7 +73,7 @@ impl Tally {
     pub(super) fn new(kinds: usize) -> Self {
         Self {
             latencies_ns: (0..kinds).map(|_| histogram()).collect(),
-            rollbacks: 0,
+            rollbacks: vec![0; kinds],
             distributed: 0,
         }
     }
@@ -135,7 +87,9 @@ impl Tally {
         for (sum, part) in self.latencies_ns.iter_mut().zip(&other.latencies_ns) {
             sum.add(part).context("histograms have the same bounds")?;
         }
-        self.rollbacks += other.rollbacks;
+        for (sum, part) in self.rollbacks.iter_mut().zip(&other.rollbacks) {
+            *sum += part;
+        }
         self.distributed += other.distributed;
         Ok(())
     }
@@ -296,7 +250,7 @@ impl<S: Script> Executor<'_, S> {
                 let pending = match done {
                     Ok(((), pending)) => pending,
                     Err(error) => {
-                        self.rolled_back(error)?;
+                        self.rolled_back(kind, error)?;
                         None
                     }
                 };
@@ -318,11 +272,11 @@ impl<S: Script> Executor<'_, S> {
     }
 
     #[cold]
-    fn rolled_back(&mut self, error: Error) -> Result<()> {
+    fn rolled_back(&mut self, kind: usize, error: Error) -> Result<()> {
         if !S::is_rollback(&error) {
             return Err(error.into());
         }
-        self.tally.rollbacks += 1;
+        self.tally.rollbacks[kind] += 1;
         Ok(())
     }
 

@@ -2,7 +2,9 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `ycsb`, `tpcc` | the runs that the options ask for, and what is special in their rows |
+//! | `ycsb` | the runs that the options ask for, and what is special in their rows |
+//! | `standard` | the same for TPC-C, TPC-B and TATP |
+//! | `tpcc`, `tpcb`, `tatp` | what each of these has of its own |
 //! | `join` | joins of two relations, without a database |
 //! | `runs` | what they share: options to a database, a run to a row |
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
@@ -17,14 +19,17 @@ mod measure;
 mod runs;
 mod sample;
 mod shared;
+mod standard;
 mod static_tree;
 mod std_map;
 mod store;
+mod tatp;
+mod tpcb;
 mod tpcc;
 mod ycsb;
 
 pub(crate) use join::{Timed as JoinTimed, all as join_all, has_kernel};
-pub(crate) use measure::{Limit, Measured, Script, measure};
+pub(crate) use measure::{Limit, Measured, measure};
 pub(crate) use sample::{Sampling, Shares};
 pub(crate) use tpcc::segments as tpcc_segments;
 pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};
@@ -38,6 +43,8 @@ pub(crate) fn run(command: &BenchCommand, format: Format) -> Result<()> {
     match command {
         BenchCommand::Ycsb(args) => ycsb::run(args, format),
         BenchCommand::Tpcc(args) => tpcc::run(args, format),
+        BenchCommand::Tpcb(args) => tpcb::run(args, format),
+        BenchCommand::Tatp(args) => tatp::run(args, format),
         BenchCommand::Join(args) => join::run(args, format),
     }
 }

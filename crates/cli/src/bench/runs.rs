@@ -292,7 +292,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
         seed: about.seed,
         machine: Machine::here(setting.directory),
         recovery_ms: None,
-        tpcc: None,
+        standard: None,
     }
 }
 

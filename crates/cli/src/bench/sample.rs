@@ -5,7 +5,7 @@
 //! What is left out: a partition is taken to stay in a part until its next access, and the device's own model takes time, so
 //! parts that access memory often weigh more than on real memory.
 
-use super::measure::{Measured, Script};
+use super::measure::Measured;
 use crate::report::RunRow;
 use anyhow::Result;
 use indelible::{Error, Transaction};
@@ -13,6 +13,7 @@ use pmem::Part;
 use pmem::device::emulated::Emulator;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use workload::Script;
 
 /// Pause between two looks.
 const PERIOD: Duration = Duration::from_micros(100);

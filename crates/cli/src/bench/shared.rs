@@ -8,15 +8,16 @@
 //! terminal is ready, so it has the time in the queue as well. A Delivery is deferred (clause 2.7.2): its terminal is answered when it is
 //! queued, and the thread runs it when no terminal is ready, or when it has waited for [`DEFERRED_MAX_NS`].
 
-use super::measure::{Clockwork, Done, Limit, Measured, Script, Tally, run_threads};
+use super::measure::{Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::Result;
-use indelible::{Database, Durability, Error, TransactionOptions};
+use indelible::{Database, Durability, TransactionOptions};
 use pmem::device::emulated::Clock;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
+use workload::RoutedScript;
 use workload::random::Random;
-use workload::tpcc::{Kind, Runner, is_rollback};
+use workload::tpcc::{Kind, Runner};
 
 /// Terminals of a warehouse.
 const TERMINALS: u64 = 10;
@@ -27,34 +28,6 @@ const THINK_MAX: f64 = 10.0;
 /// A queued Delivery goes first after so long, a small part of the 80 s in which nine of ten must end (clause 2.7.2.3).
 const DEFERRED_MAX_NS: u64 = 1_000_000_000;
 
-impl Script for Runner<'_> {
-    const KINDS: usize = Kind::ALL.len();
-
-    #[inline]
-    fn position(&self) -> u64 {
-        self.position()
-    }
-
-    #[inline]
-    fn kind(&self) -> usize {
-        self.kind() as usize
-    }
-
-    #[inline]
-    fn step(&mut self, transaction: &mut indelible::Transaction<'_>) -> indelible::Result<()> {
-        self.step(transaction)
-    }
-
-    #[inline]
-    fn next(&mut self) {
-        self.next();
-    }
-
-    fn is_rollback(error: &Error) -> bool {
-        is_rollback(error)
-    }
-}
-
 /// How users behave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Users {
@@ -63,8 +36,27 @@ pub(super) struct Users {
     pub(super) seed: u64,
 }
 
-/// Runs all partitions at once. `runner` makes the transactions of a partition and says how many warehouses it has.
-pub(super) fn measure<'w>(
+/// Runs all partitions at once. `script` makes the transactions of a partition.
+pub(super) fn measure<S: RoutedScript>(
+    database: &Database,
+    positions: &[u64],
+    limit: Limit,
+    group: usize,
+    script: impl Fn(u32, u64) -> Result<S> + Sync,
+) -> Result<Measured> {
+    run_threads(
+        S::KINDS,
+        positions,
+        limit,
+        |partition, position, clockwork| {
+            let script = script(partition, position)?;
+            Executor::new(database, partition, script, group).run(limit, clockwork)
+        },
+    )
+}
+
+/// As [`measure`], with the users of TPC-C. `runner` also says how many warehouses a partition has.
+pub(super) fn measure_users<'w>(
     database: &Database,
     positions: &[u64],
     limit: Limit,
@@ -75,40 +67,25 @@ pub(super) fn measure<'w>(
     let kinds = Kind::ALL.len();
     run_threads(kinds, positions, limit, |partition, position, clockwork| {
         let (runner, warehouses) = runner(partition, position)?;
-        let options = TransactionOptions::new().durability(Durability::None);
-        let mut executor = Executor {
-            database,
-            runner,
-            partitions: Vec::new(),
-            own: options.partitions([partition]),
-            queued: VecDeque::new(),
-            waiting: Vec::with_capacity(group),
-            group: if database.commits_are_durable() {
-                1
-            } else {
-                group.max(1)
-            },
-            tally: Tally::new(kinds),
-            clock: Clock::real(),
+        let terminals = Terminals {
+            ready: BinaryHeap::new(),
+            next_position: position,
+            random: Random::new(users.seed ^ u64::from(partition) << 32),
+            factor: users.think_times,
         };
-        if users.think_times > 0.0 {
-            let terminals = Terminals {
-                ready: BinaryHeap::new(),
-                next_position: position,
-                random: Random::new(users.seed ^ u64::from(partition) << 32),
-                factor: users.think_times,
-            };
-            executor.serve(terminals, warehouses * TERMINALS, limit, clockwork)
-        } else {
-            executor.run(limit, clockwork)
-        }
+        Executor::new(database, partition, runner, group).serve(
+            terminals,
+            warehouses * TERMINALS,
+            limit,
+            clockwork,
+        )
     })
 }
 
 /// Runs the transactions of one partition, also where they touch others.
-struct Executor<'run> {
+struct Executor<'run, S> {
     database: &'run Database,
-    runner: Runner<'run>,
+    script: S,
     partitions: Vec<u32>,
     /// Options of a transaction that stays in its partition.
     own: TransactionOptions,
@@ -121,97 +98,64 @@ struct Executor<'run> {
     clock: Clock,
 }
 
-impl Executor<'_> {
+impl<'run, S: RoutedScript> Executor<'run, S> {
+    fn new(database: &'run Database, partition: u32, script: S, group: usize) -> Self {
+        let options = TransactionOptions::new().durability(Durability::None);
+        Self {
+            database,
+            script,
+            partitions: Vec::new(),
+            own: options.partitions([partition]),
+            queued: VecDeque::new(),
+            waiting: Vec::with_capacity(group),
+            group: if database.commits_are_durable() {
+                1
+            } else {
+                group.max(1)
+            },
+            tally: Tally::new(S::KINDS),
+            clock: Clock::real(),
+        }
+    }
+
     fn run(&mut self, limit: Limit, clockwork: &Clockwork) -> Result<Done> {
         let mut left = transactions(limit);
         clockwork.wait_for_start();
         let mut start_ns = self.clock.now_ns_unordered();
         while left > 0 && !clockwork.is_over() {
             start_ns = self.transaction(start_ns)?;
-            self.runner.next();
+            self.script.next();
             left -= 1;
         }
         self.done()
-    }
-
-    /// Runs with users that think.
-    fn serve(
-        &mut self,
-        mut terminals: Terminals,
-        count: u64,
-        limit: Limit,
-        clockwork: &Clockwork,
-    ) -> Result<Done> {
-        let mut left = transactions(limit);
-        clockwork.wait_for_start();
-        let start_ns = self.clock.now_ns_unordered();
-        for _ in 0..count {
-            terminals.begin(&self.runner, start_ns);
-        }
-        while left > 0 && !clockwork.is_over() {
-            let now_ns = self.clock.now_ns_unordered();
-            let is_overdue = |&(_, since_ns): &(u64, u64)| now_ns > since_ns + DEFERRED_MAX_NS;
-            if self.queued.front().is_some_and(is_overdue) {
-                self.deliver()?;
-            }
-            let Some((ready_ns, position)) = terminals.take(now_ns) else {
-                // Nobody is ready: whoever waits for a group is answered before the thread sleeps.
-                if !self.deliver()? {
-                    self.acknowledge()?;
-                    std::thread::sleep(terminals.pause(now_ns));
-                }
-                continue;
-            };
-            left -= 1;
-            self.runner.seek(position);
-            if self.runner.kind() == Kind::Delivery {
-                self.queued.push_back((position, ready_ns));
-                terminals.answer(&self.runner, now_ns);
-                continue;
-            }
-            let end_ns = self.transaction(ready_ns)?;
-            terminals.answer(&self.runner, end_ns);
-        }
-        while self.deliver()? {}
-        self.done()
-    }
-
-    /// Runs the Delivery that was queued first; false if none is.
-    fn deliver(&mut self) -> Result<bool> {
-        let Some((position, since_ns)) = self.queued.pop_front() else {
-            return Ok(false);
-        };
-        self.runner.seek(position);
-        self.transaction(since_ns)?;
-        Ok(true)
     }
 
     fn done(&mut self) -> Result<Done> {
         self.acknowledge()?;
         Ok(Done {
-            position: self.runner.position(),
+            position: self.script.position(),
             tally: std::mem::replace(&mut self.tally, Tally::new(0)),
         })
     }
 
     /// Runs one transaction; returns the time of its end.
     fn transaction(&mut self, start_ns: u64) -> Result<u64> {
-        let kind = self.runner.kind() as usize;
-        self.runner.partitions(&mut self.partitions);
-        let runner = &mut self.runner;
+        let kind = self.script.kind();
+        self.script.partitions(&mut self.partitions);
+        let script = &mut self.script;
         let is_distributed = self.partitions.len() > 1;
         let done = if is_distributed {
             self.tally.distributed += 1;
             let options = TransactionOptions::new().durability(Durability::None);
             let options = options.partitions(self.partitions.iter().copied());
-            self.database.transaction_with(&options, |t| runner.step(t))
+            self.database.transaction_with(&options, |t| script.step(t))
         } else {
             self.database
-                .transaction_with(&self.own, |t| runner.step(t))
+                .transaction_with(&self.own, |t| script.step(t))
         };
         match done {
             Ok(()) => {}
-            Err(error) if is_rollback(&error) => self.tally.rollbacks += 1,
+            Err(error) if S::is_rollback(&error) => self.tally.rollbacks[kind] += 1,
             Err(error) => return Err(error.into()),
         }
         // Over several partitions the commit point is durable in every method.
@@ -238,6 +182,60 @@ impl Executor<'_> {
             self.tally.record(kind, now_ns.saturating_sub(start_ns));
         }
         Ok(())
+    }
+}
+
+impl Executor<'_, Runner<'_>> {
+    /// Runs with users that think.
+    fn serve(
+        &mut self,
+        mut terminals: Terminals,
+        count: u64,
+        limit: Limit,
+        clockwork: &Clockwork,
+    ) -> Result<Done> {
+        let mut left = transactions(limit);
+        clockwork.wait_for_start();
+        let start_ns = self.clock.now_ns_unordered();
+        for _ in 0..count {
+            terminals.begin(&self.script, start_ns);
+        }
+        while left > 0 && !clockwork.is_over() {
+            let now_ns = self.clock.now_ns_unordered();
+            let is_overdue = |&(_, since_ns): &(u64, u64)| now_ns > since_ns + DEFERRED_MAX_NS;
+            if self.queued.front().is_some_and(is_overdue) {
+                self.deliver()?;
+            }
+            let Some((ready_ns, position)) = terminals.take(now_ns) else {
+                // Nobody is ready: whoever waits for a group is answered before the thread sleeps.
+                if !self.deliver()? {
+                    self.acknowledge()?;
+                    std::thread::sleep(terminals.pause(now_ns));
+                }
+                continue;
+            };
+            left -= 1;
+            self.script.seek(position);
+            if self.script.kind() == Kind::Delivery {
+                self.queued.push_back((position, ready_ns));
+                terminals.answer(&self.script, now_ns);
+                continue;
+            }
+            let end_ns = self.transaction(ready_ns)?;
+            terminals.answer(&self.script, end_ns);
+        }
+        while self.deliver()? {}
+        self.done()
+    }
+
+    /// Runs the Delivery that was queued first; false if none is.
+    fn deliver(&mut self) -> Result<bool> {
+        let Some((position, since_ns)) = self.queued.pop_front() else {
+            return Ok(false);
+        };
+        self.script.seek(position);
+        self.transaction(since_ns)?;
+        Ok(true)
     }
 }
 

@@ -4,8 +4,8 @@
 //! kill is drawn from the seed, from a few microseconds after the first acknowledgement to ten milliseconds.
 
 use super::bookings::Bookings;
-use super::orders::Orders;
 use super::power::Mount;
+use super::standard::Lists;
 use super::{Deed, victim};
 use crate::args::WorkloadName;
 use crate::output::{Cell, Facts, Format};
@@ -15,6 +15,9 @@ use anyhow::{Context, Result, bail};
 use indelible::{Database, Method, Options};
 use std::time::{Duration, Instant};
 use workload::random::Random;
+use workload::tatp::Tatp;
+use workload::tpcb::Tpcb;
+use workload::tpcc::Tpcc;
 
 /// Latest moment of a kill after the first acknowledgement.
 const KILL_AFTER_US_MAX: u64 = 10_000;
@@ -58,7 +61,9 @@ pub(crate) fn run(
     let database = Database::create(&path, &Options::new().method(method).partitions(2))?;
     let mut deed: Box<dyn Deed> = match workload {
         WorkloadName::Standard => Box::new(Bookings::new(seed)),
-        WorkloadName::Tpcc => Box::new(Orders::new(seed)),
+        WorkloadName::Tpcc => Box::new(Lists::<Tpcc>::new(seed)),
+        WorkloadName::Tpcb => Box::new(Lists::<Tpcb>::new(seed)),
+        WorkloadName::Tatp => Box::new(Lists::<Tatp>::new(seed)),
     };
     deed.prepare(&database, &scratch)?;
     database.close()?;
@@ -104,8 +109,8 @@ pub(crate) fn run(
     let mut facts = Facts::default();
     facts.add("method", method.name());
     facts.add("kind", kind);
-    if workload == WorkloadName::Tpcc {
-        facts.add("workload", "tpcc");
+    if let Some(benchmark) = workload.benchmark() {
+        facts.add("workload", benchmark.name());
     }
     facts.add("seed", Cell::Whole(seed));
     facts.add("kills", Cell::Whole(count));

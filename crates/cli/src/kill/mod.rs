@@ -7,15 +7,15 @@
 //! | file | job |
 //! |---|---|
 //! | `bookings` | the transactions, and the proof that all acknowledged ones are there and none is half there |
-//! | `orders` | the same with a small TPC-C and its consistency conditions |
+//! | `standard` | the same with a small TPC-C, TPC-B or TATP and its consistency conditions |
 //! | `victim` | the process that is killed, and the pipe through which it acknowledges |
 //! | `cycles` | many kills of one database |
 //! | `power` | the power of a whole file system instead, which shows a missing sync |
 
 pub(crate) mod bookings;
 mod cycles;
-mod orders;
 mod power;
+mod standard;
 pub(crate) mod victim;
 
 pub(crate) use cycles::{End, run as run_cycles};

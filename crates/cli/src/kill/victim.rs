@@ -15,6 +15,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
+use workload::tatp::Tatp;
+use workload::tpcb::Tpcb;
+use workload::tpcc::Tpcc;
 use workload::ycsb::{Mix, Runner, Ycsb, YcsbOptions};
 
 /// Longest wait for a victim's first acknowledgement.
@@ -54,7 +57,9 @@ pub(crate) fn run(args: &VictimArgs) -> Result<()> {
     let database = Database::open(&args.path)?;
     match args.job {
         VictimJob::Bookings => super::bookings::run(&database, args.seed, args.first),
-        VictimJob::Tpcc => super::orders::run(&database, args.seed),
+        VictimJob::Tpcc => super::standard::run::<Tpcc>(&database, args.seed),
+        VictimJob::Tpcb => super::standard::run::<Tpcb>(&database, args.seed),
+        VictimJob::Tatp => super::standard::run::<Tatp>(&database, args.seed),
         VictimJob::Ycsb => {
             let partitions = database.partitions();
             run_ycsb(
@@ -175,6 +180,8 @@ fn start(database: &Path, work: Work) -> Result<Child> {
     let job = match work.job {
         VictimJob::Bookings => "bookings",
         VictimJob::Tpcc => "tpcc",
+        VictimJob::Tpcb => "tpcb",
+        VictimJob::Tatp => "tatp",
         VictimJob::Ycsb => "ycsb",
     };
     Command::new(program)

@@ -43,34 +43,61 @@ pub(crate) struct RunRow {
     /// Time of the open that recovers after SIGKILL, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recovery_ms: Option<f64>,
-    /// What only TPC-C has.
+    /// What only the standard benchmarks have.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tpcc: Option<TpccNumbers>,
+    pub(crate) standard: Option<StandardNumbers>,
 }
 
-/// What a row of TPC-C has beside the others' fields.
+/// What a row of a standard benchmark has beside the others' fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct TpccNumbers {
-    pub(crate) warehouses: u32,
-    /// Share of the full size of a warehouse; only 1 is TPC-C.
-    pub(crate) scale: f64,
+pub(crate) struct StandardNumbers {
+    /// What only this benchmark has.
+    #[serde(flatten)]
+    pub(crate) own: OwnNumbers,
     pub(crate) single_partition: bool,
-    /// Keying and think times as a multiple of those of the specification.
-    pub(crate) think_times: f64,
-    /// New-Orders committed in a minute.
-    pub(crate) tpm_c: f64,
-    /// New-Orders rolled back because the input asked for it.
+    /// Transactions rolled back because the input asked for it or a row was not there.
     pub(crate) rollbacks: u64,
     /// Share of the transactions that took several partitions.
     pub(crate) distributed_share: f64,
     pub(crate) by_type: BTreeMap<String, TypeNumbers>,
 }
 
-/// One of the five transactions.
+/// What only one benchmark has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum OwnNumbers {
+    /// TPC-C.
+    Tpcc {
+        warehouses: u32,
+        /// Share of the full size of a warehouse; only 1 is TPC-C.
+        scale: f64,
+        /// Keying and think times as a multiple of those of the specification.
+        think_times: f64,
+        /// New-Orders committed in a minute.
+        tpm_c: f64,
+    },
+    /// TPC-B.
+    Tpcb {
+        branches: u32,
+        /// Accounts of a branch; only 100,000 is TPC-B.
+        accounts: u32,
+    },
+    /// TATP.
+    Tatp {
+        subscribers: u32,
+        /// Transactions a second that did not fail.
+        successful_txn_per_s: f64,
+    },
+}
+
+/// One of the transactions.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TypeNumbers {
     /// Transactions run, rollbacks included.
     pub(crate) txns: u64,
+    /// Share of them that was not rolled back; rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) success_rate: f64,
     pub(crate) latency_us: LatencyUs,
 }
 

@@ -11,6 +11,7 @@
 //! | `lab` | experiments at the smallest setting, killed and resumed |
 //! | `measure` | the measuring commands run end to end |
 //! | `tpcc` | TPC-C from the command line |
+//! | `standard` | TPC-B and TATP from the command line, and the standard benchmarks killed |
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it cannot do")]
 
@@ -23,4 +24,5 @@ mod data;
 mod join;
 mod lab;
 mod measure;
+mod standard;
 mod tpcc;

@@ -7,6 +7,7 @@
 use super::generate::generate;
 use super::{CustomOptions, Kind, Operation, Replay, TableShape, key_of};
 use crate::random::{Random, mix};
+use crate::script::Script;
 use indelible::{
     Changes, DataType, Database, Direction, Durability, Error, Partitioning, Row, Table,
     Transaction,
@@ -321,6 +322,33 @@ pub struct Runner<'w> {
     position: u64,
     rows: Vec<Row>,
     changes: Vec<Changes>,
+}
+
+impl Script for Runner<'_> {
+    const KINDS: usize = 1;
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.position()
+    }
+
+    #[inline]
+    fn kind(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        self.step(transaction)
+    }
+
+    /// The step has done it already.
+    #[inline]
+    fn next(&mut self) {}
+
+    fn is_rollback(_: &Error) -> bool {
+        false
+    }
 }
 
 impl Runner<'_> {

@@ -18,58 +18,23 @@
 //! ever. The check needs nothing but the database, so a crash test can call it after each recovery. It also counts the
 //! transactions that the content shows.
 
-use super::schema::{
-    customer, district, history, integer, new_order, order_line, orders, units, warehouse,
-};
-use super::{DISTRICTS, Tables, TpccError, undelivered};
-use indelible::{Database, Direction, Durability, Prefix, Result, Row, Table, Transaction, Worker};
+use super::schema::{customer, district, history, new_order, order_line, orders, units, warehouse};
+use super::{DISTRICTS, Tables, undelivered};
+use crate::columns::integer;
+use crate::conditions::Findings;
+use crate::loader::read_each;
+use crate::standard::WorkloadError;
+use indelible::{Database, Direction, Prefix, Result, Row, Table, Transaction};
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::ControlFlow;
-use std::panic::resume_unwind;
-
-/// Violations that are listed; more of the same say nothing new.
-const LISTED_MAX: usize = 20;
-
-/// A condition that does not hold somewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// Its number in clause 3.3.2, 1 to 12.
-    pub condition: u8,
-    /// Where: a warehouse, district, customer or order.
-    pub place: String,
-    /// What the one side of it says.
-    pub expected: i64,
-    /// What the other side says.
-    pub found: i64,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            condition,
-            place,
-            expected,
-            found,
-        } = self;
-        write!(
-            f,
-            "condition {condition} at {place}: {expected} against {found}"
-        )
-    }
-}
 
 /// What the check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Rows read.
-    pub rows: u64,
+    /// Rows read, and the violations. One is no error of the check.
+    pub findings: Findings,
     /// The warehouses, in ascending order.
     pub warehouses: Vec<WarehouseProgress>,
-    /// How many violations there are.
-    pub violated: u64,
-    /// Some of them.
-    pub violations: Vec<Violation>,
 }
 
 /// Transactions on a warehouse since loading, as its content shows them.
@@ -86,59 +51,32 @@ pub struct WarehouseProgress {
 }
 
 impl Checked {
-    /// The violations as an error, if there are any.
-    pub fn into_result(self) -> Result<Self, TpccError> {
-        if self.violated == 0 {
-            return Ok(self);
-        }
-        Err(TpccError::Inconsistent {
-            count: self.violated,
-            first: self.violations,
-        })
+    /// Itself, or the violations as an error if there are any.
+    pub fn into_result(self) -> Result<Self, WorkloadError> {
+        self.findings.check()?;
+        Ok(self)
     }
 
     fn expect(&mut self, condition: u8, place: impl FnOnce() -> String, expected: i64, found: i64) {
-        if expected == found {
-            return;
-        }
-        self.violated += 1;
-        if self.violations.len() < LISTED_MAX {
-            self.violations.push(Violation {
-                condition,
-                place: place(),
-                expected,
-                found,
-            });
-        }
+        self.findings.expect(condition, place, expected, found);
     }
 
     fn add(&mut self, other: Self) {
-        self.rows += other.rows;
+        self.findings.add(other.findings);
         self.warehouses.extend(other.warehouses);
-        self.violated += other.violated;
-        let room = LISTED_MAX.saturating_sub(self.violations.len());
-        self.violations
-            .extend(other.violations.into_iter().take(room));
     }
 }
 
 /// Checks all conditions on all warehouses, one thread a partition. Nobody may write meanwhile. The calling thread must not hold
 /// a transaction or a worker. A violation is no error of the check: see [`Checked::into_result`].
-pub fn check_consistency(database: &Database) -> Result<Checked, TpccError> {
+pub fn check_consistency(database: &Database) -> Result<Checked, WorkloadError> {
     let tables = Tables::open(database)?;
-    let halves: Vec<Result<(Checked, Accounts)>> = std::thread::scope(|threads| {
-        let tables = &tables;
-        let workers: Vec<_> = (0..database.partitions())
-            .map(|partition| threads.spawn(move || check_partition(database, tables, partition)))
-            .collect();
-        let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|half| half.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    });
+    let partitions = database.partitions();
+    let parts = read_each(database, |transaction, partition| {
+        check_partition(transaction, &tables, partition, partitions)
+    })?;
     let (mut checked, mut accounts) = (Checked::default(), Accounts::default());
-    for half in halves {
-        let (part, of_part) = half?;
+    for (part, of_part) in parts {
         checked.add(part);
         accounts.add(of_part);
     }
@@ -213,24 +151,21 @@ impl Accounts {
 }
 
 fn check_partition(
-    database: &Database,
+    transaction: &mut Transaction<'_>,
     tables: &Tables,
     partition: u32,
+    partitions: u32,
 ) -> Result<(Checked, Accounts)> {
-    let mut worker: Worker<'_> = database.worker(&[partition], Durability::Group)?;
-    let read = worker.transaction(|transaction| {
-        let mut reading = Reading {
-            tables,
-            transaction,
-            checked: Checked::default(),
-            accounts: Accounts::default(),
-        };
-        for (warehouse, ytd_cents) in reading.warehouses(partition, database.partitions())? {
-            reading.warehouse(warehouse, ytd_cents)?;
-        }
-        Ok((reading.checked, reading.accounts))
-    })?;
-    Ok(read.0)
+    let mut reading = Reading {
+        tables,
+        transaction,
+        checked: Checked::default(),
+        accounts: Accounts::default(),
+    };
+    for (warehouse, ytd_cents) in reading.warehouses(partition, partitions)? {
+        reading.warehouse(warehouse, ytd_cents)?;
+    }
+    Ok((reading.checked, reading.accounts))
 }
 
 /// Reads one partition, table by table in key order.
@@ -286,7 +221,7 @@ impl Reading<'_, '_> {
             }
             found.push((warehouse, units(&row, warehouse::YTD)));
         }
-        self.checked.rows += found.len() as u64;
+        self.checked.findings.rows += found.len() as u64;
         Ok(found)
     }
 
@@ -336,7 +271,7 @@ impl Reading<'_, '_> {
                 }
                 ControlFlow::Continue(())
             })?;
-        self.checked.rows += rows;
+        self.checked.findings.rows += rows;
         Ok(())
     }
 

@@ -4,8 +4,10 @@
 //! without an undelivered order is left out.
 
 use super::DISTRICTS;
-use super::runner::{Outcome, Runner, missing};
-use super::schema::{customer, integer, money, new_order, order_line, orders, units};
+use super::runner::{Outcome, Runner};
+use super::schema::{customer, money, new_order, order_line, orders, units};
+use crate::columns::integer;
+use crate::standard::missing;
 use indelible::{Direction, Prefix, Result, Transaction};
 use std::ops::ControlFlow;
 

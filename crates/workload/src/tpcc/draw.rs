@@ -4,7 +4,7 @@
 //! for last names differs between loading and running by an amount that the specification prescribes, so that the
 //! names that are asked for most are not the ones that occur most.
 
-use crate::random::Random;
+use crate::random::{Random, between, nurand};
 use std::ops::RangeInclusive;
 
 /// Different last names.
@@ -83,29 +83,6 @@ pub(super) fn is_allowed_pair(load: u32, run: u32) -> bool {
     NAME_DELTA.contains(&delta) && !NAME_DELTA_NOT.contains(&delta)
 }
 
-/// The uneven choice of clause 2.1.6 from `low..=high`.
-pub fn nurand(random: &mut Random, a: u32, c: u32, low: u32, high: u32) -> u32 {
-    let mixed = u64::from(between(random, 0, a) | between(random, low, high)) + u64::from(c);
-    (mixed % (u64::from(high - low) + 1)) as u32 + low
-}
-
-/// An even choice from `low..=high`.
-pub(super) fn between(random: &mut Random, low: u32, high: u32) -> u32 {
-    low + random.below(u64::from(high - low) + 1) as u32
-}
-
-/// True in `percent` of a hundred cases.
-pub(super) fn chance(random: &mut Random, percent: u64) -> bool {
-    random.below(100) < percent
-}
-
-/// Puts a slice into an even random order.
-pub(super) fn shuffle<T>(random: &mut Random, slice: &mut [T]) {
-    for end in (1..slice.len()).rev() {
-        slice.swap(end, random.below(end as u64 + 1) as usize);
-    }
-}
-
 /// The last name with a number, 0 to 999: a syllable for each digit.
 pub fn last_name(number: u32) -> String {
     const SYLLABLES: [&str; 10] = [
@@ -143,27 +120,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nurand_stays_in_range_and_is_uneven() {
-        let mut random = Random::new(3);
-        for (a, low, high) in [
-            (255, 0, 999),
-            (1023, 1, 3000),
-            (8191, 1, 100_000),
-            (8191, 1, 20),
-        ] {
-            let mut seen = vec![0_u32; high as usize + 1];
-            for _ in 0..200_000 {
-                let chosen = nurand(&mut random, a, 77, low, high);
-                assert!((low..=high).contains(&chosen), "{chosen} of {low}..={high}");
-                seen[chosen as usize] += 1;
-            }
-            let most = seen.iter().max().unwrap();
-            let mean = 200_000 / (high - low + 1);
-            assert!(high < 100 || *most > 2 * mean, "{most} beside {mean}");
-        }
-    }
-
-    #[test]
     fn the_constants_for_names_keep_their_distance() {
         for seed in 0..2000 {
             let constants = Constants::new(seed);
@@ -183,14 +139,5 @@ mod tests {
         assert_eq!(last_name(371), "PRICALLYOUGHT");
         assert_eq!(last_name(0), "BARBARBAR");
         assert_eq!(last_name(999), "EINGEINGEING");
-    }
-
-    #[test]
-    fn a_shuffle_keeps_everything() {
-        let mut numbers: Vec<u32> = (0..100).collect();
-        shuffle(&mut Random::new(1), &mut numbers);
-        assert_ne!(numbers, (0..100).collect::<Vec<_>>());
-        numbers.sort_unstable();
-        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
     }
 }

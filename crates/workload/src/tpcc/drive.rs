@@ -1,73 +1,20 @@
-//! A workload with its inputs made: loading, runners, and the check that what was acknowledged is there.
+//! TPC-C with its inputs made: loading, runners, and the check that what was acknowledged is there.
 //!
-//! The lists never change once they are made, so how many New-Orders and Payments a warehouse must show follows from a position in its
-//! partition's list. After a kill the position is a range: some prefix of the list within it must fit, nothing else.
+//! How many New-Orders and Payments a warehouse must show follows from a position in its partition's list. The other transactions
+//! show nothing of their own, so they are seen by the conditions only.
 
-use super::conditions::{Checked, Violation, check_consistency};
+use super::conditions::{Checked, check_consistency};
 use super::draw::{Constants, TextPool};
 use super::list::{self, Input, List};
 use super::population::Population;
 use super::runner::{self, Runner};
 use super::{Tables, TpccOptions, WAREHOUSES_MAX};
-use indelible::{Database, Error};
+use crate::loader::on_each;
+use crate::prefix::leads_there;
+use crate::standard::{Workload, WorkloadError};
+use indelible::Database;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::panic::resume_unwind;
-use std::thread::ScopedJoinHandle;
-
-/// What can go wrong in a run.
-#[derive(Debug, thiserror::Error)]
-pub enum TpccError {
-    /// The database refused. Its own error says what to do.
-    #[error(transparent)]
-    Database(#[from] Error),
-    /// An option has a value that cannot be used.
-    #[error("option `{option}`: {problem}")]
-    Option {
-        /// The option.
-        option: &'static str,
-        /// What is wrong, and what to use instead.
-        problem: String,
-    },
-    /// A row that every transaction may count on is not there: it was not loaded, or it was lost.
-    #[error("the row {key} of table `{table}` is missing")]
-    Missing {
-        /// The table.
-        table: &'static str,
-        /// Its key.
-        key: String,
-    },
-    /// Consistency conditions of clause 3.3.2 do not hold.
-    #[error(
-        "{count} consistency conditions are violated; the first: {}",
-        listed(first)
-    )]
-    Inconsistent {
-        /// How many.
-        count: u64,
-        /// Some of them.
-        first: Vec<Violation>,
-    },
-    /// The content shows fewer or more transactions than there were.
-    #[error(
-        "partition {partition}, warehouse {warehouse}: the content shows {found} {what}, and no prefix of the list has as many"
-    )]
-    Lost {
-        /// The partition whose list it is.
-        partition: u32,
-        /// The warehouse.
-        warehouse: i16,
-        /// What was counted.
-        what: &'static str,
-        /// How many there are.
-        found: u64,
-    },
-}
-
-fn listed(violations: &[Violation]) -> String {
-    let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    texts.join("; ")
-}
 
 /// A workload with its inputs made.
 #[derive(Debug)]
@@ -81,8 +28,8 @@ pub struct Tpcc {
 
 impl Tpcc {
     /// Makes the list of inputs: about 60 bytes each in the standard mix.
-    pub fn new(options: TpccOptions) -> Result<Self, TpccError> {
-        let wrong = |option, problem: String| Err(TpccError::Option { option, problem });
+    pub fn new(options: TpccOptions) -> Result<Self, WorkloadError> {
+        let wrong = |option, problem: String| Err(WorkloadError::option(option, problem));
         if options.partitions == 0 {
             return wrong("partitions", "use at least 1".into());
         }
@@ -100,15 +47,9 @@ impl Tpcc {
             .transactions
             .div_ceil(options.partitions.into())
             .max(1);
-        let lists = std::thread::scope(|threads| {
-            let options = &options;
-            let makers: Vec<_> = (0..options.partitions)
-                .map(|partition| {
-                    threads.spawn(move || list::generate(options, constants, partition, count))
-                })
-                .collect();
-            makers.into_iter().map(joined).collect()
-        });
+        let lists = on_each(options.partitions, |partition| {
+            Ok::<_, WorkloadError>(list::generate(&options, constants, partition, count))
+        })?;
         Ok(Self {
             constants,
             pool: TextPool::new(options.seed),
@@ -143,12 +84,68 @@ impl Tpcc {
         &self.names
     }
 
-    /// Creates the tables and loads all rows, one thread a partition. `loaded` is called now and then with a number of new rows.
-    pub fn load(
+    fn check_progress(
+        &self,
+        found: &Counts,
+        partition: u32,
+        done: RangeInclusive<u64>,
+    ) -> Result<(), WorkloadError> {
+        let list = self.list(partition);
+        let mut expected: Counts = self
+            .warehouses(partition)
+            .map(|warehouse| (warehouse, (0, 0)))
+            .collect();
+        let fits = |expected: &Counts| expected == found;
+        let apply = |expected: &mut Counts, input: Input| {
+            let counts = expected.entry(input.warehouse()).or_default();
+            match input {
+                Input::NewOrder { .. } => counts.0 += u64::from(!list.rolls_back(input)),
+                Input::Payment { .. } => counts.1 += 1,
+                _ => {}
+            }
+        };
+        if leads_there(&mut expected, list.inputs(), done, fits, apply) {
+            return Ok(());
+        }
+        let differing = expected
+            .iter()
+            .find(|(warehouse, counts)| found.get(warehouse) != Some(counts));
+        let Some((&warehouse, &counts)) = differing else {
+            return Ok(());
+        };
+        let found = found.get(&warehouse).copied().unwrap_or_default();
+        let found = if found.0 == counts.0 {
+            format!("{} payments", found.1)
+        } else {
+            format!("{} new orders", found.0)
+        };
+        Err(WorkloadError::Lost {
+            partition,
+            place: format!("warehouse {warehouse}"),
+            found,
+        })
+    }
+}
+
+impl Workload for Tpcc {
+    const NAME: &'static str = "tpcc";
+    type Tables = Tables;
+    type Content = Checked;
+    type Runner<'w> = Runner<'w>;
+
+    fn partitions(&self) -> u32 {
+        self.options.partitions
+    }
+
+    fn rows(&self) -> u64 {
+        self.options.scale.rows(self.options.warehouses)
+    }
+
+    fn load(
         &self,
         database: &Database,
         loaded: impl Fn(u64) + Sync,
-    ) -> Result<Tables, TpccError> {
+    ) -> Result<Tables, WorkloadError> {
         let tables = Tables::create(database)?;
         let population = Population {
             options: &self.options,
@@ -157,53 +154,43 @@ impl Tpcc {
             tables: &tables,
         };
         population.load_items(database, &loaded)?;
-        std::thread::scope(|threads| {
-            let (population, loaded) = (&population, &loaded);
-            let loaders: Vec<_> = (0..self.options.partitions)
-                .map(|partition| {
-                    threads.spawn(move || population.load_partition(database, partition, loaded))
-                })
-                .collect();
-            loaders.into_iter().try_for_each(joined)
+        on_each(self.options.partitions, |partition| {
+            population.load_partition(database, partition, &loaded)
         })?;
         // What loading left in a log is not charged to the transactions that are measured.
         database.checkpoint()?;
         Ok(tables)
     }
 
-    /// Runs through the list of a partition, beginning at transaction number `position`. The calling thread must not hold a
-    /// transaction or a worker.
-    pub fn runner<'w>(
+    fn tables(database: &Database) -> Result<Tables, WorkloadError> {
+        Ok(Tables::open(database)?)
+    }
+
+    fn runner<'w>(
         &'w self,
         database: &Database,
         tables: &'w Tables,
         partition: u32,
         position: u64,
-    ) -> Result<Runner<'w>, TpccError> {
+    ) -> Result<Runner<'w>, WorkloadError> {
         Ok(Runner::new(self, database, tables, partition, position)?)
     }
 
-    /// Checks the consistency conditions, and that the content shows as many New-Orders and Payments as the lists have up to some
-    /// position: `done` has the number of transactions of each partition since loading, rollbacks included, or, after a kill, the range
-    /// from those that were acknowledged to those that were begun.
-    pub fn check(
-        &self,
-        database: &Database,
-        done: &[RangeInclusive<u64>],
-    ) -> Result<Checked, TpccError> {
-        let checked = check_consistency(database)?.into_result()?;
-        self.check_since(&Checked::default(), &checked, done)?;
-        Ok(checked)
+    fn loaded(&self) -> Checked {
+        Checked::default()
     }
 
-    /// Checks that between two looks at the content the transactions of the lists, from their beginning up to a position within `done`,
-    /// were run, and no others.
-    pub fn check_since(
+    fn look(&self, database: &Database) -> Result<Checked, WorkloadError> {
+        check_consistency(database)?.into_result()
+    }
+
+    /// Compares the numbers of New-Orders and Payments of each warehouse.
+    fn check_since(
         &self,
         before: &Checked,
         after: &Checked,
         done: &[RangeInclusive<u64>],
-    ) -> Result<(), TpccError> {
+    ) -> Result<(), WorkloadError> {
         for (partition, done) in (0..).zip(done) {
             let own: Vec<i16> = self.warehouses(partition).collect();
             let mut found = counts(after, &own);
@@ -215,50 +202,6 @@ impl Tpcc {
             self.check_progress(&found, partition, done.clone())?;
         }
         Ok(())
-    }
-
-    fn check_progress(
-        &self,
-        found: &Counts,
-        partition: u32,
-        done: RangeInclusive<u64>,
-    ) -> Result<(), TpccError> {
-        let list = self.list(partition);
-        let (least, most) = done.into_inner();
-        let mut expected: Counts = self
-            .warehouses(partition)
-            .map(|warehouse| (warehouse, (0, 0)))
-            .collect();
-        let inputs = list.inputs().iter().cycle().take(most as usize);
-        for (position, input) in (0..).zip(inputs) {
-            if position >= least && expected == *found {
-                return Ok(());
-            }
-            let counts = expected.entry(input.warehouse()).or_default();
-            match input {
-                Input::NewOrder { .. } => counts.0 += u64::from(!list.rolls_back(*input)),
-                Input::Payment { .. } => counts.1 += 1,
-                _ => {}
-            }
-        }
-        let differing = expected
-            .iter()
-            .find(|(warehouse, counts)| found.get(warehouse) != Some(counts));
-        let Some((&warehouse, &counts)) = differing else {
-            return Ok(());
-        };
-        let found = found.get(&warehouse).copied().unwrap_or_default();
-        let (what, found) = if found.0 == counts.0 {
-            ("payments", found.1)
-        } else {
-            ("new orders", found.0)
-        };
-        Err(TpccError::Lost {
-            partition,
-            warehouse,
-            what,
-            found,
-        })
     }
 }
 
@@ -273,9 +216,4 @@ fn counts(checked: &Checked, warehouses: &[i16]) -> Counts {
         .filter(|progress| warehouses.contains(&progress.warehouse))
         .map(|progress| (progress.warehouse, (progress.new_orders, progress.payments)))
         .collect()
-}
-
-/// What a thread returned; its panic goes on here.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

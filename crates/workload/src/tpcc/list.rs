@@ -3,9 +3,10 @@
 //! Each partition has a list for its own warehouses. Kinds come from shuffled decks, so their shares are exact over each deck. The lines of
 //! New-Orders lie behind each other in one array, in the order in which they are needed.
 
-use super::draw::{Constants, between, chance, shuffle};
+use super::draw::Constants;
 use super::{DISTRICTS, Kind, TpccOptions};
-use crate::random::Random;
+use crate::mix::Deck;
+use crate::random::{Random, between, chance};
 
 /// How a customer is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,13 +176,10 @@ pub(super) fn generate(
         random: Random::new(options.seed ^ 0x7CC0 ^ u64::from(partition) << 48),
         lines: Vec::new(),
     };
-    let mut deck = Vec::new();
+    let mut deck = Deck::new(options.mix);
     let inputs = (0..count)
         .map(|_| {
-            if deck.is_empty() {
-                maker.deal(&mut deck);
-            }
-            let kind = deck.pop().expect("a deck has at least one card");
+            let kind = deck.draw(&mut maker.random);
             maker.input(kind)
         })
         .collect();
@@ -203,13 +201,6 @@ struct Maker<'o> {
 }
 
 impl Maker<'_> {
-    fn deal(&mut self, deck: &mut Vec<Kind>) {
-        for (kind, cards) in Kind::ALL.into_iter().zip(self.options.mix.cards()) {
-            deck.extend((0..cards).map(|_| kind));
-        }
-        shuffle(&mut self.random, deck);
-    }
-
     fn input(&mut self, kind: Kind) -> Input {
         let warehouse = self.own[self.random.below(self.own.len() as u64) as usize];
         let district = between(&mut self.random, 1, DISTRICTS.cast_unsigned().into()) as i16;

@@ -27,21 +27,20 @@ mod runner;
 mod schema;
 mod transactions;
 
-pub use conditions::{Checked, Violation, WarehouseProgress, check_consistency};
-pub use draw::{Constants, last_name, nurand};
-pub use drive::{Tpcc, TpccError};
+pub use conditions::{Checked, WarehouseProgress, check_consistency};
+pub use draw::{Constants, last_name};
+pub use drive::Tpcc;
 pub use list::{CustomerBy, Input, Line, List};
 pub use runner::{Outcome, Runner, is_rollback};
 pub use schema::Tables;
 
+use crate::mix::KINDS_MAX;
 use std::fmt;
 
 /// Districts of a warehouse.
 pub const DISTRICTS: i16 = 10;
 /// Most warehouses: warehouse numbers have two bytes, and twice as many must fit.
 pub const WAREHOUSES_MAX: u32 = 16_383;
-/// Most cards of a deck.
-const DECK_MAX: u32 = 10_000;
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -186,69 +185,18 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Cards of each transaction in a deck (clause 5.2.4.2): decks are shuffled and played to their end, one after the other, so that
-/// the shares hold over any run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mix([u32; 5]);
+impl crate::mix::Kind for Kind {
+    const ALL: &'static [Self] = &Self::ALL;
+    /// The shares that clause 5.2.4.2 asks for at least, and New-Order for the rest.
+    const STANDARD: [u32; KINDS_MAX] = [45, 43, 4, 4, 4, 0, 0, 0];
 
-impl Mix {
-    /// The shares that the specification asks for at least, and New-Order for the rest.
-    pub const STANDARD: Self = Self([45, 43, 4, 4, 4]);
-
-    /// Cards of each kind, in the order of [`Kind::ALL`]; the reason why not if there is no card or there are more than 10,000.
-    pub fn new(cards: [u32; 5]) -> Result<Self, String> {
-        let sum = cards
-            .iter()
-            .fold(0_u32, |sum, count| sum.saturating_add(*count));
-        if sum == 0 || sum > DECK_MAX {
-            return Err(format!(
-                "the shares add up to {sum}; use shares of 1 to {DECK_MAX} together, for example 45,43,4,4,4"
-            ));
-        }
-        Ok(Self(cards))
-    }
-
-    /// Cards of each kind, in the order of [`Kind::ALL`].
-    pub fn cards(self) -> [u32; 5] {
-        self.0
+    fn name(self) -> &'static str {
+        self.name()
     }
 }
 
-impl std::str::FromStr for Mix {
-    type Err = String;
-
-    /// Five numbers, or the name of one kind, or `standard`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "standard" {
-            return Ok(Self::STANDARD);
-        }
-        if let Some(only) = Kind::ALL.iter().position(|kind| kind.name() == text) {
-            let mut cards = [0; 5];
-            cards[only] = 1;
-            return Ok(Self(cards));
-        }
-        let numbers: Result<Vec<u32>, _> =
-            text.split(',').map(|part| part.trim().parse()).collect();
-        let cards: Option<[u32; 5]> = numbers.ok().and_then(|numbers| numbers.try_into().ok());
-        match cards {
-            Some(cards) => Self::new(cards),
-            None => Err(format!(
-                "unknown mix `{text}`; use standard, one of new-order, payment, order-status, delivery and stock-level, \
-                 or five shares in that order, for example 45,43,4,4,4"
-            )),
-        }
-    }
-}
-
-impl fmt::Display for Mix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::STANDARD {
-            return f.write_str("standard");
-        }
-        let weights: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        f.write_str(&weights.join(","))
-    }
-}
+/// Cards of each transaction in a deck (clause 5.2.4.2).
+pub type Mix = crate::mix::Mix<Kind>;
 
 #[cfg(test)]
 mod tests;

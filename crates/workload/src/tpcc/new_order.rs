@@ -5,11 +5,12 @@
 
 use super::list::Line;
 use super::population::ORIGINAL;
-use super::runner::{Outcome, Runner, UnusedItem, missing};
+use super::runner::{Outcome, Runner, UnusedItem};
 use super::schema::{
-    customer, district, integer, item, money, new_order, order_line, orders, stock, text, units,
-    warehouse,
+    customer, district, item, money, new_order, order_line, orders, stock, units, warehouse,
 };
+use crate::columns::{integer, text};
+use crate::standard::missing;
 use indelible::{Decimal, Error, Result, Row, Transaction};
 
 /// Bytes of the text that a stock row has for each district.

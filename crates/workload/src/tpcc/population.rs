@@ -4,21 +4,20 @@
 //! inserted in the order of their keys, some hundred to a transaction; one thread loads the warehouses of one partition. Items come first and by
 //! one thread, because they go to all partitions.
 
-use super::draw::{Constants, TextPool, between, chance, last_name, shuffle};
+use super::draw::{Constants, TextPool, last_name};
 use super::list::warehouses;
 use super::schema::{
     customer, district, history, item, money, new_order, order_line, orders, stock, warehouse,
 };
 use super::{DISTRICTS, Scale, Tables, TpccOptions};
-use crate::random::Random;
+use crate::loader::{BATCH_ROWS, in_batches};
+use crate::random::{Random, between, chance, shuffle};
 use indelible::{Database, Decimal, Durability, Result, Row, Timestamp, Transaction, Worker};
 
 /// The time of loading: 2026-01-01.
 pub(super) const LOADED_AT: Timestamp = Timestamp(1_767_225_600_000_000);
 /// What marks a tenth of the goods.
 pub(super) const ORIGINAL: &str = "ORIGINAL";
-/// Rows of one loading transaction, about.
-const BATCH_ROWS: usize = 200;
 /// Orders of one loading transaction.
 const BATCH_ORDERS: usize = 15;
 /// What each customer has paid at first.
@@ -143,19 +142,10 @@ impl<F: Fn(u64)> Loader<'_, F> {
         batch: usize,
         mut insert: impl FnMut(&mut Self, &mut Transaction<'_>, u32) -> Result<u64>,
     ) -> Result<()> {
-        let mut numbers = numbers.peekable();
-        while numbers.peek().is_some() {
-            let (rows, _) = worker.transaction(|transaction| {
-                let batch = numbers.by_ref().take(batch);
-                let mut rows = 0;
-                for number in batch {
-                    rows += insert(self, transaction, number)?;
-                }
-                Ok(rows)
-            })?;
-            (self.loaded)(rows);
-        }
-        Ok(())
+        let loaded = self.loaded;
+        in_batches(worker, numbers, batch, loaded, |transaction, number| {
+            insert(self, transaction, number)
+        })
     }
 
     fn warehouse(&mut self, transaction: &mut Transaction<'_>) -> Result<u64> {

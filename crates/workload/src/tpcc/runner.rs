@@ -2,14 +2,17 @@
 //!
 //! A runner keeps a row and a set of changes for each table, so that running allocates next to nothing. Every transaction reads
 //! all that it needs before it writes anything: a method that collects writes until commit then writes them out
-//! once. The position moves on with [`Runner::next`], also after a rollback, so a transaction that met a conflict can be run again.
+//! once. The position moves on with [`Script::next`], also after a rollback, so a transaction that met a conflict can be run again.
 
 use super::draw::{NAMES, last_name};
 use super::list::{CustomerBy, Input, Line, List};
 use super::new_order::Goods;
 use super::population::LOADED_AT;
-use super::schema::{customer, history, integer};
-use super::{Kind, Tables, Tpcc, TpccError};
+use super::schema::{customer, history};
+use super::{Kind, Tables, Tpcc};
+use crate::columns::integer;
+use crate::script::{RoutedScript, Script};
+use crate::standard::missing;
 use indelible::{
     Changes, Database, Direction, Error, Prefix, Result, Row, Table, Timestamp, Transaction,
 };
@@ -145,20 +148,9 @@ impl<'w> Runner<'w> {
         })
     }
 
-    /// Transactions run so far, those of earlier runners included.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
     /// Goes on at another place of the list.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
-    }
-
-    /// Goes on to the next transaction. The list begins again at its end.
-    #[inline]
-    pub fn next(&mut self) {
-        self.position += 1;
     }
 
     /// The input of the next transaction.
@@ -180,55 +172,9 @@ impl<'w> Runner<'w> {
         self.input().kind()
     }
 
-    /// The partitions that the next transaction touches, in ascending order.
-    #[inline]
-    pub fn partitions(&self, partitions: &mut Vec<u32>) {
-        partitions.clear();
-        self.list.warehouses(self.input(), |warehouse| {
-            let partition = u32::from(warehouse.cast_unsigned()) % self.partitions;
-            if !partitions.contains(&partition) {
-                partitions.push(partition);
-            }
-        });
-        partitions.sort_unstable();
-    }
-
     /// What the last transaction told the terminal.
     pub fn outcome(&self) -> Outcome {
         self.outcome
-    }
-
-    /// Runs the next transaction's statements; the caller commits, and moves on with [`Runner::next`]. An error for
-    /// which [`is_rollback`] holds is part of the workload.
-    pub fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<()> {
-        let list = self.list;
-        self.outcome = match self.input() {
-            Input::NewOrder {
-                warehouse,
-                district,
-                customer,
-                first_line,
-                lines,
-            } => {
-                let lines: &[Line] = list.lines(first_line, lines);
-                self.new_order(transaction, (warehouse, district, customer), lines)?
-            }
-            payment @ Input::Payment { .. } => self.payment(transaction, payment)?,
-            Input::OrderStatus {
-                warehouse,
-                district,
-                customer,
-            } => self.order_status(transaction, (warehouse, district), customer)?,
-            Input::Delivery { warehouse, carrier } => {
-                self.delivery(transaction, warehouse, carrier)?
-            }
-            Input::StockLevel {
-                warehouse,
-                district,
-                threshold,
-            } => self.stock_level(transaction, (warehouse, district), threshold)?,
-        };
-        Ok(())
     }
 
     /// The time of the next transaction: a millisecond after the one before it in the list.
@@ -284,13 +230,75 @@ impl<'w> Runner<'w> {
     }
 }
 
+impl Script for Runner<'_> {
+    const KINDS: usize = Kind::ALL.len();
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    #[inline]
+    fn kind(&self) -> usize {
+        self.kind() as usize
+    }
+
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<()> {
+        let list = self.list;
+        self.outcome = match self.input() {
+            Input::NewOrder {
+                warehouse,
+                district,
+                customer,
+                first_line,
+                lines,
+            } => {
+                let lines: &[Line] = list.lines(first_line, lines);
+                self.new_order(transaction, (warehouse, district, customer), lines)?
+            }
+            payment @ Input::Payment { .. } => self.payment(transaction, payment)?,
+            Input::OrderStatus {
+                warehouse,
+                district,
+                customer,
+            } => self.order_status(transaction, (warehouse, district), customer)?,
+            Input::Delivery { warehouse, carrier } => {
+                self.delivery(transaction, warehouse, carrier)?
+            }
+            Input::StockLevel {
+                warehouse,
+                district,
+                threshold,
+            } => self.stock_level(transaction, (warehouse, district), threshold)?,
+        };
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        self.position += 1;
+    }
+
+    fn is_rollback(error: &Error) -> bool {
+        is_rollback(error)
+    }
+}
+
+impl RoutedScript for Runner<'_> {
+    #[inline]
+    fn partitions(&self, partitions: &mut Vec<u32>) {
+        partitions.clear();
+        self.list.warehouses(self.input(), |warehouse| {
+            let partition = u32::from(warehouse.cast_unsigned()) % self.partitions;
+            if !partitions.contains(&partition) {
+                partitions.push(partition);
+            }
+        });
+        partitions.sort_unstable();
+    }
+}
+
 /// All last names, by number.
 pub(super) fn names() -> Vec<String> {
     (0..NAMES).map(last_name).collect()
-}
-
-/// A row that must be there is not.
-#[cold]
-pub(super) fn missing(table: &'static str, key: String) -> Error {
-    Error::rejected(TpccError::Missing { table, key })
 }

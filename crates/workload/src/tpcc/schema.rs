@@ -333,12 +333,6 @@ fn create_goods(database: &Database) -> Result<()> {
     Ok(())
 }
 
-/// An integer column; 0 where a damaged row has none.
-#[inline]
-pub(super) fn integer(row: &Row, column: usize) -> i64 {
-    row.get(column).as_i64().unwrap_or(0)
-}
-
 /// The units of a decimal column: cents of money, ten-thousandths of a rate. 0 where a damaged row has none.
 #[inline]
 pub(super) fn units(row: &Row, column: usize) -> i64 {
@@ -346,12 +340,6 @@ pub(super) fn units(row: &Row, column: usize) -> i64 {
         indelible::ValueRef::Decimal(value) => value.units() as i64,
         _ => 0,
     }
-}
-
-/// A text column; empty where a damaged row has none.
-#[inline]
-pub(super) fn text(row: &Row, column: usize) -> &str {
-    row.get(column).as_str().unwrap_or("")
 }
 
 /// Money.

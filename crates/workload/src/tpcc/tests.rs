@@ -4,17 +4,16 @@
 //! partitions; one value changed for each condition, which must then be violated.
 
 use super::draw::TextPool;
-use super::schema::{
-    customer, district, integer, money, order_line, orders, stock, text, units, warehouse,
-};
+use super::schema::{customer, district, money, order_line, orders, stock, units, warehouse};
 use super::*;
+use crate::columns::{integer, text};
+use crate::testing::{Place, content, count, run_at_once, step};
+use crate::{RoutedScript, Script, Workload, WorkloadError};
 use indelible::{
-    Database, Direction, Durability, Method, Options, Prefix, Table, Timestamp, Transaction,
-    TransactionOptions, Value,
+    Database, Direction, Durability, Method, Prefix, Table, Timestamp, Transaction, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 const SMALL: Scale = Scale {
     items: 200,
@@ -32,73 +31,26 @@ fn options(warehouses: u32, partitions: u32) -> TpccOptions {
     }
 }
 
-/// A database in a directory of its own, removed on drop.
-struct Place {
-    database: Option<Database>,
-    path: PathBuf,
-}
-
-impl Place {
-    fn new(name: &str, method: Method, partitions: u32) -> Self {
-        let shared = PathBuf::from("/dev/shm");
-        let parent = if shared.is_dir() {
-            shared
-        } else {
-            std::env::temp_dir()
-        };
-        let path = parent.join(format!("tpcc-{name}-{method}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        let options = Options::new().method(method).partitions(partitions);
-        Self {
-            database: Some(Database::create(&path, &options).unwrap()),
-            path,
-        }
-    }
-
-    fn database(&self) -> &Database {
-        self.database.as_ref().unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        drop(self.database.take());
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
 /// Runs so many transactions of each partition, one after the other; returns the outcomes of the last partition.
 fn run(place: &Place, workload: &Tpcc, tables: &Tables, from: u64, count: u64) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
-    let mut partitions = Vec::new();
     for partition in 0..workload.options().partitions {
         outcomes.clear();
         let mut runner = workload
             .runner(place.database(), tables, partition, from)
             .unwrap();
         for _ in 0..count {
-            runner.partitions(&mut partitions);
-            let options = TransactionOptions::new().partitions(partitions.iter().copied());
-            let done = place
-                .database()
-                .transaction_with(&options, |t| runner.step(t));
-            match done {
-                Ok(()) => outcomes.push(runner.outcome()),
-                Err(error) => assert!(is_rollback(&error), "{error}"),
+            if step(place.database(), &mut runner) {
+                outcomes.push(runner.outcome());
             }
-            runner.next();
         }
     }
     outcomes
 }
 
-fn count(database: &Database, table: &Table) -> u64 {
-    database.read(|reader| reader.count(table, ..)).unwrap()
-}
-
 #[test]
 fn the_rows_are_those_of_clause_4_3() {
-    let place = Place::new("rows", Method::Volatile, 2);
+    let place = Place::new("tpcc-rows", Method::Volatile, 2);
     let workload = Tpcc::new(options(3, 2)).unwrap();
     let loaded = std::sync::atomic::AtomicU64::new(0);
     let tables = workload
@@ -156,7 +108,7 @@ fn full_size_is_that_of_the_specification() {
 
 #[test]
 fn columns_hold_what_they_must() {
-    let place = Place::new("columns", Method::Volatile, 1);
+    let place = Place::new("tpcc-columns", Method::Volatile, 1);
     let options = TpccOptions {
         scale: Scale {
             items: 2000,
@@ -327,7 +279,7 @@ fn the_papers_variant_stays_within_its_partition() {
 fn every_method_ends_with_the_same_consistent_content() {
     let mut contents = Vec::new();
     for method in Method::ALL {
-        let place = Place::new("methods", method, 1);
+        let place = Place::new("tpcc-methods", method, 1);
         let workload = Tpcc::new(options(2, 1)).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
         run(&place, &workload, &tables, 0, 600);
@@ -346,20 +298,10 @@ fn every_method_ends_with_the_same_consistent_content() {
     }
 }
 
-/// All rows of all tables.
-fn content(database: &Database) -> Vec<Vec<Value>> {
-    let mut rows = Vec::new();
-    for table in database.tables() {
-        let all = database.read(|reader| reader.collect(&table, ..)).unwrap();
-        rows.extend(all.iter().map(indelible::Row::to_values));
-    }
-    rows
-}
-
 #[test]
 fn transactions_run_over_several_partitions() {
     for method in Method::ALL {
-        let place = Place::new("several", method, 3);
+        let place = Place::new("tpcc-several", method, 3);
         let workload = Tpcc::new(options(5, 3)).unwrap();
         let tables = workload.load(place.database(), |_| ()).unwrap();
         let mut several = 0;
@@ -376,34 +318,13 @@ fn transactions_run_over_several_partitions() {
         }
         assert!(several > 20, "{several}");
         drop(runner);
-        // All partitions at once, as a measurement does it.
-        std::thread::scope(|threads| {
-            for partition in 0..3 {
-                let (place, workload, tables) = (&place, &workload, &tables);
-                threads.spawn(move || {
-                    let mut partitions = Vec::new();
-                    let mut runner = workload
-                        .runner(place.database(), tables, partition, 0)
-                        .unwrap();
-                    for _ in 0..400 {
-                        runner.partitions(&mut partitions);
-                        let options =
-                            TransactionOptions::new().partitions(partitions.iter().copied());
-                        let done = place
-                            .database()
-                            .transaction_with(&options, |t| runner.step(t));
-                        assert!(done.is_ok() || done.is_err_and(|error| is_rollback(&error)));
-                        runner.next();
-                    }
-                });
-            }
-        });
+        run_at_once(place.database(), &workload, &tables, 400);
         workload
             .check(place.database(), &[400..=400, 400..=400, 400..=400])
             .unwrap();
         let lost = workload.check(place.database(), &[400..=400, 1..=2, 400..=400]);
         assert!(
-            matches!(lost, Err(TpccError::Lost { partition: 1, .. })),
+            matches!(lost, Err(WorkloadError::Lost { partition: 1, .. })),
             "{lost:?}"
         );
     }
@@ -412,7 +333,7 @@ fn transactions_run_over_several_partitions() {
 #[test]
 fn what_is_rolled_back_leaves_nothing() {
     for method in Method::ALL {
-        let place = Place::new("rollback", method, 1);
+        let place = Place::new("tpcc-rollback", method, 1);
         let workload = Tpcc::new(TpccOptions {
             mix: "new-order".parse().unwrap(),
             ..options(1, 1)
@@ -443,7 +364,7 @@ fn what_is_rolled_back_leaves_nothing() {
 
 #[test]
 fn the_transactions_do_what_clause_2_says() {
-    let place = Place::new("profile", Method::Volatile, 1);
+    let place = Place::new("tpcc-profile", Method::Volatile, 1);
     let workload = Tpcc::new(options(1, 1)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     let outcomes = run(&place, &workload, &tables, 0, 1000);
@@ -497,7 +418,7 @@ fn the_transactions_do_what_clause_2_says() {
 
 #[test]
 fn a_name_means_the_customer_in_the_middle() {
-    let place = Place::new("middle", Method::Volatile, 1);
+    let place = Place::new("tpcc-middle", Method::Volatile, 1);
     let workload = Tpcc::new(TpccOptions {
         mix: "order-status".parse().unwrap(),
         ..options(1, 1)
@@ -655,20 +576,25 @@ const BREAKS: [Break; 13] = [
 
 #[test]
 fn each_condition_is_violated_by_a_broken_row() {
-    let place = Place::new("broken", Method::Volatile, 2);
+    let place = Place::new("tpcc-broken", Method::Volatile, 2);
     let workload = Tpcc::new(options(2, 2)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     let mut seen = BTreeSet::new();
     for (what, conditions, break_row) in BREAKS {
         let before = check_consistency(place.database()).unwrap();
-        assert_eq!(before.violated, 0, "before {what}: {before:?}");
+        assert_eq!(before.findings.violated, 0, "before {what}: {before:?}");
         let saved = save(place.database(), &tables);
         place
             .database()
             .transaction(|t| break_row(t, &tables))
             .unwrap();
         let checked = check_consistency(place.database()).unwrap();
-        let violated: BTreeSet<u8> = checked.violations.iter().map(|v| v.condition).collect();
+        let violated: BTreeSet<u8> = checked
+            .findings
+            .violations
+            .iter()
+            .map(|v| v.condition)
+            .collect();
         assert_eq!(
             violated,
             conditions.iter().copied().collect(),
@@ -755,7 +681,7 @@ fn mixes_and_options_are_checked() {
 
 #[test]
 fn a_runner_goes_on_after_reopening() {
-    let mut place = Place::new("reopen", Method::NvmInp, 1);
+    let mut place = Place::new("tpcc-reopen", Method::NvmInp, 1);
     let workload = Tpcc::new(options(1, 1)).unwrap();
     let tables = workload.load(place.database(), |_| ()).unwrap();
     run(&place, &workload, &tables, 0, 200);

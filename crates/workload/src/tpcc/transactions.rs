@@ -3,10 +3,12 @@
 //! Two of them only read, so they leave nothing to make durable.
 
 use super::list::{CustomerBy, Input};
-use super::runner::{Outcome, Runner, missing};
+use super::runner::{Outcome, Runner};
 use super::schema::{
-    customer, district, history, integer, money, order_line, orders, stock, text, units, warehouse,
+    customer, district, history, money, order_line, orders, stock, units, warehouse,
 };
+use crate::columns::{integer, text};
+use crate::standard::missing;
 use indelible::{Direction, Prefix, Result, Transaction};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;

@@ -6,6 +6,7 @@
 use super::contents::{Contents, Window};
 use super::list::{Access, Action, generate};
 use super::{COLUMN_BYTES, COLUMNS, YcsbOptions};
+use crate::script::Script;
 use indelible::{
     Changes, DataType, Database, Durability, Error, Partitioning, Row, Table, Transaction,
 };
@@ -343,6 +344,33 @@ pub struct Runner<'w> {
     update_columns: usize,
     row: Row,
     changes: Changes,
+}
+
+impl Script for Runner<'_> {
+    const KINDS: usize = 1;
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.position()
+    }
+
+    #[inline]
+    fn kind(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        self.step(transaction)
+    }
+
+    /// The step has done it already.
+    #[inline]
+    fn next(&mut self) {}
+
+    fn is_rollback(_: &Error) -> bool {
+        false
+    }
 }
 
 impl Runner<'_> {

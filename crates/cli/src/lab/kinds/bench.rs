@@ -9,7 +9,7 @@ use super::super::rows::Metrics;
 use super::super::size::Size;
 use crate::args::{BenchCommand, Command, CommandLine};
 use crate::bench::{Sampling, Shares, tpcc_segments, ycsb_segments};
-use crate::report::RunRow;
+use crate::report::{OwnNumbers, RunRow};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use pmem::Part;
@@ -89,8 +89,9 @@ fn metrics(row: &RunRow) -> Metrics {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
-    if let Some(tpcc) = &row.tpcc {
-        metrics.insert("tpm_c".into(), tpcc.tpm_c);
+    let own = row.standard.as_ref().map(|standard| &standard.own);
+    if let Some(OwnNumbers::Tpcc { tpm_c, .. }) = own {
+        metrics.insert("tpm_c".into(), *tpm_c);
     }
     metrics
 }

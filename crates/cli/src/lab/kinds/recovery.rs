@@ -21,6 +21,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use workload::tpcc::{Scale, Tables, Tpcc, TpccOptions, is_rollback};
 use workload::ycsb::{Mix, Ycsb, YcsbOptions};
+use workload::{Script as _, Workload as _};
 
 /// What the child writes when it may be killed.
 const READY: u8 = b'!';

@@ -1,4 +1,4 @@
-//! TPC-C as what is killed: a small one on two partitions, with the twelve consistency conditions as the proof.
+//! The standard benchmarks as what is killed: small ones on two partitions, with their conditions as the proof.
 //!
 //! Each cycle runs lists of its own from their beginning. After it the content must show, since the last look, some prefix of each
 //! list that has every acknowledged transaction and at most the one in flight.
@@ -6,36 +6,75 @@
 use super::victim::{Acknowledged, Acknowledgements, Work};
 use crate::args::VictimJob;
 use crate::scratch::Scratch;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use indelible::{Database, TransactionOptions};
 use std::ops::RangeInclusive;
-use workload::tpcc::{
-    Checked, Runner, Scale, Tables, Tpcc, TpccOptions, check_consistency, is_rollback,
-};
+use workload::tatp::{Tatp, TatpOptions};
+use workload::tpcb::{Tpcb, TpcbOptions};
+use workload::tpcc::{Scale, Tpcc, TpccOptions};
+use workload::{RoutedScript, Workload};
 
 const PARTITIONS: u32 = 2;
-const SCALE: Scale = Scale {
-    items: 200,
-    customers: 30,
-};
 /// Length of the lists; more than a process runs before it is killed.
 const TRANSACTIONS: u64 = 1 << 14;
 
-fn workload(seed: u64) -> Result<Tpcc> {
-    Ok(Tpcc::new(TpccOptions {
-        warehouses: PARTITIONS,
-        partitions: PARTITIONS,
-        scale: SCALE,
-        transactions: TRANSACTIONS,
-        seed,
-        ..TpccOptions::default()
-    })?)
+/// A benchmark at the size at which it is killed.
+pub(super) trait Small: Workload {
+    const JOB: VictimJob;
+    fn small(seed: u64) -> Result<Self>;
+}
+
+impl Small for Tpcc {
+    const JOB: VictimJob = VictimJob::Tpcc;
+
+    fn small(seed: u64) -> Result<Self> {
+        Ok(Self::new(TpccOptions {
+            warehouses: PARTITIONS,
+            partitions: PARTITIONS,
+            scale: Scale {
+                items: 200,
+                customers: 30,
+            },
+            transactions: TRANSACTIONS,
+            seed,
+            ..TpccOptions::default()
+        })?)
+    }
+}
+
+impl Small for Tpcb {
+    const JOB: VictimJob = VictimJob::Tpcb;
+
+    fn small(seed: u64) -> Result<Self> {
+        Ok(Self::new(TpcbOptions {
+            branches: 2 * PARTITIONS,
+            partitions: PARTITIONS,
+            accounts: 500,
+            transactions: TRANSACTIONS,
+            seed,
+            ..TpcbOptions::default()
+        })?)
+    }
+}
+
+impl Small for Tatp {
+    const JOB: VictimJob = VictimJob::Tatp;
+
+    fn small(seed: u64) -> Result<Self> {
+        Ok(Self::new(TatpOptions {
+            subscribers: 1000,
+            partitions: PARTITIONS,
+            transactions: TRANSACTIONS,
+            seed,
+            ..TatpOptions::default()
+        })?)
+    }
 }
 
 /// Runs the lists of `seed` until the process is killed, and acknowledges each transaction when it is durable.
-pub(super) fn run(database: &Database, seed: u64) -> Result<()> {
-    let workload = workload(seed)?;
-    let tables = Tables::open(database)?;
+pub(super) fn run<W: Small>(database: &Database, seed: u64) -> Result<()> {
+    let workload = W::small(seed)?;
+    let tables = W::tables(database)?;
     let acknowledgements = Acknowledgements::to_parent()?;
     std::thread::scope(|threads| {
         let workers: Vec<_> = (0..PARTITIONS)
@@ -54,9 +93,9 @@ pub(super) fn run(database: &Database, seed: u64) -> Result<()> {
     })
 }
 
-fn run_partition(
+fn run_partition<R: RoutedScript>(
     database: &Database,
-    mut runner: Runner<'_>,
+    mut runner: R,
     partition: u32,
     mut acknowledge: Acknowledgements,
 ) -> Result<()> {
@@ -66,7 +105,7 @@ fn run_partition(
         let options = TransactionOptions::new().partitions(partitions.iter().copied());
         match database.transaction_with(&options, |transaction| runner.step(transaction)) {
             Ok(()) => {}
-            Err(error) if is_rollback(&error) => {}
+            Err(error) if R::is_rollback(&error) => {}
             Err(error) => return Err(error.into()),
         }
         runner.next();
@@ -75,19 +114,19 @@ fn run_partition(
 }
 
 /// The proof, from one cycle to the next.
-pub(super) struct Orders {
+pub(super) struct Lists<W: Workload> {
     seed: u64,
-    /// What the last look counted.
-    seen: Checked,
+    /// What the last look has found; there is none before loading.
+    seen: Option<W::Content>,
     acknowledged: u64,
     unacknowledged: u64,
 }
 
-impl Orders {
+impl<W: Small> Lists<W> {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
-            seen: Checked::default(),
+            seen: None,
             acknowledged: 0,
             unacknowledged: 0,
         }
@@ -98,15 +137,17 @@ impl Orders {
     }
 }
 
-impl super::Deed for Orders {
+impl<W: Small> super::Deed for Lists<W> {
     fn prepare(&mut self, database: &Database, _scratch: &Scratch) -> Result<()> {
-        workload(self.seed)?.load(database, |_| ())?;
+        let workload = W::small(self.seed)?;
+        workload.load(database, |_| ())?;
+        self.seen = Some(workload.loaded());
         Ok(())
     }
 
     fn work(&self, cycle: u64) -> Work {
         Work {
-            job: VictimJob::Tpcc,
+            job: W::JOB,
             rows: 0,
             seed: self.seed_of(cycle),
             first: 0,
@@ -114,14 +155,18 @@ impl super::Deed for Orders {
     }
 
     fn check(&mut self, database: &Database, cycle: u64, new: Acknowledged) -> Result<()> {
-        let workload = workload(self.seed_of(cycle))?;
-        let now = check_consistency(database)?.into_result()?;
+        let workload = W::small(self.seed_of(cycle))?;
+        let now = workload.look(database)?;
+        let seen = self
+            .seen
+            .as_ref()
+            .context("the database was not prepared")?;
         let mut done = [0; PARTITIONS as usize];
         for (partition, position) in new {
             let last = &mut done[partition as usize];
             *last = position.max(*last);
         }
-        let check = |ranges: &[RangeInclusive<u64>]| workload.check_since(&self.seen, &now, ranges);
+        let check = |ranges: &[RangeInclusive<u64>]| workload.check_since(seen, &now, ranges);
         let mut ranges = done.map(|position| position..=position + 1);
         check(&ranges)?;
         for (partition, position) in done.into_iter().enumerate() {
@@ -132,7 +177,7 @@ impl super::Deed for Orders {
             }
             self.acknowledged += position;
         }
-        self.seen = now;
+        self.seen = Some(now);
         Ok(())
     }
 

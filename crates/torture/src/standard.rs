@@ -1,9 +1,9 @@
-//! TPC-C under power cuts: transactions over two partitions, and at their crash points the consistency conditions.
+//! The standard benchmarks under power cuts: TPC-C, TPC-B and TATP on two partitions, transactions over both among them.
 //!
-//! Each round loads a tiny TPC-C and runs the lists of both partitions in turn. Images of the moments on the way are opened; all twelve
-//! conditions of clause 3.3.2 must hold, the content must show every acknowledged transaction and at most the one that
+//! Each round loads a tiny database, runs transactions on both partitions, and looks at crash images all the time. Images sampled
+//! on the way are opened; all conditions of the benchmark must hold, the content must show every acknowledged transaction and at most the one that
 //! was under way, the deep check must find nothing, and some of them run on from where they stand. What the rows hold is
-//! compared by the search of random transactions; here it is the sums that a half transaction would break.
+//! compared by the search of random transactions; here it is the sums and references that a half transaction would break.
 
 use crate::check::{Failure, lock};
 use crate::search::{Config, FailureReport, Report, live_failure};
@@ -17,7 +17,10 @@ use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use workload::tpcc::{Runner, Scale, Tables, Tpcc, TpccOptions, is_rollback};
+use workload::tatp::{Mix, Tatp, TatpOptions};
+use workload::tpcb::{Tpcb, TpcbOptions};
+use workload::tpcc::{Scale, Tpcc, TpccOptions};
+use workload::{RoutedScript, Script, Workload, WorkloadError};
 
 const PARTITIONS: u32 = 2;
 /// Transactions of a round.
@@ -33,9 +36,49 @@ const LIFE_AFTER: u64 = 4;
 /// Room for the pools of both partitions.
 const CAPACITY_BYTES: u64 = 64 << 20;
 
+/// Which benchmark runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Benchmark {
+    /// Nine tables, five transactions, twelve conditions.
+    Tpcc,
+    /// Four tables, one transaction, of which 15 in a hundred are remote.
+    Tpcb,
+    /// Four tables, seven transactions within a partition; here mostly those that change something.
+    Tatp,
+}
+
+impl Benchmark {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tpcc, Self::Tpcb, Self::Tatp];
+
+    /// The name on the command line and in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tpcc => Tpcc::NAME,
+            Self::Tpcb => Tpcb::NAME,
+            Self::Tatp => Tatp::NAME,
+        }
+    }
+}
+
 /// Searches until images or time are used up or an image is wrong. Uses method, seed, bounds and disabled sites of `config`;
 /// `progress` is called after each round.
-pub fn search(config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
+pub fn search(benchmark: Benchmark, config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
+    match benchmark {
+        Benchmark::Tpcc => search_with(tpcc, config, progress),
+        Benchmark::Tpcb => search_with(tpcb, config, progress),
+        Benchmark::Tatp => search_with(tatp, config, progress),
+    }
+}
+
+/// The tiny benchmark of a round's seed.
+type Make<W> = fn(u64) -> Result<W, WorkloadError>;
+
+fn search_with<W: Workload + 'static>(
+    make: Make<W>,
+    config: &Config,
+    progress: &mut dyn FnMut(&Report),
+) -> Report {
     let begun = Instant::now();
     let shared = Arc::new(Mutex::new(Search {
         config: config.clone(),
@@ -47,7 +90,7 @@ pub fn search(config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
     }));
     let mut seed = config.seed;
     loop {
-        let result = catch_unwind(AssertUnwindSafe(|| round(config, seed, &shared)));
+        let result = catch_unwind(AssertUnwindSafe(|| round(make, config, seed, &shared)));
         let result = result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)));
         let mut search = lock(&shared);
         search.report.rounds += 1;
@@ -94,12 +137,12 @@ impl Search {
     }
 
     /// Opens and checks images of one moment.
-    fn look(
+    fn look<W: Workload>(
         &mut self,
         world: &SimulatedWorld,
         point: CrashPoint,
         scratch: &mut Option<SimulatedWorld>,
-        (workload, seed): (&Tpcc, u64),
+        (workload, seed): (&W, u64),
     ) {
         self.report.crash_points += 1;
         let step = mix(seed ^ world.events());
@@ -118,7 +161,7 @@ impl Search {
             let allowed = self.allowed();
             let method = self.config.method;
             let result = catch_unwind(AssertUnwindSafe(|| {
-                let image = make(world, &choice, scratch.take())?;
+                let image = image_of(world, &choice, scratch.take())?;
                 examine(&image, method, workload, &allowed, lives)?;
                 Ok(image)
             }));
@@ -140,7 +183,7 @@ impl Search {
     }
 }
 
-fn make(
+fn image_of(
     world: &SimulatedWorld,
     choice: &ImageChoice,
     spare: Option<SimulatedWorld>,
@@ -174,8 +217,8 @@ fn options(method: Method) -> Options {
         .identity(7)
 }
 
-fn workload(seed: u64) -> Result<Tpcc, Failure> {
-    let options = TpccOptions {
+fn tpcc(seed: u64) -> Result<Tpcc, WorkloadError> {
+    Tpcc::new(TpccOptions {
         warehouses: PARTITIONS,
         partitions: PARTITIONS,
         scale: Scale {
@@ -185,12 +228,43 @@ fn workload(seed: u64) -> Result<Tpcc, Failure> {
         transactions: 10 * TRANSACTIONS,
         seed,
         ..TpccOptions::default()
-    };
-    Tpcc::new(options).map_err(|error| Failure::new("workload", error))
+    })
+}
+
+fn tpcb(seed: u64) -> Result<Tpcb, WorkloadError> {
+    Tpcb::new(TpcbOptions {
+        branches: 2 * PARTITIONS,
+        partitions: PARTITIONS,
+        accounts: 20,
+        transactions: 10 * TRANSACTIONS,
+        seed,
+        ..TpcbOptions::default()
+    })
+}
+
+fn tatp(seed: u64) -> Result<Tatp, WorkloadError> {
+    let cards = [1, 1, 1, 10, 10, 10, 10];
+    let mix = Mix::new(&cards).map_err(|problem| WorkloadError::Option {
+        option: "mix",
+        problem,
+    })?;
+    Tatp::new(TatpOptions {
+        subscribers: 10 * PARTITIONS,
+        partitions: PARTITIONS,
+        mix,
+        transactions: 10 * TRANSACTIONS,
+        seed,
+        ..TatpOptions::default()
+    })
 }
 
 /// Loads, runs, and has images checked all the time.
-fn round(config: &Config, seed: u64, shared: &Arc<Mutex<Search>>) -> Result<(), Failure> {
+fn round<W: Workload + 'static>(
+    make: Make<W>,
+    config: &Config,
+    seed: u64,
+    shared: &Arc<Mutex<Search>>,
+) -> Result<(), Failure> {
     let world = SimulatedWorld::new(WorldOptions {
         seed,
         capacity_bytes: CAPACITY_BYTES,
@@ -202,11 +276,12 @@ fn round(config: &Config, seed: u64, shared: &Arc<Mutex<Search>>) -> Result<(), 
     let platform = SimulatedPlatform::new(&world);
     let database = Database::create_on(platform, &options(config.method))
         .map_err(|error| Failure::new("creation", error))?;
-    let workload = Arc::new(workload(seed)?);
+    let workload = make(seed).map_err(|error| Failure::new("workload", error))?;
+    let workload = Arc::new(workload);
     let tables = workload
         .load(&database, |_| ())
         .map_err(|error| Failure::new("loading", error))?;
-    let mut runners = runners(&workload, &database, &tables, &[0; PARTITIONS as usize])?;
+    let mut runners = runners(&*workload, &database, &tables, &[0; PARTITIONS as usize])?;
     {
         let mut search = lock(shared);
         search.done.fill(0);
@@ -215,7 +290,7 @@ fn round(config: &Config, seed: u64, shared: &Arc<Mutex<Search>>) -> Result<(), 
     let (observed, watching) = (Arc::clone(&workload), Arc::clone(shared));
     let mut scratch = None;
     world.observe(move |world, point| {
-        lock(&watching).look(world, point, &mut scratch, (&observed, seed));
+        lock(&watching).look(world, point, &mut scratch, (&*observed, seed));
     });
     for number in 0..TRANSACTIONS as usize {
         let partition = number % runners.len();
@@ -231,30 +306,30 @@ fn round(config: &Config, seed: u64, shared: &Arc<Mutex<Search>>) -> Result<(), 
     world.unobserve();
     let done: Vec<_> = runners
         .iter()
-        .map(|r| r.position()..=r.position())
+        .map(|runner| runner.position()..=runner.position())
         .collect();
-    verify(&database, &workload, &done)
+    verify(&database, &*workload, &done)
 }
 
-fn runners<'w>(
-    workload: &'w Tpcc,
+fn runners<'w, W: Workload>(
+    workload: &'w W,
     database: &Database,
-    tables: &'w Tables,
+    tables: &'w W::Tables,
     positions: &[u64],
-) -> Result<Vec<Runner<'w>>, Failure> {
+) -> Result<Vec<W::Runner<'w>>, Failure> {
     let runner = |(partition, &position)| workload.runner(database, tables, partition, position);
     let runners: Result<_, _> = (0..).zip(positions).map(runner).collect();
     runners.map_err(|error| Failure::new("runner", error))
 }
 
 /// Runs one transaction.
-fn step(database: &Database, runner: &mut Runner<'_>) -> Result<(), Failure> {
+fn step<R: RoutedScript>(database: &Database, runner: &mut R) -> Result<(), Failure> {
     let mut partitions = Vec::new();
     runner.partitions(&mut partitions);
     let options = TransactionOptions::new().partitions(partitions);
     match database.transaction_with(&options, |t| runner.step(t)) {
         Ok(()) => {}
-        Err(error) if is_rollback(&error) => {}
+        Err(error) if R::is_rollback(&error) => {}
         Err(error) => return Err(Failure::new("transaction", error)),
     }
     runner.next();
@@ -262,9 +337,9 @@ fn step(database: &Database, runner: &mut Runner<'_>) -> Result<(), Failure> {
 }
 
 /// Conditions, progress and structure.
-fn verify(
+fn verify<W: Workload>(
     database: &Database,
-    workload: &Tpcc,
+    workload: &W,
     done: &[RangeInclusive<u64>],
 ) -> Result<(), Failure> {
     workload
@@ -280,10 +355,10 @@ fn verify(
 }
 
 /// Opens an image and checks it; some live on.
-fn examine(
+fn examine<W: Workload>(
     image: &SimulatedWorld,
     method: Method,
-    workload: &Tpcc,
+    workload: &W,
     allowed: &[RangeInclusive<u64>],
     lives: bool,
 ) -> Result<(), Failure> {
@@ -303,7 +378,7 @@ fn examine(
     };
     let positions: Option<Vec<u64>> = allowed.iter().enumerate().map(fits).collect();
     let positions = positions.ok_or_else(|| Failure::text("no position of a list fits"))?;
-    let tables = Tables::open(&database).map_err(|error| Failure::new("tables", error))?;
+    let tables = W::tables(&database).map_err(|error| Failure::new("tables", error))?;
     let mut runners = runners(workload, &database, &tables, &positions)?;
     for _ in 0..LIFE_AFTER {
         for runner in &mut runners {
@@ -312,7 +387,7 @@ fn examine(
     }
     let done: Vec<_> = runners
         .iter()
-        .map(|r| r.position()..=r.position())
+        .map(|runner| runner.position()..=runner.position())
         .collect();
     verify(&database, workload, &done)
 }

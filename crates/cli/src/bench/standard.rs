@@ -1,0 +1,264 @@
+//! What `bench tpcc`, `bench tpcb` and `bench tatp` share: the runs that the options ask for, one row each.
+//!
+//! The rows of the database are made and checked before the run, and checked again after it, together with what the list says that must be
+//! there. The list is made once and shared by all methods. Each partition has a thread; it owns the partition where no
+//! transaction leaves it, and takes the partitions that it needs otherwise.
+
+use super::measure::{self, Measured, latency_us};
+use super::runs::{self, About, Setting};
+use super::shared;
+use crate::args::RunArgs;
+use crate::failure::Usage;
+use crate::output::{Cell, Format, Listing, duration};
+use crate::progress;
+use crate::report::{OwnNumbers, RunRow, StandardNumbers, TypeNumbers};
+use anyhow::{Context, Result};
+use indelible::{Database, Method};
+use workload::Workload;
+
+/// Transactions of a run that has neither a number nor a time.
+pub(super) const TXNS_DEFAULT: u64 = 1_000_000;
+/// Longest list; a run that goes on beyond it begins again.
+const LIST_MAX: u64 = 1_000_000;
+/// No run is faster: how long a list needs to be for a given time.
+const TXN_PER_MS_MAX: u64 = 200;
+
+/// The options of a benchmark.
+pub(super) trait Benchmark {
+    type Workload: Workload;
+    /// What the last column of the table by type is.
+    const LAST_COLUMN: &'static str = "success";
+
+    fn methods(&self) -> &[Method];
+    fn run_args(&self) -> &RunArgs;
+    /// Options that make no sense.
+    fn check(&self) -> Result<()>;
+    /// Makes the list, of so many transactions.
+    fn workload(&self, transactions: u64) -> Result<Self::Workload>;
+    /// Names of the kinds of transactions, in the order of their numbers.
+    fn kinds(&self) -> Vec<&'static str>;
+    fn mix(&self) -> String;
+    fn skew(&self) -> &'static str;
+    fn single_partition(&self) -> bool;
+    fn own_numbers(&self, measured: &Measured) -> OwnNumbers;
+
+    /// Whether inputs are taken in the order of the list, so that the content at the end follows from it.
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
+    /// The last column of a kind in the table by type.
+    fn last_cell(&self, _kind: usize, _own: &OwnNumbers, of_type: &TypeNumbers) -> Cell {
+        Cell::Number(
+            of_type.success_rate,
+            format!("{:.1} %", of_type.success_rate * 100.0),
+        )
+    }
+
+    /// Measures from positions on.
+    fn measure(
+        &self,
+        workload: &Self::Workload,
+        database: &Database,
+        tables: &<Self::Workload as Workload>::Tables,
+        positions: &[u64],
+    ) -> Result<Measured> {
+        measure_in_order(self, workload, database, tables, positions)
+    }
+}
+
+/// Measures from positions on, each partition in the order of its list.
+pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
+    args: &B,
+    workload: &B::Workload,
+    database: &Database,
+    tables: &<B::Workload as Workload>::Tables,
+    positions: &[u64],
+) -> Result<Measured> {
+    let run = args.run_args();
+    let (limit, group) = (runs::limit(run, TXNS_DEFAULT), runs::group(run));
+    let script = |partition, position| Ok(workload.runner(database, tables, partition, position)?);
+    if args.single_partition() || run.partitions == 1 {
+        measure::measure(database, positions, limit, group, script)
+    } else {
+        shared::measure(database, positions, limit, group, script)
+    }
+}
+
+/// Runs all methods, as often as is asked for.
+pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
+    check(args)?;
+    let run = args.run_args();
+    let workload = args.workload(run.txns.unwrap_or(TXNS_DEFAULT).min(LIST_MAX))?;
+    let mut rows = Vec::new();
+    for _ in 0..run.repeat {
+        for method in args.methods() {
+            let row = run_segments(args, &workload, *method, 1)
+                .with_context(|| format!("method {method}, {}", B::Workload::NAME))?
+                .remove(0);
+            runs::print_row(&row, format)?;
+            rows.push(row);
+        }
+    }
+    runs::print_rows(&rows, format)?;
+    match format {
+        Format::Text => type_listing(args, &rows).print(format),
+        Format::Json | Format::Csv => Ok(()),
+    }
+}
+
+/// Measures the first method of the options so many times in a row on one database.
+pub(super) fn segments<B: Benchmark>(args: &B, count: u32) -> Result<Vec<RunRow>> {
+    check(args)?;
+    let Some(method) = args.methods().first() else {
+        return Err(Usage::error("name a method"));
+    };
+    let run = args.run_args();
+    let most = run.txns.unwrap_or(TXNS_DEFAULT).min(LIST_MAX);
+    let transactions = runs::list_length(run, count, most, TXN_PER_MS_MAX);
+    run_segments(args, &args.workload(transactions)?, *method, count)
+}
+
+/// Options that make no sense together.
+fn check<B: Benchmark>(args: &B) -> Result<()> {
+    let run = args.run_args();
+    if run.record.is_some() && (args.methods().len() > 1 || run.repeat > 1) {
+        return Err(Usage::error(
+            "--record takes one run; give one method and no --repeat",
+        ));
+    }
+    args.check()?;
+    runs::check(run, args.methods(), false)
+}
+
+/// Loads, checks, measures so many times, each time going on where the last one ended, checks again, removes.
+fn run_segments<B: Benchmark>(
+    args: &B,
+    workload: &B::Workload,
+    method: Method,
+    count: u32,
+) -> Result<Vec<RunRow>> {
+    let run = args.run_args();
+    let name = B::Workload::NAME;
+    let scratch = runs::scratch(run)?;
+    let (database, emulators) = runs::open(run, method, scratch.path())?;
+    let tables = load(workload, &database)?;
+    let mut positions = vec![0; run.partitions as usize];
+    if !run.skip_check {
+        check_content(workload, &database, &positions).context("after loading")?;
+    }
+    let about = About {
+        workload: name,
+        mix: args.mix(),
+        skew: args.skew(),
+        rows: workload.rows(),
+        partitions: run.partitions,
+        update_columns: 0,
+        seed: run.seed,
+    };
+    let note = progress::spinner(format!("running {method} {name}"));
+    let mut rows = Vec::new();
+    runs::start_record(run, &database)?;
+    for _ in 0..count {
+        let before = runs::statistics(&database, &emulators)?;
+        let measured = args.measure(workload, &database, &tables, &positions)?;
+        let after = runs::statistics(&database, &emulators)?;
+        let setting = Setting::new(run, method, before.domain, scratch.path());
+        let mut row = runs::row(&setting, &about, &measured, &before, &after);
+        row.standard = Some(numbers(args, &measured));
+        rows.push(row);
+        positions = measured.positions;
+    }
+    runs::finish_record(run, &database)?;
+    note.finish_and_clear();
+    if !run.skip_check {
+        let positions = if args.is_in_order() {
+            positions.as_slice()
+        } else {
+            &[]
+        };
+        check_content(workload, &database, positions).context("after the run")?;
+    }
+    Ok(rows)
+}
+
+/// Loads all rows under a progress bar.
+fn load<W: Workload>(workload: &W, database: &Database) -> Result<W::Tables> {
+    let bar = progress::count("loading", workload.rows());
+    let tables = workload.load(database, |rows| bar.inc(rows))?;
+    database.force()?;
+    bar.finish_and_clear();
+    Ok(tables)
+}
+
+/// Checks the consistency conditions, and what was run in the partitions whose position is given.
+fn check_content<W: Workload>(workload: &W, database: &Database, positions: &[u64]) -> Result<()> {
+    let note = progress::spinner("checking the consistency conditions");
+    let done: Vec<_> = positions.iter().map(|count| *count..=*count).collect();
+    workload.check(database, &done)?;
+    note.finish_and_clear();
+    Ok(())
+}
+
+fn numbers<B: Benchmark>(args: &B, measured: &Measured) -> StandardNumbers {
+    let tally = &measured.tally;
+    let by_type = tally.latencies_ns.iter().zip(&tally.rollbacks);
+    StandardNumbers {
+        own: args.own_numbers(measured),
+        single_partition: args.single_partition(),
+        rollbacks: tally.rollbacks.iter().sum(),
+        distributed_share: tally.distributed as f64 / measured.txns.max(1) as f64,
+        by_type: args
+            .kinds()
+            .into_iter()
+            .zip(by_type)
+            .map(|(kind, (latencies_ns, rollbacks))| {
+                let txns = latencies_ns.len();
+                let numbers = TypeNumbers {
+                    txns,
+                    success_rate: txns.saturating_sub(*rollbacks) as f64 / txns.max(1) as f64,
+                    latency_us: latency_us(latencies_ns),
+                };
+                (kind.to_owned(), numbers)
+            })
+            .collect(),
+    }
+}
+
+/// The transactions of each row by type, for people.
+fn type_listing<B: Benchmark>(args: &B, rows: &[RunRow]) -> Listing {
+    let header = [
+        "method",
+        "type",
+        "txns",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "max",
+        B::LAST_COLUMN,
+    ];
+    let mut listing = Listing::new(header);
+    for row in rows {
+        let Some(numbers) = &row.standard else {
+            continue;
+        };
+        for (at, kind) in args.kinds().into_iter().enumerate() {
+            let of_type = numbers.by_type.get(kind).copied().unwrap_or_default();
+            let latency = of_type.latency_us;
+            let time = |us| Cell::Number(us, duration(us));
+            listing.push(vec![
+                row.method.as_str().into(),
+                kind.into(),
+                Cell::Whole(of_type.txns),
+                time(latency.p50),
+                time(latency.p95),
+                time(latency.p99),
+                time(latency.p999),
+                time(latency.max),
+                args.last_cell(at, &numbers.own, &of_type),
+            ]);
+        }
+    }
+    listing
+}

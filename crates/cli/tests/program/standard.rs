@@ -1,0 +1,172 @@
+//! Goal: `bench tpcb` and `bench tatp` run every method, within partitions and over several, and say what they promise to say; the
+//! standard benchmarks survive kills.
+//!
+//! Method: small sizes; the program itself checks conditions and content after loading, after each run and after each kill, so success means
+//! that they hold. The numbers themselves are judged only as far as the specifications give them.
+
+use crate::common::{Place, fail, succeed};
+use serde_json::Value;
+
+fn rows(benchmark: &str, arguments: &[&str]) -> Vec<Value> {
+    let fixed = ["bench", benchmark, "--format", "json"];
+    let printed = succeed(&[&fixed, arguments].concat());
+    printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn tpcb_runs_over_several_partitions() {
+    let place = Place::new();
+    let common = ["--accounts", "500", "--txns", "3000", "--path"];
+    let here = place.at("here");
+    let several = ["--method", "volatile,inp,nvm-inp", "--branches", "3"];
+    let several = [&several[..], &["--partitions", "2"], &common, &[&here]].concat();
+    let rows_of_three = rows("tpcb", &several);
+    assert_eq!(rows_of_three.len(), 3);
+    for row in &rows_of_three {
+        assert_eq!(
+            (&row["workload"], &row["txns"]),
+            (&"tpcb".into(), &3000.into())
+        );
+        assert_eq!(
+            (&row["branches"], &row["accounts"]),
+            (&3.into(), &500.into())
+        );
+        let share = row["distributed_share"].as_f64().unwrap();
+        // Partition 1 has two branches, so half of the other ones lie in the other partition, or both.
+        assert!((0.05..0.16).contains(&share), "{share}");
+        let of_type = &row["by_type"]["account-update"];
+        assert_eq!(
+            (&of_type["txns"], &of_type["success_rate"]),
+            (&3000.into(), &1.0.into())
+        );
+        assert!(of_type["latency_us"]["p99"].as_f64().unwrap() > 0.0);
+        assert_eq!(row["rollbacks"], 0);
+    }
+    let single = [
+        "--method",
+        "nvm-inp",
+        "--branches",
+        "4",
+        "--partitions",
+        "2",
+    ];
+    let single = [&single[..], &["--single-partition"], &common, &[&here]].concat();
+    let row = &rows("tpcb", &single)[0];
+    assert_eq!(row["distributed_share"], 0.0);
+    assert_eq!(row["single_partition"], true);
+    let left = std::fs::read_dir(here).unwrap().count();
+    assert_eq!(left, 0, "the databases are removed");
+}
+
+#[test]
+fn tatp_succeeds_as_often_as_the_specification_says() {
+    let standard = ["--method", "volatile,nvm-inp", "--subscribers", "3000"];
+    let standard = [&standard[..], &["--partitions", "2", "--txns", "20000"]].concat();
+    for row in &rows("tatp", &standard) {
+        assert_eq!(
+            (&row["workload"], &row["skew"]),
+            (&"tatp".into(), &"nurand".into())
+        );
+        assert_eq!(
+            (&row["txns"], &row["subscribers"]),
+            (&20_000.into(), &3000.into())
+        );
+        let of_type = |kind: &str| {
+            let numbers = &row["by_type"][kind];
+            let rate = numbers["success_rate"].as_f64().unwrap();
+            (numbers["txns"].as_u64().unwrap(), rate)
+        };
+        assert_eq!(of_type("get-subscriber-data"), (7000, 1.0));
+        assert_eq!(of_type("update-location"), (2800, 1.0));
+        for (kind, txns, rate) in [
+            ("get-access-data", 7000, 0.625),
+            ("get-new-destination", 2000, 0.239),
+            ("update-subscriber-data", 400, 0.625),
+            ("insert-call-forwarding", 400, 0.3125),
+            ("delete-call-forwarding", 400, 0.3125),
+        ] {
+            let (ran, succeeded) = of_type(kind);
+            assert_eq!(ran, txns);
+            assert!((succeeded - rate).abs() < 0.1, "{kind}: {succeeded}");
+        }
+        let failed = row["rollbacks"].as_f64().unwrap();
+        let a_second = row["successful_txn_per_s"].as_f64().unwrap();
+        let successful = a_second * row["seconds"].as_f64().unwrap();
+        assert!((successful + failed - 20_000.0).abs() < 0.5, "{row}");
+    }
+    let only = ["--method", "inp", "--subscribers", "500", "--txns", "500"];
+    let only = [
+        &only[..],
+        &["--mix", "update-location", "--choice", "uniform"],
+    ]
+    .concat();
+    let row = &rows("tatp", &only)[0];
+    assert_eq!(row["by_type"]["update-location"]["txns"], 500);
+    assert_eq!(
+        (&row["mix"], &row["skew"]),
+        (&"0,0,0,0,1,0,0".into(), &"uniform".into())
+    );
+}
+
+#[test]
+fn people_get_a_table_by_type() {
+    let printed = succeed(&[
+        "bench",
+        "tatp",
+        "--method",
+        "volatile",
+        "--subscribers",
+        "200",
+        "--txns",
+        "1000",
+    ]);
+    for word in ["get-new-destination", "success", "100.0 %", "footprint"] {
+        assert!(printed.contains(word), "{word} is missing in {printed}");
+    }
+    let common = ["bench", "tpcb", "--method", "volatile", "--accounts", "50"];
+    let csv = succeed(&[&common[..], &["--txns", "100", "--format", "csv"]].concat());
+    let header = csv.lines().next().unwrap();
+    assert!(
+        header.contains("by_type.account-update.latency_us.p99"),
+        "{header}"
+    );
+}
+
+#[test]
+fn kills_and_power_cuts_take_all_benchmarks() {
+    for workload in ["tpcc", "tpcb", "tatp"] {
+        let common = ["torture", "--method", "nvm-inp,inp", "--workload", workload];
+        let killed = succeed(&[&common[..], &["--kills", "2", "--format", "json"]].concat());
+        for line in killed.lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(row["workload"], workload, "{row}");
+            assert!(row["acknowledged"].as_u64().unwrap() > 0, "{row}");
+        }
+        let cut = succeed(&[&common[..], &["--images", "20", "--format", "json"]].concat());
+        for line in cut.lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            assert_eq!((&row["kind"], &row["wrong"]), (&workload.into(), &0.into()));
+        }
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_their_mend() {
+    let wrong = |benchmark: &str, arguments: &[&str]| {
+        let fixed = ["bench", benchmark, "--method", "inp"];
+        fail(2, &[&fixed, arguments].concat())
+    };
+    let several = ["--partitions", "2"];
+    let branches = [&["--branches", "1"], &several[..]].concat();
+    assert!(wrong("tpcb", &branches).contains("use more branches"));
+    assert!(wrong("tpcb", &["--accounts", "200000"]).contains("100000"));
+    let subscribers = [&["--subscribers", "1"], &several[..]].concat();
+    assert!(wrong("tatp", &subscribers).contains("use more subscribers"));
+    assert!(wrong("tatp", &["--mix", "update"]).contains("update-location"));
+    assert!(wrong("tatp", &["--choice", "zipf"]).contains("use nurand or uniform"));
+    assert!(fail(2, &["bench", "tatp", "--method", "std-map"]).contains("std-map"));
+    assert!(succeed(&["bench", "tpcb", "--help"]).contains("--single-partition"));
+}

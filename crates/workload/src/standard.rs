@@ -1,0 +1,140 @@
+//! What the standard benchmarks have in common: seeded rows, a list of inputs for each partition, and conditions.
+//!
+//! Programs that measure, kill and cut the power are written over [`Workload`] and run every benchmark that has it. A *look* reads the
+//! whole database, fails where a condition of the benchmark does not hold, and returns what the content shows of the
+//! transactions that were run. The lists never change once they are made, so what must lie between two looks follows from a
+//! position in each partition's list. After a kill the position is a range: some prefix of the list within it must fit, nothing else.
+
+use crate::conditions::{Violation, listed};
+use crate::script::RoutedScript;
+use indelible::{Database, Error};
+use std::ops::RangeInclusive;
+
+/// A benchmark with its inputs made.
+pub trait Workload: Send + Sync + Sized {
+    /// The name on command lines and in rows.
+    const NAME: &'static str;
+    /// The tables of an open database.
+    type Tables: Send + Sync;
+    /// What a look at the content returns.
+    type Content: Clone + Send;
+    /// Runs the list of a partition.
+    type Runner<'w>: RoutedScript
+    where
+        Self: 'w;
+
+    /// Partitions; each has a list of its own.
+    fn partitions(&self) -> u32;
+
+    /// Rows after loading, about.
+    fn rows(&self) -> u64;
+
+    /// Creates the tables and loads all rows, one thread a partition. `loaded` is called now and then with a number of new rows.
+    fn load(
+        &self,
+        database: &Database,
+        loaded: impl Fn(u64) + Sync,
+    ) -> Result<Self::Tables, WorkloadError>;
+
+    /// The tables of a database that has them.
+    fn tables(database: &Database) -> Result<Self::Tables, WorkloadError>;
+
+    /// Runs through the list of a partition, beginning at transaction number `position`. The calling thread must not hold a
+    /// transaction or a worker.
+    fn runner<'w>(
+        &'w self,
+        database: &Database,
+        tables: &'w Self::Tables,
+        partition: u32,
+        position: u64,
+    ) -> Result<Self::Runner<'w>, WorkloadError>;
+
+    /// What a look finds after loading.
+    fn loaded(&self) -> Self::Content;
+
+    /// Reads everything. Nobody may write meanwhile, and the calling thread must not hold a transaction or a worker.
+    fn look(&self, database: &Database) -> Result<Self::Content, WorkloadError>;
+
+    /// Checks that between two looks the transactions of the lists, from their beginning up to a position within `done`, were run, and
+    /// no others. `done` has a range for each partition, rollbacks counted; partitions beyond its end are not compared.
+    fn check_since(
+        &self,
+        before: &Self::Content,
+        after: &Self::Content,
+        done: &[RangeInclusive<u64>],
+    ) -> Result<(), WorkloadError>;
+
+    /// Checks the conditions, and what was run since loading.
+    fn check(
+        &self,
+        database: &Database,
+        done: &[RangeInclusive<u64>],
+    ) -> Result<Self::Content, WorkloadError> {
+        let content = self.look(database)?;
+        self.check_since(&self.loaded(), &content, done)?;
+        Ok(content)
+    }
+}
+
+/// What can go wrong in a run.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// The database refused. Its own error says what to do.
+    #[error(transparent)]
+    Database(#[from] Error),
+    /// An option has a value that cannot be used.
+    #[error("option `{option}`: {problem}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// What is wrong, and what to use instead.
+        problem: String,
+    },
+    /// A row that every transaction may count on is not there: it was not loaded, or it was lost.
+    #[error("the row {key} of table `{table}` is missing")]
+    Missing {
+        /// The table.
+        table: &'static str,
+        /// Its key.
+        key: String,
+    },
+    /// Consistency conditions of the benchmark do not hold.
+    #[error(
+        "{count} consistency conditions are violated; the first: {}",
+        listed(first)
+    )]
+    Inconsistent {
+        /// How many.
+        count: u64,
+        /// Some of them.
+        first: Vec<Violation>,
+    },
+    /// The content shows fewer or more transactions than there were.
+    #[error(
+        "partition {partition}, {place}: the content shows {found}, and no prefix of the list that may have been run leaves that"
+    )]
+    Lost {
+        /// The partition whose list it is.
+        partition: u32,
+        /// Where in it.
+        place: String,
+        /// What is there.
+        found: String,
+    },
+}
+
+impl WorkloadError {
+    /// An option that cannot be used.
+    pub(crate) fn option(option: &'static str, problem: impl Into<String>) -> Self {
+        Self::Option {
+            option,
+            problem: problem.into(),
+        }
+    }
+}
+
+/// A row that must be there is not: the error of a transaction.
+#[cold]
+pub(crate) fn missing(table: &'static str, key: String) -> Error {
+    Error::rejected(WorkloadError::Missing { table, key })
+}

@@ -1,0 +1,176 @@
+//! TATP with its inputs made: loading, runners, and the check that what was acknowledged is there.
+//!
+//! What every subscriber must be after a prefix of its partition's list follows from what it was before, so the check compares all of
+//! them, whatever kind of transaction changed them.
+
+use super::conditions::{Checked, check_consistency};
+use super::list::{self, Input};
+use super::population::{load_partition, loaded_states};
+use super::runner::Runner;
+use super::state::State;
+use super::{SUBSCRIBERS_MAX, Tables, TatpOptions};
+use crate::conditions::Findings;
+use crate::loader::on_each;
+use crate::prefix::leads_there;
+use crate::standard::{Workload, WorkloadError};
+use indelible::Database;
+use std::ops::RangeInclusive;
+
+/// A workload with its inputs made.
+#[derive(Debug)]
+pub struct Tatp {
+    options: TatpOptions,
+    lists: Vec<Vec<Input>>,
+}
+
+impl Tatp {
+    /// Makes the list of inputs, 24 bytes each.
+    pub fn new(options: TatpOptions) -> Result<Self, WorkloadError> {
+        if options.partitions == 0 || options.partitions > i16::MAX as u32 {
+            let problem = format!("use 1 to {}", i16::MAX);
+            return Err(WorkloadError::option("partitions", problem));
+        }
+        if !(options.partitions..=SUBSCRIBERS_MAX).contains(&options.subscribers) {
+            let problem =
+                format!("use at least one subscriber a partition and at most {SUBSCRIBERS_MAX}");
+            return Err(WorkloadError::option("subscribers", problem));
+        }
+        let count = options
+            .transactions
+            .div_ceil(options.partitions.into())
+            .max(1);
+        let lists = on_each(options.partitions, |partition| {
+            Ok::<_, WorkloadError>(list::generate(&options, partition, count))
+        })?;
+        Ok(Self { options, lists })
+    }
+
+    /// What is run.
+    pub fn options(&self) -> &TatpOptions {
+        &self.options
+    }
+
+    /// The inputs of a partition.
+    pub fn list(&self, partition: u32) -> &[Input] {
+        &self.lists[partition as usize]
+    }
+
+    /// Checks the conditions. Nobody may write meanwhile. The calling thread must not hold a transaction or a worker. A violation is no
+    /// error of the check: see [`Checked::into_result`].
+    pub fn check_consistency(&self, database: &Database) -> Result<Checked, WorkloadError> {
+        check_consistency(&self.options, database)
+    }
+
+    fn check_partition(
+        &self,
+        partition: u32,
+        (before, after): (&[State], &[State]),
+        done: RangeInclusive<u64>,
+    ) -> Result<(), WorkloadError> {
+        let differing = before.iter().zip(after).filter(|(b, a)| b != a).count();
+        let mut expected = Expected {
+            subscribers: before.to_vec(),
+            differing,
+        };
+        let fits = |expected: &Expected| expected.differing == 0;
+        let apply = |expected: &mut Expected, input: Input| {
+            let first = self.options.subscriber(partition, 0);
+            let at = ((input.subscriber() - first) / self.options.partitions) as usize;
+            let differed = expected.subscribers[at] != after[at];
+            expected.subscribers[at].apply(input);
+            let differs = expected.subscribers[at] != after[at];
+            expected.differing += usize::from(differs);
+            expected.differing -= usize::from(differed);
+        };
+        if leads_there(&mut expected, self.list(partition), done, fits, apply) {
+            return Ok(());
+        }
+        let pairs = expected.subscribers.iter().zip(after);
+        let mut differing = (0..).zip(pairs).filter(|(_, (e, found))| e != found);
+        let Some((at, (expected, found))) = differing.next() else {
+            return Ok(());
+        };
+        Err(WorkloadError::Lost {
+            partition,
+            place: format!("subscriber {}", self.options.subscriber(partition, at)),
+            found: format!("{found:?} instead of {expected:?}"),
+        })
+    }
+}
+
+/// What the subscribers of a partition must be, and how many of them are not.
+struct Expected {
+    subscribers: Vec<State>,
+    differing: usize,
+}
+
+impl Workload for Tatp {
+    const NAME: &'static str = "tatp";
+    type Tables = Tables;
+    type Content = Checked;
+    type Runner<'w> = Runner<'w>;
+
+    fn partitions(&self) -> u32 {
+        self.options.partitions
+    }
+
+    fn rows(&self) -> u64 {
+        self.options.rows()
+    }
+
+    fn load(
+        &self,
+        database: &Database,
+        loaded: impl Fn(u64) + Sync,
+    ) -> Result<Tables, WorkloadError> {
+        let tables = Tables::create(database)?;
+        on_each(self.options.partitions, |partition| {
+            load_partition(&self.options, &tables, database, partition, &loaded)
+        })?;
+        // What loading left in a log is not charged to the transactions that are measured.
+        database.checkpoint()?;
+        Ok(tables)
+    }
+
+    fn tables(database: &Database) -> Result<Tables, WorkloadError> {
+        Ok(Tables::open(database)?)
+    }
+
+    fn runner<'w>(
+        &'w self,
+        _: &Database,
+        tables: &'w Tables,
+        partition: u32,
+        position: u64,
+    ) -> Result<Runner<'w>, WorkloadError> {
+        Ok(Runner::new(self, tables, partition, position))
+    }
+
+    fn loaded(&self) -> Checked {
+        let partitions = (0..self.options.partitions)
+            .map(|partition| loaded_states(&self.options, partition))
+            .collect();
+        Checked {
+            findings: Findings::default(),
+            partitions,
+        }
+    }
+
+    fn look(&self, database: &Database) -> Result<Checked, WorkloadError> {
+        self.check_consistency(database)?.into_result()
+    }
+
+    /// Compares everything that transactions change, and a digest of everything else.
+    fn check_since(
+        &self,
+        before: &Checked,
+        after: &Checked,
+        done: &[RangeInclusive<u64>],
+    ) -> Result<(), WorkloadError> {
+        let pairs = before.partitions.iter().zip(&after.partitions);
+        for ((partition, done), (before, after)) in (0..).zip(done).zip(pairs) {
+            self.check_partition(partition, (before, after), done.clone())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! TPC-B with its inputs made: loading, runners, and the check that what was acknowledged is there.
+//!
+//! How many transactions the history of a branch shows, and what they add up to, follows from a position in its partition's list.
+
+use super::conditions::{BranchProgress, Checked, check_consistency};
+use super::list::{self, Input};
+use super::runner::Runner;
+use super::{BRANCHES_MAX, Tables, TpcbOptions};
+use crate::loader::on_each;
+use crate::prefix::leads_there;
+use crate::standard::{Workload, WorkloadError};
+use indelible::Database;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// A workload with its inputs made.
+#[derive(Debug)]
+pub struct Tpcb {
+    options: TpcbOptions,
+    lists: Vec<Vec<Input>>,
+}
+
+impl Tpcb {
+    /// Makes the list of inputs, 20 bytes each.
+    pub fn new(options: TpcbOptions) -> Result<Self, WorkloadError> {
+        if options.partitions == 0 {
+            return Err(WorkloadError::option("partitions", "use at least 1"));
+        }
+        if !(options.partitions..=BRANCHES_MAX).contains(&options.branches) {
+            let problem = format!("use at least one branch a partition and at most {BRANCHES_MAX}");
+            return Err(WorkloadError::option("branches", problem));
+        }
+        if !(1..=super::ACCOUNTS).contains(&options.accounts) {
+            let problem = format!("use 1 to {} accounts a branch", super::ACCOUNTS);
+            return Err(WorkloadError::option("accounts", problem));
+        }
+        let count = options
+            .transactions
+            .div_ceil(options.partitions.into())
+            .max(1);
+        let lists = on_each(options.partitions, |partition| {
+            Ok::<_, WorkloadError>(list::generate(&options, partition, count))
+        })?;
+        Ok(Self { options, lists })
+    }
+
+    /// What is run.
+    pub fn options(&self) -> &TpcbOptions {
+        &self.options
+    }
+
+    /// The inputs of a partition.
+    pub fn list(&self, partition: u32) -> &[Input] {
+        &self.lists[partition as usize]
+    }
+}
+
+/// Transactions by branch.
+type Progress = BTreeMap<i32, BranchProgress>;
+
+impl Workload for Tpcb {
+    const NAME: &'static str = "tpcb";
+    type Tables = Tables;
+    type Content = Checked;
+    type Runner<'w> = Runner<'w>;
+
+    fn partitions(&self) -> u32 {
+        self.options.partitions
+    }
+
+    fn rows(&self) -> u64 {
+        self.options.rows()
+    }
+
+    fn load(
+        &self,
+        database: &Database,
+        loaded: impl Fn(u64) + Sync,
+    ) -> Result<Tables, WorkloadError> {
+        let tables = Tables::create(database)?;
+        on_each(self.options.partitions, |partition| {
+            tables.load(database, &self.options, partition, &loaded)
+        })?;
+        // What loading left in a log is not charged to the transactions that are measured.
+        database.checkpoint()?;
+        Ok(tables)
+    }
+
+    fn tables(database: &Database) -> Result<Tables, WorkloadError> {
+        Ok(Tables::open(database)?)
+    }
+
+    fn runner<'w>(
+        &'w self,
+        database: &Database,
+        tables: &'w Tables,
+        partition: u32,
+        position: u64,
+    ) -> Result<Runner<'w>, WorkloadError> {
+        Ok(Runner::new(self, database, tables, partition, position)?)
+    }
+
+    fn loaded(&self) -> Checked {
+        Checked::default()
+    }
+
+    fn look(&self, database: &Database) -> Result<Checked, WorkloadError> {
+        check_consistency(database)?.into_result()
+    }
+
+    /// Compares the number of transactions of each branch and the sum of their amounts.
+    fn check_since(
+        &self,
+        before: &Checked,
+        after: &Checked,
+        done: &[RangeInclusive<u64>],
+    ) -> Result<(), WorkloadError> {
+        for (partition, done) in (0..).zip(done) {
+            let of_branch = |checked: &Checked, branch| {
+                checked.branches.get(&branch).copied().unwrap_or_default()
+            };
+            let found: Progress = self
+                .options
+                .branches_of(partition)
+                .map(|branch| {
+                    let (earlier, now) = (of_branch(before, branch), of_branch(after, branch));
+                    let progress = BranchProgress {
+                        transactions: now.transactions.saturating_sub(earlier.transactions),
+                        amount: now.amount.wrapping_sub(earlier.amount),
+                    };
+                    (branch, progress)
+                })
+                .collect();
+            self.check_progress(&found, partition, done.clone())?;
+        }
+        Ok(())
+    }
+}
+
+impl Tpcb {
+    fn check_progress(
+        &self,
+        found: &Progress,
+        partition: u32,
+        done: RangeInclusive<u64>,
+    ) -> Result<(), WorkloadError> {
+        let branches = self.options.branches_of(partition);
+        let mut expected: Progress = branches
+            .map(|branch| (branch, BranchProgress::default()))
+            .collect();
+        let fits = |expected: &Progress| expected == found;
+        let apply = |expected: &mut Progress, input: Input| {
+            let progress = expected.entry(input.branch).or_default();
+            progress.transactions += 1;
+            progress.amount += i64::from(input.delta);
+        };
+        if leads_there(&mut expected, self.list(partition), done, fits, apply) {
+            return Ok(());
+        }
+        let differing = found
+            .iter()
+            .find(|(branch, progress)| expected.get(branch) != Some(progress));
+        let Some((branch, progress)) = differing else {
+            return Ok(());
+        };
+        Err(WorkloadError::Lost {
+            partition,
+            place: format!("branch {branch}"),
+            found: format!(
+                "{} transactions with a sum of {}",
+                progress.transactions, progress.amount
+            ),
+        })
+    }
+}

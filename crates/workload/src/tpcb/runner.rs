@@ -1,0 +1,207 @@
+//! The transaction of clause 1.2: an amount is booked on an account, its teller and its branch, and noted in the history.
+//!
+//! It reads its three rows before it writes anything: a method that collects writes until commit then writes them out once. The
+//! answer to the terminal is the account's new balance.
+
+use super::schema::{account, branch, history, history_filler, teller};
+use super::{Input, Tables, Tpcb};
+use crate::columns::integer;
+use crate::script::{RoutedScript, Script};
+use crate::standard::missing;
+use indelible::{
+    Changes, Database, Direction, Error, IntoKey, Prefix, Result, Row, Table, Timestamp,
+    Transaction,
+};
+use std::ops::ControlFlow;
+
+/// The time of the first transaction: 2026-01-01. Each later one is a millisecond after the one before it in its list.
+const BEGUN_AT: Timestamp = Timestamp(1_767_225_600_000_000);
+
+/// Runs the transactions of one partition, one after the other.
+pub struct Runner<'w> {
+    tables: &'w Tables,
+    inputs: &'w [Input],
+    partitions: u32,
+    position: u64,
+    balance: i64,
+    /// The last number in `history` of each branch of the partition.
+    last_numbers: Vec<(i32, i64)>,
+    account: Account,
+    teller: Account,
+    branch: Account,
+    history: Row,
+}
+
+/// Room for a row with a balance, used again by each transaction.
+struct Account {
+    row: Row,
+    changes: Changes,
+    column: usize,
+}
+
+impl Account {
+    fn new(table: &Table, column: usize) -> Self {
+        Self {
+            row: table.row(),
+            changes: table.changes(),
+            column,
+        }
+    }
+
+    fn read<K: IntoKey + std::fmt::Debug + Copy>(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        (table, name): (&Table, &'static str),
+        key: K,
+    ) -> Result<()> {
+        if transaction.get_into(table, key, &mut self.row)? {
+            Ok(())
+        } else {
+            Err(missing(name, format!("{key:?}")))
+        }
+    }
+
+    /// Adds to the balance that was read, and returns it.
+    fn add<K: IntoKey>(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        table: &Table,
+        key: K,
+        delta: i64,
+    ) -> Result<i64> {
+        let balance = integer(&self.row, self.column) + delta;
+        self.changes.clear();
+        self.changes.set(self.column, balance)?;
+        transaction.update(table, key, &self.changes)?;
+        Ok(balance)
+    }
+}
+
+impl<'w> Runner<'w> {
+    /// Reads where `history` of the partition's branches ends; the calling thread must not hold a worker.
+    pub(super) fn new(
+        workload: &'w Tpcb,
+        database: &Database,
+        tables: &'w Tables,
+        partition: u32,
+        position: u64,
+    ) -> Result<Self> {
+        let mut last_numbers = Vec::new();
+        for number in workload.options().branches_of(partition) {
+            let mut last = 0;
+            database.read(|reader| {
+                let range = Prefix(number);
+                reader.scan(&tables.history, range, Direction::Backward, |row| {
+                    last = integer(row, history::NUMBER);
+                    ControlFlow::Break(())
+                })
+            })?;
+            last_numbers.push((number, last));
+        }
+        let mut history = tables.history.row();
+        history.set(history::FILLER, history_filler())?;
+        Ok(Self {
+            tables,
+            inputs: workload.list(partition),
+            partitions: workload.options().partitions,
+            position,
+            balance: 0,
+            last_numbers,
+            account: Account::new(&tables.account, account::BALANCE),
+            teller: Account::new(&tables.teller, teller::BALANCE),
+            branch: Account::new(&tables.branch, branch::BALANCE),
+            history,
+        })
+    }
+
+    /// The input of the next transaction.
+    #[inline]
+    pub fn input(&self) -> Input {
+        self.inputs[(self.position % self.inputs.len() as u64) as usize]
+    }
+
+    /// What the last transaction told the terminal: the balance of the account.
+    pub fn balance(&self) -> i64 {
+        self.balance
+    }
+
+    /// Notes the transaction. Numbers of transactions that are undone are left out.
+    fn note(&mut self, transaction: &mut Transaction<'_>, input: Input) -> Result<()> {
+        let of_branch = self
+            .last_numbers
+            .iter_mut()
+            .find(|last| last.0 == input.branch);
+        let last = of_branch.expect("inputs name branches of the partition");
+        last.1 += 1;
+        let row = &mut self.history;
+        row.set(history::BRANCH, input.branch)?;
+        row.set(history::NUMBER, last.1)?;
+        row.set(history::TELLER, input.teller)?;
+        row.set(history::ACCOUNT_BRANCH, input.account_branch)?;
+        row.set(history::ACCOUNT, input.account)?;
+        row.set(history::DELTA, i64::from(input.delta))?;
+        let time = BEGUN_AT.0 + self.position.cast_signed() * 1000;
+        row.set(history::TIME, Timestamp(time))?;
+        transaction.insert(&self.tables.history, &*row)
+    }
+}
+
+impl Script for Runner<'_> {
+    const KINDS: usize = 1;
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    #[inline]
+    fn kind(&self) -> usize {
+        0
+    }
+
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<()> {
+        let (tables, input) = (self.tables, self.input());
+        let delta = i64::from(input.delta);
+        let account = (input.account_branch, input.account);
+        let teller = (input.branch, input.teller);
+        self.account
+            .read(transaction, (&tables.account, "account"), account)?;
+        self.teller
+            .read(transaction, (&tables.teller, "teller"), teller)?;
+        self.branch
+            .read(transaction, (&tables.branch, "branch"), input.branch)?;
+        self.balance = self
+            .account
+            .add(transaction, &tables.account, account, delta)?;
+        self.teller
+            .add(transaction, &tables.teller, teller, delta)?;
+        self.branch
+            .add(transaction, &tables.branch, input.branch, delta)?;
+        self.note(transaction, input)
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        self.position += 1;
+    }
+
+    /// Every transaction succeeds.
+    fn is_rollback(_: &Error) -> bool {
+        false
+    }
+}
+
+impl RoutedScript for Runner<'_> {
+    #[inline]
+    fn partitions(&self, partitions: &mut Vec<u32>) {
+        let input = self.input();
+        partitions.clear();
+        for branch in [input.branch, input.account_branch] {
+            let partition = branch.cast_unsigned() % self.partitions;
+            if !partitions.contains(&partition) {
+                partitions.push(partition);
+            }
+        }
+        partitions.sort_unstable();
+    }
+}
