@@ -136,7 +136,7 @@ impl Reading<'_> {
             let state = &mut reading.subscribers[at];
             state.is_there = true;
             state.bit_1 = flag(row, subscriber::BITS);
-            state.vlr_location = location as u32;
+            state.vlr_location = location.cast_unsigned() as u32;
             for at in 0..VALUES {
                 let mut add = |column: usize, value: u64| {
                     state.fixed.add(Place::Subscriber(column), value);
@@ -217,7 +217,7 @@ impl Reading<'_> {
             let place = || format!("facility {} of subscriber {id}", number + 1);
             reading.within(place, data_a, u8::MAX.into());
             let state = &mut reading.subscribers[at];
-            state.data_a[number] = Some(data_a as u8);
+            state.data_a[number] = Some(data_a.cast_unsigned() as u8);
             let is_active = flag(row, special_facility::IS_ACTIVE);
             let error_control = integer(row, special_facility::ERROR_CONTROL);
             let data_b = letters(text(row, special_facility::DATA_B).as_bytes());
@@ -246,7 +246,9 @@ impl Reading<'_> {
             let start_time = integer(row, call_forwarding::START_TIME);
             let place = || format!("forwarding ({id}, {}, {start_time})", number + 1);
             let hours = i64::from(START_HOURS);
-            let slot = (0..STARTS).find(|slot| (*slot as i64) * hours == start_time);
+            let is_whole = start_time % hours == 0;
+            let slot = usize::try_from(start_time / hours).ok();
+            let slot = slot.filter(|slot| is_whole && *slot < STARTS);
             let is_allowed = slot.is_some();
             reading.findings.expect(5, place, 1, is_allowed.into());
             let has_facility = reading.subscribers[at].data_a[number].is_some();
@@ -258,7 +260,7 @@ impl Reading<'_> {
             reading.findings.expect(6, place, 1, is_number.into());
             if let (Some(slot), Ok(digits)) = (slot, digits) {
                 let forwarding = Forwarding {
-                    end_time: end_time as u8,
+                    end_time: end_time.cast_unsigned() as u8,
                     number: digits,
                 };
                 reading.subscribers[at].forwardings[number][slot] = state::forwarding(forwarding);
@@ -282,9 +284,9 @@ impl Reading<'_> {
         for (at, count) in (0..).zip(counts) {
             let id = self.options.subscriber(self.partition, at);
             let place = || format!("subscriber {id}");
-            let count = i64::from(*count);
+            let allowed = (*count).clamp(1, TYPES as u8);
             self.findings
-                .expect(condition, place, count.clamp(1, TYPES as i64), count);
+                .expect(condition, place, allowed.into(), (*count).into());
         }
     }
 }

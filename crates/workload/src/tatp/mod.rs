@@ -164,11 +164,12 @@ impl Kind {
         }
     }
 
-    /// The share that succeeds while the tables are as they were loaded, in percent.
+    /// The share that succeeds while the tables are as they were loaded, in percent. The specification says 23.9 for `GetNewDestination`; what
+    /// follows from its rules for rows and inputs is less, and is what is measured.
     pub fn success_percent(self) -> f64 {
         match self {
             Self::GetSubscriberData | Self::UpdateLocation => 100.0,
-            Self::GetNewDestination => 23.9,
+            Self::GetNewDestination => 14.8,
             Self::GetAccessData | Self::UpdateSubscriberData => 62.5,
             Self::InsertCallForwarding | Self::DeleteCallForwarding => 31.25,
         }

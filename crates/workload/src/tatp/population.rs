@@ -36,6 +36,10 @@ pub(super) struct Subscriber {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names are those of the specification"
+)]
 pub(super) struct AccessInfo {
     pub(super) data_1: u8,
     pub(super) data_2: u8,
@@ -101,11 +105,11 @@ fn some_of<T, const N: usize>(
     let mut places: [usize; N] = std::array::from_fn(|at| at);
     shuffle(random, &mut places);
     let count = between(random, least, N as u32) as usize;
-    let mut made = [const { None }; N];
+    let mut filled = [const { None }; N];
     for at in &places[..count] {
-        made[*at] = Some(make(random, *at));
+        filled[*at] = Some(make(random, *at));
     }
-    made
+    filled
 }
 
 fn byte(random: &mut Random) -> u8 {
@@ -131,7 +135,7 @@ pub(super) fn load_partition(
     loaded: &impl Fn(u64),
 ) -> Result<()> {
     let mut worker = database.worker(&[partition], Durability::Group)?;
-    let mut loader = Loader {
+    let mut rows = Loader {
         tables,
         region: partition as i16,
         subscriber: tables.subscriber.row(),
@@ -148,7 +152,7 @@ pub(super) fn load_partition(
         loaded,
         |transaction, place| {
             let id = options.subscriber(partition, place);
-            loader.insert(transaction, &Subscriber::new(options.seed, id))
+            rows.insert(transaction, &Subscriber::new(options.seed, id))
         },
     )?;
     worker.close()

@@ -117,7 +117,7 @@ fn inputs_are_those_of_the_specification() {
 }
 
 #[test]
-fn success_rates_are_those_of_the_specification() {
+fn success_rates_are_those_of_the_rules() {
     for kind in Kind::ALL {
         let options = TatpOptions {
             mix: kind.name().parse().unwrap(),
