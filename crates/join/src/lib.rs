@@ -71,7 +71,7 @@ pub use stats::{JoinStats, PhaseTime, TableWork};
 pub use tuple::{Relation, Tuple, Tuple8, Tuple16, Word, zip_columns};
 
 use job::{Done, Job};
-use output::{PairSink, Sink, Watched};
+use output::{Deliver, PairSink, Sink, Watched};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -108,6 +108,50 @@ pub fn join_in<T: Tuple>(
     s: Relation<'_, T>,
     options: &Options<'_, T>,
 ) -> Result<Joined<T>> {
+    T::join_in(scratch, r, s, options)
+}
+
+/// The join of each type of tuple. Its methods are not generic, so that the joins are compiled here, once and optimised, and not again
+/// in every crate that joins.
+pub(crate) trait Compiled: Sized {
+    fn join_in(
+        scratch: &mut Scratch,
+        r: Relation<'_, Self>,
+        s: Relation<'_, Self>,
+        options: &Options<'_, Self>,
+    ) -> Result<Joined<Self>>
+    where
+        Self: Tuple;
+}
+
+impl Compiled for Tuple8 {
+    fn join_in(
+        scratch: &mut Scratch,
+        r: Relation<'_, Self>,
+        s: Relation<'_, Self>,
+        options: &Options<'_, Self>,
+    ) -> Result<Joined<Self>> {
+        join_tuples(scratch, r, s, options)
+    }
+}
+
+impl Compiled for Tuple16 {
+    fn join_in(
+        scratch: &mut Scratch,
+        r: Relation<'_, Self>,
+        s: Relation<'_, Self>,
+        options: &Options<'_, Self>,
+    ) -> Result<Joined<Self>> {
+        join_tuples(scratch, r, s, options)
+    }
+}
+
+fn join_tuples<T: Tuple>(
+    scratch: &mut Scratch,
+    r: Relation<'_, T>,
+    s: Relation<'_, T>,
+    options: &Options<'_, T>,
+) -> Result<Joined<T>> {
     let started = Instant::now();
     let job = Job::new(r, s, options)?;
     job.watch.advance(0)?;
@@ -116,18 +160,18 @@ pub fn join_in<T: Tuple>(
         asked_for => asked_for,
     };
     let pairs = Mutex::new(Vec::new());
+    let keep = |batch: &mut Vec<Pair<T::Word>>| {
+        let full = std::mem::replace(batch, Vec::with_capacity(BATCH_PAIRS));
+        let mut pairs = pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        pairs.push(full);
+    };
+    let to_pairs = |deliver: Deliver<'_, T::Word>, scratch| {
+        run(algorithm, &job, scratch, || PairSink::new(deliver))
+    };
     let done = match options.output {
         Output::Aggregate => run(algorithm, &job, scratch, Totals::default)?,
-        Output::Pairs => run(algorithm, &job, scratch, || {
-            PairSink::new(|batch: &mut Vec<Pair<T::Word>>| {
-                let full = std::mem::replace(batch, Vec::with_capacity(BATCH_PAIRS));
-                let mut pairs = pairs.lock().unwrap_or_else(PoisonError::into_inner);
-                pairs.push(full);
-            })
-        })?,
-        Output::Batches(on_batch) => run(algorithm, &job, scratch, || {
-            PairSink::new(|batch: &mut Vec<Pair<T::Word>>| on_batch(batch))
-        })?,
+        Output::Pairs => to_pairs(&keep, scratch)?,
+        Output::Batches(on_batch) => to_pairs(&|batch| on_batch(batch), scratch)?,
     };
     job.watch.finish();
     Ok(Joined {

@@ -180,15 +180,19 @@ impl<T: Tuple> Sink<T> for Totals {
     }
 }
 
+/// Where a sink leaves a batch. Called through a pointer, once for thousands of pairs, so that the joins are not compiled once more
+/// for each place that batches go to.
+pub(crate) type Deliver<'d, W> = &'d (dyn Fn(&mut Vec<Pair<W>>) + Sync);
+
 /// A sink that stores pairs and passes them on when a batch is full.
-pub(crate) struct PairSink<W, F> {
+pub(crate) struct PairSink<'d, W> {
     totals: Totals,
     batch: Vec<Pair<W>>,
-    deliver: F,
+    deliver: Deliver<'d, W>,
 }
 
-impl<W: Word, F: FnMut(&mut Vec<Pair<W>>) + Send> PairSink<W, F> {
-    pub(crate) fn new(deliver: F) -> Self {
+impl<'d, W: Word> PairSink<'d, W> {
+    pub(crate) fn new(deliver: Deliver<'d, W>) -> Self {
         Self {
             totals: Totals::default(),
             batch: Vec::with_capacity(BATCH_PAIRS),
@@ -204,7 +208,7 @@ impl<W: Word, F: FnMut(&mut Vec<Pair<W>>) + Send> PairSink<W, F> {
     }
 }
 
-impl<T: Tuple, F: FnMut(&mut Vec<Pair<T::Word>>) + Send> Sink<T> for PairSink<T::Word, F> {
+impl<'d, T: Tuple> Sink<T> for PairSink<'d, T::Word> {
     const TOTALS_ONLY: bool = false;
     fn add(&mut self, _: Totals) {
         unreachable!("pairs are passed on one by one");

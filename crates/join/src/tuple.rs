@@ -52,7 +52,13 @@ impl Word for u64 {
 }
 
 /// A key with its payload: [`Tuple8`] or [`Tuple16`].
-pub trait Tuple: Copy + Debug + Default + Eq + Send + Sync + sealed::Sealed + 'static {
+#[expect(
+    private_bounds,
+    reason = "how a join is compiled is nothing to call, and nobody else adds a type of tuple"
+)]
+pub trait Tuple:
+    Copy + Debug + Default + Eq + Send + Sync + sealed::Sealed + crate::Compiled + 'static
+{
     /// The type of key and payload.
     type Word: Word;
     /// Size in memory.
