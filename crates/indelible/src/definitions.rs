@@ -256,6 +256,7 @@ impl Database {
         let mut session = Session::new(&self.core, self.core.manner)?;
         let all: Vec<u32> = (0..self.core.descriptor.partitions).collect();
         session.declare(&all)?;
+        session.exclude_others()?;
         Ok(session)
     }
 }

@@ -20,7 +20,7 @@ pub const PARTITIONS_MAX: u32 = 1024;
 /// Most transactions that are open at once in a partition.
 pub const SESSIONS_MAX: u32 = 1024;
 /// As many, unless the options say otherwise.
-const SESSIONS: u32 = 32;
+const SESSIONS: u32 = 1;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
 /// Sizes that a page of the page methods may have.
 const PAGE_BYTES: std::ops::RangeInclusive<u32> = 512..=16384;
@@ -213,7 +213,8 @@ impl Options {
     }
 
     /// Transactions that may be open at once in each partition of the page methods, 1 to [`SESSIONS_MAX`]; more wait for their turn. May be
-    /// another at each opening. Default 32.
+    /// another at each opening. Default 1, as in the other methods: a transaction that holds a partition waits for nobody in it. With more,
+    /// transactions wait for locks, and one that closes a circle of waits is undone and run again.
     pub fn sessions(mut self, sessions: u32) -> Self {
         self.sessions = Some(sessions);
         self

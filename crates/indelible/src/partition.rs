@@ -228,6 +228,36 @@ impl Partition {
         }
     }
 
+    /// Takes every other seat too, waiting at most `limit`, so that nobody runs a transaction here. Who has one seat and waits for the rest
+    /// gets them, since transactions end.
+    pub(crate) fn take_rest(&self, limit: Duration) -> Result<Vec<MutexGuard<'_, Seat>>> {
+        let start = Instant::now();
+        let mut rest = Vec::new();
+        let others = self.seats.len() - 1;
+        let mut at = 0;
+        while rest.len() < others {
+            // One of them is the caller's own and stays busy.
+            match try_lock(&self.seats[at % self.seats.len()]) {
+                Some(seat) => rest.push(seat),
+                None if start.elapsed() >= limit => {
+                    return Err(Error::Conflict {
+                        partition: self.number,
+                        waited_ms: start.elapsed().as_millis() as u64,
+                    });
+                }
+                None if at >= self.seats.len() => std::thread::sleep(PATIENCE / 10),
+                None => {}
+            }
+            at += 1;
+        }
+        if self.is_stopped() {
+            return Err(Error::Stopped {
+                partition: self.number,
+            });
+        }
+        Ok(rest)
+    }
+
     /// Puts the seat back.
     #[inline]
     pub(crate) fn put(&self, seat: MutexGuard<'_, Seat>) {

@@ -24,6 +24,8 @@ use storage::engine::{CommitTicket, Durability, Engine, Isolation};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
+/// Longest wait for a lock of a transaction in several partitions, which may be part of a circle that nobody sees.
+const ACROSS_WAIT: Duration = Duration::from_millis(20);
 
 /// The partitions that one transaction holds.
 pub(crate) struct Session<'db> {
@@ -47,6 +49,8 @@ pub(crate) struct Session<'db> {
 struct Held<'db> {
     partition: &'db Partition,
     seat: MutexGuard<'db, Seat>,
+    /// The partition's other seats, if nobody else may run transactions there.
+    rest: Vec<MutexGuard<'db, Seat>>,
     begun: bool,
     wrote: bool,
     /// A change is being made: true while the engine's own code runs.
@@ -147,6 +151,15 @@ impl<'db> Session<'db> {
         Ok(())
     }
 
+    /// Keeps everybody else out of the partitions held.
+    pub(crate) fn exclude_others(&mut self) -> Result<()> {
+        let limit = self.manner.wait_limit;
+        self.all_mut().try_for_each(|held| {
+            held.rest = held.partition.take_rest(limit)?;
+            Ok(())
+        })
+    }
+
     /// Says how long the partitions held now are kept.
     pub(crate) fn set_seats(&mut self, seats: Seats) {
         self.seats = seats;
@@ -224,14 +237,22 @@ impl<'db> Session<'db> {
         if !error.is_statement_error() && self.soundness == Soundness::Sound {
             self.soundness = match &error {
                 // The same partitions again: the circle is broken.
-                Error::Storage(StorageError::Deadlock { .. }) => Soundness::Conflicting {
-                    partition: self.any_partition(),
-                    out_of_order: true,
-                },
+                Error::Storage(StorageError::Deadlock { .. }) => self.circle(),
+                Error::Storage(StorageError::LockTimeout { .. }) if !self.more.is_empty() => {
+                    self.circle()
+                }
                 _ => Soundness::Doomed,
             };
         }
         error
+    }
+
+    /// Transactions waited for each other: the same partitions may do another time.
+    fn circle(&self) -> Soundness {
+        Soundness::Conflicting {
+            partition: self.any_partition(),
+            out_of_order: true,
+        }
     }
 
     /// Notes that a statement of several steps failed after its first one.
@@ -257,9 +278,23 @@ impl<'db> Session<'db> {
         }
     }
 
+    /// How the next statement goes along with others. Each partition looks for circles of waits of its own, so a transaction in several
+    /// does not wait long for a lock, and is run again.
+    #[inline]
+    fn manner_now(&self) -> Manner {
+        if self.more.is_empty() {
+            self.manner
+        } else {
+            Manner {
+                wait_limit: self.manner.wait_limit.min(ACROSS_WAIT),
+                ..self.manner
+            }
+        }
+    }
+
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
-        let manner = self.manner;
+        let manner = self.manner_now();
         let held = match self.held(partition) {
             Ok(held) => held,
             Err(error) => return Err(error),
@@ -267,8 +302,8 @@ impl<'db> Session<'db> {
         if held.changing {
             return Err(Error::Stopped { partition });
         }
+        held.seat.prepare(manner);
         if !held.begun {
-            held.seat.prepare(manner);
             match held.seat.engine.begin() {
                 Ok(()) => held.begun = true,
                 Err(error) => return Err(error.into()),
@@ -320,6 +355,7 @@ impl<'db> Session<'db> {
             Ok(seat) => Ok(Held {
                 partition,
                 seat,
+                rest: Vec::new(),
                 begun: false,
                 wrote: false,
                 changing: false,
@@ -654,6 +690,7 @@ impl Held<'_> {
 
     #[inline]
     fn put_back(mut self) {
+        self.rest.clear();
         if self.changing {
             self.partition.stop(self.seat);
             return;

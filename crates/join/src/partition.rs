@@ -101,6 +101,8 @@ impl Ranged {
     /// At most 2^`bits` ranges of 2^`shift` keys, from `low` on.
     pub(crate) fn with_shift(low: u64, shift: u32, bits: u32) -> Self {
         let last = (1 << bits) - 1;
+        // One range of all keys needs no shift by all their bits.
+        let shift = shift.min(u64::BITS - 1);
         Self { low, shift, last }
     }
 

@@ -124,15 +124,12 @@ impl LockManager {
             counters: Mutex::new(LockCounters::default()),
         });
         let mut registry = lock(&self.registry);
-        let id = match registry.free.pop() {
-            Some(id) => {
-                registry.sessions[id as usize] = Some(Arc::clone(&visible));
-                id
-            }
-            None => {
-                registry.sessions.push(Some(Arc::clone(&visible)));
-                registry.sessions.len() as SessionId - 1
-            }
+        let id = if let Some(id) = registry.free.pop() {
+            registry.sessions[id as usize] = Some(Arc::clone(&visible));
+            id
+        } else {
+            registry.sessions.push(Some(Arc::clone(&visible)));
+            registry.sessions.len() as SessionId - 1
         };
         drop(registry);
         LockSession::new(Arc::clone(self), id, visible)
@@ -162,7 +159,7 @@ impl LockManager {
 
     /// The shard of a name with this hash. Its chains use the low bits.
     #[inline]
-    pub(super) fn shard_of(&self, hash: u64) -> u32 {
+    pub(super) fn shard_of(hash: u64) -> u32 {
         (hash >> 32) as u32 % SHARDS as u32
     }
 

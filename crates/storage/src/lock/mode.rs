@@ -129,8 +129,8 @@ impl Strength {
         match (self, other) {
             (one, same) if one == same => one,
             (IntentShared, other) | (other, IntentShared) if other != Update => other,
-            (IntentExclusive, Shared) | (Shared, IntentExclusive) => SharedIntentExclusive,
-            (IntentExclusive | Shared, SharedIntentExclusive)
+            (IntentExclusive, Shared | SharedIntentExclusive)
+            | (Shared, IntentExclusive | SharedIntentExclusive)
             | (SharedIntentExclusive, IntentExclusive | Shared) => SharedIntentExclusive,
             (Shared, Update) | (Update, Shared) => Update,
             _ => Exclusive,

@@ -229,18 +229,15 @@ mod tests {
             let key: Vec<u64> = vec![state >> 55; 1 + (state >> 40) as usize % 9];
             let name = Name::of(Space::Tree(PageId((state >> 50) as u32 % 3)), &key);
             let model = ((state >> 50) as u32 % 3, key.clone());
-            match table.find(&name) {
-                Some(number) => {
-                    assert_eq!(map.remove(&model), Some(*table.get(number)));
-                    assert_eq!(table.name(number).key, key);
-                    table.remove(number);
-                }
-                None => {
-                    assert!(!map.contains_key(&model));
-                    let number = table.insert(&name);
-                    *table.get_mut(number) = step;
-                    map.insert(model, step);
-                }
+            if let Some(number) = table.find(&name) {
+                assert_eq!(map.remove(&model), Some(*table.get(number)));
+                assert_eq!(table.name(number).key, key);
+                table.remove(number);
+            } else {
+                assert!(!map.contains_key(&model));
+                let number = table.insert(&name);
+                *table.get_mut(number) = step;
+                map.insert(model, step);
             }
             assert_eq!(table.count(), map.len());
         }

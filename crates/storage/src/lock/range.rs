@@ -88,7 +88,7 @@ struct Writer {
 
 #[derive(Default)]
 struct Ranges {
-    ranges: Vec<Range>,
+    all: Vec<Range>,
     writers: Vec<Writer>,
     next: u64,
 }
@@ -134,7 +134,7 @@ impl Bucket {
         let number = ranges.next;
         ranges.next += 1;
         let is_granted = blockers.is_empty();
-        ranges.ranges.push(Range {
+        ranges.all.push(Range {
             number,
             tree,
             session,
@@ -155,9 +155,7 @@ impl Bucket {
                 writer.blockers.push(number);
             }
         }
-        ranges
-            .ranges
-            .retain(|range| !absorbed.contains(&range.number));
+        ranges.all.retain(|range| !absorbed.contains(&range.number));
         self.store_count(&ranges);
     }
 
@@ -170,7 +168,7 @@ impl Bucket {
     pub(super) fn withdraw(&self, number: u64, woken: &mut Woken) -> bool {
         let mut ranges = lock(&self.ranges);
         let waits = ranges
-            .ranges
+            .all
             .iter()
             .any(|range| range.number == number && !range.blockers.is_empty());
         if waits {
@@ -189,7 +187,7 @@ impl Bucket {
     ) -> bool {
         let mut ranges = lock(&self.ranges);
         let blockers: Vec<u64> = ranges
-            .ranges
+            .all
             .iter()
             .filter(|range| {
                 range.tree == tree
@@ -221,7 +219,7 @@ impl Bucket {
     /// A key is no longer locked exclusively: ranges that found it go on without it.
     pub(super) fn forget(&self, key: ExclusiveKey, woken: &mut Woken) {
         let mut ranges = lock(&self.ranges);
-        for range in &mut ranges.ranges {
+        for range in &mut ranges.all {
             let Some(at) = range.blockers.iter().position(|blocker| *blocker == key) else {
                 continue;
             };
@@ -235,7 +233,7 @@ impl Bucket {
     /// Whom a session with a waiting range waits for.
     pub(super) fn range_blockers(&self, number: u64, found: &mut Vec<SessionId>) {
         let ranges = lock(&self.ranges);
-        let range = ranges.ranges.iter().find(|range| range.number == number);
+        let range = ranges.all.iter().find(|range| range.number == number);
         let blockers = range.into_iter().flat_map(|range| &range.blockers);
         found.extend(blockers.map(|key| key.session));
     }
@@ -251,19 +249,15 @@ impl Bucket {
             return;
         };
         let blocking = ranges
-            .ranges
+            .all
             .iter()
             .filter(|range| writer.blockers.contains(&range.number));
         found.extend(blocking.map(|range| range.session));
     }
 
     fn remove(&self, ranges: &mut Ranges, number: u64, woken: &mut Woken) {
-        if let Some(at) = ranges
-            .ranges
-            .iter()
-            .position(|range| range.number == number)
-        {
-            ranges.ranges.swap_remove(at);
+        if let Some(at) = ranges.all.iter().position(|range| range.number == number) {
+            ranges.all.swap_remove(at);
         }
         self.store_count(ranges);
         ranges.writers.retain_mut(|writer| {
@@ -277,8 +271,7 @@ impl Bucket {
     }
 
     fn store_count(&self, ranges: &Ranges) {
-        self.count
-            .store(ranges.ranges.len() as u32, Ordering::SeqCst);
+        self.count.store(ranges.all.len() as u32, Ordering::SeqCst);
     }
 }
 

@@ -361,7 +361,7 @@ impl LockSession {
         entry: u32,
         before: Option<Strength>,
     ) -> Result<()> {
-        let shard = self.manager.shard_of(name.hash);
+        let shard = LockManager::shard_of(name.hash);
         let key = ExclusiveKey {
             session: self.id,
             shard,
@@ -422,7 +422,7 @@ impl LockSession {
         inheritance: Option<&Arc<Inheritance>>,
     ) -> Result<u32> {
         self.parker.set_back();
-        let shard = self.manager.shard_of(name.hash);
+        let shard = LockManager::shard_of(name.hash);
         let request = Request {
             session: self.id,
             strength,
@@ -472,7 +472,7 @@ impl LockSession {
             inheritance: None,
             parker: None,
         };
-        let shard = self.manager.shard(self.manager.shard_of(name.hash));
+        let shard = self.manager.shard(LockManager::shard_of(name.hash));
         let (answer, _) = shard.request(&name, &request);
         let whole = self.owned.wholes.get_mut(number);
         if answer != Answer::Granted {
@@ -570,7 +570,7 @@ impl LockSession {
         self.owned.keys.remove(number);
         self.owned.wholes.get_mut(whole).weight -= 1;
         self.rights += 1;
-        let shard = self.manager.shard_of(hash);
+        let shard = LockManager::shard_of(hash);
         let was_exclusive = self
             .manager
             .shard(shard)
@@ -633,7 +633,7 @@ impl LockSession {
     fn release_whole(&mut self, number: u32) {
         let hash = self.owned.wholes.name(number).hash;
         let entry = self.owned.wholes.get(number).entry;
-        let shard = self.manager.shard(self.manager.shard_of(hash));
+        let shard = self.manager.shard(LockManager::shard_of(hash));
         shard.release(entry, self.id, &mut self.woken);
         self.owned.wholes.remove(number);
         self.rights += 1;

@@ -360,7 +360,9 @@ fn circles(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
             if low[node] == index[node] {
                 let from = open.iter().rposition(|&at| at == node).unwrap_or_default();
                 let group = open.split_off(from);
-                group.iter().for_each(|&at| is_open[at] = false);
+                for &at in &group {
+                    is_open[at] = false;
+                }
                 if group.len() > 1 {
                     found.push(group);
                 }

@@ -141,7 +141,8 @@ fn report(name: &str, isolation: Isolation, transactions: u64) -> HistoryReport 
     let options = Options::new()
         .method(Method::FullPageWrites)
         .node_bytes(1 << 14)
-        .buffer_bytes(1 << 20);
+        .buffer_bytes(1 << 20)
+        .sessions(8);
     let database = Database::create(&path, &options).unwrap();
     let options = HistoryOptions {
         sessions: 8,

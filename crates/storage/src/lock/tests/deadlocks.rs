@@ -10,10 +10,9 @@ use crate::record::TableId;
 use std::time::{Duration, Instant};
 
 /// What one session of a circle asks for.
-struct Ask(
-    LockSession,
-    Box<dyn FnOnce(&mut LockSession) -> Result<()> + Send>,
-);
+struct Ask(LockSession, Request);
+
+type Request = Box<dyn FnOnce(&mut LockSession) -> Result<()> + Send>;
 
 fn ask(
     session: LockSession,

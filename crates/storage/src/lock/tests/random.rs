@@ -148,9 +148,9 @@ fn run(options: LockOptions) {
             })
         })
         .collect();
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    for thread in threads {
+        thread.join().unwrap();
+    }
     assert_eq!((manager.heads(), manager.taken()), (0, 0));
     assert!(manager.bucket(TREE).is_empty());
     let counters = manager.counters();

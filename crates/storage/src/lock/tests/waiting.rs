@@ -119,8 +119,8 @@ fn a_limit_is_kept() {
     waiter.set_wait_limit(Duration::from_millis(50));
     let started = Instant::now();
     let error = key(&mut waiter, 1, KeyMode::Shared).unwrap_err();
-    let waited = started.elapsed();
-    assert!(waited >= Duration::from_millis(50), "{waited:?}");
+    let passed = started.elapsed();
+    assert!(passed >= Duration::from_millis(50), "{passed:?}");
     match error {
         StorageError::LockTimeout { waited_ms, .. } => assert!(waited_ms >= 50),
         error => panic!("{error}"),
