@@ -208,7 +208,7 @@ impl<'d, W: Word> PairSink<'d, W> {
     }
 }
 
-impl<'d, T: Tuple> Sink<T> for PairSink<'d, T::Word> {
+impl<T: Tuple> Sink<T> for PairSink<'_, T::Word> {
     const TOTALS_ONLY: bool = false;
     fn add(&mut self, _: Totals) {
         unreachable!("pairs are passed on one by one");
