@@ -171,6 +171,12 @@ impl Actor<'_> {
                     return Ok(());
                 }
                 Err(error) if error.advice() == Advice::Retry => self.undone += 1,
+                // Somebody inserted the row behind the look at it, which only a serializable transaction is spared.
+                Err(Error::DuplicateKey { .. })
+                    if self.options.isolation == Isolation::ReadCommitted =>
+                {
+                    self.undone += 1;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -1,3 +1,5 @@
+//! The checker on trial: goal and method.
+//!
 //! The check finds each kind of anomaly in histories made for it, finds none in what serializable sessions did, and some in what sessions did
 //! that asked for less.
 
