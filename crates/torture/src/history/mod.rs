@@ -21,6 +21,7 @@ use indelible::{
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const TABLE: &str = "history";
 /// Rows that are used at a time.
@@ -35,6 +36,8 @@ const ELEMENTS: u64 = 8;
 const LIST_BYTES_MAX: u32 = 3000;
 /// Times that a transaction is run again after a deadlock.
 const RETRIES_MAX: u32 = 1000;
+/// Pause in front of the second attempt; longer in front of later ones.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +153,11 @@ struct Undone;
 impl Actor<'_> {
     fn transaction(&mut self, window: u64) -> Result<()> {
         let seed = self.random.next_u64();
-        for _ in 0..RETRIES_MAX {
+        for retries in 0..RETRIES_MAX {
+            if retries > 0 {
+                // Lets those go first whom it would meet again at once.
+                std::thread::sleep(PAUSE * retries.min(50));
+            }
             let mut attempt = Attempt {
                 number: self.attempts.fetch_add(1, Ordering::Relaxed),
                 ..Attempt::default()
