@@ -65,7 +65,7 @@ enum State {
 impl<P: Platform> Paged<P> {
     /// Makes the files of a partition.
     pub fn create(platform: &P, options: &EngineOptions, guard: Guard) -> Result<Self> {
-        Self::first(Shared::create(platform, options, guard)?)
+        Self::new(Arc::new(Shared::create(platform, options, guard)?))
     }
 
     /// Opens a partition and recovers it.
@@ -75,11 +75,7 @@ impl<P: Platform> Paged<P> {
         guard: Guard,
         decide: Decide<'_>,
     ) -> Result<Self> {
-        Self::first(Shared::open(platform, options, guard, decide)?)
-    }
-
-    fn first(shared: Shared<P>) -> Result<Self> {
-        Self::new(Arc::new(shared))
+        Self::new(Arc::new(Shared::open(platform, options, guard, decide)?))
     }
 
     /// The next session of a partition.
@@ -167,10 +163,12 @@ impl<P: Platform> Paged<P> {
         self.begin_locking(Mode::Exclusive)?;
         let result = self
             .operate(|tables, pages, _, txn| change(tables, pages, txn))
-            .and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
-        if result.is_ok() {
-            self.definitions = self.shared.redefined();
-        } else if !self.shared.is_poisoned() {
+            .and_then(|()| {
+                // While the partition is locked: whoever begins after the commit has given it back reads the definitions again.
+                self.definitions = self.shared.redefined();
+                self.commit(Durability::Immediate).map(|_| ())
+            });
+        if result.is_err() && !self.shared.is_poisoned() {
             self.abort()?;
             self.tables.reload(&self.shared.pages)?;
         }
