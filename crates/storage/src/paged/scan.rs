@@ -67,7 +67,7 @@ impl Tree {
                 if cells.is_locking() {
                     let (low, high) = ordered(&next, &edge, direction);
                     cells.cover(low, high)?;
-                    if !leaf.is_current(pages)? {
+                    if !leaf.is_current(self, pages, &next)? {
                         self.copy_leaf(pages, &next, direction, &mut leaf)?;
                     }
                     batch = batch.saturating_mul(2);
@@ -196,10 +196,12 @@ impl LeafCopy {
         last
     }
 
-    /// Whether the page is as it was.
-    fn is_current<D: Directory>(&self, pages: &Pages<D>) -> Result<bool> {
-        let now = pages.pool.read(self.id)?;
-        Ok(Header(now.bytes()).lsn() == Header(&self.bytes).lsn())
+    /// Whether the key still leads to this leaf, and it is as it was. The page alone does not tell: one that was merged away keeps its
+    /// content while others change the cells where they are now.
+    fn is_current<D: Directory>(&self, tree: &Tree, pages: &Pages<D>, key: &[u64]) -> Result<bool> {
+        let now = tree.leaf(pages, key)?;
+        let header = Header(now.bytes());
+        Ok(header.number() == self.id && header.lsn() == Header(&self.bytes).lsn())
     }
 
     /// Whether a key belongs to a leaf further on.

@@ -103,7 +103,11 @@ impl Tree {
 
     /// The leaf that has or would have a key.
     #[inline]
-    fn leaf<'p, D: Directory>(&self, pages: &'p Pages<D>, key: &[u64]) -> Result<ReadGuard<'p>> {
+    pub(super) fn leaf<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        key: &[u64],
+    ) -> Result<ReadGuard<'p>> {
         let mut guard = pages.pool.read(self.root)?;
         self.check_root(pages, guard.bytes())?;
         while let Some((id, level)) = child_of(guard.bytes(), key) {
