@@ -195,18 +195,6 @@ fn add_footprint(sum: &mut Footprint, part: &Footprint) {
     sum.other += part.other;
 }
 
-fn add_counters(sum: &mut Counters, part: &Counters) {
-    for (sum, part) in sum.parts.iter_mut().zip(&part.parts) {
-        sum.loads += part.loads;
-        sum.stores += part.stores;
-        sum.lines_flushed += part.lines_flushed;
-        sum.bytes_streamed += part.bytes_streamed;
-        sum.bytes_stored += part.bytes_stored;
-    }
-    sum.fences += part.fences;
-    sum.serial_misses += part.serial_misses;
-}
-
 fn add_disk(sum: &mut DiskCounters, part: &DiskCounters) {
     sum.reads += part.reads;
     sum.writes += part.writes;

@@ -25,6 +25,7 @@ pub use view::View;
 
 use crate::error::Result;
 use std::fmt;
+use std::ops::AddAssign;
 use std::ptr::NonNull;
 
 /// Bytes of a cache line: the unit in which the medium takes write-backs.
@@ -263,6 +264,20 @@ impl Counters {
             sum.bytes_stored += part.bytes_stored;
         }
         sum
+    }
+}
+
+impl AddAssign<&Self> for Counters {
+    fn add_assign(&mut self, more: &Self) {
+        for (sum, more) in self.parts.iter_mut().zip(&more.parts) {
+            sum.loads += more.loads;
+            sum.stores += more.stores;
+            sum.lines_flushed += more.lines_flushed;
+            sum.bytes_streamed += more.bytes_streamed;
+            sum.bytes_stored += more.bytes_stored;
+        }
+        self.fences += more.fences;
+        self.serial_misses += more.serial_misses;
     }
 }
 

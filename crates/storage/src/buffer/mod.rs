@@ -8,14 +8,18 @@
 //! Order of locks: latches of frames, then the pool's clock, then the file, then the log. A latch is waited for only by who holds no
 //! lock of a later kind; the clock's holder only tries for latches.
 
+pub mod central_log;
 pub mod double_write;
 pub mod file;
 pub mod log;
 pub mod master;
+pub mod nv_log;
 pub mod pool;
 
+pub use central_log::CentralLog;
 pub use double_write::DoubleWrite;
 pub use file::{Guard, PageFile, PageFileOptions};
 pub use log::{CheckpointStart, PageLog, Reserve};
 pub use master::Master;
+pub use nv_log::{NvLog, NvLogOptions, Persist};
 pub use pool::{Pool, ReadGuard, WriteGuard};

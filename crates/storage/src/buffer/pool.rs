@@ -109,7 +109,7 @@ pub struct Pool<D: Directory> {
     table: PageTable,
     clock: Mutex<Clock>,
     file: Mutex<PageFile<D>>,
-    log: PageLog<D>,
+    log: Box<dyn PageLog>,
     page_bytes: usize,
 }
 
@@ -192,7 +192,7 @@ fn unpoisoned<T>(lock: Result<T, PoisonError<T>>) -> T {
 
 impl<D: Directory> Pool<D> {
     /// A pool of about `bytes`.
-    pub fn new(file: PageFile<D>, log: PageLog<D>, bytes: u64) -> Self {
+    pub fn new(file: PageFile<D>, log: Box<dyn PageLog>, bytes: u64) -> Self {
         let page_bytes = file.page_bytes();
         let frames = (bytes / page_bytes as u64).clamp(FRAMES_MIN as u64, u64::from(NOT_HERE - 1));
         let frame = |_| Frame {
@@ -222,8 +222,8 @@ impl<D: Directory> Pool<D> {
     }
 
     /// The log.
-    pub fn log(&self) -> &PageLog<D> {
-        &self.log
+    pub fn log(&self) -> &dyn PageLog {
+        &*self.log
     }
 
     /// The file of pages.

@@ -469,7 +469,7 @@ impl<M: Memory> CowStore for PoolStore<M> {
     }
 
     fn count(&self, status: &mut EngineStatus) {
-        status.memory = sum(status.memory, self.arena.counters());
+        status.memory += &self.arena.counters();
     }
 
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
@@ -542,20 +542,6 @@ fn is_out_of_space(error: &StorageError) -> bool {
         StorageError::Memory(PmemError::OutOfSpace { .. })
             | StorageError::Disk(disk::DiskError::OutOfSpace { .. })
     )
-}
-
-/// Adds two devices' counts.
-fn sum(mut first: pmem::Counters, second: pmem::Counters) -> pmem::Counters {
-    for (part, other) in first.parts.iter_mut().zip(&second.parts) {
-        part.loads += other.loads;
-        part.stores += other.stores;
-        part.lines_flushed += other.lines_flushed;
-        part.bytes_streamed += other.bytes_streamed;
-        part.bytes_stored += other.bytes_stored;
-    }
-    first.fences += second.fences;
-    first.serial_misses += second.serial_misses;
-    first
 }
 
 /// Makes the pool of a partition of `nvm-cow`.

@@ -6,7 +6,7 @@
 use super::paged::Paged;
 use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
-use crate::buffer::Guard;
+use crate::buffer::{Guard, Persist};
 use crate::error::Result;
 use crate::error::StorageError;
 use crate::platform::Platform;
@@ -38,11 +38,32 @@ pub enum Method {
     Dwb,
     /// The same with neither: only for a device that writes pages whole.
     DwbOff,
+    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in durable memory that each session writes a part of
+    /// (`NV-Logging`).
+    NvLogging,
+}
+
+/// Where the page engine has its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogKind {
+    /// In files, which all sessions append to under one lock.
+    Central,
+    /// In durable memory, a ring a session.
+    PerTransaction,
+}
+
+/// What a method of the page engine is a name for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageAxes {
+    /// What keeps a torn write of a page from being a loss.
+    pub guard: Guard,
+    /// Where the log is.
+    pub log: LogKind,
 }
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -53,6 +74,7 @@ impl Method {
         Self::FullPageWrites,
         Self::Dwb,
         Self::DwbOff,
+        Self::NvLogging,
     ];
 
     /// The name by which a user selects it.
@@ -68,6 +90,7 @@ impl Method {
             Self::FullPageWrites => "full-page-writes",
             Self::Dwb => "dwb",
             Self::DwbOff => "dwb-off",
+            Self::NvLogging => "nv-logging",
         }
     }
 
@@ -78,14 +101,26 @@ impl Method {
         match self {
             Self::Cow => options.page_bytes,
             Self::NvmCow => 1024,
-            Self::FullPageWrites | Self::Dwb | Self::DwbOff => 8192,
+            _ if self.is_paged() => 8192,
             _ => options.node_bytes,
         }
     }
 
     /// Whether it keeps pages in a file, which a power cut can tear.
     pub fn is_paged(self) -> bool {
-        matches!(self, Self::FullPageWrites | Self::Dwb | Self::DwbOff)
+        self.axes().is_some()
+    }
+
+    /// What it is a name for, if it is one of the page engine.
+    pub fn axes(self) -> Option<PageAxes> {
+        let (guard, log) = match self {
+            Self::FullPageWrites => (Guard::FullPageWrites, LogKind::Central),
+            Self::Dwb => (Guard::DoubleWrite, LogKind::Central),
+            Self::DwbOff => (Guard::Off, LogKind::Central),
+            Self::NvLogging => (Guard::DoubleWrite, LogKind::PerTransaction),
+            _ => return None,
+        };
+        Some(PageAxes { guard, log })
     }
 
     /// Whether a page that a power cut tears is no loss.
@@ -130,6 +165,7 @@ impl Method {
             Self::FullPageWrites => 8,
             Self::Dwb => 9,
             Self::DwbOff => 10,
+            Self::NvLogging => 11,
         }
     }
 }
@@ -190,6 +226,10 @@ pub struct EngineOptions {
     pub buffer_bytes: u64,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
+    /// Bytes of log records in durable memory that a session of the page engine has room for.
+    pub ring_bytes: u64,
+    /// When a log record in durable memory becomes durable.
+    pub persist: Persist,
     /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
     pub growth_factor: u32,
 }
@@ -212,6 +252,8 @@ impl Default for EngineOptions {
             memtable_bytes: 64 << 20,
             buffer_bytes: 128 << 20,
             page_cells_max: usize::MAX,
+            ring_bytes: 64 << 20,
+            persist: Persist::OnInsert,
             growth_factor: 8,
         }
     }
@@ -249,6 +291,9 @@ pub fn create<P: Platform>(
     method: Method,
     options: &EngineOptions,
 ) -> Result<Box<dyn Engine>> {
+    if let Some(axes) = method.axes() {
+        return Ok(Box::new(Paged::create(platform, options, axes)?));
+    }
     Ok(match method {
         Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
         Method::Inp => Box::new(super::in_place::InPlace::<P>::create(platform, options)?),
@@ -263,11 +308,10 @@ pub fn create<P: Platform>(
         Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::create(
             platform, options,
         )?),
-        Method::FullPageWrites => {
-            Box::new(Paged::create(platform, options, Guard::FullPageWrites)?)
+        _ => {
+            let text = format!("method `{method}` has no engine");
+            return Err(StorageError::Unsupported(text));
         }
-        Method::Dwb => Box::new(Paged::create(platform, options, Guard::DoubleWrite)?),
-        Method::DwbOff => Box::new(Paged::create(platform, options, Guard::Off)?),
     })
 }
 
@@ -299,6 +343,9 @@ fn open_engine<P: Platform>(
     options: &EngineOptions,
     decide: Decide<'_>,
 ) -> Result<Box<dyn Engine>> {
+    if let Some(axes) = method.axes() {
+        return Ok(Box::new(Paged::open(platform, options, axes, decide)?));
+    }
     Ok(match method {
         Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
         Method::Inp => Box::new(super::in_place::InPlace::<P>::open(
@@ -315,11 +362,9 @@ fn open_engine<P: Platform>(
         Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::open(
             platform, options, decide,
         )?),
-        Method::FullPageWrites => {
-            let guard = Guard::FullPageWrites;
-            Box::new(Paged::open(platform, options, guard, decide)?)
+        _ => {
+            let text = format!("method `{method}` has no engine");
+            return Err(StorageError::Unsupported(text));
         }
-        Method::Dwb => Box::new(Paged::open(platform, options, Guard::DoubleWrite, decide)?),
-        Method::DwbOff => Box::new(Paged::open(platform, options, Guard::Off, decide)?),
     })
 }

@@ -14,7 +14,9 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
-pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
+pub use method::{
+    Decide, EngineOptions, FenceOrder, LogImages, LogKind, Method, PageAxes, create, open,
+};
 
 use crate::error::Result;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};

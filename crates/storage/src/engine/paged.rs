@@ -22,9 +22,8 @@ mod shared;
 use self::shared::Shared;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    Isolation, ScanRange, VerifyReport,
+    Isolation, PageAxes, ScanRange, VerifyReport,
 };
-use crate::buffer::Guard;
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, Mode};
 use crate::log::Due;
@@ -64,24 +63,24 @@ enum State {
 
 impl<P: Platform> Paged<P> {
     /// Makes the files of a partition.
-    pub fn create(platform: &P, options: &EngineOptions, guard: Guard) -> Result<Self> {
-        Self::new(Arc::new(Shared::create(platform, options, guard)?))
+    pub fn create(platform: &P, options: &EngineOptions, axes: PageAxes) -> Result<Self> {
+        Self::new(Arc::new(Shared::create(platform, options, axes)?))
     }
 
     /// Opens a partition and recovers it.
     pub fn open(
         platform: &P,
         options: &EngineOptions,
-        guard: Guard,
+        axes: PageAxes,
         decide: Decide<'_>,
     ) -> Result<Self> {
-        Self::new(Arc::new(Shared::open(platform, options, guard, decide)?))
+        Self::new(Arc::new(Shared::open(platform, options, axes, decide)?))
     }
 
     /// The next session of a partition.
     fn new(shared: Arc<Shared<P>>) -> Result<Self> {
         Ok(Self {
-            session: shared.next_session(),
+            session: shared.next_session()?,
             locks: RowLocks::new(shared.locks.session()),
             definitions: shared.definitions(),
             tables: Tables::open(&shared.pages, shared.catalogue)?,
@@ -400,11 +399,12 @@ impl<P: Platform> Engine for Paged<P> {
     }
 
     fn status(&self) -> EngineStatus {
+        let log = self.shared.pages.pool.log();
         EngineStatus {
-            disk: self.shared.pages.pool.log().counters(),
+            memory: log.memory(),
+            disk: log.disk(),
             recovery_undone: self.shared.undone,
             recovery_replayed: self.shared.replayed,
-            ..EngineStatus::default()
         }
     }
 

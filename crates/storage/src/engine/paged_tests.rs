@@ -41,6 +41,7 @@ pub(super) fn options() -> EngineOptions {
         page_cells_max: 3,
         buffer_bytes: 0,
         checkpoint_log_bytes: 32 << 10,
+        ring_bytes: 0,
         ..EngineOptions::default()
     }
 }
@@ -156,7 +157,7 @@ fn wrong_images(method: Method) -> Vec<String> {
 
 #[test]
 fn a_guard_keeps_torn_pages_from_being_a_loss() {
-    for method in [Method::FullPageWrites, Method::Dwb] {
+    for method in [Method::FullPageWrites, Method::Dwb, Method::NvLogging] {
         let wrong = wrong_images(method);
         assert!(
             wrong.is_empty(),

@@ -9,6 +9,7 @@ pub mod group_commit;
 mod nv_lines;
 pub mod nv_master;
 mod nv_record;
+pub mod nv_ring;
 pub mod nv_undo;
 pub mod redo;
 pub mod volatile_undo;
@@ -16,6 +17,7 @@ pub mod wal;
 mod wal_segment;
 
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
+pub use nv_ring::{NvRing, RingIdentity};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};
 pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
 pub(crate) use wal::has_needless;

@@ -89,7 +89,7 @@ impl<'p> Change<'p> {
     ) -> Result<Lsn> {
         let lsn = pool.log().append(
             reserve,
-            |image_from, record| self.encode(head, image_from, record),
+            &mut |image_from, record| self.encode(head, image_from, record),
             record,
         )?;
         for mut page in self.pages {

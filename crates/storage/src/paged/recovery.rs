@@ -24,9 +24,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Maps that freeing may have to log whole.
 const FREED_MAPS: u64 = 4;
-/// The session in which recovery ends transactions, one after the other.
-const SESSION: u32 = 0;
-
 /// What analysis found.
 #[derive(Debug, Default)]
 pub struct Analysis {
@@ -34,8 +31,8 @@ pub struct Analysis {
     pub open: BTreeMap<TxnId, Transaction>,
     /// Those of them whose fate stands in the commit table, with the pages that a commit frees.
     pub prepared: BTreeMap<TxnId, (GlobalTxnId, Vec<PageId>)>,
-    /// Pages that transactions which have ended had not freed yet.
-    pub frees: BTreeMap<TxnId, VecDeque<PageId>>,
+    /// Pages that transactions which have ended had not freed yet, with their sessions.
+    pub frees: BTreeMap<TxnId, (u32, VecDeque<PageId>)>,
     /// The newest commit.
     pub ticket: CommitTicket,
     /// Records, commits among them, and a number above those of all transactions.
@@ -47,8 +44,8 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Takes the next record.
-    pub fn record(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
+    /// Takes the next record, and in which session's part of the log it was.
+    pub fn record(&mut self, session: u32, bytes: &[u8]) -> Result<(), DecodeError> {
         let head = Head::decode(&mut Reader::new(bytes))?;
         self.records += 1;
         let txn = match &head {
@@ -63,9 +60,9 @@ impl Analysis {
         self.next_txn = self.next_txn.max(txn.0 + 1);
         match head {
             Head::Change => {}
-            Head::Forward(_, undo) => self.open(txn).undo.push(undo),
+            Head::Forward(_, undo) => self.open(txn, session).undo.push(undo),
             Head::Compensation(_, left) => {
-                let open = self.open(txn);
+                let open = self.open(txn, session);
                 while open.undo.len() > left as usize {
                     let entry = open.undo.last().map(Undo::decode).transpose()?;
                     match entry {
@@ -79,15 +76,15 @@ impl Analysis {
             Head::Commit(_, ticket, pages) => {
                 self.ticket = self.ticket.max(ticket);
                 self.commits += 1;
-                self.end(txn, pages);
+                self.end(txn, session, pages);
             }
-            Head::Abort(_, pages) => self.end(txn, pages),
+            Head::Abort(_, pages) => self.end(txn, session, pages),
             Head::Prepare(_, global, pages) => {
-                self.open(txn);
+                self.open(txn, session);
                 self.prepared.insert(txn, (global, pages));
             }
             Head::Freed(_) => {
-                if let Some(pages) = self.frees.get_mut(&txn) {
+                if let Some((_, pages)) = self.frees.get_mut(&txn) {
                     pages.pop_front();
                     if pages.is_empty() {
                         self.frees.remove(&txn);
@@ -98,18 +95,18 @@ impl Analysis {
         Ok(())
     }
 
-    fn open(&mut self, txn: TxnId) -> &mut Transaction {
+    fn open(&mut self, txn: TxnId, session: u32) -> &mut Transaction {
         let open = self.open.entry(txn);
-        let open = open.or_insert_with(|| Transaction::new(txn, SESSION));
+        let open = open.or_insert_with(|| Transaction::new(txn, session));
         open.is_logged = true;
         open
     }
 
-    fn end(&mut self, txn: TxnId, pages: Vec<PageId>) {
+    fn end(&mut self, txn: TxnId, session: u32, pages: Vec<PageId>) {
         self.open.remove(&txn);
         self.prepared.remove(&txn);
         if !pages.is_empty() {
-            self.frees.insert(txn, pages.into());
+            self.frees.insert(txn, (session, pages.into()));
         }
     }
 }
@@ -222,14 +219,14 @@ impl<D: Directory> Pages<D> {
     /// Notes that the newest entry is undone, which changed no page.
     fn compensate(&self, txn: &mut Transaction) -> Result<()> {
         let head = Head::Compensation(txn.id, txn.undo.len().saturating_sub(1) as u32);
-        self.log_head(&head, Reserve::Keep)?;
+        self.log_head(&head, Reserve::Keep(txn.session))?;
         txn.undo.pop();
         Ok(())
     }
 
     fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<()> {
         let mut record = Vec::new();
-        let encode = |_: Lsn, record: &mut Vec<u8>| head.encode(record);
+        let encode = &mut |_: Lsn, record: &mut Vec<u8>| head.encode(record);
         self.pool.log().append(reserve, encode, &mut record)?;
         Ok(())
     }
@@ -289,16 +286,16 @@ impl<D: Directory> Pages<D> {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(CommitTicket, u64)> {
         let (mut ticket, mut undone) = (analysis.ticket, 0);
-        for (txn, frees) in analysis.frees {
-            self.free(txn, SESSION, &Vec::from(frees))?;
+        for (txn, (session, frees)) in analysis.frees {
+            self.free(txn, session, &Vec::from(frees))?;
         }
         let mut prepared = analysis.prepared;
         for (id, txn) in analysis.open {
             match prepared.remove(&id) {
                 Some((global, frees)) if decide(global) => {
                     ticket = CommitTicket(ticket.0 + 1);
-                    let frees = self.commit_freeing(id, SESSION, ticket, frees)?;
-                    self.free(id, SESSION, &frees)?;
+                    let frees = self.commit_freeing(id, txn.session, ticket, frees)?;
+                    self.free(id, txn.session, &frees)?;
                 }
                 _ => {
                     undone += 1;
@@ -357,7 +354,8 @@ impl<D: Directory> Pages<D> {
         for &id in pages {
             let mut change = Change::new();
             self.release(&mut change, id)?;
-            change.finish(&self.pool, &Head::Freed(txn), Reserve::Keep, &mut record)?;
+            let reserve = Reserve::Keep(session);
+            change.finish(&self.pool, &Head::Freed(txn), reserve, &mut record)?;
         }
         self.pool.log().end(session);
         Ok(())

@@ -122,7 +122,7 @@ impl Entry<'_> {
     pub fn reserve(&mut self, page_bytes: usize) -> Reserve {
         match self {
             Self::Undoable(txn) | Self::Quiet(txn) => txn.reserve(page_bytes),
-            Self::Compensation(_) => Reserve::Keep,
+            Self::Compensation(txn) => Reserve::Keep(txn.session),
         }
     }
 
@@ -147,7 +147,7 @@ impl Entry<'_> {
             undo.encode(&mut txn.entry);
         }
         let reserve = if is_compensation {
-            Reserve::Keep
+            Reserve::Keep(txn.session)
         } else {
             txn.reserve(page_bytes)
         };

@@ -77,7 +77,7 @@ impl Tables {
         Ok(Footprint {
             table: all.saturating_sub(index + other) * page_bytes,
             index: index * page_bytes,
-            log: pages.pool.log().file_bytes(),
+            log: pages.pool.log().bytes(),
             checkpoint: 0,
             other: other * page_bytes + pages.pool.file().other_bytes(),
         })

@@ -9,6 +9,7 @@
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
+use crate::buffer::Persist;
 use crate::engine::{Direction, Method, create, open};
 use crate::record::{Column, DataType};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
@@ -18,7 +19,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: TableId = TableId(1);
 const INDEX: IndexId = IndexId(1);
-const GUARDED: [Method; 2] = [Method::FullPageWrites, Method::Dwb];
+const CASES: [Case; 4] = [
+    Case(Method::FullPageWrites, Persist::OnInsert),
+    Case(Method::Dwb, Persist::OnInsert),
+    Case(Method::NvLogging, Persist::OnInsert),
+    Case(Method::NvLogging, Persist::OnCommit),
+];
+
+/// A method, and when its log records become durable where it has a choice.
+#[derive(Clone, Copy, Debug)]
+struct Case(Method, Persist);
+
+impl Case {
+    fn options(self) -> EngineOptions {
+        EngineOptions {
+            persist: self.1,
+            ..options()
+        }
+    }
+
+    fn create(self, world: &SimulatedWorld) -> Box<dyn Engine> {
+        let platform = TestPlatform(world.clone());
+        let mut engine = create(&platform, self.0, &self.options()).unwrap();
+        engine.create_table(&table()).unwrap();
+        engine
+    }
+}
 
 type Content = BTreeMap<i64, i64>;
 
@@ -103,9 +129,9 @@ fn read_all(engine: &mut dyn Engine, is_index: bool) -> Result<Content> {
     Ok(content)
 }
 
-fn recovered(world: &SimulatedWorld, method: Method) -> Result<Content, String> {
+fn recovered(world: &SimulatedWorld, case: Case) -> Result<Content, String> {
     let platform = TestPlatform(world.clone());
-    let opened = open(&platform, method, &options(), &|_| false);
+    let opened = open(&platform, case.0, &case.options(), &|_| false);
     let mut engine = opened.map_err(|error| error.to_string())?;
     let report = engine.verify().map_err(|error| error.to_string())?;
     if let Some(damage) = report.damage.first() {
@@ -190,10 +216,9 @@ impl Actor {
     }
 }
 
-fn interleave(method: Method, seed: u64) {
+fn interleave(case: Case, seed: u64) {
     let world = SimulatedWorld::new(WorldOptions::default());
-    let mut first = create(&TestPlatform(world.clone()), method, &options()).unwrap();
-    first.create_table(&table()).unwrap();
+    let mut first = case.create(&world);
     let mut actors: Vec<Actor> = (0..3)
         .map(|_| {
             let mut engine = first.session().unwrap().unwrap();
@@ -209,7 +234,7 @@ fn interleave(method: Method, seed: u64) {
     let (points, images) = (Arc::new(Mutex::new(0_u64)), Arc::new(Mutex::new(0_u64)));
     let (point_count, image_count) = (Arc::clone(&points), Arc::clone(&images));
     world.observe(move |world, point| {
-        if !matches!(point, CrashPoint::Sync(_)) {
+        if !matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
             return;
         }
         let mut number = point_count.lock().unwrap();
@@ -219,12 +244,12 @@ fn interleave(method: Method, seed: u64) {
         }
         let expected = judge.lock().unwrap();
         for choice in ImageChoices::bounded(world, seed ^ *number, 3) {
-            let found = recovered(&world.image(&choice).unwrap(), method).unwrap();
+            let found = recovered(&world.image(&choice).unwrap(), case).unwrap();
             let is_right =
                 found == expected.durable || Some(&found) == expected.committing.as_ref();
             assert!(
                 is_right,
-                "{method}, seed {seed}: {found:?} instead of {:?}",
+                "{case:?}, seed {seed}: {found:?} instead of {:?}",
                 expected.durable
             );
             *image_count.lock().unwrap() += 1;
@@ -252,9 +277,9 @@ fn interleave(method: Method, seed: u64) {
 
 #[test]
 fn checkpoints_fall_between_the_statements_of_open_transactions() {
-    for method in GUARDED {
+    for case in CASES {
         for seed in 1..=3 {
-            interleave(method, seed);
+            interleave(case, seed);
         }
     }
 }
@@ -300,10 +325,9 @@ fn run(engine: &mut dyn Engine, body: &mut dyn FnMut(&mut dyn Engine) -> Result<
 
 #[test]
 fn nobody_sees_half_of_a_transfer() {
-    for method in GUARDED {
+    for case in CASES {
         let world = SimulatedWorld::new(WorldOptions::default());
-        let mut first = create(&TestPlatform(world.clone()), method, &options()).unwrap();
-        first.create_table(&table()).unwrap();
+        let mut first = case.create(&world);
         run(&mut *first, &mut |engine| {
             for id in 0..ACCOUNTS {
                 engine.insert(TABLE, &row_of(engine, 2 * id, 100, 50))?;
@@ -347,7 +371,7 @@ fn nobody_sees_half_of_a_transfer() {
         let report = first.verify().unwrap();
         assert!(report.damage.is_empty(), "{:?}", report.damage);
         drop(first);
-        let content = recovered(&world, method).unwrap();
+        let content = recovered(&world, case).unwrap();
         assert_eq!(content.values().sum::<i64>(), ACCOUNTS * 100);
     }
 }

@@ -4,12 +4,15 @@
 //! have the order of the log.
 
 use crate::buffer::file::first_page;
-use crate::buffer::{CheckpointStart, Guard, Master, PageFile, PageFileOptions, PageLog, Pool};
-use crate::engine::{CommitTicket, Decide, Durability, EngineOptions};
+use crate::buffer::{
+    CentralLog, CheckpointStart, Guard, Master, NvLog, NvLogOptions, PageFile, PageFileOptions,
+    PageLog, Pool,
+};
+use crate::engine::{CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes};
 use crate::error::{Result, StorageError};
 use crate::lock::{LockManager, LockOptions};
 use crate::log::{
-    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, WalOptions, has_needless,
+    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Lsn, WalOptions, has_needless,
 };
 use crate::page::{PAGE_BYTES, PageId, TxnId, header};
 use crate::paged::recovery::Analysis;
@@ -65,6 +68,16 @@ fn wal_options(options: &EngineOptions) -> WalOptions {
     }
 }
 
+fn nv_log_options(options: &EngineOptions) -> NvLogOptions {
+    NvLogOptions {
+        identity: identity(options),
+        access: options.access,
+        ring_bytes: options.ring_bytes,
+        page_bytes: u64::from(options.page_bytes),
+        persist: options.persist,
+    }
+}
+
 fn file_options(options: &EngineOptions, guard: Guard) -> PageFileOptions {
     PageFileOptions {
         identity: identity(options),
@@ -103,7 +116,7 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
 
 impl<P: Platform> Shared<P> {
     /// Makes the files of a partition.
-    pub(super) fn create(platform: &P, options: &EngineOptions, guard: Guard) -> Result<Self> {
+    pub(super) fn create(platform: &P, options: &EngineOptions, axes: PageAxes) -> Result<Self> {
         let page_bytes = options.page_bytes;
         if !PAGE_BYTES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
             let (least, most) = (PAGE_BYTES.start(), PAGE_BYTES.end());
@@ -115,7 +128,7 @@ impl<P: Platform> Shared<P> {
         let master = Master {
             generation: 0,
             page_bytes,
-            guard: guard.code(),
+            guard: axes.guard.code(),
             start: LogStart::NEW,
             redo: LogStart::NEW.lsn,
             ticket: CommitTicket(0),
@@ -123,32 +136,37 @@ impl<P: Platform> Shared<P> {
             catalogue,
             pages: 0,
         };
+        if axes.log == LogKind::PerTransaction {
+            let memories = platform.memories(options.partition);
+            NvLog::<_, P::Files>::create(&memories, &nv_log_options(options))?;
+        }
         let files = platform.files(options.partition)?;
-        let file = PageFile::create(&files, &file_options(options, guard), master, &pages)?;
-        Self::start(files, options, file, &|_| false)
+        let file = PageFile::create(&files, &file_options(options, axes.guard), master, &pages)?;
+        Self::start(platform, files, options, (axes.log, file), &|_| false)
     }
 
     /// Opens a partition and recovers it.
     pub(super) fn open(
         platform: &P,
         options: &EngineOptions,
-        guard: Guard,
+        axes: PageAxes,
         decide: Decide<'_>,
     ) -> Result<Self> {
         let files = platform.files(options.partition)?;
-        let mut file = PageFile::open(&files, &file_options(options, guard))?;
+        let mut file = PageFile::open(&files, &file_options(options, axes.guard))?;
         if options.access == Access::Write {
             let start = file.master().start;
             file.secure_master(has_needless(&files, identity(options), start)?)?;
         }
         file.repair(options.access)?;
-        Self::start(files, options, file, decide)
+        Self::start(platform, files, options, (axes.log, file), decide)
     }
 
     fn start(
+        platform: &P,
         files: P::Files,
         options: &EngineOptions,
-        file: PageFile<P::Files>,
+        (log, file): (LogKind, PageFile<P::Files>),
         decide: Decide<'_>,
     ) -> Result<Self> {
         let master = file.master();
@@ -158,22 +176,7 @@ impl<P: Platform> Shared<P> {
             next_txn: master.next_txn,
             ..Analysis::default()
         };
-        let log = PageLog::open(
-            options.access,
-            files,
-            identity(options),
-            wal_options(options),
-            master.start,
-            &mut |lsn, bytes| {
-                analysis
-                    .record(bytes)
-                    .map_err(|error| StorageError::DamagedFile {
-                        file: format!("p{}.wal", options.partition),
-                        offset: lsn.0,
-                        detail: error.to_string(),
-                    })
-            },
-        )?;
+        let log = Self::open_log(platform, files, options, (log, master), &mut analysis)?;
         let is_found = analysis.records > 0;
         if is_found && options.access == Access::Read {
             return Err(StorageError::NeedsRecovery(name));
@@ -181,12 +184,8 @@ impl<P: Platform> Shared<P> {
         let images = file.guard() == Guard::FullPageWrites;
         let pool = Pool::new(file, log, options.buffer_bytes);
         let pages = Pages::new(pool, options.page_cells_max);
-        if is_found {
-            pages
-                .pool
-                .log()
-                .replay(&mut |lsn, bytes| pages.redo(master.redo, lsn, bytes))?;
-        }
+        let redo = &mut |lsn, bytes: &[u8]| pages.redo(master.redo, lsn, bytes);
+        pages.pool.log().replay(redo)?;
         if images {
             pages.pool.log().image_from(master.redo);
         }
@@ -215,9 +214,48 @@ impl<P: Platform> Shared<P> {
         Ok(shared)
     }
 
+    /// Opens the log and looks at its records; afterwards they are durable.
+    fn open_log(
+        platform: &P,
+        files: P::Files,
+        options: &EngineOptions,
+        (kind, master): (LogKind, Master),
+        analysis: &mut Analysis,
+    ) -> Result<Box<dyn PageLog>> {
+        let (access, identity) = (options.access, identity(options));
+        let mut look = |lsn: Lsn, session, bytes: &[u8]| {
+            let looked = analysis.record(session, bytes);
+            looked.map_err(|error| StorageError::DamagedFile {
+                file: format!("the log of partition {}", options.partition),
+                offset: lsn.0,
+                detail: error.to_string(),
+            })
+        };
+        match kind {
+            LogKind::Central => {
+                let found = &mut |lsn, bytes: &[u8]| look(lsn, 0, bytes);
+                let wal = wal_options(options);
+                let log = CentralLog::open(access, files, identity, wal, master.start, found)?;
+                Ok(Box::new(log))
+            }
+            LogKind::PerTransaction => {
+                let memories = platform.memories(options.partition);
+                let rings = nv_log_options(options);
+                let log = NvLog::open(memories, files, rings, master.start.lsn)?;
+                log.visit(&mut look)?;
+                if access == Access::Write {
+                    log.settle()?;
+                }
+                Ok(Box::new(log))
+            }
+        }
+    }
+
     /// The number of a new session.
-    pub(super) fn next_session(&self) -> u32 {
-        self.sessions.fetch_add(1, Ordering::Relaxed)
+    pub(super) fn next_session(&self) -> Result<u32> {
+        let session = self.sessions.fetch_add(1, Ordering::Relaxed);
+        self.pages.pool.log().add_session(session)?;
+        Ok(session)
     }
 
     /// The number of a new transaction.
@@ -309,7 +347,7 @@ impl<P: Platform> Shared<P> {
 
     /// Writes a checkpoint if the log is long, unless another session does.
     pub(super) fn checkpoint_if_due(&self) -> Result<()> {
-        if self.pages.pool.log().live_bytes() < self.log_bytes_max {
+        if !self.pages.pool.log().is_due(self.log_bytes_max) {
             return Ok(());
         }
         let one_at_a_time = match self.checkpoint.try_lock() {

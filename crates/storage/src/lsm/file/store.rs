@@ -197,11 +197,11 @@ impl<S: MemorySource, F: File> Store<S, F> {
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for arena in self.arenas() {
-            add(&mut sum, &arena.counters());
+            sum += &arena.counters();
         }
-        add(&mut sum, &self.cache.borrow().counters());
+        sum += &self.cache.borrow().counters();
         if let Some(spare) = &self.spare {
-            add(&mut sum, &spare.counters());
+            sum += &spare.counters();
         }
         sum
     }
@@ -577,19 +577,6 @@ impl<S: MemorySource, F: File> Store<S, F> {
         }
         Ok(())
     }
-}
-
-/// Adds counts.
-fn add(sum: &mut Counters, more: &Counters) {
-    for (sum, more) in sum.parts.iter_mut().zip(&more.parts) {
-        sum.loads += more.loads;
-        sum.stores += more.stores;
-        sum.lines_flushed += more.lines_flushed;
-        sum.bytes_streamed += more.bytes_streamed;
-        sum.bytes_stored += more.bytes_stored;
-    }
-    sum.fences += more.fences;
-    sum.serial_misses += more.serial_misses;
 }
 
 fn add_trees<M: pmem::Memory>(

@@ -1,0 +1,213 @@
+//! The central log of the page engine: all sessions append to one [`Wal`], under one lock.
+//!
+//! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that its current
+//! segment has them for all transactions together. So a full disk stops a change, where the statement can fail, and not a rollback.
+//!
+//! The log also knows, a session, since which checkpoint the open transaction has records: a checkpoint keeps what undoing them takes. Both
+//! are noted under the lock that orders the records, so a checkpoint sees a transaction exactly if it has a record in front of it.
+
+use super::log::{CheckpointStart, PageLog, Reserve};
+use crate::error::Result;
+use crate::log::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
+use disk::{Directory, DiskCounters};
+use pmem::Access;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes that a record's frame takes beyond its payload, and the frame of a mark behind it; generously.
+const FRAME_BYTES: u64 = 128;
+
+/// The log of one partition.
+pub struct CentralLog<D: Directory> {
+    state: Mutex<State<D>>,
+    /// In front of this everything is durable.
+    synced: AtomicU64,
+    /// Pages that have not changed since here are logged whole; 0 if none are.
+    image_from: AtomicU64,
+}
+
+struct State<D: Directory> {
+    wal: Wal<D>,
+    directory: D,
+    /// What each session's transaction needs.
+    claims: Vec<Claim>,
+    /// Sum of the bytes of all claims.
+    reserved: u64,
+    /// The newest checkpoint that has begun.
+    newest: LogStart,
+}
+
+/// What the open transaction of a session needs of the log.
+#[derive(Clone, Copy, Default)]
+struct Claim {
+    bytes: u64,
+    /// The newest checkpoint when its first record was appended.
+    since: Option<LogStart>,
+}
+
+impl<D: Directory> State<D> {
+    fn claim(&mut self, session: u32) -> &mut Claim {
+        let session = session as usize;
+        if self.claims.len() <= session {
+            self.claims.resize(session + 1, Claim::default());
+        }
+        &mut self.claims[session]
+    }
+
+    /// Makes room for a record and for what all transactions need then.
+    fn reserve(&mut self, session: u32, bytes: u64, record: &[u8]) -> Result<()> {
+        let newest = self.newest;
+        let claim = self.claim(session);
+        let old = claim.bytes;
+        let all = self.reserved - old + bytes;
+        let room = record.len() as u64 + all + FRAME_BYTES;
+        self.wal.make_room(&self.directory, room)?;
+        let claim = self.claim(session);
+        claim.bytes = bytes;
+        claim.since.get_or_insert(newest);
+        self.reserved = all;
+        Ok(())
+    }
+
+    fn end(&mut self, session: u32) {
+        let ended = std::mem::take(self.claim(session));
+        self.reserved -= ended.bytes;
+    }
+}
+
+impl<D: Directory> CentralLog<D> {
+    /// Opens the log from `start` on and hands every record to `found`, which may only look: nothing of it is known to be durable yet.
+    /// Afterwards it is, and [`PageLog::replay`] hands them out once more.
+    pub fn open(
+        access: Access,
+        directory: D,
+        identity: LogIdentity,
+        options: WalOptions,
+        start: LogStart,
+        found: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<Self> {
+        let wal = Wal::open_for(access, &directory, identity, options, start, found)?;
+        Ok(Self {
+            synced: AtomicU64::new(wal.synced().0),
+            state: Mutex::new(State {
+                wal,
+                directory,
+                claims: Vec::new(),
+                reserved: 0,
+                newest: start,
+            }),
+            image_from: AtomicU64::new(0),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<D>> {
+        // Nothing that panics half-way runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D: Directory> PageLog for CentralLog<D> {
+    fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
+        let State { wal, directory, .. } = &mut *self.state();
+        wal.replay(directory, redo)
+    }
+
+    fn image_from(&self, lsn: Lsn) {
+        self.image_from.store(lsn.0, Ordering::SeqCst);
+    }
+
+    fn append(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+    ) -> Result<Lsn> {
+        let state = &mut *self.state();
+        record.clear();
+        encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
+        if let Reserve::Bytes(session, bytes) = reserve {
+            state.reserve(session, bytes, record)?;
+        }
+        let at = state.wal.end();
+        state.wal.append(&state.directory, record)?;
+        self.synced.store(state.wal.synced().0, Ordering::SeqCst);
+        if let Reserve::End(session) = reserve {
+            state.end(session);
+        }
+        Ok(at)
+    }
+
+    fn end(&self, session: u32) {
+        self.state().end(session);
+    }
+
+    fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        if self.synced.load(Ordering::SeqCst) > lsn.0 {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    fn flush(&self) -> Result<()> {
+        let State { wal, .. } = &mut *self.state();
+        wal.flush()?;
+        self.synced.store(wal.synced().0, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn begin_checkpoint(&self) -> Result<CheckpointStart> {
+        let state = &mut *self.state();
+        let start = state
+            .wal
+            .begin_checkpoint_with_room(&state.directory, state.reserved)?;
+        self.synced.store(state.wal.synced().0, Ordering::SeqCst);
+        if self.image_from.load(Ordering::SeqCst) > 0 {
+            self.image_from.store(start.lsn.0, Ordering::SeqCst);
+        }
+        state.newest = start;
+        let open = state.claims.iter().filter_map(|claim| claim.since);
+        let oldest = open.min_by_key(|since| since.lsn);
+        Ok(CheckpointStart {
+            redo: start.lsn,
+            log: oldest.unwrap_or(start),
+        })
+    }
+
+    fn end_checkpoint(&self, start: LogStart) -> Result<()> {
+        let State { wal, directory, .. } = &mut *self.state();
+        wal.end_checkpoint(start);
+        while wal.remove_needless(directory)? {}
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        let State { wal, directory, .. } = &mut *self.state();
+        wal.close(directory)
+    }
+
+    fn verify(&self) -> Result<()> {
+        let State { wal, directory, .. } = &mut *self.state();
+        wal.verify(directory)
+    }
+
+    fn disk(&self) -> DiskCounters {
+        self.state().directory.counters()
+    }
+
+    fn is_due(&self, bytes_max: u64) -> bool {
+        let state = self.state();
+        state.wal.end().0 - state.newest.lsn.0 >= bytes_max
+    }
+
+    fn bytes(&self) -> u64 {
+        self.state().wal.file_bytes()
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.state().wal.is_poisoned()
+    }
+
+    fn refuse(&self) {
+        self.state().wal.refuse();
+    }
+}

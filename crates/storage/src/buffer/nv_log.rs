@@ -1,0 +1,508 @@
+//! The log of the page engine in durable memory, a ring a session: *log* = per transaction of NV-Logging.
+//!
+//! A session appends to its own ring, so sessions meet nowhere but at a counter: each record gets the next number ([`Lsn`]) of the partition, while
+//! its pages are latched. What becomes durable when is the [`Persist`] option.
+//!
+//! Records become durable in no order, and a record is worth nothing without those in front of it: they may be of the same page, or of a
+//! transaction whose locks were given back early. So everybody looks at the *horizon*, in front of which no record is missing. A commit is
+//! acknowledged, and a page written, below the horizon only; recovery ends in front of the first record that is missing, and what lies
+//! behind it was never acknowledged.
+//!
+//! Each ring says which of its records may be missing ([`Session::missing`]). An append stores a bound there *before* it takes its number, so
+//! whoever reads the counter first and then all bounds has the horizon, without a lock.
+//!
+//! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4 and 5; the horizon mends what its section 4.4 names
+//! as the hazard of early lock release.
+
+use super::log::{CheckpointStart, PageLog, Reserve};
+use crate::error::{Result, StorageError};
+use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN};
+use crate::log::{LogIdentity, LogStart, Lsn, NvRing, RingIdentity};
+use disk::{Directory, DiskCounters};
+use pmem::{Access, Counters, MemorySource};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Most sessions of a partition, for its life.
+pub const SESSIONS_MAX: usize = 1024;
+/// Nothing of a ring is missing.
+const NOTHING: u64 = u64::MAX;
+/// A ring has room for the rollback of a small transaction several times.
+const RING_PAGES_MIN: u64 = 128;
+/// Of a ring, so much may be in use before a checkpoint is due.
+const DUE_SHARE: u64 = 2;
+
+/// When a record becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Persist {
+    /// As it is inserted: one fence a record, and a commit waits for nothing else.
+    #[default]
+    OnInsert,
+    /// At a commit at the latest, with all that are in front of it; before that by whoever has time.
+    OnCommit,
+}
+
+/// Sizes and manners of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct NvLogOptions {
+    /// Whose log it is.
+    pub identity: LogIdentity,
+    /// Whether it may change.
+    pub access: Access,
+    /// Bytes of records in a session's ring.
+    pub ring_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// When a record becomes durable.
+    pub persist: Persist,
+}
+
+impl NvLogOptions {
+    fn ring(&self, number: u32) -> RingIdentity {
+        RingIdentity {
+            log: self.identity,
+            ring: number,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let least = RING_PAGES_MIN * self.page_bytes;
+        self.ring_bytes.max(least).max(RING_BYTES_MIN)
+    }
+}
+
+/// The log of one partition.
+pub struct NvLog<S: MemorySource, D> {
+    memories: S,
+    /// The other files of the partition.
+    files: Mutex<D>,
+    options: NvLogOptions,
+    sessions: Box<[OnceLock<Session<S::Memory>>]>,
+    /// The number of the next record.
+    next: AtomicU64,
+    /// The newest checkpoint that has begun.
+    newest: AtomicU64,
+    /// Pages that have not changed since here are logged whole; 0 if none are.
+    image_from: AtomicU64,
+    /// A horizon of some time ago.
+    known: AtomicU64,
+    is_poisoned: AtomicBool,
+    /// What the opening has found, until it is replayed.
+    found: Mutex<Vec<(u32, Found)>>,
+}
+
+/// A session's part, alone on its lines.
+#[repr(align(128))]
+struct Session<M: pmem::Memory> {
+    /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
+    missing: AtomicU64,
+    /// Bytes of objects since the newest checkpoint, to be read without the lock.
+    since: AtomicU64,
+    state: Mutex<State<M>>,
+}
+
+struct State<M: pmem::Memory> {
+    ring: NvRing<M>,
+    /// Bytes that the open transaction needs to be undone.
+    claim: u64,
+    /// The newest checkpoint when its first record was appended.
+    claimed_since: Option<Lsn>,
+    /// Where the ring stood when the newest checkpoint began.
+    checkpoint: u64,
+}
+
+impl<M: pmem::Memory> Session<M> {
+    fn new(ring: NvRing<M>) -> Self {
+        let state = State {
+            checkpoint: ring.tail(),
+            ring,
+            claim: 0,
+            claimed_since: None,
+        };
+        Self {
+            missing: AtomicU64::new(NOTHING),
+            since: AtomicU64::new(0),
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<M>> {
+        // Nothing that panics half-way runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A start of the log in its numbers: there are no segments.
+fn start_at(lsn: Lsn) -> LogStart {
+    LogStart {
+        segment: LogStart::NEW.segment,
+        lsn,
+    }
+}
+
+impl<S: MemorySource, D: Directory> NvLog<S, D> {
+    /// Makes the log with one ring, durable when it returns.
+    pub fn create(memories: &S, options: &NvLogOptions) -> Result<()> {
+        let identity = options.ring(0);
+        NvRing::create(memories, identity, options.bytes()).map(drop)
+    }
+
+    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet.
+    pub fn open(memories: S, files: D, options: NvLogOptions, start: Lsn) -> Result<Self> {
+        let log = Self {
+            memories,
+            files: Mutex::new(files),
+            options,
+            sessions: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            next: AtomicU64::new(start.0),
+            newest: AtomicU64::new(start.0),
+            image_from: AtomicU64::new(0),
+            known: AtomicU64::new(start.0),
+            is_poisoned: AtomicBool::new(false),
+            found: Mutex::default(),
+        };
+        let first = NvRing::open(&log.memories, options.ring(0), options.access)?;
+        let rings = first.rings()?;
+        if !(1..=SESSIONS_MAX as u64).contains(&rings) {
+            return Err(first.damaged(&format!("it says that the log has {rings} rings")));
+        }
+        log.set(0, first)?;
+        for number in 1..rings as u32 {
+            let ring = NvRing::open(&log.memories, options.ring(number), options.access)?;
+            log.set(number, ring)?;
+        }
+        log.find(start)?;
+        Ok(log)
+    }
+
+    fn set(&self, number: u32, ring: NvRing<S::Memory>) -> Result<()> {
+        let place = self.sessions.get(number as usize);
+        match place.map(|place| place.set(Session::new(ring))) {
+            Some(Ok(())) => Ok(()),
+            _ => Err(StorageError::Unsupported(format!(
+                "a partition has at most {SESSIONS_MAX} sessions, each of them once"
+            ))),
+        }
+    }
+
+    fn sessions(&self) -> impl Iterator<Item = &Session<S::Memory>> {
+        self.sessions.iter().map_while(OnceLock::get)
+    }
+
+    fn session(&self, number: u32) -> Result<&Session<S::Memory>> {
+        let place = self.sessions.get(number as usize);
+        place.and_then(OnceLock::get).ok_or(StorageError::Poisoned)
+    }
+
+    /// Finds the records that count: from `start` on without a gap.
+    fn find(&self, start: Lsn) -> Result<()> {
+        let (mut all, mut known) = (Vec::new(), start);
+        for (session, number) in self.sessions().zip(0_u32..) {
+            for found in session.state().ring.records(start)? {
+                known = known.max(found.known);
+                all.push((number, found));
+            }
+        }
+        all.sort_unstable_by_key(|(_, found)| found.lsn);
+        let in_order = all.iter().zip(start.0..);
+        let kept = in_order
+            .take_while(|((_, found), lsn)| found.lsn.0 == *lsn)
+            .count();
+        let end = Lsn(start.0 + kept as u64);
+        if known > end {
+            let session = self.session(0)?.state();
+            return Err(session.ring.damaged(&format!(
+                "record {} of the log is gone, or cannot be read, and was durable once",
+                end.0
+            )));
+        }
+        all.truncate(kept);
+        self.next.store(end.0, Ordering::SeqCst);
+        *self.found() = all;
+        Ok(())
+    }
+
+    fn found(&self) -> MutexGuard<'_, Vec<(u32, Found)>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands every record that was found to `visit`, with the session that wrote it, in their order.
+    pub fn visit(&self, visit: &mut dyn FnMut(Lsn, u32, &[u8]) -> Result<()>) -> Result<()> {
+        for (number, found) in &*self.found() {
+            let session = self.session(*number)?.state();
+            visit(found.lsn, *number, session.ring.payload(found)?)?;
+        }
+        Ok(())
+    }
+
+    /// Makes what was found durable, and everything behind it undone.
+    pub fn settle(&self) -> Result<()> {
+        let end = Lsn(self.next.load(Ordering::SeqCst));
+        let all = std::mem::take(&mut *self.found());
+        for (session, number) in self.sessions().zip(0_u32..) {
+            let own = all.iter().filter(|(ring, _)| *ring == number);
+            let kept: Vec<Found> = own.map(|(_, found)| *found).collect();
+            let mut state = session.state();
+            let settled = state.ring.settle(&kept, end);
+            self.durable_step(settled)?;
+            state.checkpoint = state.ring.tail();
+        }
+        *self.found() = all;
+        Ok(())
+    }
+
+    fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.is_poisoned.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+
+    fn require(&self) -> Result<()> {
+        if self.is_poisoned.load(Ordering::Relaxed) {
+            return Err(StorageError::Poisoned);
+        }
+        Ok(())
+    }
+
+    fn persist(&self, session: &Session<S::Memory>, state: &mut State<S::Memory>) -> Result<()> {
+        if session.missing.load(Ordering::SeqCst) == NOTHING {
+            return Ok(());
+        }
+        self.durable_step(state.ring.persist())?;
+        session.missing.store(NOTHING, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Everything in front of it is durable.
+    pub fn horizon(&self) -> Lsn {
+        let next = self.next.load(Ordering::SeqCst);
+        let missing = self
+            .sessions()
+            .map(|session| session.missing.load(Ordering::SeqCst));
+        Lsn(missing.fold(next, u64::min))
+    }
+
+    /// Makes the records of sessions durable that nobody works in just now. Says whether there were any.
+    pub fn persist_idle(&self) -> Result<bool> {
+        let mut any = false;
+        for session in self.sessions() {
+            if session.missing.load(Ordering::SeqCst) != NOTHING
+                && let Ok(mut state) = session.state.try_lock()
+            {
+                self.require()?;
+                self.persist(session, &mut state)?;
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+}
+
+impl<S, D> PageLog for NvLog<S, D>
+where
+    S: MemorySource + Send + Sync,
+    S::Memory: Send,
+    D: Directory,
+{
+    fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
+        self.visit(&mut |lsn, _, bytes| redo(lsn, bytes))?;
+        *self.found() = Vec::new();
+        Ok(())
+    }
+
+    fn add_session(&self, number: u32) -> Result<()> {
+        let _one_at_a_time = self.found();
+        for number in self.sessions().count() as u32..=number {
+            if self.options.access == Access::Read {
+                return Ok(());
+            }
+            let ring = NvRing::create(&self.memories, self.options.ring(number), self.options.bytes())?;
+            let counted = self.session(0)?.state().ring.set_rings(u64::from(number) + 1);
+            self.durable_step(counted)?;
+            self.set(number, ring)?;
+        }
+        Ok(())
+    }
+
+    fn image_from(&self, lsn: Lsn) {
+        self.image_from.store(lsn.0, Ordering::SeqCst);
+    }
+
+    fn append(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+    ) -> Result<Lsn> {
+        self.require()?;
+        let (number, claim) = match reserve {
+            Reserve::Bytes(session, bytes) => (session, bytes),
+            Reserve::Keep(session) | Reserve::End(session) => (session, 0),
+        };
+        let session = self.session(number)?;
+        let state = &mut *session.state();
+        record.clear();
+        record.resize(HEADER_BYTES, 0);
+        encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
+        if !state.ring.has_room(record.len() - HEADER_BYTES, claim) {
+            return Err(state.ring.full(record.len() as u64 + claim));
+        }
+        if let Reserve::Bytes(..) = reserve {
+            state.claim = claim;
+            let newest = Lsn(self.newest.load(Ordering::SeqCst));
+            state.claimed_since.get_or_insert(newest);
+        }
+        let is_first = session.missing.load(Ordering::Relaxed) == NOTHING;
+        if is_first {
+            // Before the number is taken: see the header.
+            let bound = self.next.load(Ordering::SeqCst);
+            session.missing.store(bound, Ordering::SeqCst);
+        }
+        let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
+        let known = Lsn(self.known.load(Ordering::Relaxed));
+        self.durable_step(state.ring.append(lsn, known, record))?;
+        if self.options.persist == Persist::OnInsert {
+            self.persist(session, state)?;
+        }
+        if let Reserve::End(..) = reserve {
+            state.end();
+        }
+        let since = state.ring.tail() - state.checkpoint;
+        session.since.store(since, Ordering::Relaxed);
+        Ok(lsn)
+    }
+
+    fn end(&self, number: u32) {
+        if let Ok(session) = self.session(number) {
+            session.state().end();
+        }
+    }
+
+    fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        loop {
+            self.require()?;
+            let horizon = self.horizon();
+            self.known.fetch_max(horizon.0, Ordering::Relaxed);
+            if horizon > lsn {
+                return Ok(());
+            }
+            for session in self.sessions() {
+                if session.missing.load(Ordering::SeqCst) <= lsn.0 {
+                    self.persist(session, &mut session.state())?;
+                }
+            }
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.require()?;
+        let next = self.next.load(Ordering::SeqCst);
+        self.flush_to(Lsn(next - 1))
+    }
+
+    fn begin_checkpoint(&self) -> Result<CheckpointStart> {
+        self.require()?;
+        let mut states: Vec<_> = self
+            .sessions()
+            .map(|session| (session, session.state()))
+            .collect();
+        for (session, state) in &mut states {
+            self.persist(session, state)?;
+            state.checkpoint = state.ring.tail();
+            session.since.store(0, Ordering::Relaxed);
+        }
+        let redo = Lsn(self.next.load(Ordering::SeqCst));
+        self.newest.store(redo.0, Ordering::SeqCst);
+        if self.image_from.load(Ordering::SeqCst) > 0 {
+            self.image_from(redo);
+        }
+        let open = states.iter().filter_map(|(_, state)| state.claimed_since);
+        Ok(CheckpointStart {
+            redo,
+            log: start_at(open.min().unwrap_or(redo)),
+        })
+    }
+
+    fn end_checkpoint(&self, start: LogStart) -> Result<()> {
+        for session in self.sessions() {
+            session.state().ring.forget(start.lsn)?;
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, bytes_max: u64) -> bool {
+        let share = self.options.bytes() / DUE_SHARE;
+        let mut sum = 0;
+        let is_full = self.sessions().any(|session| {
+            let since = session.since.load(Ordering::Relaxed);
+            sum += since;
+            since > share
+        });
+        is_full || sum > bytes_max
+    }
+
+    fn close(&self) -> Result<()> {
+        self.flush()?;
+        let newest = self.newest.load(Ordering::SeqCst);
+        if self.next.load(Ordering::SeqCst) > newest {
+            self.append(Reserve::Keep(0), &mut |_, _| (), &mut Vec::new())?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<()> {
+        let end = self.horizon();
+        let start = Lsn(self.newest.load(Ordering::SeqCst));
+        let mut count = 0;
+        for session in self.sessions() {
+            let state = session.state();
+            for found in state.ring.records(start)? {
+                count += u64::from(found.lsn < end);
+            }
+        }
+        if count == end.0.saturating_sub(start.0) {
+            return Ok(());
+        }
+        let session = self.session(0)?.state();
+        Err(session.ring.damaged(&format!(
+            "of {} records since the newest checkpoint {count} can be read",
+            end.0 - start.0
+        )))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sessions()
+            .map(|session| session.state().ring.pool_bytes())
+            .sum()
+    }
+
+    fn disk(&self) -> DiskCounters {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).counters()
+    }
+
+    fn memory(&self) -> Counters {
+        let mut counters = Counters::default();
+        for session in self.sessions() {
+            counters += &session.state().ring.counters();
+        }
+        counters
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::SeqCst)
+    }
+
+    fn refuse(&self) {
+        self.is_poisoned.store(true, Ordering::SeqCst);
+    }
+}
+
+impl<M: pmem::Memory> State<M> {
+    fn end(&mut self) {
+        self.claim = 0;
+        self.claimed_since = None;
+    }
+}

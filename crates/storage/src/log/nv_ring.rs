@@ -1,0 +1,474 @@
+//! A ring of log records in durable memory: one of the logs that the sessions of a partition write beside each other.
+//!
+//! A record has a number that all rings of the partition share ([`Lsn`], without gaps), so whoever reads the rings can put their records in order
+//! and see which one is missing. The record itself is an *object* in the ring of bytes; an *entry* in the ring of the index says where.
+//!
+//! ```text
+//! pool    root 0: the block
+//! block   rings u64, alone in its line: how many rings the partition has (in ring 0 only)
+//!         | index: entries of 16 bytes | objects, each on lines of its own
+//! entry   number u64, 0 if unset | position u64 of the object, counted from the first one ever
+//! object  crc32c u32 | bytes u32 | number u64 | known u64 | payload, padded to whole lines
+//! ```
+//!
+//! Invariants, proven by the crash tests:
+//! 1. An entry counts only if its object is whole: the checksum covers the number and starts from the ring's salt, so neither what the memory
+//!    held before nor the lap before ever counts. So object and entry become durable together, by one fence.
+//! 2. Nothing is written over that recovery may need: an append that finds no room fails and changes nothing.
+//! 3. Every record in front of an object's *known* was durable when the object was made. A missing one there is damage; any other one
+//!    was never acknowledged, and recovery ends in front of it.
+//! 4. Recovery unsets every entry behind its end, and makes the others durable, before anything is appended. So a number that is used again
+//!    never has two records.
+//!
+//! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems, VLDB 2014, section 4): the
+//! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
+//! laps and torn objects apart.
+
+use super::wal::{LogIdentity, Lsn};
+use super::wal_segment::damage;
+use crate::error::{Result, StorageError};
+use pmem::{
+    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
+    PoolIdentity, PoolKind, RootIndex, site,
+};
+use std::path::Path;
+
+/// Marks a pool as a log's ring: `NVLG`.
+const KIND: PoolKind = PoolKind(0x4E56_4C47);
+const BLOCK_ROOT: RootIndex = RootIndex::new(0);
+const OWNER: Owner = Owner {
+    part: Part::Log,
+    tag: 2,
+};
+const LINE: u64 = 64;
+const ENTRY_BYTES: u64 = 16;
+/// Bytes in front of an object's payload.
+pub const HEADER_BYTES: usize = 24;
+/// Bytes of objects for each entry of the index.
+const BYTES_PER_ENTRY: u64 = 128;
+/// Bytes of a pool that are not the block: header, tables, the rest of a chunk.
+const POOL_EXTRA_BYTES: u64 = 256 << 10;
+/// Fewest bytes of a ring's objects.
+pub const RING_BYTES_MIN: u64 = 16 << 10;
+
+/// Which ring of which log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingIdentity {
+    /// Whose log it is.
+    pub log: LogIdentity,
+    /// The ring's number.
+    pub ring: u32,
+}
+
+impl RingIdentity {
+    fn name(self) -> String {
+        format!("p{}.ring.{}", self.log.partition, self.ring)
+    }
+
+    fn pool_id(self) -> PoolId {
+        let place = u128::from(self.log.partition) << 96 ^ u128::from(self.ring) << 64;
+        PoolId(self.log.database ^ place)
+    }
+
+    /// What its checksums start from.
+    fn salt(self) -> u32 {
+        crc32c::crc32c(&self.pool_id().0.to_le_bytes())
+    }
+}
+
+/// Where a record lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    lsn: Lsn,
+    position: u64,
+}
+
+/// A record that an opening has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub lsn: Lsn,
+    /// Everything in front of this was durable when it was made.
+    pub known: Lsn,
+    /// Its slot in the index.
+    slot: u64,
+    position: u64,
+    payload_bytes: usize,
+}
+
+/// One ring.
+pub struct NvRing<M: Memory> {
+    arena: Arena<M>,
+    name: String,
+    salt: u32,
+    /// Where the index lies in the pool, and how many entries it has.
+    index: u64,
+    entries: u64,
+    /// Where the objects lie, and how many bytes there are for them.
+    objects: u64,
+    bytes: u64,
+    /// The oldest entry that may be needed, and the next one; counted without end.
+    oldest: u64,
+    next: u64,
+    /// Where the oldest object that may be needed begins, and where the next one does; counted without end.
+    head: u64,
+    tail: u64,
+    /// The first entry that is not on its way to the medium, and its object.
+    unflushed: u64,
+    unflushed_from: u64,
+}
+
+/// Bytes of objects and entries of a ring whose pool has about `bytes`.
+fn sizes(bytes: u64) -> (u64, u64) {
+    let objects = bytes.max(RING_BYTES_MIN).next_multiple_of(BYTES_PER_ENTRY);
+    (objects, objects / BYTES_PER_ENTRY)
+}
+
+impl<M: Memory> NvRing<M> {
+    /// Makes a ring with room for about `bytes` of records, durable when it returns. What an unfinished creation has left is removed.
+    pub fn create<S: MemorySource<Memory = M>>(
+        memories: &S,
+        identity: RingIdentity,
+        bytes: u64,
+    ) -> Result<Self> {
+        let (objects, entries) = sizes(bytes);
+        let block_bytes = LINE + entries * ENTRY_BYTES + objects;
+        let name = identity.name();
+        if identity.ring > 0 {
+            // A ring that the first one does not count yet.
+            match memories.remove(&name) {
+                Err(PmemError::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound => {}
+                result => result?,
+            }
+        }
+        let memory = memories.create(&name, block_bytes + POOL_EXTRA_BYTES)?;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let pool = PoolIdentity {
+            kind: KIND,
+            pool_id: identity.pool_id(),
+            format_version: POOL_FORMAT,
+            created_seconds: now.map_or(0, |now| now.as_secs()),
+            user: [objects, entries, 0, 0],
+        };
+        let mut arena = Arena::create(memory, &pool)?;
+        arena.enter(Part::Log);
+        let block = arena.reserve(block_bytes as usize, OWNER)?;
+        let zeros = vec![0; (LINE + entries * ENTRY_BYTES) as usize];
+        arena.write_through(block, &zeros, site!("nv-ring.zero"))?;
+        if identity.ring == 0 {
+            arena.store_word(block, 1)?;
+            arena.flush(block, 8, site!("nv-ring.first"))?;
+        }
+        let change = arena.activate(block)?;
+        let word = change.apply(arena.word(change.offset)?);
+        arena.store_word(change.offset, word)?;
+        arena.flush(change.offset, 8, site!("nv-ring.activate"))?;
+        arena.fence(site!("nv-ring.create"))?;
+        arena.settle(Outcome::Committed);
+        // commit point: a pool whose block is set is a whole, empty ring
+        arena.set_root(BLOCK_ROOT, block)?;
+        Ok(Self::new(arena, identity, block))
+    }
+
+    /// Opens a ring; stores nothing.
+    pub fn open<S: MemorySource<Memory = M>>(
+        memories: &S,
+        identity: RingIdentity,
+        access: Access,
+    ) -> Result<Self> {
+        let name = identity.name();
+        let memory = memories.open(&name, access)?;
+        let arena = match access {
+            Access::Write => Arena::open(memory, Path::new(&name))?,
+            Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
+        };
+        let foreign = |reason: &str| {
+            StorageError::from(PmemError::Foreign {
+                path: name.clone().into(),
+                reason: reason.to_owned(),
+            })
+        };
+        let found = arena.identity();
+        if found.kind != KIND {
+            return Err(foreign("it is not a ring of a log"));
+        }
+        if found.pool_id != identity.pool_id() {
+            return Err(foreign(
+                "it belongs to another database, partition or place; put the right file back",
+            ));
+        }
+        let [objects, entries, ..] = found.user;
+        if sizes(objects) != (objects, entries) || objects >= arena.pool_bytes() {
+            return Err(foreign("its sizes are unknown"));
+        }
+        let block = arena.root(BLOCK_ROOT);
+        if block == 0 {
+            return Err(foreign(
+                "its creation was not finished; remove the database and create it again",
+            ));
+        }
+        arena.enter(Part::Log);
+        let ring = Self::new(arena, identity, block);
+        ring.arena.bytes(ring.objects, ring.bytes as usize)?;
+        Ok(ring)
+    }
+
+    fn new(arena: Arena<M>, identity: RingIdentity, block: u64) -> Self {
+        let [objects, entries, ..] = arena.identity().user;
+        let index = block + LINE;
+        Self {
+            arena,
+            name: identity.name(),
+            salt: identity.salt(),
+            index,
+            entries,
+            objects: index + entries * ENTRY_BYTES,
+            bytes: objects,
+            oldest: 0,
+            next: 0,
+            head: 0,
+            tail: 0,
+            unflushed: 0,
+            unflushed_from: 0,
+        }
+    }
+
+    /// How many rings the partition has: ring 0 knows.
+    pub fn rings(&self) -> Result<u64> {
+        Ok(self.arena.word(self.index - LINE)?)
+    }
+
+    /// Notes how many rings the partition has, durably.
+    pub fn set_rings(&mut self, rings: u64) -> Result<()> {
+        let offset = self.index - LINE;
+        self.arena.store_word(offset, rings)?;
+        self.arena.flush(offset, 8, site!("nv-ring.count"))?;
+        // commit point: an opening looks into so many rings
+        Ok(self.arena.fence(site!("nv-ring.counted"))?)
+    }
+
+    /// Whether a record with so long a payload has room now, and `more` bytes of short ones behind it.
+    pub fn has_room(&self, payload: usize, more: u64) -> bool {
+        let bytes = object_bytes(payload);
+        // Short ones are padded to lines, and what does not fit at the end of the ring begins at its start.
+        let bytes_end = self.place(bytes) + bytes + 2 * more;
+        let entries_end = self.next + 1 + more / LINE;
+        bytes_end <= self.head + self.bytes && entries_end <= self.oldest + self.entries
+    }
+
+    /// Where an object of so many bytes begins: objects do not go around the end.
+    fn place(&self, bytes: u64) -> u64 {
+        let left = self.bytes - self.tail % self.bytes;
+        if bytes <= left {
+            self.tail
+        } else {
+            self.tail + left
+        }
+    }
+
+    /// Adds a record, which is durable after the next [`NvRing::persist`]. `record` has [`HEADER_BYTES`] free bytes in front of the
+    /// payload, and is changed. The caller has asked for room.
+    pub fn append(&mut self, lsn: Lsn, known: Lsn, record: &mut Vec<u8>) -> Result<()> {
+        let payload = record.len() - HEADER_BYTES;
+        record[4..8].copy_from_slice(&(payload as u32).to_le_bytes());
+        record[8..16].copy_from_slice(&lsn.0.to_le_bytes());
+        record[16..24].copy_from_slice(&known.0.to_le_bytes());
+        let checksum = crc32c::crc32c_append(self.salt, &record[4..]);
+        record[..4].copy_from_slice(&checksum.to_le_bytes());
+        record.resize(object_bytes(payload) as usize, 0);
+        let position = self.place(record.len() as u64);
+        if position != self.tail {
+            // What lies at the ring's end goes to the medium now, so that a range to flush never goes over the gap.
+            self.persist()?;
+            self.unflushed_from = position;
+        }
+        let object = self.objects + position % self.bytes;
+        self.arena.store(object, record)?;
+        let entry = self.index + self.next % self.entries * ENTRY_BYTES;
+        // The position first: the line keeps the order, so a number is never seen with the position of the lap before.
+        self.arena.store_word(entry + 8, position)?;
+        self.arena.store_word(entry, lsn.0)?;
+        self.next += 1;
+        self.tail = position + record.len() as u64;
+        Ok(())
+    }
+
+    /// Makes all records durable.
+    pub fn persist(&mut self) -> Result<()> {
+        if self.unflushed == self.next {
+            return Ok(());
+        }
+        self.flush()?;
+        // commit point: recovery takes every record in front of the first one that is missing
+        Ok(self.arena.fence(site!("nv-ring.persist"))?)
+    }
+
+    /// Starts the write-back of all records.
+    fn flush(&mut self) -> Result<()> {
+        let object = self.objects + self.unflushed_from % self.bytes;
+        let bytes = (self.tail - self.unflushed_from) as usize;
+        self.arena.flush(object, bytes, site!("nv-ring.object"))?;
+        let first = self.unflushed % self.entries;
+        let entries = self.next - self.unflushed;
+        let until_end = entries.min(self.entries - first);
+        for (slot, entries) in [(first, until_end), (0, entries - until_end)] {
+            let (entry, bytes) = (self.index + slot * ENTRY_BYTES, entries * ENTRY_BYTES);
+            if entries > 0 {
+                self.arena.flush(entry, bytes as usize, site!("nv-ring.entry"))?;
+            }
+        }
+        self.unflushed = self.next;
+        self.unflushed_from = self.tail;
+        Ok(())
+    }
+
+    /// Forgets the records in front of `lsn`: nobody needs them any more.
+    pub fn forget(&mut self, lsn: Lsn) -> Result<()> {
+        while self.oldest < self.next {
+            let entry = self.entry(self.oldest % self.entries)?;
+            if entry.lsn >= lsn {
+                self.head = entry.position;
+                return Ok(());
+            }
+            self.oldest += 1;
+        }
+        self.head = self.tail;
+        Ok(())
+    }
+
+    fn entry(&self, slot: u64) -> Result<Entry> {
+        let words = self
+            .arena
+            .slice::<u64>(self.index + slot * ENTRY_BYTES, 2)?;
+        Ok(Entry {
+            lsn: Lsn(words[0]),
+            position: words[1],
+        })
+    }
+
+    /// The object that an entry names, if it is whole.
+    fn object(&self, slot: u64, entry: Entry) -> Result<Option<Found>> {
+        let offset = entry.position % self.bytes;
+        let room = self.bytes - offset;
+        if !offset.is_multiple_of(LINE) || room < HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let at = self.objects + offset;
+        let header = self.arena.bytes(at, HEADER_BYTES)?;
+        let number = |from: usize| {
+            let bytes = header[from..from + 8].first_chunk::<8>();
+            bytes.copied().map_or(0, u64::from_le_bytes)
+        };
+        let (checksum, bytes) = (number(0) as u32, number(0) >> 32);
+        let (lsn, known) = (number(8), number(16));
+        if lsn != entry.lsn.0 || HEADER_BYTES as u64 + bytes > room {
+            return Ok(None);
+        }
+        let covered = self.arena.bytes(at + 4, HEADER_BYTES - 4 + bytes as usize)?;
+        let is_whole = crc32c::crc32c_append(self.salt, covered) == checksum;
+        Ok(is_whole.then_some(Found {
+            lsn: entry.lsn,
+            known: Lsn(known),
+            slot,
+            position: entry.position,
+            payload_bytes: bytes as usize,
+        }))
+    }
+
+    /// All whole records from `from` on, in no order.
+    pub fn records(&self, from: Lsn) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        for slot in 0..self.entries {
+            let entry = self.entry(slot)?;
+            if entry.lsn >= from {
+                found.extend(self.object(slot, entry)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A record's payload.
+    pub fn payload(&self, found: &Found) -> Result<&[u8]> {
+        let at = self.objects + found.position % self.bytes + HEADER_BYTES as u64;
+        Ok(self.arena.bytes(at, found.payload_bytes)?)
+    }
+
+    /// Ends an opening: `kept` are the ring's records that count, in their order, all of them in front of `end`. Every other entry from `end` on is
+    /// unset, and all that count are made durable, since what a process has left in a cache may not be.
+    pub fn settle(&mut self, kept: &[Found], end: Lsn) -> Result<()> {
+        for slot in 0..self.entries {
+            if self.entry(slot)?.lsn >= end {
+                let offset = self.index + slot * ENTRY_BYTES;
+                self.arena.store_word(offset, 0)?;
+                self.arena.flush(offset, 8, site!("nv-ring.unset"))?;
+            }
+        }
+        let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
+            return Ok(self.arena.fence(site!("nv-ring.settle"))?);
+        };
+        for found in kept {
+            let entry = self.index + found.slot * ENTRY_BYTES;
+            let object = self.objects + found.position % self.bytes;
+            let bytes = object_bytes(found.payload_bytes) as usize;
+            let site = site!("nv-ring.confirm");
+            self.arena.flush(entry, ENTRY_BYTES as usize, site)?;
+            self.arena.flush(object, bytes, site)?;
+        }
+        self.arena.fence(site!("nv-ring.settle"))?;
+        self.next = last.slot + self.entries + 1;
+        self.oldest = self.next - kept.len() as u64;
+        let span = last.position.checked_sub(first.position);
+        if self.oldest % self.entries != first.slot || span.is_none_or(|span| span >= self.bytes) {
+            return Err(self.damaged("its records do not lie one behind the other"));
+        }
+        self.head = first.position;
+        self.tail = last.position + object_bytes(last.payload_bytes);
+        self.unflushed = self.next;
+        self.unflushed_from = self.tail;
+        Ok(())
+    }
+
+    /// The error for a ring that is not what it must be.
+    #[cold]
+    pub fn damaged(&self, detail: &str) -> StorageError {
+        damage(&self.name, self.index, detail)
+    }
+
+    /// The error for a record that finds no room.
+    #[cold]
+    pub fn full(&self, wanted: u64) -> StorageError {
+        StorageError::Memory(PmemError::OutOfSpace {
+            wanted_bytes: wanted,
+            limit: format!(
+                "and the log's ring `{}` of {} bytes has records of open transactions; give the log more memory, or end transactions earlier",
+                self.name, self.bytes
+            ),
+        })
+    }
+
+    /// Where the next object begins, counted from the first one ever.
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Bytes for objects.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of the pool.
+    pub fn pool_bytes(&self) -> u64 {
+        self.arena.pool_bytes()
+    }
+
+    /// What the device counted.
+    pub fn counters(&self) -> pmem::Counters {
+        self.arena.counters()
+    }
+}
+
+/// Bytes of an object with a payload of so many bytes.
+fn object_bytes(payload: usize) -> u64 {
+    ((HEADER_BYTES + payload) as u64).next_multiple_of(LINE)
+}
