@@ -56,7 +56,8 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::Log
         | Method::FullPageWrites
         | Method::Dwb
-        | Method::DwbOff => IN_VOLATILE_MEMORY,
+        | Method::DwbOff
+        | Method::NvLogging => IN_VOLATILE_MEMORY,
     }
 }
 

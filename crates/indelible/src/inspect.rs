@@ -82,7 +82,7 @@ impl Database {
             let engine = session.idle_engine(partition)?;
             add_footprint(&mut statistics.footprint, &engine.footprint()?);
             let status = engine.status();
-            add_counters(&mut statistics.memory, &status.memory);
+            statistics.memory += &status.memory;
             add_disk(&mut statistics.disk, &status.disk);
             statistics.recovery_undone += status.recovery_undone;
             statistics.recovery_replayed += status.recovery_replayed;

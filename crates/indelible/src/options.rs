@@ -12,7 +12,9 @@ use pmem::{Access, Domain, Primitive};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use storage::engine::{Durability, EngineOptions, FenceOrder, Isolation, LogImages, Method};
+use storage::engine::{
+    Durability, EngineOptions, FenceOrder, Isolation, LogImages, LogKind, Method, Persist,
+};
 use storage::record::LayoutKind;
 
 /// Most partitions of a database.
@@ -25,6 +27,8 @@ const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
 /// Sizes that a page of the page methods may have.
 const PAGE_BYTES: std::ops::RangeInclusive<u32> = 512..=16384;
 const POOL_BYTES_MIN: u64 = 1 << 20;
+/// Bytes of log records that a session has room for: a checkpoint each hundred thousand small transactions.
+const RING_BYTES: u64 = 64 << 20;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
 const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
 
@@ -102,6 +106,8 @@ pub struct Options {
     pub(crate) log_images: Option<LogImages>,
     pub(crate) memtable_bytes: Option<u64>,
     pub(crate) buffer_bytes: Option<u64>,
+    pub(crate) ring_bytes: Option<u64>,
+    pub(crate) persist: Option<Persist>,
     pub(crate) sessions: Option<u32>,
     pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
@@ -209,6 +215,19 @@ impl Options {
     /// MiB.
     pub fn buffer_bytes(mut self, bytes: u64) -> Self {
         self.buffer_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes of log records that a session of `nv-logging` has room for in durable memory; at least 256 pages are taken. Fixed when the session
+    /// first writes. Default 64 MiB. A checkpoint is due when a quarter of it is used; a transaction can use the rest.
+    pub fn ring_bytes(mut self, bytes: u64) -> Self {
+        self.ring_bytes = Some(bytes);
+        self
+    }
+
+    /// When a log record of `nv-logging` becomes durable. May be another at each opening. Default [`Persist::OnInsert`].
+    pub fn persist(mut self, persist: Persist) -> Self {
+        self.persist = Some(persist);
         self
     }
 
@@ -357,6 +376,22 @@ impl Options {
                 "leave it out, or use method `full-page-writes` or `dwb`",
             ));
         }
+        let has_rings = |method: Method| matches!(method.axes(), Some(axes) if axes.log == LogKind::PerTransaction);
+        if let Some(Choice::Explicit(method)) = self.method
+            && (self.ring_bytes.is_some() || self.persist.is_some())
+            && !has_rings(method)
+        {
+            let option = if self.persist.is_some() {
+                "persist"
+            } else {
+                "ring_bytes"
+            };
+            return Err(Error::option(
+                option,
+                format!("method `{method}` has no log of its own a session"),
+                "leave it out, or use method `nv-logging`",
+            ));
+        }
         if let Some(sessions) = self.sessions
             && !(1..=SESSIONS_MAX).contains(&sessions)
         {
@@ -433,6 +468,8 @@ impl Options {
                 .or(recorded.memtable_bytes)
                 .unwrap_or(default.memtable_bytes),
             buffer_bytes: self.buffer_bytes.unwrap_or(default.buffer_bytes),
+            ring_bytes: self.ring_bytes.unwrap_or(RING_BYTES),
+            persist: self.persist.unwrap_or(default.persist),
             ..default
         }
     }

@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::Platform;
-use storage::engine::{Durability, EngineOptions, FenceOrder, Method};
+use storage::engine::{Durability, EngineOptions, FenceOrder, Method, Persist};
 use storage::record::LayoutKind;
 
 /// Images at one crash point.
@@ -316,6 +316,12 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         memtable_bytes: 1 << 10,
         // The fewest frames that there can be, so that pages are written while transactions are open.
         buffer_bytes: 0,
+        ring_bytes: 2 << 20,
+        persist: if seed.is_multiple_of(3) {
+            Persist::OnCommit
+        } else {
+            Persist::OnInsert
+        },
         growth_factor: 2,
         ..EngineOptions::default()
     }

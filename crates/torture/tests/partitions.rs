@@ -35,6 +35,7 @@ fn options(method: Method) -> Options {
         // Segments of the log are as long as a MemTable, and each opening reads one.
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(16 << 10),
         // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
+        Method::NvLogging => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
         method if method.is_paged() => Options::new().buffer_bytes(0),
         _ => Options::new(),
     };

@@ -5,7 +5,7 @@
 
 use super::{DomainName, JoinArgs, LayoutName, PrimitiveName, parse_seconds};
 use clap::{Args, Subcommand, ValueEnum};
-use indelible::Method;
+use indelible::{Method, Persist};
 use std::path::PathBuf;
 use std::str::FromStr;
 use workload::tatp::{Choice, Mix as TatpMix, SUBSCRIBERS_MAX};
@@ -178,6 +178,12 @@ pub(crate) struct RunArgs {
     /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one after each step
     #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,
+    /// When a log record of nv-logging is durable: flush-on-insert, at once; or flush-on-commit, at a commit at the latest
+    #[arg(long, value_enum, default_value_t = PersistName::FlushOnInsert)]
+    pub(crate) persist: PersistName,
+    /// Bytes of log of nv-logging that each thread has room for
+    #[arg(long)]
+    pub(crate) ring: Option<u64>,
     /// What the write-ahead log of inp or log has of a changed row: after, what it becomes; or both, what it was as well, as in the
     /// paper; other methods do not look at it
     #[arg(long, value_enum, default_value_t = LogImagesName::After)]
@@ -270,6 +276,24 @@ pub(crate) enum FencesName {
     Shared,
     /// A sync after each step
     Paper,
+}
+
+/// When a log record in durable memory becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PersistName {
+    /// At once
+    FlushOnInsert,
+    /// At a commit at the latest
+    FlushOnCommit,
+}
+
+impl From<PersistName> for Persist {
+    fn from(name: PersistName) -> Self {
+        match name {
+            PersistName::FlushOnInsert => Self::OnInsert,
+            PersistName::FlushOnCommit => Self::OnCommit,
+        }
+    }
 }
 
 fn parse_mixes(text: &str) -> Result<Vec<Mix>, String> {

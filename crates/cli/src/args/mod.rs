@@ -12,8 +12,8 @@ mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use bench::{
-    BenchCommand, DeviceKind, FencesName, LogImagesName, RunArgs, TatpArgs, TpcbArgs, TpccArgs,
-    YcsbArgs, YcsbMethod,
+    BenchCommand, DeviceKind, FencesName, LogImagesName, PersistName, RunArgs, TatpArgs, TpcbArgs,
+    TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
 pub(crate) use join::{GridPart, JoinArgs, TupleName};

@@ -13,8 +13,8 @@ use crate::scratch::Scratch;
 use anyhow::Result;
 use disk::FileProfile;
 use indelible::{
-    Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, Method, Options,
-    Statistics,
+    Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, LogKind, Method,
+    Options, Statistics,
 };
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use serde::Serialize;
@@ -121,6 +121,15 @@ pub(super) fn open(
     }
     if let Some(bytes) = args.pool.filter(|_| method.is_paged()) {
         options = options.buffer_bytes(bytes);
+    }
+    if method
+        .axes()
+        .is_some_and(|axes| axes.log == LogKind::PerTransaction)
+    {
+        options = options.persist(args.persist.into());
+        if let Some(bytes) = args.ring {
+            options = options.ring_bytes(bytes);
+        }
     }
     if args.log_images == LogImagesName::Both && matches!(method, Method::Inp | Method::Log) {
         options = options.log_images(LogImages::BeforeAndAfter);

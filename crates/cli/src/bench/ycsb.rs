@@ -8,7 +8,8 @@ use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
 use super::{static_tree, std_map};
 use crate::args::{
-    DeviceKind, FencesName, LayoutName, LogImagesName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
+    DeviceKind, FencesName, LayoutName, LogImagesName, PersistName, PrimitiveName, RunArgs,
+    YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -79,6 +80,8 @@ pub(crate) fn measure_all(
             cache_bytes: None,
             sync_latency_ns: None,
             fences: FencesName::Single,
+            persist: PersistName::FlushOnInsert,
+            ring: None,
             log_images: LogImagesName::After,
             node_bytes: None,
             memtable_bytes: None,

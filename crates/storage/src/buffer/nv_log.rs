@@ -16,7 +16,7 @@
 
 use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
-use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN};
+use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN, Stamp};
 use crate::log::{LogIdentity, LogStart, Lsn, NvRing, RingIdentity};
 use disk::{Directory, DiskCounters};
 use pmem::{Access, Counters, MemorySource};
@@ -28,9 +28,9 @@ pub const SESSIONS_MAX: usize = 1024;
 /// Nothing of a ring is missing.
 const NOTHING: u64 = u64::MAX;
 /// A ring has room for the rollback of a small transaction several times.
-const RING_PAGES_MIN: u64 = 128;
-/// Of a ring, so much may be in use before a checkpoint is due.
-const DUE_SHARE: u64 = 2;
+const RING_PAGES_MIN: u64 = 256;
+/// Of a ring, so much may be in use before a checkpoint is due; the rest is for long transactions.
+const DUE_SHARE: u64 = 4;
 
 /// When a record becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -84,6 +84,8 @@ pub struct NvLog<S: MemorySource, D> {
     newest: AtomicU64,
     /// Pages that have not changed since here are logged whole; 0 if none are.
     image_from: AtomicU64,
+    /// The life of the log that this opening has begun; 0 before its first record.
+    life: AtomicU64,
     /// A horizon of some time ago.
     known: AtomicU64,
     is_poisoned: AtomicBool,
@@ -157,6 +159,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             next: AtomicU64::new(start.0),
             newest: AtomicU64::new(start.0),
             image_from: AtomicU64::new(0),
+            life: AtomicU64::new(0),
             known: AtomicU64::new(start.0),
             is_poisoned: AtomicBool::new(false),
             found: Mutex::default(),
@@ -194,7 +197,21 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         place.and_then(OnceLock::get).ok_or(StorageError::Poisoned)
     }
 
-    /// Finds the records that count: from `start` on without a gap.
+    /// The life of the log that this opening has begun.
+    fn life(&self) -> Result<u64> {
+        let life = self.life.load(Ordering::Acquire);
+        if life > 0 {
+            return Ok(life);
+        }
+        let _one_at_a_time = self.found();
+        if self.life.load(Ordering::Acquire) == 0 {
+            let life = self.session(0)?.state().ring.begin_life();
+            self.life.store(self.durable_step(life)?, Ordering::Release);
+        }
+        Ok(self.life.load(Ordering::Acquire))
+    }
+
+    /// Finds the records that count: from `start` on without a gap, and in no earlier life than the one in front.
     fn find(&self, start: Lsn) -> Result<()> {
         let (mut all, mut known) = (Vec::new(), start);
         for (session, number) in self.sessions().zip(0_u32..) {
@@ -204,10 +221,13 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             }
         }
         all.sort_unstable_by_key(|(_, found)| found.lsn);
-        let in_order = all.iter().zip(start.0..);
-        let kept = in_order
-            .take_while(|((_, found), lsn)| found.lsn.0 == *lsn)
-            .count();
+        let mut life = 0;
+        let in_order = all.iter().zip(start.0..).take_while(|((_, found), lsn)| {
+            let counts = found.lsn.0 == *lsn && found.life >= life;
+            life = found.life;
+            counts
+        });
+        let kept = in_order.count();
         let end = Lsn(start.0 + kept as u64);
         if known > end {
             let session = self.session(0)?.state();
@@ -226,11 +246,14 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands every record that was found to `visit`, with the session that wrote it, in their order.
+    /// Hands every record that was found to `visit`, with the session that wrote it, in their order; marks have nothing in them.
     pub fn visit(&self, visit: &mut dyn FnMut(Lsn, u32, &[u8]) -> Result<()>) -> Result<()> {
         for (number, found) in &*self.found() {
             let session = self.session(*number)?.state();
-            visit(found.lsn, *number, session.ring.payload(found)?)?;
+            match session.ring.payload(found)? {
+                [] => {}
+                record => visit(found.lsn, *number, record)?,
+            }
         }
         Ok(())
     }
@@ -297,7 +320,6 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         }
         Ok(any)
     }
-
 }
 
 impl<S, D> PageLog for NvLog<S, D>
@@ -318,8 +340,16 @@ where
             if self.options.access == Access::Read {
                 return Ok(());
             }
-            let ring = NvRing::create(&self.memories, self.options.ring(number), self.options.bytes())?;
-            let counted = self.session(0)?.state().ring.set_rings(u64::from(number) + 1);
+            let ring = NvRing::create(
+                &self.memories,
+                self.options.ring(number),
+                self.options.bytes(),
+            )?;
+            let counted = self
+                .session(0)?
+                .state()
+                .ring
+                .set_rings(u64::from(number) + 1);
             self.durable_step(counted)?;
             self.set(number, ring)?;
         }
@@ -341,6 +371,7 @@ where
             Reserve::Bytes(session, bytes) => (session, bytes),
             Reserve::Keep(session) | Reserve::End(session) => (session, 0),
         };
+        let life = self.life()?;
         let session = self.session(number)?;
         let state = &mut *session.state();
         record.clear();
@@ -362,7 +393,8 @@ where
         }
         let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
         let known = Lsn(self.known.load(Ordering::Relaxed));
-        self.durable_step(state.ring.append(lsn, known, record))?;
+        let stamp = Stamp { lsn, known, life };
+        self.durable_step(state.ring.append(stamp, record))?;
         if self.options.persist == Persist::OnInsert {
             self.persist(session, state)?;
         }
@@ -480,7 +512,10 @@ where
     }
 
     fn disk(&self) -> DiskCounters {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).counters()
+        self.files
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .counters()
     }
 
     fn memory(&self) -> Counters {

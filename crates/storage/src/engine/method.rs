@@ -252,7 +252,7 @@ impl Default for EngineOptions {
             memtable_bytes: 64 << 20,
             buffer_bytes: 128 << 20,
             page_cells_max: usize::MAX,
-            ring_bytes: 64 << 20,
+            ring_bytes: 1 << 20,
             persist: Persist::OnInsert,
             growth_factor: 8,
         }

@@ -34,6 +34,7 @@ use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
 use disk::DiskError;
+use pmem::PmemError;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,17 +107,22 @@ impl<P: Platform> Paged<P> {
         })
     }
 
-    /// Runs one operation. If it fails without damage its traces are undone and the transaction goes on. On a full disk a checkpoint may
-    /// give the log's space back, if the transaction has not changed anything before.
+    /// Runs one operation. If it fails without damage its traces are undone and the transaction goes on. Where there is no space, a checkpoint
+    /// may give some of the log back.
     #[inline]
     fn operate<T>(
         &mut self,
         operation: impl Fn(&mut Tables, &Pages<P::Files>, &mut RowLocks, &mut Transaction) -> Result<T>,
     ) -> Result<T> {
         match self.operate_once(&operation) {
-            Err(StorageError::Disk(DiskError::OutOfSpace { .. })) if self.has_changed_nothing() => {
-                // What it had tried is undone, and will be in front of the checkpoint.
-                if let Some(txn) = &mut self.transaction {
+            Err(
+                StorageError::Disk(DiskError::OutOfSpace { .. })
+                | StorageError::Memory(PmemError::OutOfSpace { .. }),
+            ) if self.state == State::Open => {
+                if self.has_changed_nothing()
+                    && let Some(txn) = &mut self.transaction
+                {
+                    // What it had tried is undone, and will be in front of the checkpoint.
                     self.shared.pages.forget(txn);
                 }
                 self.shared.write_checkpoint()?;
@@ -131,7 +137,7 @@ impl<P: Platform> Paged<P> {
             let taken = txn.undone_pages.len() + txn.undone_trees.len();
             txn.undo.is_empty() && taken == 0
         };
-        self.state == State::Open && self.transaction.as_ref().is_some_and(untouched)
+        self.transaction.as_ref().is_some_and(untouched)
     }
 
     fn operate_once<T>(

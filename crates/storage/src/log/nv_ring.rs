@@ -5,10 +5,11 @@
 //!
 //! ```text
 //! pool    root 0: the block
-//! block   rings u64, alone in its line: how many rings the partition has (in ring 0 only)
+//! block   rings u64, life u64, alone in their line, in ring 0 only: how many rings the partition has, and how often records were added
+//!         after an opening
 //!         | index: entries of 16 bytes | objects, each on lines of its own
 //! entry   number u64, 0 if unset | position u64 of the object, counted from the first one ever
-//! object  crc32c u32 | bytes u32 | number u64 | known u64 | payload, padded to whole lines
+//! object  crc32c u32 | bytes u32 | number u64 | known u64 | life u64 | payload, padded to whole lines
 //! ```
 //!
 //! Invariants, proven by the crash tests:
@@ -18,7 +19,8 @@
 //! 3. Every record in front of an object's *known* was durable when the object was made. A missing one there is damage; any other one
 //!    was never acknowledged, and recovery ends in front of it.
 //! 4. Recovery unsets every entry behind its end, and makes the others durable, before anything is appended. So a number that is used again
-//!    never has two records.
+//!    never has two entries. It may have two objects, and even the same entry for both; but the one that was lost belongs to an earlier *life*, and
+//!    lives only grow from record to record. (The first record that was lost is not whole, so the first one in its place is its successor's.)
 //!
 //! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems, VLDB 2014, section 4): the
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
@@ -43,7 +45,7 @@ const OWNER: Owner = Owner {
 const LINE: u64 = 64;
 const ENTRY_BYTES: u64 = 16;
 /// Bytes in front of an object's payload.
-pub const HEADER_BYTES: usize = 24;
+pub const HEADER_BYTES: usize = 32;
 /// Bytes of objects for each entry of the index.
 const BYTES_PER_ENTRY: u64 = 128;
 /// Bytes of a pool that are not the block: header, tables, the rest of a chunk.
@@ -76,6 +78,17 @@ impl RingIdentity {
     }
 }
 
+/// What a record is marked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its number.
+    pub lsn: Lsn,
+    /// Everything in front of this is durable.
+    pub known: Lsn,
+    /// The life of the log.
+    pub life: u64,
+}
+
 /// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
@@ -90,6 +103,8 @@ pub struct Found {
     pub lsn: Lsn,
     /// Everything in front of this was durable when it was made.
     pub known: Lsn,
+    /// In which life of the log it was made.
+    pub life: u64,
     /// Its slot in the index.
     slot: u64,
     position: u64,
@@ -248,6 +263,17 @@ impl<M: Memory> NvRing<M> {
         Ok(self.arena.fence(site!("nv-ring.counted"))?)
     }
 
+    /// Begins another life of the log, durably: ring 0 knows.
+    pub fn begin_life(&mut self) -> Result<u64> {
+        let offset = self.index - LINE + 8;
+        let life = self.arena.word(offset)? + 1;
+        self.arena.store_word(offset, life)?;
+        self.arena.flush(offset, 8, site!("nv-ring.life"))?;
+        // commit point: records of this life stand behind those of earlier ones
+        self.arena.fence(site!("nv-ring.alive"))?;
+        Ok(life)
+    }
+
     /// Whether a record with so long a payload has room now, and `more` bytes of short ones behind it.
     pub fn has_room(&self, payload: usize, more: u64) -> bool {
         let bytes = object_bytes(payload);
@@ -269,11 +295,13 @@ impl<M: Memory> NvRing<M> {
 
     /// Adds a record, which is durable after the next [`NvRing::persist`]. `record` has [`HEADER_BYTES`] free bytes in front of the
     /// payload, and is changed. The caller has asked for room.
-    pub fn append(&mut self, lsn: Lsn, known: Lsn, record: &mut Vec<u8>) -> Result<()> {
+    pub fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()> {
+        let Stamp { lsn, known, life } = stamp;
         let payload = record.len() - HEADER_BYTES;
         record[4..8].copy_from_slice(&(payload as u32).to_le_bytes());
         record[8..16].copy_from_slice(&lsn.0.to_le_bytes());
         record[16..24].copy_from_slice(&known.0.to_le_bytes());
+        record[24..32].copy_from_slice(&life.to_le_bytes());
         let checksum = crc32c::crc32c_append(self.salt, &record[4..]);
         record[..4].copy_from_slice(&checksum.to_le_bytes());
         record.resize(object_bytes(payload) as usize, 0);
@@ -315,7 +343,8 @@ impl<M: Memory> NvRing<M> {
         for (slot, entries) in [(first, until_end), (0, entries - until_end)] {
             let (entry, bytes) = (self.index + slot * ENTRY_BYTES, entries * ENTRY_BYTES);
             if entries > 0 {
-                self.arena.flush(entry, bytes as usize, site!("nv-ring.entry"))?;
+                self.arena
+                    .flush(entry, bytes as usize, site!("nv-ring.entry"))?;
             }
         }
         self.unflushed = self.next;
@@ -365,11 +394,14 @@ impl<M: Memory> NvRing<M> {
         if lsn != entry.lsn.0 || HEADER_BYTES as u64 + bytes > room {
             return Ok(None);
         }
-        let covered = self.arena.bytes(at + 4, HEADER_BYTES - 4 + bytes as usize)?;
+        let covered = self
+            .arena
+            .bytes(at + 4, HEADER_BYTES - 4 + bytes as usize)?;
         let is_whole = crc32c::crc32c_append(self.salt, covered) == checksum;
         Ok(is_whole.then_some(Found {
             lsn: entry.lsn,
             known: Lsn(known),
+            life: number(24),
             slot,
             position: entry.position,
             payload_bytes: bytes as usize,
