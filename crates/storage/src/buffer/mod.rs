@@ -11,6 +11,8 @@
 pub mod double_write;
 pub mod file;
 pub mod log;
+#[cfg(test)]
+mod log_device;
 pub mod master;
 pub mod pool;
 

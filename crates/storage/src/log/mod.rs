@@ -14,6 +14,7 @@ pub mod redo;
 pub mod volatile_undo;
 pub mod wal;
 mod wal_segment;
+mod wal_sync;
 
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};
