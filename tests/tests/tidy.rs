@@ -103,6 +103,10 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "crates/storage/src/index/cow/file.rs",
     ),
     ("write-ahead log", "crates/storage/src/log/wal.rs"),
+    (
+        "sync of the write-ahead log",
+        "crates/storage/src/log/wal_sync.rs",
+    ),
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
     (
         "doublewrite batch",

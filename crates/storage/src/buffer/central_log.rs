@@ -3,16 +3,21 @@
 //! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that its current
 //! segment has them for all transactions together. So a full disk stops a change, where the statement can fail, and not a rollback.
 //!
+//! Records become durable in groups. Whoever needs one durable first leads: it takes all records so far, gives the log back, and writes
+//! and syncs them while others append. Who needs a record meanwhile sleeps until that sync has ended, and then either its record is
+//! durable or it leads the next one, with all that has gathered. So there is one sync at a time, whatever the number of
+//! threads, and it waits for nobody. After one that failed nobody's record is durable any more, though it may be on the disk.
+//!
 //! The log also knows, a session, since which checkpoint the open transaction has records: a checkpoint keeps what undoing them takes. Both
 //! are noted under the lock that orders the records, so a checkpoint sees a transaction exactly if it has a record in front of it.
 
 use super::log::{CheckpointStart, PageLog, Reserve};
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::log::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskCounters};
 use pmem::Access;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// Bytes that a record's frame takes beyond its payload, and the frame of a mark behind it; generously.
 const FRAME_BYTES: u64 = 128;
@@ -20,6 +25,8 @@ const FRAME_BYTES: u64 = 128;
 /// The log of one partition.
 pub struct CentralLog<D: Directory> {
     state: Mutex<State<D>>,
+    /// Signalled when a sync has ended.
+    ended: Condvar,
     /// In front of this everything is durable.
     synced: AtomicU64,
     /// Pages that have not changed since here are logged whole; 0 if none are.
@@ -35,6 +42,8 @@ struct State<D: Directory> {
     reserved: u64,
     /// The newest checkpoint that has begun.
     newest: LogStart,
+    /// Whether somebody leads a sync.
+    is_syncing: bool,
 }
 
 /// What the open transaction of a session needs of the log.
@@ -95,14 +104,44 @@ impl<D: Directory> CentralLog<D> {
                 claims: Vec::new(),
                 reserved: 0,
                 newest: start,
+                is_syncing: false,
             }),
+            ended: Condvar::new(),
             image_from: AtomicU64::new(0),
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State<D>> {
-        // Nothing that panics half-way runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
+    }
+
+    /// Leads or follows until everything in front of `end` is durable.
+    fn sync_until<'l>(&'l self, mut state: MutexGuard<'l, State<D>>, end: Lsn) -> Result<()> {
+        loop {
+            if state.wal.is_poisoned() {
+                return Err(StorageError::Poisoned);
+            }
+            if state.wal.synced() >= end {
+                return Ok(());
+            }
+            if state.is_syncing {
+                let woken = self.ended.wait(state);
+                state = woken.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let Some(pending) = state.wal.begin_sync()? else {
+                return Ok(());
+            };
+            state.is_syncing = true;
+            let ended = pending.run(|| drop(state));
+            state = self.state();
+            state.is_syncing = false;
+            let result = state.wal.end_sync(ended);
+            let synced = state.wal.synced();
+            self.synced.store(synced.0, Ordering::SeqCst);
+            self.ended.notify_all();
+            result?;
+        }
     }
 }
 
@@ -145,14 +184,17 @@ impl<D: Directory> PageLog for CentralLog<D> {
         if self.synced.load(Ordering::SeqCst) > lsn.0 {
             return Ok(());
         }
-        self.flush()
+        self.sync_until(self.state(), Lsn(lsn.0 + 1))
     }
 
     fn flush(&self) -> Result<()> {
-        let State { wal, .. } = &mut *self.state();
-        wal.flush()?;
-        self.synced.store(wal.synced().0, Ordering::SeqCst);
-        Ok(())
+        let state = self.state();
+        let end = state.wal.end();
+        self.sync_until(state, end)
+    }
+
+    fn synced(&self) -> Lsn {
+        Lsn(self.synced.load(Ordering::SeqCst))
     }
 
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
@@ -211,3 +253,13 @@ impl<D: Directory> PageLog for CentralLog<D> {
         self.state().wal.refuse();
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "central_log_tests.rs"]
+mod tests;
+
+#[cfg(feature = "schedules")]
+#[cfg(test)]
+#[path = "central_log_schedule_tests.rs"]
+mod schedule_tests;

@@ -59,8 +59,11 @@ pub trait PageLog: Send + Sync {
     /// Makes the record at `lsn` durable, with all in front of it.
     fn flush_to(&self, lsn: Lsn) -> Result<()>;
 
-    /// Makes all records durable.
+    /// Makes all records durable that are in the log now.
     fn flush(&self) -> Result<()>;
+
+    /// In front of this everything is durable.
+    fn synced(&self) -> Lsn;
 
     /// Begins a checkpoint: pages that have not changed since are logged whole, if they are at all. What open transactions may need of the
     /// log they have behind it.

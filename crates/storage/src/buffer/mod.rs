@@ -12,6 +12,8 @@ pub mod central_log;
 pub mod double_write;
 pub mod file;
 pub mod log;
+#[cfg(test)]
+mod log_device;
 pub mod master;
 pub mod nv_log;
 pub mod pool;

@@ -434,6 +434,10 @@ where
         self.flush_to(Lsn(next - 1))
     }
 
+    fn synced(&self) -> Lsn {
+        self.horizon()
+    }
+
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
         self.require()?;
         let mut states: Vec<_> = self

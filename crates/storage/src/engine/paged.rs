@@ -19,7 +19,7 @@
 mod session_tests;
 mod shared;
 
-use self::shared::Shared;
+use self::shared::{Logged, Shared};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     Isolation, PageAxes, ScanRange, VerifyReport,
@@ -209,12 +209,12 @@ impl<P: Platform> Paged<P> {
     }
 
     /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable: see [`RowLocks`].
-    fn end(&mut self, due: Due) -> Result<()> {
+    fn end(&mut self, commit: &Logged) -> Result<()> {
         self.transaction = None;
         self.state = State::Idle;
         self.locks.end();
-        if due == Due::Now {
-            self.shared.sync_log()?;
+        if commit.due == Due::Now {
+            self.shared.sync_commit(commit)?;
         }
         Ok(())
     }
@@ -312,11 +312,11 @@ impl<P: Platform> Engine for Paged<P> {
         };
         if !txn.is_logged {
             self.shared.pages.forget(txn);
-            let (ticket, due) = self.shared.wait(durability);
-            return self.end(due).map(|()| ticket);
+            let newest = self.shared.wait(durability);
+            return self.end(&newest).map(|()| newest.ticket);
         }
         let id = txn.id;
-        let (ticket, frees, due) = match self.shared.commit(txn, durability) {
+        let (logged, frees) = match self.shared.commit(txn, durability) {
             Ok(committed) => committed,
             Err(error) => {
                 if error.is_statement_error() && self.state == State::Open {
@@ -328,24 +328,31 @@ impl<P: Platform> Engine for Paged<P> {
         };
         let released = self.shared.pages.free(id, self.session, &frees);
         self.shared.durable_step(released)?;
-        self.end(due)?;
+        self.end(&logged)?;
         self.shared.checkpoint_if_due()?;
-        Ok(ticket)
+        Ok(logged.ticket)
     }
 
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
         self.require(State::Open)?;
-        if let Some(txn) = self.transaction.as_ref().filter(|txn| txn.is_logged)
-            && let Err(error) = self.shared.pages.prepare(txn, global)
-        {
-            if error.is_statement_error() {
-                self.state = State::MustAbort;
-            } else {
-                self.shared.poison();
+        let Some(txn) = self.transaction.as_ref().filter(|txn| txn.is_logged) else {
+            // What it has read is durable before its other partitions commit.
+            self.shared.sync_log()?;
+            self.state = State::Prepared;
+            return Ok(());
+        };
+        let lsn = match self.shared.pages.prepare(txn, global) {
+            Ok(lsn) => lsn,
+            Err(error) => {
+                if error.is_statement_error() {
+                    self.state = State::MustAbort;
+                } else {
+                    self.shared.poison();
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
-        self.shared.sync_log()?;
+        };
+        self.shared.sync_record(lsn)?;
         self.state = State::Prepared;
         Ok(())
     }

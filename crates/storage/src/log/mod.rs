@@ -15,6 +15,7 @@ pub mod redo;
 pub mod volatile_undo;
 pub mod wal;
 mod wal_segment;
+mod wal_sync;
 
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_ring::{NvRing, RingIdentity};

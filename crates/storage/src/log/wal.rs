@@ -25,6 +25,8 @@
 //!    syncs them and adds a mark. An orderly end has added it already, and so has an earlier
 //!    recovery.
 //!
+//! Others may append while a sync runs: `wal_sync` says how.
+//!
 //! Invariant 5 costs at most one segment of writes and two syncs: usually the last group.
 //!
 //! States of a segment file: `p0.wal.tmp` → (`roll`) current → (the next `roll`) full →
@@ -35,9 +37,12 @@ use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
     read_frame, was_durable,
 };
+use super::wal_sync::{EndedSync, PendingSync, SegmentFile};
 use crate::error::{Result, StorageError};
+use crate::sync::{Mutex, lock};
 use disk::{Directory, DiskError, File};
 use pmem::{Access, site};
+use std::sync::Arc;
 
 /// A position in the log: bytes of records since the log began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -101,7 +106,8 @@ impl LogStart {
 pub struct WalOptions {
     /// Bytes of a segment file. A record that is longer gets a segment of its own length.
     pub segment_bytes: u64,
-    /// Appended bytes after which they are handed to the file without a sync.
+    /// Appended bytes after which they are handed to the file without a sync. While a sync runs there may be more, up to
+    /// [`BUFFERS_MAX`] times as many.
     pub buffer_bytes_max: usize,
 }
 
@@ -115,6 +121,9 @@ impl Default for WalOptions {
 }
 
 const KIND: &str = "wal";
+
+/// How far the buffer outgrows its size before who appends waits for the sync that runs.
+const BUFFERS_MAX: usize = 16;
 
 /// Whether the partition has a segment. Its first one comes after its first checkpoint is durable.
 pub(super) fn exists<D: Directory>(directory: &D, identity: LogIdentity) -> Result<bool> {
@@ -145,7 +154,7 @@ const HAS_CURRENT: &str = "records that are not synced belong to the current seg
 
 /// The segment that is being written.
 struct Current<F> {
-    file: F,
+    file: Arc<Mutex<SegmentFile<F>>>,
     header: SegmentHeader,
     seed: u32,
     /// Offset in the file where `buffer` goes.
@@ -162,6 +171,10 @@ pub struct Wal<D: Directory> {
     /// Numbers and lengths of the files on disk, ascending.
     segments: Vec<(u64, u64)>,
     buffer: Vec<u8>,
+    /// An empty one, to be the buffer while a sync has the other.
+    spare: Vec<u8>,
+    /// Syncs that have begun and not ended.
+    running: u32,
     end: Lsn,
     synced: Lsn,
     /// End of the log when the last marker was written.
@@ -202,6 +215,8 @@ impl<D: Directory> Wal<D> {
             next_segment: start.segment,
             segments: Vec::new(),
             buffer: Vec::new(),
+            spare: Vec::new(),
+            running: 0,
             end: start.lsn,
             synced: start.lsn,
             marked: start.lsn,
@@ -254,7 +269,8 @@ impl<D: Directory> Wal<D> {
         let seed = self.current().seed;
         push_frame(&mut self.buffer, seed, self.end, self.synced, payload);
         self.end = Lsn(self.end.0 + bytes);
-        if self.buffer.len() >= self.options.buffer_bytes_max {
+        let buffers = if self.running == 0 { 1 } else { BUFFERS_MAX };
+        if self.buffer.len() >= buffers * self.options.buffer_bytes_max {
             self.write_buffer()?;
         }
         Ok(self.end)
@@ -301,18 +317,48 @@ impl<D: Directory> Wal<D> {
 
     /// Makes all appended records durable.
     pub fn flush(&mut self) -> Result<()> {
+        match self.begin_sync()? {
+            Some(pending) => {
+                let ended = pending.run(|| ());
+                self.end_sync(ended)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Begins to make all appended records durable; none if they are. Records may be appended meanwhile, and what has to know
+    /// goes back with [`Wal::end_sync`].
+    pub(crate) fn begin_sync(&mut self) -> Result<Option<PendingSync<D::File>>> {
         if self.poisoned {
             return Err(StorageError::Poisoned);
         }
         if self.synced == self.end {
-            return Ok(());
+            return Ok(None);
         }
-        self.write_buffer()?;
-        if let Err(error) = self.current().file.sync(site!("wal.flush")) {
+        let spare = std::mem::take(&mut self.spare);
+        let bytes = std::mem::replace(&mut self.buffer, spare);
+        let current = self.current.as_mut().expect(HAS_CURRENT);
+        let pending = PendingSync {
+            file: Arc::clone(&current.file),
+            offset: current.written,
+            end: self.end,
+            bytes,
+        };
+        current.written += pending.bytes.len() as u64;
+        self.running += 1;
+        Ok(Some(pending))
+    }
+
+    /// Notes what has become of a sync.
+    pub(crate) fn end_sync(&mut self, ended: EndedSync) -> Result<()> {
+        self.running -= 1;
+        self.spare = ended.bytes;
+        self.spare.clear();
+        if let Err(error) = ended.result {
             return Err(self.poison(error));
         }
-        // commit point: replay takes every record in front of this position
-        self.synced = self.end;
+        // commit point: replay takes every record in front of this position. A later sync may have ended before.
+        self.synced = self.synced.max(ended.end);
         Ok(())
     }
 
@@ -462,7 +508,7 @@ impl<D: Directory> Wal<D> {
                 let _ = directory.remove(&self.unpublished_name());
                 return Err(error.into());
             }
-            Err(error) => return Err(self.poison(error)),
+            Err(error) => return Err(self.poison(error.into())),
         };
         self.flush()?;
         let name = self.identity.file_name(KIND, header.number);
@@ -470,11 +516,11 @@ impl<D: Directory> Wal<D> {
             .rename(&self.unpublished_name(), &name)
             .and_then(|()| directory.sync(site!("wal.publish-segment")));
         if let Err(error) = published {
-            return Err(self.poison(error));
+            return Err(self.poison(error.into()));
         }
         let seed = header.seed();
         self.current = Some(Current {
-            file,
+            file: Arc::new(Mutex::new(SegmentFile::new(file))),
             header,
             seed,
             written: HEADER_BYTES as u64,
@@ -506,7 +552,8 @@ impl<D: Directory> Wal<D> {
             return Ok(());
         }
         let current = self.current.as_mut().expect(HAS_CURRENT);
-        if let Err(error) = current.file.write_at(current.written, &self.buffer) {
+        let written = lock(&current.file).write(current.written, &self.buffer);
+        if let Err(error) = written {
             return Err(self.poison(error));
         }
         current.written += self.buffer.len() as u64;
@@ -516,11 +563,11 @@ impl<D: Directory> Wal<D> {
 
     /// Notes that the state on disk is unknown. A full disk is no statement error here: others wait
     /// for the same sync.
-    fn poison(&mut self, error: DiskError) -> StorageError {
+    fn poison(&mut self, error: StorageError) -> StorageError {
         self.poisoned = true;
         match error {
-            DiskError::OutOfSpace { .. } => StorageError::Poisoned,
-            error => error.into(),
+            StorageError::Disk(DiskError::OutOfSpace { .. }) => StorageError::Poisoned,
+            error => error,
         }
     }
 

@@ -224,11 +224,10 @@ impl<D: Directory> Pages<D> {
         Ok(())
     }
 
-    fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<()> {
+    fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<Lsn> {
         let mut record = Vec::new();
         let encode = &mut |_: Lsn, record: &mut Vec<u8>| head.encode(record);
-        self.pool.log().append(reserve, encode, &mut record)?;
-        Ok(())
+        self.pool.log().append(reserve, encode, &mut record)
     }
 
     /// All pages that a transaction gives up as it ends, those of trees included.
@@ -247,17 +246,17 @@ impl<D: Directory> Pages<D> {
         Ok(frees)
     }
 
-    /// Logs that a transaction is prepared, with what its commit frees.
-    pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<()> {
+    /// Logs that a transaction is prepared, with what its commit frees, and says where.
+    pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<Lsn> {
         let frees = self.given_up(txn, true)?;
         let bytes = txn.rollback_bytes(self.page_bytes()) + self.freed_bytes(frees.len());
         let reserve = Reserve::Bytes(txn.session, bytes);
         self.log_head(&Head::Prepare(txn.id, global, frees), reserve)
     }
 
-    /// Logs that a transaction is committed, and says which pages are to be freed then. Nothing is durable yet. If it fails
-    /// the transaction can be undone.
-    pub fn commit(&self, txn: &Transaction, ticket: CommitTicket) -> Result<Vec<PageId>> {
+    /// Logs that a transaction is committed, and says where, and which pages are to be freed then. Nothing is durable yet. If
+    /// it fails the transaction can be undone.
+    pub fn commit(&self, txn: &Transaction, ticket: CommitTicket) -> Result<(Lsn, Vec<PageId>)> {
         let frees = self.given_up(txn, true)?;
         self.commit_freeing(txn.id, txn.session, ticket, frees)
     }
@@ -268,13 +267,13 @@ impl<D: Directory> Pages<D> {
         session: u32,
         ticket: CommitTicket,
         frees: Vec<PageId>,
-    ) -> Result<Vec<PageId>> {
+    ) -> Result<(Lsn, Vec<PageId>)> {
         let reserve = self.reserve_for_freeing(session, frees.len());
         let head = Head::Commit(txn, ticket, frees);
-        self.log_head(&head, reserve)?;
+        let lsn = self.log_head(&head, reserve)?;
         match head {
-            Head::Commit(.., frees) => Ok(frees),
-            _ => Ok(Vec::new()),
+            Head::Commit(.., frees) => Ok((lsn, frees)),
+            _ => Ok((lsn, Vec::new())),
         }
     }
 
@@ -294,7 +293,7 @@ impl<D: Directory> Pages<D> {
             match prepared.remove(&id) {
                 Some((global, frees)) if decide(global) => {
                     ticket = CommitTicket(ticket.0 + 1);
-                    let frees = self.commit_freeing(id, txn.session, ticket, frees)?;
+                    let (_, frees) = self.commit_freeing(id, txn.session, ticket, frees)?;
                     self.free(id, txn.session, &frees)?;
                 }
                 _ => {

@@ -1,7 +1,8 @@
 //! What the sessions of one partition share: pages, log, groups of commits, checkpoints; and how it is made and opened.
 //!
 //! Order of locks: the checkpoint's, then the group's, then those of `buffer`. A commit is logged under the group's lock, so tickets
-//! have the order of the log.
+//! have the order of the log. Nobody has the group's lock while the log is synced: a commit becomes durable by a sync that covers its record,
+//! its own or another's.
 
 use crate::buffer::file::first_page;
 use crate::buffer::{
@@ -31,7 +32,7 @@ const SEGMENT_PAGES_MIN: u64 = 128;
 /// One partition, for all of its sessions.
 pub(super) struct Shared<P: Platform> {
     pub(super) pages: Pages<P::Files>,
-    group: Mutex<GroupCommit>,
+    group: Mutex<Group>,
     /// The newest durable ticket, to be read without a lock.
     durable: AtomicU64,
     /// The newest ticket that somebody waits for.
@@ -48,6 +49,43 @@ pub(super) struct Shared<P: Platform> {
     log_bytes_max: u64,
     pub(super) replayed: u64,
     pub(super) undone: u64,
+}
+
+/// Commits, and where in the log they end.
+struct Group {
+    commits: GroupCommit,
+    /// The record of the newest commit.
+    newest_at: Lsn,
+}
+
+/// A commit that is logged.
+pub(super) struct Logged {
+    pub(super) ticket: CommitTicket,
+    /// Where its record is.
+    pub(super) lsn: Lsn,
+    pub(super) due: Due,
+}
+
+impl Group {
+    fn new(options: &EngineOptions, ticket: CommitTicket) -> Self {
+        let group = GroupCommitOptions {
+            transactions_max: options.group_transactions_max,
+            wait_us_max: options.group_wait_us_max,
+        };
+        Self {
+            commits: GroupCommit::new(group, ticket),
+            // Durable, and in front of all records.
+            newest_at: Lsn(0),
+        }
+    }
+
+    fn newest(&self, due: Due) -> Logged {
+        Logged {
+            ticket: self.commits.newest(),
+            lsn: self.newest_at,
+            due,
+        }
+    }
 }
 
 fn identity(options: &EngineOptions) -> LogIdentity {
@@ -84,14 +122,6 @@ fn file_options(options: &EngineOptions, guard: Guard) -> PageFileOptions {
         access: options.access,
         guard,
     }
-}
-
-fn group(options: &EngineOptions, ticket: CommitTicket) -> GroupCommit {
-    let group = GroupCommitOptions {
-        transactions_max: options.group_transactions_max,
-        wait_us_max: options.group_wait_us_max,
-    };
-    GroupCommit::new(group, ticket)
 }
 
 /// A new file's pages: the first map of space, and the root of an empty catalogue.
@@ -193,7 +223,7 @@ impl<P: Platform> Shared<P> {
         let (ticket, undone) = pages.finish(analysis, decide)?;
         let shared = Self {
             pages,
-            group: Mutex::new(group(options, ticket)),
+            group: Mutex::new(Group::new(options, ticket)),
             durable: AtomicU64::new(ticket.0),
             promised: AtomicU64::new(ticket.0),
             locks: LockManager::new(LockOptions::default()),
@@ -273,7 +303,7 @@ impl<P: Platform> Shared<P> {
         self.definitions.fetch_add(1, Ordering::Release) + 1
     }
 
-    fn group(&self) -> MutexGuard<'_, GroupCommit> {
+    fn group(&self) -> MutexGuard<'_, Group> {
         // Nothing that panics half-way runs under the lock.
         self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -300,26 +330,28 @@ impl<P: Platform> Shared<P> {
         })
     }
 
-    /// Logs a commit. Says which ticket it has, which pages are to be freed now, and whether its group is due.
+    /// Logs a commit. Says which pages are to be freed now.
     pub(super) fn commit(
         &self,
         txn: &Transaction,
         durability: Durability,
-    ) -> Result<(CommitTicket, Vec<PageId>, Due)> {
+    ) -> Result<(Logged, Vec<PageId>)> {
         let mut group = self.group();
-        let ticket = group.next();
-        let frees = self.pages.commit(txn, ticket)?;
+        let ticket = group.commits.next();
+        let (lsn, frees) = self.pages.commit(txn, ticket)?;
         if durability != Durability::None {
             self.promised.store(ticket.0, Ordering::Release);
         }
-        Ok((ticket, frees, group.join(durability)))
+        group.newest_at = lsn;
+        let due = group.commits.join(durability);
+        Ok((group.newest(due), frees))
     }
 
     /// Lets a transaction without effects wait for those that it may have read.
-    pub(super) fn wait(&self, durability: Durability) -> (CommitTicket, Due) {
+    pub(super) fn wait(&self, durability: Durability) -> Logged {
         let mut group = self.group();
-        let due = group.wait(durability);
-        (group.newest(), due)
+        let due = group.commits.wait(durability);
+        group.newest(due)
     }
 
     /// The newest ticket that somebody waits for.
@@ -334,15 +366,30 @@ impl<P: Platform> Shared<P> {
 
     /// Makes every commit durable that is logged.
     pub(super) fn sync_log(&self) -> Result<()> {
-        let newest = self.group().newest();
-        self.durable_step(self.pages.pool.log().flush())?;
-        self.synced(&mut self.group(), newest);
+        let newest = self.group().newest(Due::Now);
+        self.sync_commit(&newest)
+    }
+
+    /// Makes a commit durable, with all in front of it.
+    pub(super) fn sync_commit(&self, commit: &Logged) -> Result<()> {
+        let newest = self.group().newest(Due::Now);
+        self.sync_record(commit.lsn)?;
+        // What others have logged up to now is durable as well if this thread has led the sync.
+        let is_newest_durable = newest.lsn < self.pages.pool.log().synced();
+        let durable = if is_newest_durable { &newest } else { commit };
+        self.synced(&mut self.group(), durable.ticket);
         Ok(())
     }
 
-    fn synced(&self, group: &mut GroupCommit, ticket: CommitTicket) {
-        group.synced_to(ticket);
-        self.durable.store(group.durable().0, Ordering::Release);
+    /// Makes a record durable, with all in front of it.
+    pub(super) fn sync_record(&self, lsn: Lsn) -> Result<()> {
+        self.durable_step(self.pages.pool.log().flush_to(lsn))
+    }
+
+    fn synced(&self, group: &mut Group, ticket: CommitTicket) {
+        group.commits.synced_to(ticket);
+        let durable = group.commits.durable();
+        self.durable.store(durable.0, Ordering::Release);
     }
 
     /// Writes a checkpoint if the log is long, unless another session does.
@@ -376,7 +423,7 @@ impl<P: Platform> Shared<P> {
                 Err(error @ StorageError::Disk(DiskError::OutOfSpace { .. })) => return Err(error),
                 result => self.durable_step(result)?,
             };
-            let newest = group.newest();
+            let newest = group.commits.newest();
             self.synced(&mut group, newest);
             (start, newest)
         };

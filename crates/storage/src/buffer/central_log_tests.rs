@@ -1,0 +1,211 @@
+//! Many threads make records durable: goal and method.
+//!
+//! Goal: nobody waits for a sync who only appends, those who wait share syncs, and what is said to be durable is.
+//!
+//! Method: a device whose syncs wait for the test, so that threads are known to stand where they are wanted. What is durable is read from
+//! what a power cut would leave at that moment.
+
+use super::super::log_device::Device;
+use super::*;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+
+const IDENTITY: LogIdentity = LogIdentity {
+    database: 7,
+    partition: 1,
+};
+const OPTIONS: WalOptions = WalOptions {
+    segment_bytes: 4096,
+    buffer_bytes_max: 1024,
+};
+/// Longer than anything takes that does not wait for ever.
+const LONG: Duration = Duration::from_secs(20);
+const THREADS: u8 = 8;
+
+type Log = Arc<CentralLog<Device>>;
+
+/// What the test does while a sync runs: it hears of it, and says how it ends.
+struct Gate {
+    began: Receiver<()>,
+    end: Sender<bool>,
+}
+
+fn gated() -> (Device, Gate) {
+    let (say, began) = channel();
+    let (end, ended) = channel();
+    let ended = Mutex::new(ended);
+    let device = Device::new(move || {
+        say.send(()).unwrap();
+        lock(&ended).recv_timeout(LONG).unwrap()
+    });
+    (device, Gate { began, end })
+}
+
+fn open(device: &Device) -> Log {
+    let log = CentralLog::open(
+        Access::Write,
+        device.clone(),
+        IDENTITY,
+        OPTIONS,
+        LogStart::NEW,
+        &mut |_, _| Ok(()),
+    );
+    Arc::new(log.unwrap())
+}
+
+fn append(log: &Log, payload: &[u8]) -> Result<Lsn> {
+    let encode = &mut |_, record: &mut Vec<u8>| record.extend_from_slice(payload);
+    log.append(Reserve::Keep(0), encode, &mut Vec::new())
+}
+
+/// The first bytes of all records that a power cut leaves now.
+fn survivors(device: &Device) -> Vec<u8> {
+    let left = device.after_power_cut();
+    let mut found = Vec::new();
+    let log = CentralLog::open(
+        Access::Write,
+        left,
+        IDENTITY,
+        OPTIONS,
+        LogStart::NEW,
+        &mut |_, record| {
+            found.push(record[0]);
+            Ok(())
+        },
+    );
+    log.unwrap();
+    found
+}
+
+/// A thread that appends a record, says so, and makes it durable.
+fn commit(log: &Log, payload: Vec<u8>, appended: &Sender<()>) -> JoinHandle<Result<()>> {
+    let (log, appended) = (Arc::clone(log), appended.clone());
+    spawn(move || {
+        let lsn = append(&log, &payload)?;
+        appended.send(()).unwrap();
+        log.flush_to(lsn)
+    })
+}
+
+#[test]
+fn who_appends_does_not_wait_for_a_sync_and_who_waits_shares_the_next() {
+    let (device, gate) = gated();
+    let log = open(&device);
+    let (appended, heard) = channel();
+    let leader = commit(&log, vec![100], &appended);
+    heard.recv_timeout(LONG).unwrap();
+    gate.began.recv_timeout(LONG).unwrap();
+    let others: Vec<_> = (0..THREADS)
+        .map(|number| commit(&log, vec![number], &appended))
+        .collect();
+    // All records are in the log, and the sync of the first one still runs.
+    for _ in &others {
+        heard.recv_timeout(LONG).unwrap();
+    }
+    assert_eq!((device.syncs(), log.synced()), (0, Lsn::FIRST));
+    assert_eq!(survivors(&device), []);
+    gate.end.send(true).unwrap();
+    gate.began.recv_timeout(LONG).unwrap();
+    leader.join().unwrap().unwrap();
+    assert_eq!(survivors(&device), [100]);
+    gate.end.send(true).unwrap();
+    for thread in others {
+        thread.join().unwrap().unwrap();
+    }
+    assert_eq!(device.syncs(), 2);
+    let mut left = survivors(&device);
+    left.sort_unstable();
+    assert_eq!(left, [0, 1, 2, 3, 4, 5, 6, 7, 100]);
+}
+
+#[test]
+fn after_a_sync_that_failed_nobody_who_waits_is_told_otherwise() {
+    let (device, gate) = gated();
+    let log = open(&device);
+    let (appended, heard) = channel();
+    let leader = commit(&log, vec![100], &appended);
+    heard.recv_timeout(LONG).unwrap();
+    gate.began.recv_timeout(LONG).unwrap();
+    let others: Vec<_> = (0..THREADS)
+        .map(|number| commit(&log, vec![number], &appended))
+        .collect();
+    for _ in &others {
+        heard.recv_timeout(LONG).unwrap();
+    }
+    gate.end.send(false).unwrap();
+    assert!(matches!(leader.join().unwrap(), Err(StorageError::Disk(_))));
+    for thread in others {
+        assert!(matches!(
+            thread.join().unwrap(),
+            Err(StorageError::Poisoned)
+        ));
+    }
+    assert!(matches!(append(&log, &[1]), Err(StorageError::Poisoned)));
+    assert!(matches!(log.flush(), Err(StorageError::Poisoned)));
+    assert_eq!(device.syncs(), 1);
+}
+
+/// A record that needs a new segment comes while the old one is synced.
+fn roll_while_syncing(succeeds: bool) -> (Device, Log, [Result<()>; 2]) {
+    let (device, gate) = gated();
+    let log = open(&device);
+    let (appended, heard) = channel();
+    let leader = commit(&log, vec![1; 3000], &appended);
+    heard.recv_timeout(LONG).unwrap();
+    gate.began.recv_timeout(LONG).unwrap();
+    append(&log, &[2; 500]).unwrap();
+    let roller = commit(&log, vec![3; 3000], &appended);
+    // The device looks whether the new segment gets its name too early; here there is time for it to try.
+    assert!(heard.recv_timeout(Duration::from_millis(50)).is_err());
+    gate.end.send(succeeds).unwrap();
+    // What the new segment needs in front of it, and its own record.
+    let _ = gate.end.send(true);
+    let _ = gate.end.send(true);
+    let ended = [leader.join().unwrap(), roller.join().unwrap()];
+    (device, log, ended)
+}
+
+#[test]
+fn a_new_segment_waits_for_the_sync_of_the_old_one() {
+    let (device, _, ended) = roll_while_syncing(true);
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+    assert_eq!(survivors(&device), [1, 2, 3]);
+    assert_eq!(device.names().len(), 2);
+}
+
+#[test]
+fn no_segment_begins_behind_a_sync_that_failed() {
+    let (device, log, ended) = roll_while_syncing(false);
+    assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    assert!(log.is_poisoned());
+    let segments = device.names();
+    assert_eq!(
+        segments
+            .iter()
+            .filter(|name| !name.ends_with("tmp"))
+            .count(),
+        1,
+        "{segments:?}"
+    );
+}
+
+#[test]
+fn a_checkpoint_begins_behind_the_sync_that_runs() {
+    let (device, gate) = gated();
+    let log = open(&device);
+    let (appended, heard) = channel();
+    let leader = commit(&log, vec![1; 100], &appended);
+    heard.recv_timeout(LONG).unwrap();
+    gate.began.recv_timeout(LONG).unwrap();
+    append(&log, &[2; 100]).unwrap();
+    let same = Arc::clone(&log);
+    let checkpoint = spawn(move || same.begin_checkpoint());
+    gate.end.send(true).unwrap();
+    gate.end.send(true).unwrap();
+    let start = checkpoint.join().unwrap().unwrap();
+    leader.join().unwrap().unwrap();
+    assert!(log.synced() >= start.redo);
+    assert_eq!(survivors(&device), [1, 2]);
+}

@@ -1,0 +1,182 @@
+//! A device for tests of the log with many threads: what is durable is known at every moment, and a test decides how long a sync takes.
+//!
+//! A sync makes durable what was written before it began and nothing that is written while it runs, which is the least that a device
+//! promises. A segment must not get its name before everything in front of it is durable, which the device checks.
+
+use disk::{Directory, DiskCounters, DiskError, File, Result};
+use pmem::Site;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex};
+
+/// Runs between the beginning and the end of each sync of a record; says whether the sync succeeds.
+type Meanwhile = Arc<dyn Fn() -> bool + Send + Sync>;
+
+#[derive(Clone, Default)]
+struct Content {
+    now: Vec<u8>,
+    durable: Vec<u8>,
+}
+
+type Shared = Arc<Mutex<Content>>;
+
+/// The device.
+#[derive(Clone)]
+pub(super) struct Device {
+    files: Arc<Mutex<BTreeMap<String, Shared>>>,
+    /// Syncs that made records durable.
+    syncs: Arc<Mutex<u64>>,
+    meanwhile: Meanwhile,
+}
+
+/// A file on it.
+pub(super) struct DeviceFile {
+    content: Shared,
+    device: Device,
+}
+
+impl Device {
+    pub(super) fn new(meanwhile: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            files: Arc::default(),
+            syncs: Arc::default(),
+            meanwhile: Arc::new(meanwhile),
+        }
+    }
+
+    /// Syncs of records that have ended.
+    pub(super) fn syncs(&self) -> u64 {
+        *self.syncs.lock().unwrap()
+    }
+
+    /// Names of the files.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.files.lock().unwrap().keys().cloned().collect()
+    }
+
+    /// What a power cut leaves, if it leaves as little as it may.
+    pub(super) fn after_power_cut(&self) -> Self {
+        let left = Self::new(|| true);
+        for (name, content) in &*self.files.lock().unwrap() {
+            let durable = content.lock().unwrap().durable.clone();
+            let content = Content {
+                now: durable.clone(),
+                durable,
+            };
+            let content = Arc::new(Mutex::new(content));
+            left.files.lock().unwrap().insert(name.clone(), content);
+        }
+        left
+    }
+
+    fn file(&self, content: Shared) -> DeviceFile {
+        DeviceFile {
+            content,
+            device: self.clone(),
+        }
+    }
+}
+
+fn failure(name: &str, kind: ErrorKind) -> DiskError {
+    DiskError::Io {
+        action: "use",
+        path: name.into(),
+        source: kind.into(),
+    }
+}
+
+impl Directory for Device {
+    type File = DeviceFile;
+
+    fn create(&self, name: &str) -> Result<DeviceFile> {
+        let content = Shared::default();
+        let mut files = self.files.lock().unwrap();
+        files.insert(name.to_owned(), Arc::clone(&content));
+        Ok(self.file(content))
+    }
+
+    fn open(&self, name: &str) -> Result<DeviceFile> {
+        let found = self.files.lock().unwrap().get(name).cloned();
+        let content = found.ok_or_else(|| failure(name, ErrorKind::NotFound))?;
+        Ok(self.file(content))
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        Ok(self.names())
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        Ok(self.files.lock().unwrap().contains_key(name))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.files.lock().unwrap().remove(name);
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let mut files = self.files.lock().unwrap();
+        for (name, content) in &*files {
+            let content = content.lock().unwrap();
+            assert!(
+                content.now == content.durable,
+                "{to} gets its name while {name} has something that is not durable"
+            );
+        }
+        let content = files.remove(from);
+        let content = content.ok_or_else(|| failure(from, ErrorKind::NotFound))?;
+        files.insert(to.to_owned(), content);
+        Ok(())
+    }
+
+    fn sync(&self, _site: &'static Site) -> Result<()> {
+        Ok(())
+    }
+
+    fn counters(&self) -> DiskCounters {
+        DiskCounters::default()
+    }
+}
+
+impl File for DeviceFile {
+    fn bytes(&self) -> Result<u64> {
+        Ok(self.content.lock().unwrap().now.len() as u64)
+    }
+
+    fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let content = self.content.lock().unwrap();
+        let from = offset as usize;
+        let bytes = content.now.get(from..from + out.len());
+        let bytes = bytes.ok_or_else(|| failure("file", ErrorKind::UnexpectedEof))?;
+        out.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        let now = &mut self.content.lock().unwrap().now;
+        let (from, end) = (offset as usize, offset as usize + data.len());
+        if now.len() < end {
+            now.resize(end, 0);
+        }
+        now[from..end].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn set_bytes(&mut self, bytes: u64) -> Result<()> {
+        self.content.lock().unwrap().now.resize(bytes as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&mut self, site: &'static Site) -> Result<()> {
+        let written = self.content.lock().unwrap().now.clone();
+        if site.name == "wal.flush" {
+            let succeeds = (self.device.meanwhile)();
+            *self.device.syncs.lock().unwrap() += 1;
+            if !succeeds {
+                return Err(failure("file", ErrorKind::Other));
+            }
+        }
+        self.content.lock().unwrap().durable = written;
+        Ok(())
+    }
+}

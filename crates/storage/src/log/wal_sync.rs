@@ -1,0 +1,93 @@
+//! A sync of the log on its own: what it takes from the log, so that others append while the device is busy.
+//!
+//! A sync has three steps. [`Wal::begin_sync`](super::Wal::begin_sync) takes the records out of the log's buffer and says where in the
+//! segment they go; [`PendingSync::run`] writes and syncs them, which takes long and needs no log; [`Wal::end_sync`](super::Wal::end_sync)
+//! notes what is durable then. A log of one owner takes all three at once ([`Wal::flush`](super::Wal::flush)).
+//!
+//! Invariants:
+//! 1. A sync has the lock of its segment's file before the log can be used again. So whoever needs everything durable meanwhile, to begin a new
+//!    segment or a checkpoint, waits for it there, and no record is taken for durable because one behind it is.
+//! 2. A file of which a write or sync failed takes no further one, whoever asks: what is on the medium is unknown.
+//!
+//! Order of locks: the log, then a segment's file. A sync that runs has the file only.
+
+use super::wal::Lsn;
+use crate::error::{Result, StorageError};
+use crate::sync::{Mutex, lock};
+use disk::{DiskError, File};
+use pmem::site;
+use std::sync::Arc;
+
+/// The file of the segment that is being written.
+pub(super) struct SegmentFile<F> {
+    file: F,
+    has_failed: bool,
+}
+
+impl<F: File> SegmentFile<F> {
+    pub(super) fn new(file: F) -> Self {
+        Self {
+            file,
+            has_failed: false,
+        }
+    }
+
+    /// Writes records; they are not durable yet.
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.step(|file| file.write_at(offset, bytes))
+    }
+
+    /// Makes durable what was written.
+    fn sync(&mut self) -> Result<()> {
+        self.step(|file| file.sync(site!("wal.flush")))
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut F) -> Result<(), DiskError>) -> Result<()> {
+        if self.has_failed {
+            return Err(StorageError::Poisoned);
+        }
+        step(&mut self.file).map_err(|error| {
+            self.has_failed = true;
+            error.into()
+        })
+    }
+}
+
+/// Records that are to become durable, with all in front of them.
+pub(crate) struct PendingSync<F> {
+    pub(super) file: Arc<Mutex<SegmentFile<F>>>,
+    /// Offset in the file where `bytes` go.
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+    /// Behind the last record.
+    pub(super) end: Lsn,
+}
+
+impl<F: File> PendingSync<F> {
+    /// Writes and syncs the records. `give_back` gives the log back to others, which must not happen before this has the file.
+    pub(crate) fn run(self, give_back: impl FnOnce()) -> EndedSync {
+        let mut file = lock(&self.file);
+        give_back();
+        let result = if self.bytes.is_empty() {
+            Ok(())
+        } else {
+            file.write(self.offset, &self.bytes)
+        };
+        // commit point: the records survive from the end of this sync on, and the log says so when it is told
+        let result = result.and_then(|()| file.sync());
+        EndedSync {
+            result,
+            bytes: self.bytes,
+            end: self.end,
+        }
+    }
+}
+
+/// What became of a [`PendingSync`].
+#[must_use = "the log has to know"]
+pub(crate) struct EndedSync {
+    pub(super) result: Result<()>,
+    /// The buffer, to be used again.
+    pub(super) bytes: Vec<u8>,
+    pub(super) end: Lsn,
+}
