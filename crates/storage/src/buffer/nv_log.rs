@@ -18,10 +18,11 @@ use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN, Stamp};
 use crate::log::{LogIdentity, LogStart, Lsn, NvRing, RingIdentity};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskCounters};
 use pmem::{Access, Counters, MemorySource};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 /// Most sessions of a partition, for its life.
 pub const SESSIONS_MAX: usize = 1024;
@@ -129,8 +130,7 @@ impl<M: pmem::Memory> Session<M> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<M>> {
-        // Nothing that panics half-way runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -205,29 +205,30 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         }
         let _one_at_a_time = self.found();
         if self.life.load(Ordering::Acquire) == 0 {
-            let life = self.session(0)?.state().ring.begin_life();
+            let cut = Lsn(self.next.load(Ordering::SeqCst));
+            let life = self.session(0)?.state().ring.begin_life(cut);
             self.life.store(self.durable_step(life)?, Ordering::Release);
         }
         Ok(self.life.load(Ordering::Acquire))
     }
 
-    /// Finds the records that count: from `start` on without a gap, and in no earlier life than the one in front.
+    /// Finds the records that count: from `start` on without a gap, and none that an earlier life has lost.
     fn find(&self, start: Lsn) -> Result<()> {
         let (mut all, mut known) = (Vec::new(), start);
+        let (life, cut) = self.session(0)?.state().ring.life()?;
         for (session, number) in self.sessions().zip(0_u32..) {
             for found in session.state().ring.records(start)? {
                 known = known.max(found.known);
-                all.push((number, found));
+                if found.lsn < cut || found.life == life {
+                    all.push((number, found));
+                }
             }
         }
         all.sort_unstable_by_key(|(_, found)| found.lsn);
-        let mut life = 0;
-        let in_order = all.iter().zip(start.0..).take_while(|((_, found), lsn)| {
-            let counts = found.lsn.0 == *lsn && found.life >= life;
-            life = found.life;
-            counts
-        });
-        let kept = in_order.count();
+        let in_order = all.iter().zip(start.0..);
+        let kept = in_order
+            .take_while(|((_, found), lsn)| found.lsn.0 == *lsn)
+            .count();
         let end = Lsn(start.0 + kept as u64);
         if known > end {
             let session = self.session(0)?.state();
@@ -243,7 +244,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
     }
 
     fn found(&self) -> MutexGuard<'_, Vec<(u32, Found)>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.found)
     }
 
     /// Hands every record that was found to `visit`, with the session that wrote it, in their order; marks have nothing in them.
@@ -516,10 +517,7 @@ where
     }
 
     fn disk(&self) -> DiskCounters {
-        self.files
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .counters()
+        lock(&self.files).counters()
     }
 
     fn memory(&self) -> Counters {
@@ -545,3 +543,13 @@ impl<M: pmem::Memory> State<M> {
         self.claimed_since = None;
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "nv_log_tests.rs"]
+mod tests;
+
+#[cfg(feature = "schedules")]
+#[cfg(test)]
+#[path = "nv_log_schedule_tests.rs"]
+mod schedule_tests;

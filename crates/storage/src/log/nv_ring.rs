@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! pool    root 0: the block
-//! block   rings u64, life u64, alone in their line, in ring 0 only: how many rings the partition has, and how often records were added
-//!         after an opening
+//! block   rings u64, cut u64, life u64, alone in their line, in ring 0 only: how many rings the partition has; the first number of its
+//!         newest life, and that life's
 //!         | index: entries of 16 bytes | objects, each on lines of its own
 //! entry   number u64, 0 if unset | position u64 of the object, counted from the first one ever
 //! object  crc32c u32 | bytes u32 | number u64 | known u64 | life u64 | payload, padded to whole lines
@@ -19,8 +19,8 @@
 //! 3. Every record in front of an object's *known* was durable when the object was made. A missing one there is damage; any other one
 //!    was never acknowledged, and recovery ends in front of it.
 //! 4. Recovery unsets every entry behind its end, and makes the others durable, before anything is appended. So a number that is used again
-//!    never has two entries. It may have two objects, and even the same entry for both; but the one that was lost belongs to an earlier *life*, and
-//!    lives only grow from record to record. (The first record that was lost is not whole, so the first one in its place is its successor's.)
+//!    never has two entries. It may have two objects, and even one entry for both: what comes first after an opening begins a *life* of the
+//!    log, and from its number on only objects of that life count.
 //!
 //! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems, VLDB 2014, section 4): the
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
@@ -263,13 +263,21 @@ impl<M: Memory> NvRing<M> {
         Ok(self.arena.fence(site!("nv-ring.counted"))?)
     }
 
-    /// Begins another life of the log, durably: ring 0 knows.
-    pub fn begin_life(&mut self) -> Result<u64> {
-        let offset = self.index - LINE + 8;
-        let life = self.arena.word(offset)? + 1;
-        self.arena.store_word(offset, life)?;
-        self.arena.flush(offset, 8, site!("nv-ring.life"))?;
-        // commit point: records of this life stand behind those of earlier ones
+    /// The newest life of the log, and its first number: ring 0 knows.
+    pub fn life(&self) -> Result<(u64, Lsn)> {
+        let words = self.arena.slice::<u64>(self.index - LINE, 3)?;
+        Ok((words[2], Lsn(words[1])))
+    }
+
+    /// Begins another life of the log with the record `cut`, durably, and says its number.
+    pub fn begin_life(&mut self, cut: Lsn) -> Result<u64> {
+        let offset = self.index - LINE;
+        let life = self.life()?.0 + 1;
+        // The line keeps the order. With the new cut and the old life nothing changes: what is behind the cut is lost in either.
+        self.arena.store_word(offset + 8, cut.0)?;
+        self.arena.store_word(offset + 16, life)?;
+        self.arena.flush(offset, 24, site!("nv-ring.life"))?;
+        // commit point: from the cut on, only objects of this life count
         self.arena.fence(site!("nv-ring.alive"))?;
         Ok(life)
     }
@@ -306,8 +314,8 @@ impl<M: Memory> NvRing<M> {
         record[..4].copy_from_slice(&checksum.to_le_bytes());
         record.resize(object_bytes(payload) as usize, 0);
         let position = self.place(record.len() as u64);
-        if position != self.tail {
-            // What lies at the ring's end goes to the medium now, so that a range to flush never goes over the gap.
+        if position != self.tail || position.is_multiple_of(self.bytes) {
+            // What lies at the ring's end goes to the medium now, so that what is to be flushed is one range.
             self.persist()?;
             self.unflushed_from = position;
         }
@@ -484,9 +492,10 @@ impl<M: Memory> NvRing<M> {
         self.tail
     }
 
-    /// Bytes for objects.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// Where the first object ever lies in the pool.
+    #[cfg(test)]
+    pub fn first_object(&self) -> u64 {
+        self.objects
     }
 
     /// Bytes of the pool.
