@@ -130,6 +130,11 @@ fn dwb_off_keeps_every_script() {
 }
 
 #[test]
+fn nv_logging_keeps_every_script() {
+    run_everywhere(Method::NvLogging);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -142,6 +147,7 @@ fn every_method_has_its_test() {
         Method::FullPageWrites,
         Method::Dwb,
         Method::DwbOff,
+        Method::NvLogging,
     ];
     for method in Method::ALL {
         assert!(tested.contains(&method), "{method} has no test here");

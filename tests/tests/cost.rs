@@ -163,6 +163,11 @@ fn dwb_off_costs_what_the_scripts_say() {
 }
 
 #[test]
+fn nv_logging_costs_what_the_scripts_say() {
+    check(Method::NvLogging);
+}
+
+#[test]
 fn every_method_is_measured_with_the_same_scripts() {
     let names = |method: Method| -> BTreeSet<_> {
         let scripts = scripts(&format!("cost/{method}")).unwrap();

@@ -108,6 +108,7 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "crates/storage/src/log/wal_sync.rs",
     ),
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
+    ("ring of log records", "crates/storage/src/log/nv_ring.rs"),
     (
         "doublewrite batch",
         "crates/storage/src/buffer/double_write.rs",
