@@ -7,6 +7,9 @@ use indelible::{Database, Method, Options, Table, TransactionOptions, Value};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Places made so far, so that each has a path of its own.
+static PLACES: AtomicU32 = AtomicU32::new(0);
+
 /// A database in a directory of its own, removed on drop.
 pub(crate) struct Place {
     pub(crate) database: Option<Database>,
@@ -31,7 +34,6 @@ impl Place {
         } else {
             std::env::temp_dir()
         };
-        static PLACES: AtomicU32 = AtomicU32::new(0);
         let number = PLACES.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{name}-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);

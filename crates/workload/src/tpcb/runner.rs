@@ -91,15 +91,15 @@ impl<'w> Runner<'w> {
         let (step, own) = (i64::from(options.threads), list / options.partitions);
         let mut last_numbers = Vec::new();
         for number in options.branches_of(list % options.partitions) {
-            let mut last = 0;
+            let mut newest = 0;
             database.read(|reader| {
                 let range = Prefix(number);
                 reader.scan(&tables.history, range, Direction::Backward, |row| {
-                    last = integer(row, history::NUMBER);
+                    newest = integer(row, history::NUMBER);
                     ControlFlow::Break(())
                 })
             })?;
-            last_numbers.push((number, last / step * step + i64::from(own)));
+            last_numbers.push((number, newest / step * step + i64::from(own)));
         }
         let mut history = tables.history.row();
         history.set(history::FILLER, history_filler())?;

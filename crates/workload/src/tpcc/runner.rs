@@ -114,15 +114,15 @@ impl<'w> Runner<'w> {
     ) -> Result<Self> {
         let mut payments = Vec::new();
         for warehouse in workload.warehouses(list) {
-            let mut last = 0;
+            let mut newest = 0;
             database.read(|reader| {
                 let range = Prefix(warehouse);
                 reader.scan(&tables.history, range, Direction::Backward, |row| {
-                    last = integer(row, history::NUMBER);
+                    newest = integer(row, history::NUMBER);
                     ControlFlow::Break(())
                 })
             })?;
-            payments.push((warehouse, last));
+            payments.push((warehouse, newest));
         }
         Ok(Self {
             tables,
