@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// How often a sleeper looks for a circle again.
 const SEARCH_AGAIN: Duration = Duration::from_millis(5);
+/// Tables of a transaction that are found without a search; the numbers of those made together do not meet.
+const RECENT: usize = 16;
 /// Idle intention locks that a session keeps.
 const IDLE_MAX: usize = 256;
 
@@ -43,8 +45,8 @@ pub struct LockSession {
     visible: Arc<Visible>,
     parker: Arc<Parker>,
     owned: Owned,
-    /// The table that was asked for last, and its whole.
-    recent: Option<(TableId, u32)>,
+    /// Tables that were asked for in this transaction, and their wholes.
+    recent: [Option<(TableId, u32)>; RECENT],
     /// Locks that it may still take without asking.
     rights: u64,
     wait_limit: Duration,
@@ -73,7 +75,7 @@ impl LockSession {
             visible,
             parker: Arc::new(Parker::new()),
             owned: Owned::new(),
-            recent: None,
+            recent: [None; RECENT],
             rights: 0,
             waits: 0,
             has_waited: false,
@@ -106,7 +108,7 @@ impl LockSession {
             return Ok(());
         }
         let whole = self.lock_whole(Space::Table(table), strength)?;
-        self.recent = Some((table, whole));
+        self.recent[recent_place(table)] = Some((table, whole));
         Ok(())
     }
 
@@ -251,7 +253,7 @@ impl LockSession {
     /// Gets the intentions for a lock of this mode on a key of the table; nothing if a lock above covers it.
     #[inline]
     fn lock_above(&mut self, table: TableId, strength: Strength) -> Result<Option<u32>> {
-        if let Some((recent, whole)) = self.recent
+        if let Some((recent, whole)) = self.recent[recent_place(table)]
             && recent == table
         {
             let held = self.owned.wholes.get(whole).strength;
@@ -273,7 +275,7 @@ impl LockSession {
             return Ok(None);
         }
         let whole = self.lock_whole(Space::Table(table), strength.intention())?;
-        self.recent = Some((table, whole));
+        self.recent[recent_place(table)] = Some((table, whole));
         let held = self.owned.wholes.get(whole).strength;
         Ok((!held.covers_parts(strength)).then_some(whole))
     }
@@ -627,7 +629,7 @@ impl LockSession {
             }
         }
         self.owned.active = active;
-        self.recent = None;
+        self.recent = [None; RECENT];
     }
 
     fn release_whole(&mut self, number: u32) {
@@ -685,6 +687,11 @@ enum Outcome {
     Granted,
     Circle,
     TooLong,
+}
+
+#[inline]
+fn recent_place(table: TableId) -> usize {
+    table.0 as usize % RECENT
 }
 
 fn what_key(name: &Name<'_>) -> String {

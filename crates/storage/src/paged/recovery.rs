@@ -293,7 +293,7 @@ impl<D: Directory> Pages<D> {
             self.free(txn, SESSION, &Vec::from(frees))?;
         }
         let mut prepared = analysis.prepared;
-        for (id, txn) in analysis.open {
+        for (id, mut txn) in analysis.open {
             match prepared.remove(&id) {
                 Some((global, frees)) if decide(global) => {
                     ticket = CommitTicket(ticket.0 + 1);
@@ -302,7 +302,7 @@ impl<D: Directory> Pages<D> {
                 }
                 _ => {
                     undone += 1;
-                    self.undo(txn)?;
+                    self.undo(&mut txn)?;
                 }
             }
         }
@@ -310,15 +310,15 @@ impl<D: Directory> Pages<D> {
     }
 
     /// Undoes a transaction, logs that it is, and frees what it had taken.
-    pub fn undo(&self, mut txn: Transaction) -> Result<()> {
+    pub fn undo(&self, txn: &mut Transaction) -> Result<()> {
         if !txn.is_logged {
-            self.forget(&mut txn);
+            self.forget(txn);
             return Ok(());
         }
         while !txn.undo.is_empty() {
-            self.undo_newest(&mut txn)?;
+            self.undo_newest(txn)?;
         }
-        let frees = self.given_up(&txn, false)?;
+        let frees = self.given_up(txn, false)?;
         let head = Head::Abort(txn.id, frees.clone());
         self.log_head(&head, self.reserve_for_freeing(txn.session, frees.len()))?;
         self.free(txn.id, txn.session, &frees)

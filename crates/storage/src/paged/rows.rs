@@ -10,7 +10,7 @@ use super::tables::{TableState, Tables, find_mut};
 use super::transaction::Transaction;
 use super::tree::{ScanCells, Stored, Tree};
 use super::values::{
-    assign, get_row, put_value, read_row, read_stored, remove_value, replace_value,
+    assign, get_row, get_value, put_value, read_row, read_stored, remove_value, replace_value,
 };
 use crate::engine::ScanRange;
 use crate::error::Result;
@@ -140,9 +140,10 @@ impl Tables {
         } = self;
         let state = find_mut(states, id)?;
         locks.change(id, state.primary.root, key)?;
-        if !get_row(pages, state.primary, key, value, &mut state.changed)? {
+        if !get_value(pages, state.primary, key, value)? {
             return Ok(false);
         }
+        read_row(pages, state.primary, value, &mut state.changed)?;
         if state.table.changes_an_index(changes) {
             read_row(pages, state.primary, value, &mut state.row)?;
             changes.apply(&mut state.changed)?;

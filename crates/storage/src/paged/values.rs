@@ -88,7 +88,7 @@ pub(super) fn long_pages<D: Directory>(
     tree.scan(pages, (&low, &high), Direction::Forward, visit)
 }
 
-/// Copies the value of a key into `value`, which is a buffer, and its row into `row`.
+/// Copies the row of a key into `row`; `value` is a buffer for one that does not lie in its cell.
 #[inline]
 pub(super) fn get_row<D: Directory>(
     pages: &Pages<D>,
@@ -97,24 +97,42 @@ pub(super) fn get_row<D: Directory>(
     value: &mut Vec<u8>,
     row: &mut Row,
 ) -> Result<bool> {
+    let found = tree.get(pages, key, |stored| {
+        // What is long is no row here, however long its stub is.
+        !stored.is_long && row.read_image(stored.bytes)
+    })?;
+    match found {
+        None => Ok(false),
+        Some(true) => Ok(true),
+        // It is long, or too short for a row.
+        Some(false) => {
+            let is_there = get_value(pages, tree, key, value)?;
+            read_row(pages, tree, value, row).map(|()| is_there)
+        }
+    }
+}
+
+/// Copies the value of a key, of any length, into `value`; false if there is none.
+pub(super) fn get_value<D: Directory>(
+    pages: &Pages<D>,
+    tree: Tree,
+    key: &[u64],
+    value: &mut Vec<u8>,
+) -> Result<bool> {
     value.clear();
     let found = tree.get(pages, key, |stored| {
         value.extend_from_slice(stored.bytes);
         stored.is_long
     })?;
-    match found {
-        None => Ok(false),
-        Some(false) => read_row(pages, tree, value, row).map(|()| true),
-        Some(true) => {
-            let stub = std::mem::take(value);
-            let stored = Stored {
-                bytes: &stub,
-                is_long: true,
-            };
-            long::read(pages, stored, value)?;
-            read_row(pages, tree, value, row).map(|()| true)
-        }
+    if found == Some(true) {
+        let stub = std::mem::take(value);
+        let stored = Stored {
+            bytes: &stub,
+            is_long: true,
+        };
+        long::read(pages, stored, value)?;
     }
+    Ok(found.is_some())
 }
 
 pub(super) fn read_stored<D: Directory>(
