@@ -11,6 +11,7 @@
 
 use super::change::Change;
 use super::space::Pages;
+use super::trail::Trail;
 use super::transaction::{Entry, FREED_BYTES, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
 use crate::buffer::Reserve;
@@ -203,7 +204,8 @@ impl<D: Directory> Pages<D> {
             Undo::Replace(at, is_long, value) => {
                 let tree = tree_of(&at);
                 let value = stored(is_long, value);
-                tree.replace(self, &key, value, &mut entry(txn), |_, _| Ok(()))?
+                let place = (&*key, &Trail::default());
+                tree.replace(self, place, value, &mut entry(txn), |_, _| Ok(()))?
             }
             Undo::Patch(at, offset, bytes) => {
                 let tree = tree_of(&at);

@@ -7,6 +7,7 @@
 use super::locking::RowLocks;
 use super::space::Pages;
 use super::tables::{TableState, Tables, find_mut};
+use super::trail::Trail;
 use super::transaction::Transaction;
 use super::tree::{ScanCells, Stored, Tree};
 use super::values::{
@@ -31,10 +32,10 @@ impl Tables {
         mode: KeyMode,
         row: &mut Row,
     ) -> Result<bool> {
-        let primary = self.find(id)?.primary;
-        let value = &mut self.value;
+        let Self { states, value, .. } = self;
+        let TableState { primary, trail, .. } = find_mut(states, id)?;
         locks.read((id, primary.root, key), mode, || {
-            get_row(pages, primary, key, value, row)
+            get_row(pages, (*primary, trail), key, value, row)
         })
     }
 
@@ -49,10 +50,10 @@ impl Tables {
     ) -> Result<()> {
         let Self { states, value, .. } = self;
         let state = find_mut(states, id)?;
-        let (primary, row) = (state.primary, &mut state.row);
+        let (primary, trail, row) = (state.primary, &mut state.trail, &mut state.row);
         for (number, key) in keys.iter().enumerate() {
             let found = locks.read((id, primary.root, key), KeyMode::Shared, || {
-                get_row(pages, primary, key, value, row)
+                get_row(pages, (primary, trail), key, value, row)
             })?;
             visit(number, found.then_some(&*row));
         }
@@ -84,6 +85,7 @@ impl Tables {
             key: KeyBuf::new(),
             value,
             row: &mut state.row,
+            trail: &mut state.trail,
             visit,
         };
         let bounds: (&[u64], &[u64]) = (&range.low, &range.high);
@@ -140,7 +142,7 @@ impl Tables {
         } = self;
         let state = find_mut(states, id)?;
         locks.change(id, state.primary.root, key)?;
-        if !get_value(pages, state.primary, key, value)? {
+        if !get_value(pages, (state.primary, &mut state.trail), key, value)? {
             return Ok(false);
         }
         read_row(pages, state.primary, value, &mut state.changed)?;
@@ -154,7 +156,7 @@ impl Tables {
         image.clear();
         state.changed.write_image(image);
         if *image != *value {
-            replace_value(pages, state.primary, key, image, txn)?;
+            replace_value(pages, (state.primary, &state.trail), key, image, txn)?;
         }
         Ok(true)
     }
@@ -172,7 +174,8 @@ impl Tables {
         if state.secondary.is_empty() {
             return remove_value(pages, state.primary, key, txn);
         }
-        if !get_row(pages, state.primary, key, &mut self.value, &mut state.row)? {
+        let place = (state.primary, &mut state.trail);
+        if !get_row(pages, place, key, &mut self.value, &mut state.row)? {
             return Ok(false);
         }
         for (number, tree) in state.secondary.iter().enumerate() {
@@ -225,6 +228,7 @@ struct RowScan<'s, D: Directory> {
     key: KeyBuf,
     value: &'s mut Vec<u8>,
     row: &'s mut Row,
+    trail: &'s mut Trail,
     visit: &'s mut dyn FnMut(&Row) -> ControlFlow<()>,
 }
 
@@ -244,6 +248,7 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
             key,
             value,
             row,
+            trail,
             ..
         } = self;
         if !self.is_secondary {
@@ -254,7 +259,7 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
         let found = self
             .locks
             .read((self.table, primary.root, key), KeyMode::Shared, || {
-                get_row(pages, *primary, key, value, row)
+                get_row(pages, (*primary, trail), key, value, row)
             })?;
         if found {
             return Ok((self.visit)(row));

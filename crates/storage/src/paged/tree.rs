@@ -12,6 +12,7 @@
 
 use super::change::{change_one, wrong_page};
 use super::space::Pages;
+use super::trail::Trail;
 use super::transaction::Entry;
 use crate::buffer::{ReadGuard, WriteGuard};
 use crate::error::{Result, StorageError};
@@ -162,6 +163,67 @@ impl Tree {
         ))
     }
 
+    /// The leaf that the trail has for a key, if it is still the one.
+    #[inline]
+    fn leaf_again<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        key: &[u64],
+        trail: &Trail,
+    ) -> Result<Option<ReadGuard<'p>>> {
+        let now = || pages.structure.now();
+        let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) else {
+            return Ok(None);
+        };
+        let leaf = pages.pool.read(id)?;
+        Ok((now() == moment).then_some(leaf))
+    }
+
+    /// Calls `read` with the cell of a key, which the trail may lead to and then does.
+    #[inline]
+    pub(super) fn get_again<D: Directory, T>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        trail: &mut Trail,
+        read: impl FnOnce(Stored<'_>) -> T,
+    ) -> Result<Option<T>> {
+        if let Some(leaf) = self.leaf_again(pages, key, trail)? {
+            let view = Slotted::new(leaf.bytes());
+            if let (slot, true) = view.search(key) {
+                return Ok(Some(read(stored(view.cell(slot)))));
+            }
+        }
+        let leaf = self.leaf(pages, key)?;
+        let view = Slotted::new(leaf.bytes());
+        let (slot, is_there) = view.search(key);
+        if !is_there {
+            return Ok(None);
+        }
+        if let Some(id) = leaf.id() {
+            trail.note(key, id, pages.structure.now());
+        }
+        Ok(Some(read(stored(view.cell(slot)))))
+    }
+
+    /// As [`Tree::leaf_to_change`], for a key that is there: by the trail if it leads to it.
+    #[inline]
+    fn leaf_to_replace<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        key: &[u64],
+        trail: &Trail,
+    ) -> Result<WriteGuard<'p>> {
+        let now = || pages.structure.now();
+        if let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) {
+            let leaf = pages.pool.write(id)?;
+            if now() == moment && Slotted::new(leaf.bytes()).search(key).1 {
+                return Ok(leaf);
+            }
+        }
+        self.leaf_to_change(pages, key)
+    }
+
     /// Calls `read` with the cell of a key.
     #[inline]
     pub fn get<D: Directory, T>(
@@ -242,10 +304,10 @@ impl Tree {
 
     /// Gives a key another value and calls `replaced` with the old one first; false if there is none. Where old and new lie in the
     /// cell and have the same length, only the bytes between the first and the last difference are logged.
-    pub fn replace<D: Directory>(
+    pub(super) fn replace<D: Directory>(
         &self,
         pages: &Pages<D>,
-        key: &[u64],
+        (key, trail): (&[u64], &Trail),
         value: Stored<'_>,
         entry: &mut Entry<'_>,
         replaced: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
@@ -253,7 +315,7 @@ impl Tree {
         let key_bytes = self.key_words * 8;
         let mut replaced = Some(replaced);
         loop {
-            let leaf = self.leaf_to_change(pages, key)?;
+            let leaf = self.leaf_to_replace(pages, key, trail)?;
             let view = Slotted::new(leaf.bytes());
             let (slot, is_there) = view.search(key);
             if !is_there {
