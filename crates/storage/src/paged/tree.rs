@@ -163,22 +163,6 @@ impl Tree {
         ))
     }
 
-    /// The leaf that the trail has for a key, if it is still the one.
-    #[inline]
-    fn leaf_again<'p, D: Directory>(
-        &self,
-        pages: &'p Pages<D>,
-        key: &[u64],
-        trail: &Trail,
-    ) -> Result<Option<ReadGuard<'p>>> {
-        let now = || pages.structure.now();
-        let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) else {
-            return Ok(None);
-        };
-        let leaf = pages.pool.read(id)?;
-        Ok((now() == moment).then_some(leaf))
-    }
-
     /// Calls `read` with the cell of a key, which the trail may lead to and then does.
     #[inline]
     pub(super) fn get_again<D: Directory, T>(
@@ -188,7 +172,7 @@ impl Tree {
         trail: &mut Trail,
         read: impl FnOnce(Stored<'_>) -> T,
     ) -> Result<Option<T>> {
-        if let Some(leaf) = self.leaf_again(pages, key, trail)? {
+        if let Some(leaf) = leaf_again(pages, key, trail)? {
             let view = Slotted::new(leaf.bytes());
             if let (slot, true) = view.search(key) {
                 return Ok(Some(read(stored(view.cell(slot)))));
@@ -450,6 +434,21 @@ fn put_cell(key: &[u64], value: &[u8], cell: &mut Vec<u8>) {
         cell.extend_from_slice(&word.to_le_bytes());
     }
     cell.extend_from_slice(value);
+}
+
+/// The leaf that the trail has for a key, if it is still the one.
+#[inline]
+fn leaf_again<'p, D: Directory>(
+    pages: &'p Pages<D>,
+    key: &[u64],
+    trail: &Trail,
+) -> Result<Option<ReadGuard<'p>>> {
+    let now = || pages.structure.now();
+    let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) else {
+        return Ok(None);
+    };
+    let leaf = pages.pool.read(id)?;
+    Ok((now() == moment).then_some(leaf))
 }
 
 /// The child that has a key, and its level; none for a leaf.
