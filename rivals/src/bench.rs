@@ -105,6 +105,7 @@ fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
     YcsbOptions {
         rows: args.rows,
         partitions: args.partitions,
+        threads: 1,
         mix,
         skew: args.skew,
         update_columns: args.update_columns,
@@ -234,6 +235,7 @@ fn run_row(
         seed: options.seed,
         machine: machine.clone(),
         recovery_ms: None,
+        pages: None,
         standard: None,
     }
 }

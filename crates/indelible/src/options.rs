@@ -21,6 +21,8 @@ use storage::record::LayoutKind;
 pub const PARTITIONS_MAX: u32 = 1024;
 /// Most transactions that are open at once in a partition.
 pub const SESSIONS_MAX: u32 = 1024;
+/// Bytes of a buffer pool unless an option says otherwise.
+pub const BUFFER_BYTES: u64 = 128 << 20;
 /// As many, unless the options say otherwise.
 const SESSIONS: u32 = 1;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
@@ -211,8 +213,8 @@ impl Options {
         self
     }
 
-    /// Bytes of the buffer pool of each partition of the page methods; at least 64 pages are taken. May be another at each opening. Default 128
-    /// MiB.
+    /// Bytes of the buffer pool of each partition of the page methods; at least 64 pages are taken. May be another at each opening. Default
+    /// [`BUFFER_BYTES`].
     pub fn buffer_bytes(mut self, bytes: u64) -> Self {
         self.buffer_bytes = Some(bytes);
         self
@@ -467,7 +469,7 @@ impl Options {
                 .memtable_bytes
                 .or(recorded.memtable_bytes)
                 .unwrap_or(default.memtable_bytes),
-            buffer_bytes: self.buffer_bytes.unwrap_or(default.buffer_bytes),
+            buffer_bytes: self.buffer_bytes.unwrap_or(BUFFER_BYTES),
             ring_bytes: self.ring_bytes.unwrap_or(RING_BYTES),
             persist: self.persist.unwrap_or(default.persist),
             ..default

@@ -3,6 +3,7 @@
 //! Loading and looking have one thread a partition, which owns it. What a thread returns comes back in the order of the partitions.
 
 use indelible::{Database, Durability, Result, Transaction, Worker};
+use std::convert::Infallible;
 use std::panic::resume_unwind;
 
 /// Rows of one loading transaction, about.
@@ -24,6 +25,17 @@ pub(crate) fn on_each<T: Send, E: Send>(
             .collect();
         joined.into_iter().collect()
     })
+}
+
+/// Makes `count` lists at once, each with its share of the transactions.
+pub(crate) fn lists<L: Send>(
+    count: u32,
+    transactions: u64,
+    make: impl Fn(u32, u64) -> L + Sync,
+) -> Vec<L> {
+    let each = transactions.div_ceil(count.into()).max(1);
+    let Ok(lists) = on_each(count, |list| Ok::<_, Infallible>(make(list, each)));
+    lists
 }
 
 /// Reads each partition in one transaction of its own thread.

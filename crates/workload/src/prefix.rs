@@ -5,6 +5,24 @@
 
 use std::ops::RangeInclusive;
 
+/// The lists of a partition, and how far each was run; none where that does not tell what the rows must be: a list is missing in
+/// `done`, or threads shared the rows and where one of them ended is not known exactly.
+pub(crate) fn run_lists(
+    partition: u32,
+    (partitions, lists): (u32, u32),
+    done: &[RangeInclusive<u64>],
+) -> Vec<(u32, RangeInclusive<u64>)> {
+    let own = (partition..lists).step_by(partitions as usize);
+    let known: Option<Vec<_>> = own
+        .map(|list| Some((list, done.get(list as usize)?.clone())))
+        .collect();
+    let mut known = known.unwrap_or_default();
+    if known.len() > 1 && known.iter().any(|(_, done)| done.start() != done.end()) {
+        known.clear();
+    }
+    known
+}
+
 /// Whether some prefix of `inputs`, which begin again at their end, leads from `state` to what `fits` accepts. `state` is left at the
 /// prefix that fits, or at the longest.
 pub(crate) fn leads_there<S, I: Copy>(
@@ -32,6 +50,18 @@ pub(crate) fn leads_there<S, I: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_that_share_rows_are_compared_where_their_ends_are_known() {
+        let lists = |done: &[RangeInclusive<u64>]| {
+            let known = run_lists(1, (2, 4), done);
+            known.into_iter().map(|(list, _)| list).collect::<Vec<_>>()
+        };
+        assert_eq!(lists(&[0..=9, 3..=3, 0..=9, 4..=4]), [1, 3]);
+        assert!(lists(&[0..=9, 3..=4, 0..=9, 4..=4]).is_empty());
+        assert!(lists(&[0..=0, 3..=3, 0..=0]).is_empty());
+        assert_eq!(run_lists(0, (1, 1), &[2..=5]), [(0, 2..=5)]);
+    }
 
     #[test]
     fn a_prefix_within_the_range_is_found_and_no_other() {

@@ -3,9 +3,13 @@
 //! Programs that measure, kill and cut the power are written over [`Workload`] and run every benchmark that has it. A *look* reads the
 //! whole database, fails where a condition of the benchmark does not hold, and returns what the content shows of the
 //! transactions that were run. The lists never change once they are made, so what must lie between two looks follows from a
-//! position in each partition's list. After a kill the position is a range: some prefix of the list within it must fit, nothing else.
+//! position in each list. After a kill the position is a range: some prefix of the list within it must fit, nothing else.
+//!
+//! A partition has one list, or one for each of the threads that share it. Threads that share rows leave what some order of their transactions
+//! leaves; a check accepts what the last transaction of one of them may have left, and each list must then have run to an exact position.
 
 use crate::conditions::{Violation, listed};
+use crate::loader::on_each;
 use crate::script::RoutedScript;
 use indelible::{Database, Error};
 use std::ops::RangeInclusive;
@@ -18,13 +22,17 @@ pub trait Workload: Send + Sync + Sized {
     type Tables: Send + Sync;
     /// What a look at the content returns.
     type Content: Clone + Send;
-    /// Runs the list of a partition.
+    /// Runs a list.
     type Runner<'w>: RoutedScript
     where
         Self: 'w;
 
-    /// Partitions; each has a list of its own.
+    /// Partitions of the database.
     fn partitions(&self) -> u32;
+
+    /// Lists: as many as partitions, or several times as many where threads share them. The list of number `n` works in the partition
+    /// `n` modulo partitions.
+    fn lists(&self) -> u32;
 
     /// Rows after loading, about.
     fn rows(&self) -> u64;
@@ -34,18 +42,42 @@ pub trait Workload: Send + Sync + Sized {
         &self,
         database: &Database,
         loaded: impl Fn(u64) + Sync,
+    ) -> Result<Self::Tables, WorkloadError> {
+        let tables = self.create(database, &loaded)?;
+        on_each(self.partitions(), |partition| {
+            self.load_partition(database, &tables, partition, &loaded)
+        })?;
+        // What loading left in a log is not charged to the transactions that are measured.
+        database.checkpoint()?;
+        Ok(tables)
+    }
+
+    /// Creates the tables and loads the rows that are in all partitions.
+    fn create(
+        &self,
+        database: &Database,
+        loaded: &(impl Fn(u64) + Sync),
     ) -> Result<Self::Tables, WorkloadError>;
+
+    /// Loads the rows of one partition.
+    fn load_partition(
+        &self,
+        database: &Database,
+        tables: &Self::Tables,
+        partition: u32,
+        loaded: &(impl Fn(u64) + Sync),
+    ) -> Result<(), WorkloadError>;
 
     /// The tables of a database that has them.
     fn tables(database: &Database) -> Result<Self::Tables, WorkloadError>;
 
-    /// Runs through the list of a partition, beginning at transaction number `position`. The calling thread must not hold a
+    /// Runs through a list, beginning at transaction number `position`. The calling thread must not hold a
     /// transaction or a worker.
     fn runner<'w>(
         &'w self,
         database: &Database,
         tables: &'w Self::Tables,
-        partition: u32,
+        list: u32,
         position: u64,
     ) -> Result<Self::Runner<'w>, WorkloadError>;
 
@@ -56,7 +88,7 @@ pub trait Workload: Send + Sync + Sized {
     fn look(&self, database: &Database) -> Result<Self::Content, WorkloadError>;
 
     /// Checks that between two looks the transactions of the lists, from their beginning up to a position within `done`, were run, and
-    /// no others. `done` has a range for each partition, rollbacks counted; partitions beyond its end are not compared.
+    /// no others. `done` has a range for each list, rollbacks counted; lists beyond its end are not compared.
     fn check_since(
         &self,
         before: &Self::Content,

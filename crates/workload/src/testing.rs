@@ -5,6 +5,10 @@
 use crate::{RoutedScript, Workload};
 use indelible::{Database, Method, Options, Table, TransactionOptions, Value};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Places made so far, so that each has a path of its own.
+static PLACES: AtomicU32 = AtomicU32::new(0);
 
 /// A database in a directory of its own, removed on drop.
 pub(crate) struct Place {
@@ -14,17 +18,27 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(name: &str, method: Method, partitions: u32) -> Self {
+        Self::with(name, &Options::new().method(method).partitions(partitions))
+    }
+
+    /// One partition that so many threads share.
+    pub(crate) fn shared(name: &str, threads: u32) -> Self {
+        let options = Options::new().method(Method::FullPageWrites);
+        Self::with(name, &options.sessions(threads))
+    }
+
+    fn with(name: &str, options: &Options) -> Self {
         let shared = PathBuf::from("/dev/shm");
         let parent = if shared.is_dir() {
             shared
         } else {
             std::env::temp_dir()
         };
-        let path = parent.join(format!("{name}-{method}-{}", std::process::id()));
+        let number = PLACES.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{name}-{number}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        let options = Options::new().method(method).partitions(partitions);
         Self {
-            database: Some(Database::create(&path, &options).unwrap()),
+            database: Some(Database::create(&path, options).unwrap()),
             path,
         }
     }
@@ -57,7 +71,7 @@ pub(crate) fn step<R: RoutedScript>(database: &Database, runner: &mut R) -> bool
     }
 }
 
-/// Runs the first transactions of all partitions at once.
+/// Runs the first transactions of all lists at once.
 pub(crate) fn run_at_once<W: Workload>(
     database: &Database,
     workload: &W,
@@ -65,9 +79,9 @@ pub(crate) fn run_at_once<W: Workload>(
     count: u64,
 ) {
     std::thread::scope(|threads| {
-        for partition in 0..workload.partitions() {
+        for list in 0..workload.lists() {
             threads.spawn(move || {
-                let mut runner = workload.runner(database, tables, partition, 0).unwrap();
+                let mut runner = workload.runner(database, tables, list, 0).unwrap();
                 for _ in 0..count {
                     step(database, &mut runner);
                 }

@@ -21,7 +21,8 @@ pub(crate) enum BenchCommand {
         after_help = "Examples:\n  indelible bench ycsb --method nvm-inp --mix balanced --rows 2000000 \
                             --partitions 2 --seconds 5 --primitives flush\n  \
                             indelible bench ycsb --method volatile,nvm-inp,inp,std-map --mix all --format json\n  \
-                            indelible bench ycsb --method nvm-inp --mix all --device emulated --profile high\n\n\
+                            indelible bench ycsb --method nvm-inp --mix all --device emulated --profile high\n  \
+                            indelible bench ycsb --method full-page-writes,dwb --threads 4 --pool 4000000000 --seconds 5\n\n\
                             Two more methods give the scale: std-map is the standard library's BTreeMap of boxed rows; static-tree is\n  \
                             rows in durable memory under a tree that never changes, with three fences an update."
     )]
@@ -83,7 +84,7 @@ pub(crate) struct TpccArgs {
     /// Methods, separated by commas: nvm-inp, inp, volatile
     #[arg(long, value_delimiter = ',', required = true)]
     pub(crate) method: Vec<Method>,
-    /// Warehouses, at least one a partition; by default as many as partitions
+    /// Warehouses, at least one a thread; by default as many as threads
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(WAREHOUSES_MAX)))]
     pub(crate) warehouses: Option<u32>,
     /// Keep every transaction within its partition, as the paper does
@@ -109,7 +110,7 @@ pub(crate) struct TpcbArgs {
     /// Methods, separated by commas: nvm-inp, inp, volatile
     #[arg(long, value_delimiter = ',', required = true)]
     pub(crate) method: Vec<Method>,
-    /// Branches, at least one a partition; by default as many as partitions
+    /// Branches, at least one a partition; by default as many as threads
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(BRANCHES_MAX)))]
     pub(crate) branches: Option<u32>,
     /// Accounts of a branch; only 100000 is TPC-B, fewer are for tests
@@ -148,6 +149,9 @@ pub(crate) struct RunArgs {
     /// Partitions, each with a thread of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) partitions: u32,
+    /// Threads that share one partition, each in a session of its own; in the page methods. Conflicts are run again and counted
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) threads: Option<u32>,
     /// How long to run
     #[arg(long, value_parser = parse_seconds, conflicts_with = "txns")]
     pub(crate) seconds: Option<f64>,
@@ -215,6 +219,18 @@ pub(crate) struct RunArgs {
     /// Do not check the final content
     #[arg(long)]
     pub(crate) skip_check: bool,
+}
+
+impl RunArgs {
+    /// Threads of the run.
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads.unwrap_or(self.partitions)
+    }
+
+    /// Threads of each partition.
+    pub(crate) fn threads_each(&self) -> u32 {
+        self.threads().div_ceil(self.partitions)
+    }
 }
 
 /// A method of ours, or something simpler that gives the scale.

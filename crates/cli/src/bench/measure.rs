@@ -1,11 +1,11 @@
-//! The measurement: one thread a partition runs its list, and each transaction is clocked from its start to its durable
-//! acknowledgement.
+//! The measurement: each thread runs its list, and each transaction is clocked from its start to its durable acknowledgement.
 //!
 //! The clock is read once a transaction: the end of one is the start of the next. It is the time-stamp counter, read
 //! without a barrier, so that clocking does not keep the processor from working ahead. A transaction whose group is not durable
 //! yet waits in a queue with its start time, and is counted when its ticket is durable. Nothing is allocated
-//! between the first transaction and the last. Here each thread owns its partition; `shared` has the threads that take
-//! partitions from each other.
+//! between the first transaction and the last. Here each thread owns a partition, or a session of one that several share; `shared` has the
+//! threads that take partitions from each other. A transaction that was undone because of others is run again and counted once, and its
+//! latency is that of all attempts.
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
@@ -31,13 +31,13 @@ const LATENCY_DIGITS: u8 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     Time(Duration),
-    /// Transactions of each partition.
+    /// Transactions of each thread.
     Transactions(u64),
 }
 
 /// What was measured.
 pub(crate) struct Measured {
-    /// Position in its list that each partition has reached.
+    /// Position that each thread has reached in its list.
     pub(crate) positions: Vec<u64>,
     /// Transactions run, rollbacks included.
     pub(crate) txns: u64,
@@ -66,6 +66,8 @@ pub(crate) struct Tally {
     pub(crate) rollbacks: Vec<u64>,
     /// Transactions that took several partitions.
     pub(crate) distributed: u64,
+    /// Attempts that were undone because of others and run again.
+    pub(crate) conflicts: u64,
 }
 
 impl Tally {
@@ -75,6 +77,7 @@ impl Tally {
             latencies_ns: (0..kinds).map(|_| histogram()).collect(),
             rollbacks: vec![0; kinds],
             distributed: 0,
+            conflicts: 0,
         }
     }
 
@@ -91,6 +94,7 @@ impl Tally {
             *sum += part;
         }
         self.distributed += other.distributed;
+        self.conflicts += other.conflicts;
         Ok(())
     }
 }
@@ -112,8 +116,8 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS).expect("the bounds are constants")
 }
 
-/// Runs the list from `positions` on, on all partitions at once, each owned by its thread. `script` makes the transactions of a
-/// partition from its position on. `group` is the most transactions that wait for one sync.
+/// Runs the lists from `positions` on, all at once, each in a thread with a session of the list's partition. `script` makes the transactions
+/// of a list from its position on. `group` is the most transactions that wait for one sync.
 pub(crate) fn measure<S: Script>(
     database: &Database,
     positions: &[u64],
@@ -121,24 +125,20 @@ pub(crate) fn measure<S: Script>(
     group: usize,
     script: impl Fn(u32, u64) -> Result<S> + Sync,
 ) -> Result<Measured> {
-    run_threads(
-        S::KINDS,
-        positions,
-        limit,
-        |partition, position, clockwork| {
-            let script = script(partition, position)?;
-            let worker = database.worker(&[partition], Durability::Group)?;
-            Executor {
-                worker,
-                script,
-                waiting: VecDeque::with_capacity(group + 1),
-                group,
-                tally: Tally::new(S::KINDS),
-                clock: Clock::real(),
-            }
-            .run(limit, clockwork)
-        },
-    )
+    run_threads(S::KINDS, positions, limit, |list, position, clockwork| {
+        let script = script(list, position)?;
+        let partition = list % database.partitions();
+        let worker = database.worker(&[partition], Durability::Group)?;
+        Executor {
+            worker,
+            script,
+            waiting: VecDeque::with_capacity(group + 1),
+            group,
+            tally: Tally::new(S::KINDS),
+            clock: Clock::real(),
+        }
+        .run(limit, clockwork)
+    })
 }
 
 /// The signals that start and stop the threads of a run together.
@@ -165,7 +165,7 @@ pub(crate) struct Done {
     pub(crate) tally: Tally,
 }
 
-/// Runs one thread a partition, and takes the time from their common start to the end of the last.
+/// Runs one thread a list, and takes the time from their common start to the end of the last.
 pub(crate) fn run_threads(
     kinds: usize,
     positions: &[u64],
@@ -180,9 +180,7 @@ pub(crate) fn run_threads(
         let (clockwork, work) = (&clockwork, &work);
         let workers: Vec<_> = (0_u32..)
             .zip(positions)
-            .map(|(partition, position)| {
-                threads.spawn(move || work(partition, *position, clockwork))
-            })
+            .map(|(list, position)| threads.spawn(move || work(list, *position, clockwork)))
             .collect();
         clockwork.wait_for_start();
         let (start, cpu_start) = (Instant::now(), cpu_seconds());
@@ -220,7 +218,7 @@ pub(super) fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Runs the transactions of one partition.
+/// Runs the transactions of one list.
 struct Executor<'run, S> {
     worker: Worker<'run>,
     script: S,
@@ -242,10 +240,7 @@ impl<S: Script> Executor<'_, S> {
         while self.script.position() < end && !clockwork.is_over() {
             for _ in 0..BURST.min(end - self.script.position()) {
                 let kind = self.script.kind();
-                let script = &mut self.script;
-                let done = self
-                    .worker
-                    .transaction(|transaction| script.step(transaction));
+                let done = self.transaction();
                 self.script.next();
                 let pending = match done {
                     Ok(((), pending)) => pending,
@@ -269,6 +264,28 @@ impl<S: Script> Executor<'_, S> {
             position: self.script.position(),
             tally: self.tally,
         })
+    }
+
+    /// Runs the next transaction until others do not stand in its way.
+    #[inline]
+    fn transaction(&mut self) -> indelible::Result<((), Option<Pending>)> {
+        loop {
+            let script = &mut self.script;
+            match self
+                .worker
+                .transaction(|transaction| script.step(transaction))
+            {
+                Err(error) if error.should_retry() => self.conflicted(),
+                done => return done,
+            }
+        }
+    }
+
+    /// Lets the transactions go first that stood in the way.
+    #[cold]
+    fn conflicted(&mut self) {
+        self.tally.conflicts += 1;
+        std::thread::yield_now();
     }
 
     #[cold]

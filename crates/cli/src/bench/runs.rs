@@ -8,13 +8,13 @@ use crate::args::{DeviceKind, FencesName, LogImagesName, PrimitiveName, RunArgs}
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
-use crate::report::{FootprintBytes, PerTxn, RunRow};
+use crate::report::{FootprintBytes, PageNumbers, PerTxn, RunRow};
 use crate::scratch::Scratch;
 use anyhow::Result;
 use disk::FileProfile;
 use indelible::{
-    Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, LogKind, Method,
-    Options, Statistics,
+    BUFFER_BYTES, Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, LogKind,
+    Method, Options, Statistics,
 };
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use serde::Serialize;
@@ -48,7 +48,34 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
             "--domain asks for durability, which volatile, std-map and static-tree do not have; leave it out for them",
         );
     }
+    check_threads(args, methods, others)?;
     profile(args).map(drop)
+}
+
+/// Threads that share a partition need sessions in it.
+fn check_threads(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
+    if args.threads() == args.partitions {
+        return Ok(());
+    }
+    let threads = args.threads();
+    if args.partitions > 1 {
+        return Err(Usage::error(format!(
+            "--threads {threads} share one partition, and --partitions asks for {}; leave one of the two out",
+            args.partitions
+        )));
+    }
+    let Some(method) = methods.iter().find(|method| !method.is_paged()) else {
+        if others {
+            return Err(Usage::error(
+                "--threads share a partition, which std-map and static-tree have not; use --partitions for them",
+            ));
+        }
+        return Ok(());
+    };
+    Err(Usage::error(format!(
+        "--threads share a partition, and {method} runs one transaction at a time in each; use --partitions {threads} for \
+         {threads} threads, or a page method"
+    )))
 }
 
 /// The most transactions that wait for one sync.
@@ -77,7 +104,7 @@ pub(super) fn limit(args: &RunArgs, default: u64) -> Limit {
         None => Limit::Transactions(
             args.txns
                 .unwrap_or(default)
-                .div_ceil(u64::from(args.partitions)),
+                .div_ceil(u64::from(args.threads())),
         ),
     }
 }
@@ -92,6 +119,11 @@ pub(super) fn list_length(args: &RunArgs, count: u32, most: u64, txn_per_ms_max:
         }
         None => most,
     }
+}
+
+/// Bytes of the buffer pool of each partition, in methods that have one.
+fn pool_bytes(args: &RunArgs) -> u64 {
+    args.pool.unwrap_or(BUFFER_BYTES)
 }
 
 /// Creates the database of a run. The emulators are those of its partitions; there are none on the native device.
@@ -119,8 +151,10 @@ pub(super) fn open(
     {
         options = options.memtable_bytes(bytes);
     }
-    if let Some(bytes) = args.pool.filter(|_| method.is_paged()) {
-        options = options.buffer_bytes(bytes);
+    if method.is_paged() {
+        options = options
+            .buffer_bytes(pool_bytes(args))
+            .sessions(args.threads_each());
     }
     if method
         .axes()
@@ -182,6 +216,8 @@ pub(super) struct Setting<'s> {
     pub(super) profile: &'s str,
     /// Where the database lies.
     pub(super) directory: &'s Path,
+    /// What the page methods say beside the others.
+    pub(super) pages: Option<PageNumbers>,
 }
 
 impl<'s> Setting<'s> {
@@ -202,6 +238,17 @@ impl<'s> Setting<'s> {
             device,
             profile,
             directory,
+            pages: method.is_paged().then(|| PageNumbers {
+                pool_bytes: pool_bytes(args),
+                guard: method.name().into(),
+                log: "aries".into(),
+                commit_mode: if group(args) > 1 {
+                    "group".into()
+                } else {
+                    "immediate".into()
+                },
+                conflicts: 0,
+            }),
         }
     }
 }
@@ -232,6 +279,7 @@ pub(super) struct About {
     pub(super) skew: &'static str,
     pub(super) rows: u64,
     pub(super) partitions: u32,
+    pub(super) threads: u32,
     /// Columns that an update rewrites; 0 where that differs between updates.
     pub(super) update_columns: u32,
     pub(super) seed: u64,
@@ -282,7 +330,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
         skew: about.skew.into(),
         rows: about.rows,
         partitions: about.partitions,
-        threads: about.partitions,
+        threads: about.threads,
         layout: layout_name(LayoutKind::Together).into(),
         update_columns: about.update_columns,
         domain: Domain::Process.name().into(),
@@ -301,6 +349,10 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
         seed: about.seed,
         machine: Machine::here(setting.directory),
         recovery_ms: None,
+        pages: setting.pages.clone().map(|pages| PageNumbers {
+            conflicts: measured.tally.conflicts,
+            ..pages
+        }),
         standard: None,
     }
 }

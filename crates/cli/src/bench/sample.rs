@@ -89,9 +89,9 @@ impl Sampling {
 pub(super) struct Marks<'e>(&'e [Emulator]);
 
 impl Marks<'_> {
-    pub(super) fn on<S: Script>(self, partition: u32, script: S) -> Marked<S> {
+    pub(super) fn on<S: Script>(self, list: u32, script: S) -> Marked<S> {
         Marked {
-            emulator: self.0[partition as usize].clone(),
+            emulator: self.0[list as usize % self.0.len()].clone(),
             script,
         }
     }

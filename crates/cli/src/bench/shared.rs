@@ -10,7 +10,7 @@
 
 use super::measure::{Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::Result;
-use indelible::{Database, Durability, TransactionOptions};
+use indelible::{Database, Durability, Transaction, TransactionOptions};
 use pmem::device::emulated::Clock;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -36,7 +36,7 @@ pub(super) struct Users {
     pub(super) seed: u64,
 }
 
-/// Runs all partitions at once. `script` makes the transactions of a partition.
+/// Runs all lists at once. `script` makes the transactions of a list.
 pub(super) fn measure<S: RoutedScript>(
     database: &Database,
     positions: &[u64],
@@ -44,18 +44,13 @@ pub(super) fn measure<S: RoutedScript>(
     group: usize,
     script: impl Fn(u32, u64) -> Result<S> + Sync,
 ) -> Result<Measured> {
-    run_threads(
-        S::KINDS,
-        positions,
-        limit,
-        |partition, position, clockwork| {
-            let script = script(partition, position)?;
-            Executor::new(database, partition, script, group).run(limit, clockwork)
-        },
-    )
+    run_threads(S::KINDS, positions, limit, |list, position, clockwork| {
+        let script = script(list, position)?;
+        Executor::new(database, list, script, group).run(limit, clockwork)
+    })
 }
 
-/// As [`measure`], with the users of TPC-C. `runner` also says how many warehouses a partition has.
+/// As [`measure`], with the users of TPC-C. `runner` also says how many warehouses a list has.
 pub(super) fn measure_users<'w>(
     database: &Database,
     positions: &[u64],
@@ -65,15 +60,15 @@ pub(super) fn measure_users<'w>(
     runner: impl Fn(u32, u64) -> Result<(Runner<'w>, u64)> + Sync,
 ) -> Result<Measured> {
     let kinds = Kind::ALL.len();
-    run_threads(kinds, positions, limit, |partition, position, clockwork| {
-        let (runner, warehouses) = runner(partition, position)?;
+    run_threads(kinds, positions, limit, |list, position, clockwork| {
+        let (runner, warehouses) = runner(list, position)?;
         let terminals = Terminals {
             ready: BinaryHeap::new(),
             next_position: position,
-            random: Random::new(users.seed ^ u64::from(partition) << 32),
+            random: Random::new(users.seed ^ u64::from(list) << 32),
             factor: users.think_times,
         };
-        Executor::new(database, partition, runner, group).serve(
+        Executor::new(database, list, runner, group).serve(
             terminals,
             warehouses * TERMINALS,
             limit,
@@ -82,7 +77,7 @@ pub(super) fn measure_users<'w>(
     })
 }
 
-/// Runs the transactions of one partition, also where they touch others.
+/// Runs the transactions of one list, also where they touch several partitions.
 struct Executor<'run, S> {
     database: &'run Database,
     script: S,
@@ -99,8 +94,9 @@ struct Executor<'run, S> {
 }
 
 impl<'run, S: RoutedScript> Executor<'run, S> {
-    fn new(database: &'run Database, partition: u32, script: S, group: usize) -> Self {
+    fn new(database: &'run Database, list: u32, script: S, group: usize) -> Self {
         let options = TransactionOptions::new().durability(Durability::None);
+        let partition = list % database.partitions();
         Self {
             database,
             script,
@@ -142,17 +138,21 @@ impl<'run, S: RoutedScript> Executor<'run, S> {
     fn transaction(&mut self, start_ns: u64) -> Result<u64> {
         let kind = self.script.kind();
         self.script.partitions(&mut self.partitions);
-        let script = &mut self.script;
+        let (script, mut attempts) = (&mut self.script, 0_u64);
+        let mut step = |transaction: &mut Transaction<'_>| {
+            attempts += 1;
+            script.step(transaction)
+        };
         let is_distributed = self.partitions.len() > 1;
         let done = if is_distributed {
             self.tally.distributed += 1;
             let options = TransactionOptions::new().durability(Durability::None);
             let options = options.partitions(self.partitions.iter().copied());
-            self.database.transaction_with(&options, |t| script.step(t))
+            self.database.transaction_with(&options, &mut step)
         } else {
-            self.database
-                .transaction_with(&self.own, |t| script.step(t))
+            self.database.transaction_with(&self.own, &mut step)
         };
+        self.tally.conflicts += attempts.saturating_sub(1);
         match done {
             Ok(()) => {}
             Err(error) if S::is_rollback(&error) => self.tally.rollbacks[kind] += 1,

@@ -1,8 +1,8 @@
 //! What `bench tpcc`, `bench tpcb` and `bench tatp` share: the runs that the options ask for, one row each.
 //!
 //! The rows of the database are made and checked before the run, and checked again after it, together with what the list says that must be
-//! there. The list is made once and shared by all methods. Each partition has a thread; it owns the partition where no
-//! transaction leaves it, and takes the partitions that it needs otherwise.
+//! there. The list is made once and shared by all methods. A thread owns its partition, or a session
+//! of it, where no transaction leaves it, and takes the partitions that it needs otherwise.
 
 use super::measure::{self, Measured, latency_us};
 use super::runs::{self, About, Setting};
@@ -67,7 +67,7 @@ pub(super) trait Benchmark {
     }
 }
 
-/// Measures from positions on, each partition in the order of its list.
+/// Measures from positions on, each thread in the order of its list.
 pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
     args: &B,
     workload: &B::Workload,
@@ -77,7 +77,7 @@ pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
 ) -> Result<Measured> {
     let run = args.run_args();
     let (limit, group) = (runs::limit(run, TXNS_DEFAULT), runs::group(run));
-    let script = |partition, position| Ok(workload.runner(database, tables, partition, position)?);
+    let script = |list, position| Ok(workload.runner(database, tables, list, position)?);
     if args.single_partition() || run.partitions == 1 {
         measure::measure(database, positions, limit, group, script)
     } else {
@@ -143,7 +143,7 @@ fn run_segments<B: Benchmark>(
     let scratch = runs::scratch(run)?;
     let (database, emulators) = runs::open(run, method, scratch.path())?;
     let tables = load(workload, &database)?;
-    let mut positions = vec![0; run.partitions as usize];
+    let mut positions = vec![0; workload.lists() as usize];
     if !run.skip_check {
         check_content(workload, &database, &positions).context("after loading")?;
     }
@@ -153,6 +153,7 @@ fn run_segments<B: Benchmark>(
         skew: args.skew(),
         rows: workload.rows(),
         partitions: run.partitions,
+        threads: run.threads(),
         update_columns: 0,
         seed: run.seed,
     };
@@ -191,7 +192,7 @@ fn load<W: Workload>(workload: &W, database: &Database) -> Result<W::Tables> {
     Ok(tables)
 }
 
-/// Checks the consistency conditions, and what was run in the partitions whose position is given.
+/// Checks the consistency conditions, and what was run of the lists whose position is given.
 fn check_content<W: Workload>(workload: &W, database: &Database, positions: &[u64]) -> Result<()> {
     let note = progress::spinner("checking the consistency conditions");
     let done: Vec<_> = positions.iter().map(|count| *count..=*count).collect();

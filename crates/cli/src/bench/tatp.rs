@@ -1,6 +1,6 @@
 //! `bench tatp`: what is special in its options and rows.
 //!
-//! No transaction leaves its partition, so each thread owns one. A transaction whose row is not there counts as run and not as
+//! No transaction leaves its partition, so each thread owns one or a session of one. A transaction whose row is not there counts as run and not as
 //! successful; the rows have both numbers.
 
 use super::measure::Measured;
@@ -42,6 +42,7 @@ impl Benchmark for TatpArgs {
         Ok(Tatp::new(TatpOptions {
             subscribers: self.subscribers,
             partitions: self.run.partitions,
+            threads: self.run.threads_each(),
             choice: self.choice,
             mix: self.mix,
             transactions,

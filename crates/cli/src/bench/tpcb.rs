@@ -19,7 +19,8 @@ pub(super) fn run(args: &TpcbArgs, format: Format) -> Result<()> {
 
 impl TpcbArgs {
     fn branches(&self) -> u32 {
-        self.branches.unwrap_or(self.run.partitions)
+        self.branches
+            .unwrap_or_else(|| self.run.threads().max(self.run.partitions))
     }
 }
 
@@ -47,6 +48,7 @@ impl Benchmark for TpcbArgs {
         Ok(Tpcb::new(TpcbOptions {
             branches: self.branches(),
             partitions: self.run.partitions,
+            threads: self.run.threads_each(),
             accounts: self.accounts,
             single_partition: self.single_partition,
             transactions,

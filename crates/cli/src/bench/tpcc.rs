@@ -28,7 +28,8 @@ pub(crate) fn segments(args: &TpccArgs, count: u32) -> Result<Vec<RunRow>> {
 
 impl TpccArgs {
     fn warehouses(&self) -> u32 {
-        self.warehouses.unwrap_or(self.run.partitions)
+        self.warehouses
+            .unwrap_or_else(|| self.run.threads().max(self.run.partitions))
     }
 }
 
@@ -45,10 +46,14 @@ impl Benchmark for TpccArgs {
     }
 
     fn check(&self) -> Result<()> {
-        if self.warehouses() < self.run.partitions {
-            return Err(Usage::error(
-                "--warehouses must be at least --partitions; use more warehouses or fewer partitions",
-            ));
+        let (most, option) = match self.run.threads {
+            Some(threads) => (threads, "threads"),
+            None => (self.run.partitions, "partitions"),
+        };
+        if self.warehouses() < most {
+            return Err(Usage::error(format!(
+                "--warehouses must be at least --{option}; use more warehouses or fewer {option}"
+            )));
         }
         Ok(())
     }
@@ -57,6 +62,7 @@ impl Benchmark for TpccArgs {
         Ok(Tpcc::new(TpccOptions {
             warehouses: self.warehouses(),
             partitions: self.run.partitions,
+            threads: self.run.threads_each(),
             scale: Scale::share(self.scale),
             single_partition: self.single_partition,
             mix: self.mix,
@@ -127,9 +133,9 @@ impl Benchmark for TpccArgs {
             runs::limit(&self.run, TXNS_DEFAULT),
             runs::group(&self.run),
             users,
-            |partition, position| {
-                let warehouses = workload.warehouses(partition).count() as u64;
-                let runner = workload.runner(database, tables, partition, position)?;
+            |list, position| {
+                let warehouses = workload.warehouses(list).count() as u64;
+                let runner = workload.runner(database, tables, list, position)?;
                 Ok((runner, warehouses))
             },
         )

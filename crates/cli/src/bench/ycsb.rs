@@ -70,6 +70,7 @@ pub(crate) fn measure_all(
         update_columns: 1,
         run: RunArgs {
             partitions: runs.partitions,
+            threads: None,
             seconds: Some(runs.seconds),
             txns: None,
             layout: LayoutName::Together,
@@ -136,6 +137,7 @@ fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
     YcsbOptions {
         rows: args.rows,
         partitions: args.run.partitions,
+        threads: args.run.threads_each(),
         mix,
         skew: args.skew,
         update_columns: args.update_columns,
@@ -181,23 +183,19 @@ fn run_segments(
     let (database, emulators) = runs::open(run, method, scratch.path())?;
     let table = load(workload, &database)?;
     let note = progress::spinner(format!("running {method} {}", workload.options().mix));
-    let mut positions = vec![0; run.partitions as usize];
+    let mut positions = vec![0; workload.options().lists() as usize];
     let (limit, group) = (runs::limit(run, TXNS_DEFAULT), runs::group(run));
     let about = about(workload.options());
     let mut segments = Vec::new();
     runs::start_record(run, &database)?;
     for _ in 0..count {
         let before = runs::statistics(&database, &emulators)?;
-        let script = |partition, position| Ok(workload.runner(&table, partition, position));
+        let script = |list, position| Ok(workload.runner(&table, list, position));
         let (measured, shares) = sampling.measure(&emulators, |marks| match marks {
             None => measure(&database, &positions, limit, group, script),
-            Some(marks) => measure(
-                &database,
-                &positions,
-                limit,
-                group,
-                |partition, position| Ok(marks.on(partition, script(partition, position)?)),
-            ),
+            Some(marks) => measure(&database, &positions, limit, group, |list, position| {
+                Ok(marks.on(list, script(list, position)?))
+            }),
         })?;
         let after = runs::statistics(&database, &emulators)?;
         let setting = Setting::new(run, method, before.domain, scratch.path());
@@ -223,6 +221,7 @@ fn about(options: &YcsbOptions) -> About {
         skew: options.skew.name(),
         rows: options.rows.into(),
         partitions: options.partitions,
+        threads: options.lists(),
         update_columns: options.update_columns,
         seed: options.seed,
     }
@@ -250,6 +249,7 @@ fn run_std_map(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
         device: "native",
         profile: "none",
         directory: &shared,
+        pages: None,
     };
     let mut row = runs::bare_row(&setting, &about(workload.options()), &measured);
     row.footprint_bytes.table = std_map::table_bytes(workload);
@@ -266,6 +266,7 @@ fn run_static_tree(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
         device: "native",
         profile: "none",
         directory: &root,
+        pages: None,
     };
     let mut row = runs::bare_row(&setting, &about(workload.options()), &measured);
     row.per_txn = per_txn;

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
+use workload::Script as _;
 use workload::tatp::Tatp;
 use workload::tpcb::Tpcb;
 use workload::tpcc::Tpcc;
@@ -114,6 +115,7 @@ fn run_partition(
     loop {
         for _ in 0..BURST {
             let ((), pending) = worker.transaction(|transaction| runner.step(transaction))?;
+            runner.next();
             waiting.extend(pending);
         }
         if waiting.drain(..).any(|pending| !worker.is_durable(pending)) {

@@ -11,6 +11,7 @@ mod stack;
 pub(crate) use html::{Page, Section, Tone, WordTable};
 pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
 pub(crate) use rows::{
-    FootprintBytes, LatencyUs, OwnNumbers, PerTxn, RunRow, StandardNumbers, TypeNumbers,
+    FootprintBytes, LatencyUs, OwnNumbers, PageNumbers, PerTxn, RunRow, StandardNumbers,
+    TypeNumbers,
 };
 pub(crate) use stack::{StackBar, StackChart};

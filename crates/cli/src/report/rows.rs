@@ -43,9 +43,27 @@ pub(crate) struct RunRow {
     /// Time of the open that recovers after SIGKILL, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recovery_ms: Option<f64>,
+    /// What only the page methods have.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pages: Option<PageNumbers>,
     /// What only the standard benchmarks have.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub(crate) standard: Option<StandardNumbers>,
+}
+
+/// What a row of a page method has beside the others' fields. The field `commit` of a row is the program's version, so the commit design
+/// is called a mode.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PageNumbers {
+    /// Of the buffer pool of each partition.
+    pub(crate) pool_bytes: u64,
+    /// What protects a write of a page that a power cut tears.
+    pub(crate) guard: String,
+    pub(crate) log: String,
+    /// Whether a sync is for one commit (`immediate`) or for several (`group`).
+    pub(crate) commit_mode: String,
+    /// Transactions undone and run again because of others beside them.
+    pub(crate) conflicts: u64,
 }
 
 /// What a row of a standard benchmark has beside the others' fields.

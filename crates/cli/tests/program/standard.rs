@@ -170,3 +170,49 @@ fn mistakes_are_named_with_their_mend() {
     assert!(fail(2, &["bench", "tatp", "--method", "std-map"]).contains("std-map"));
     assert!(succeed(&["bench", "tpcb", "--help"]).contains("--single-partition"));
 }
+
+#[test]
+fn threads_share_a_partition() {
+    let place = Place::new();
+    let here = place.at("here");
+    let common = [
+        "--method",
+        "full-page-writes,dwb",
+        "--threads",
+        "3",
+        "--path",
+    ];
+    let common = [&common[..], &[&here, "--pool", "8000000", "--txns", "900"]].concat();
+    for (benchmark, size) in [
+        ("tpcb", &["--branches", "2", "--accounts", "100"][..]),
+        ("tatp", &["--subscribers", "60", "--mix", "update-location"]),
+        ("tpcc", &["--warehouses", "4", "--scale", "0.001"]),
+        ("ycsb", &["--rows", "50", "--mix", "write-heavy"]),
+    ] {
+        let rows = rows(benchmark, &[&common, size].concat());
+        assert_eq!(rows.len(), 2);
+        for (row, guard) in rows.iter().zip(["full-page-writes", "dwb"]) {
+            assert_eq!(
+                (&row["threads"], &row["partitions"]),
+                (&3.into(), &1.into())
+            );
+            assert_eq!((&row["txns"], &row["guard"]), (&900.into(), &guard.into()));
+            assert_eq!(row["pool_bytes"], 8_000_000);
+            assert_eq!(
+                (&row["log"], &row["commit_mode"]),
+                (&"aries".into(), &"group".into())
+            );
+            assert!(row["conflicts"].is_u64(), "{row}");
+        }
+    }
+    let refused = |arguments: &[&str]| {
+        fail(
+            2,
+            &[&["bench", "tpcb", "--threads", "2"], arguments].concat(),
+        )
+    };
+    assert!(refused(&["--method", "dwb,inp"]).contains("use --partitions 2"));
+    assert!(
+        refused(&["--method", "dwb", "--partitions", "3"]).contains("leave one of the two out")
+    );
+}

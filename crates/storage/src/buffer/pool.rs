@@ -139,6 +139,12 @@ pub struct ReadGuard<'p> {
 }
 
 impl ReadGuard<'_> {
+    /// The page's number; none if it is being given up.
+    #[inline]
+    pub fn id(&self) -> Option<PageId> {
+        self.content.page
+    }
+
     /// The page.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

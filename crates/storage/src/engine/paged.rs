@@ -49,6 +49,8 @@ pub struct Paged<P: Platform> {
     definitions: u64,
     state: State,
     transaction: Option<Transaction>,
+    /// The transaction before, for its buffers.
+    ended: Option<Transaction>,
 }
 
 /// What the engine may do next.
@@ -88,6 +90,7 @@ impl<P: Platform> Paged<P> {
             shared,
             state: State::Idle,
             transaction: None,
+            ended: None,
         })
     }
 
@@ -193,7 +196,10 @@ impl<P: Platform> Paged<P> {
             self.definitions = definitions;
         }
         let id = self.shared.next_txn();
-        self.transaction = Some(Transaction::new(id, self.session));
+        self.transaction = Some(match self.ended.take() {
+            Some(ended) => ended.renew(id),
+            None => Transaction::new(id, self.session),
+        });
         self.state = State::Open;
         Ok(())
     }
@@ -210,7 +216,7 @@ impl<P: Platform> Paged<P> {
 
     /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable: see [`RowLocks`].
     fn end(&mut self, commit: &Logged) -> Result<()> {
-        self.transaction = None;
+        self.ended = self.transaction.take();
         self.state = State::Idle;
         self.locks.end();
         if commit.due == Due::Now {
@@ -361,13 +367,19 @@ impl<P: Platform> Engine for Paged<P> {
         if !matches!(self.state, State::MustAbort | State::Prepared) {
             self.require(State::Open)?;
         }
-        if let Some(txn) = self.transaction.take() {
-            let undone = self.shared.pages.undo(txn);
+        let mut was_logged = false;
+        if let Some(mut txn) = self.transaction.take() {
+            was_logged = txn.is_logged;
+            let undone = self.shared.pages.undo(&mut txn);
             self.shared.durable_step(undone)?;
+            self.ended = Some(txn);
         }
         self.state = State::Idle;
         self.locks.end();
-        self.shared.checkpoint_if_due()
+        if was_logged {
+            self.shared.checkpoint_if_due()?;
+        }
+        Ok(())
     }
 
     fn session(&self) -> Result<Option<Box<dyn Engine>>> {

@@ -8,7 +8,7 @@ use super::head::SessionId;
 use super::range::Bucket;
 use super::session::LockSession;
 use super::shard::Shard;
-use super::wait::Visible;
+use super::wait::{Visible, VisibleCounters};
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -121,7 +121,7 @@ impl LockManager {
     pub fn session(self: &Arc<Self>) -> LockSession {
         let visible = Arc::new(Visible {
             waiting: Mutex::new(None),
-            counters: Mutex::new(LockCounters::default()),
+            counters: VisibleCounters::default(),
         });
         let mut registry = lock(&self.registry);
         let id = if let Some(id) = registry.free.pop() {
@@ -140,7 +140,7 @@ impl LockManager {
         let registry = lock(&self.registry);
         let mut sum = registry.counters;
         for visible in registry.sessions.iter().flatten() {
-            sum.add(&lock(&visible.counters));
+            sum.add(&visible.counters.load());
         }
         sum
     }

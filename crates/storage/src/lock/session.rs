@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// How often a sleeper looks for a circle again.
 const SEARCH_AGAIN: Duration = Duration::from_millis(5);
+/// Tables that are found without a search; the numbers of those made together do not meet.
+const RECENT: usize = 16;
 /// Idle intention locks that a session keeps.
 const IDLE_MAX: usize = 256;
 
@@ -43,8 +45,9 @@ pub struct LockSession {
     visible: Arc<Visible>,
     parker: Arc<Parker>,
     owned: Owned,
-    /// The table that was asked for last, and its whole.
-    recent: Option<(TableId, u32)>,
+    /// The partition's whole and those of tables that were asked for, to be found without a search. They may be idle, or revoked.
+    partition: Option<u32>,
+    recent: [Option<(TableId, u32)>; RECENT],
     /// Locks that it may still take without asking.
     rights: u64,
     wait_limit: Duration,
@@ -73,7 +76,8 @@ impl LockSession {
             visible,
             parker: Arc::new(Parker::new()),
             owned: Owned::new(),
-            recent: None,
+            partition: None,
+            recent: [None; RECENT],
             rights: 0,
             waits: 0,
             has_waited: false,
@@ -105,9 +109,7 @@ impl LockSession {
         {
             return Ok(());
         }
-        let whole = self.lock_whole(Space::Table(table), strength)?;
-        self.recent = Some((table, whole));
-        Ok(())
+        self.lock_whole(Space::Table(table), strength).map(drop)
     }
 
     /// Locks a key of a tree, with the intentions above. Nothing if a lock above covers it, or a range for a shared one.
@@ -251,15 +253,17 @@ impl LockSession {
     /// Gets the intentions for a lock of this mode on a key of the table; nothing if a lock above covers it.
     #[inline]
     fn lock_above(&mut self, table: TableId, strength: Strength) -> Result<Option<u32>> {
-        if let Some((recent, whole)) = self.recent
+        if let Some((recent, number)) = self.recent[recent_place(table)]
             && recent == table
+            && let whole = self.owned.wholes.get(number)
+            && whole.is_active
         {
-            let held = self.owned.wholes.get(whole).strength;
+            let held = whole.strength;
             if held.covers_parts(strength) {
                 return Ok(None);
             }
             if held.covers(strength.intention()) {
-                return Ok(Some(whole));
+                return Ok(Some(number));
             }
         }
         let partition = self.lock_whole(Space::Partition, strength.intention())?;
@@ -273,27 +277,25 @@ impl LockSession {
             return Ok(None);
         }
         let whole = self.lock_whole(Space::Table(table), strength.intention())?;
-        self.recent = Some((table, whole));
         let held = self.owned.wholes.get(whole).strength;
         Ok((!held.covers_parts(strength)).then_some(whole))
     }
 
     /// Locks the partition or a table.
     fn lock_whole(&mut self, space: Space, wanted: Strength) -> Result<u32> {
-        let name = Name::whole(space);
-        if let Some(whole) = self.owned.wholes.find(&name) {
+        if let Some(whole) = self.find_whole(space) {
             if self.revive(whole) {
                 let held = self.owned.wholes.get(whole).strength;
                 if !held.covers(wanted) {
                     let joined = held.join(wanted);
-                    self.request(&name, joined, None)?;
+                    self.request(&Name::whole(space), joined, None)?;
                     self.owned.wholes.get_mut(whole).strength = joined;
                 }
                 return Ok(whole);
             }
-            self.owned.wholes.remove(whole);
-            self.rights += 1;
+            self.forget_whole(whole);
         }
+        let name = Name::whole(space);
         self.take_right()?;
         let options = self.manager.options();
         let escalate_at = options.escalate_at;
@@ -315,7 +317,43 @@ impl LockSession {
             escalate_at,
         };
         self.owned.active.push(whole);
+        self.note_whole(space, whole);
         Ok(whole)
+    }
+
+    /// What the session has of the partition or of a table, perhaps idle or revoked.
+    #[inline]
+    fn find_whole(&mut self, space: Space) -> Option<u32> {
+        let noted = match space {
+            Space::Partition => self.partition,
+            Space::Table(table) => self.recent[recent_place(table)]
+                .filter(|(recent, _)| *recent == table)
+                .map(|(_, whole)| whole),
+            Space::Tree(_) => None,
+        };
+        noted.or_else(|| {
+            let found = self.owned.wholes.find(&Name::whole(space))?;
+            self.note_whole(space, found);
+            Some(found)
+        })
+    }
+
+    fn note_whole(&mut self, space: Space, whole: u32) {
+        match space {
+            Space::Partition => self.partition = Some(whole),
+            Space::Table(table) => self.recent[recent_place(table)] = Some((table, whole)),
+            Space::Tree(_) => {}
+        }
+    }
+
+    /// The session does not have it any more; its number may become another one's.
+    fn forget_whole(&mut self, number: u32) {
+        self.owned.wholes.remove(number);
+        self.rights += 1;
+        self.partition = self.partition.filter(|whole| *whole != number);
+        for recent in &mut self.recent {
+            *recent = recent.filter(|(_, whole)| *whole != number);
+        }
     }
 
     /// Takes an idle lock back if it is one; false if it was revoked.
@@ -627,7 +665,6 @@ impl LockSession {
             }
         }
         self.owned.active = active;
-        self.recent = None;
     }
 
     fn release_whole(&mut self, number: u32) {
@@ -635,8 +672,7 @@ impl LockSession {
         let entry = self.owned.wholes.get(number).entry;
         let shard = self.manager.shard(LockManager::shard_of(hash));
         shard.release(entry, self.id, &mut self.woken);
-        self.owned.wholes.remove(number);
-        self.rights += 1;
+        self.forget_whole(number);
     }
 
     /// Gives idle locks back. No transaction has any.
@@ -646,8 +682,7 @@ impl LockSession {
             if inheritance.is_some_and(|word| word.take_back()) {
                 self.release_whole(number);
             } else {
-                self.owned.wholes.remove(number);
-                self.rights += 1;
+                self.forget_whole(number);
             }
         }
     }
@@ -661,7 +696,7 @@ impl LockSession {
             self.manager.give_back(self.rights - stock);
             self.rights = stock;
         }
-        *lock(&self.visible.counters) = self.counters;
+        self.visible.counters.store(&self.counters);
     }
 
     #[inline]
@@ -685,6 +720,11 @@ enum Outcome {
     Granted,
     Circle,
     TooLong,
+}
+
+#[inline]
+fn recent_place(table: TableId) -> usize {
+    table.0 as usize % RECENT
 }
 
 fn what_key(name: &Name<'_>) -> String {

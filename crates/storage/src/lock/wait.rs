@@ -3,8 +3,11 @@
 //! A parker belongs to one session. The session sets it back before it enters a queue; whoever grants the request takes it out of the queue
 //! under the queue's mutex and signals afterwards, once. So a signal is never lost, and never meant for an earlier wait.
 
+use super::LockCounters;
 use crate::page::PageId;
 use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, lock, spin_loop};
+// Counters order nothing, so no schedule of theirs is worth a test.
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 const WAITING: u32 = 0;
@@ -90,5 +93,58 @@ pub(super) struct Wait {
 /// What a session shows to others.
 pub(super) struct Visible {
     pub(super) waiting: Mutex<Option<Wait>>,
-    pub(super) counters: Mutex<super::LockCounters>,
+    pub(super) counters: VisibleCounters,
+}
+
+/// The counters of one session, stored by it alone and read by anybody; not all from the same moment.
+#[derive(Default)]
+pub(super) struct VisibleCounters([AtomicU64; 7]);
+
+impl VisibleCounters {
+    #[inline]
+    pub(super) fn store(&self, counters: &LockCounters) {
+        let LockCounters {
+            acquired,
+            inherited,
+            waits,
+            wait_ns,
+            deadlocks,
+            timeouts,
+            escalations,
+        } = *counters;
+        let values = [
+            acquired,
+            inherited,
+            waits,
+            wait_ns,
+            deadlocks,
+            timeouts,
+            escalations,
+        ];
+        for (word, value) in self.0.iter().zip(values) {
+            word.store(value, Relaxed);
+        }
+    }
+
+    pub(super) fn load(&self) -> LockCounters {
+        let words = self.0.each_ref().map(|word| word.load(Relaxed));
+        let [
+            acquired,
+            inherited,
+            waits,
+            wait_ns,
+            deadlocks,
+            timeouts,
+            escalations,
+        ] = words;
+        LockCounters {
+            acquired,
+            inherited,
+            waits,
+            wait_ns,
+            deadlocks,
+            timeouts,
+            escalations,
+        }
+    }
 }

@@ -121,10 +121,25 @@ impl<'p> Slotted<'p> {
     /// The first slot whose key is not smaller, and whether it is equal.
     #[inline]
     pub fn search(&self, key: &[u64]) -> (usize, bool) {
+        match *key {
+            // Most keys have one word, which needs no loop in the loop.
+            [word] if self.key_bytes == 8 => self.search_by(|slot| {
+                let on_page = self.place(slot).filter(|(_, bytes, _)| *bytes >= 8);
+                on_page.map_or(Ordering::Less, |(start, ..)| {
+                    u64::from_le_bytes(array(self.bytes, start)).cmp(&word)
+                })
+            }),
+            _ => self.search_by(|slot| compare(self.key(slot), key)),
+        }
+    }
+
+    /// The first slot that is not less, and whether it is equal.
+    #[inline]
+    fn search_by(&self, order: impl Fn(usize) -> Ordering) -> (usize, bool) {
         let (mut low, mut high) = (0, self.slots);
         while low < high {
             let middle = usize::midpoint(low, high);
-            match compare(self.key(middle), key) {
+            match order(middle) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return (middle, true),
                 Ordering::Greater => high = middle,

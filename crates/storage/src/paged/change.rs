@@ -93,18 +93,9 @@ impl<'p> Change<'p> {
             record,
         )?;
         for mut page in self.pages {
-            if page.ops.is_empty() {
-                continue;
+            if !page.ops.is_empty() {
+                apply(pool, &mut page.guard, &page.ops, lsn)?;
             }
-            let id = page.guard.id();
-            let section = Section::new(id, &page.ops);
-            section
-                .apply(page.guard.bytes_mut(), lsn)
-                .map_err(|Misfit| {
-                    pool.log().refuse();
-                    pool.file()
-                        .damage(id, "the page does not fit what it was to become")
-                })?;
         }
         Ok(lsn)
     }
@@ -112,12 +103,50 @@ impl<'p> Change<'p> {
     fn encode(&self, head: &Head<'_>, image_from: Lsn, record: &mut Vec<u8>) {
         head.encode(record);
         for page in self.pages.iter().filter(|page| !page.ops.is_empty()) {
-            let bytes = page.guard.bytes();
-            let needs_image = !page.is_new && Header(bytes).lsn() < image_from;
-            let before = needs_image.then_some(bytes);
-            Section::encode(page.guard.id(), before, &page.ops, record);
+            let image_from = if page.is_new { Lsn(0) } else { image_from };
+            encode_section(&page.guard, image_from, &page.ops, record);
         }
     }
+}
+
+/// Logs a change of one page under `head` and makes it: what a [`Change`] does, without a list of pages.
+#[inline]
+pub(super) fn change_one<D: Directory>(
+    pool: &Pool<D>,
+    mut guard: WriteGuard<'_>,
+    ops: &[u8],
+    (head, reserve): (&Head<'_>, Reserve),
+    record: &mut Vec<u8>,
+) -> Result<Lsn> {
+    let encode = |image_from, record: &mut Vec<u8>| {
+        head.encode(record);
+        encode_section(&guard, image_from, ops, record);
+    };
+    let lsn = pool.log().append(reserve, encode, record)?;
+    apply(pool, &mut guard, ops, lsn)?;
+    Ok(lsn)
+}
+
+/// The operations on a page, with the page itself if it has not changed since `image_from`.
+fn encode_section(guard: &WriteGuard<'_>, image_from: Lsn, ops: &[u8], record: &mut Vec<u8>) {
+    let bytes = guard.bytes();
+    let before = (Header(bytes).lsn() < image_from).then_some(bytes);
+    Section::encode(guard.id(), before, ops, record);
+}
+
+fn apply<D: Directory>(
+    pool: &Pool<D>,
+    guard: &mut WriteGuard<'_>,
+    ops: &[u8],
+    lsn: Lsn,
+) -> Result<()> {
+    let id = guard.id();
+    let section = Section::new(id, ops);
+    section.apply(guard.bytes_mut(), lsn).map_err(|Misfit| {
+        pool.log().refuse();
+        pool.file()
+            .damage(id, "the page does not fit what it was to become")
+    })
 }
 
 /// The error for a page of a tree that is not what its parent says.

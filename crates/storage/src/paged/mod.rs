@@ -1,6 +1,7 @@
 //! Trees over pages: what changes them, what makes a change of several pages one, and where new pages come from.
 //!
-//! `change` is the unit that the log repeats whole; `space` knows which pages are in use; `tree` is the B+tree; `long` keeps values that
+//! `change` is the unit that the log repeats whole; `space` knows which pages are in use; `tree` is the B+tree, `trail` what a session remembers of
+//! one; `long` keeps values that
 //! are too long for a leaf; `tables` makes tables of trees and `rows` works on their rows; `recovery` brings all of it back.
 //!
 //! Latches are taken from parents to children, from left to right among children of one parent, and maps of space after all pages of trees.
@@ -15,6 +16,7 @@ mod scan;
 pub mod space;
 mod structure;
 pub mod tables;
+mod trail;
 pub mod transaction;
 pub mod tree;
 mod values;

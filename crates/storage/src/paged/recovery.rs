@@ -11,6 +11,7 @@
 
 use super::change::Change;
 use super::space::Pages;
+use super::trail::Trail;
 use super::transaction::{Entry, FREED_BYTES, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
 use crate::buffer::Reserve;
@@ -200,7 +201,8 @@ impl<D: Directory> Pages<D> {
             Undo::Replace(at, is_long, value) => {
                 let tree = tree_of(&at);
                 let value = stored(is_long, value);
-                tree.replace(self, &key, value, &mut entry(txn), |_, _| Ok(()))?
+                let place = (&*key, &Trail::default());
+                tree.replace(self, place, value, &mut entry(txn), |_, _| Ok(()))?
             }
             Undo::Patch(at, offset, bytes) => {
                 let tree = tree_of(&at);
@@ -289,7 +291,7 @@ impl<D: Directory> Pages<D> {
             self.free(txn, session, &Vec::from(frees))?;
         }
         let mut prepared = analysis.prepared;
-        for (id, txn) in analysis.open {
+        for (id, mut txn) in analysis.open {
             match prepared.remove(&id) {
                 Some((global, frees)) if decide(global) => {
                     ticket = CommitTicket(ticket.0 + 1);
@@ -298,7 +300,7 @@ impl<D: Directory> Pages<D> {
                 }
                 _ => {
                     undone += 1;
-                    self.undo(txn)?;
+                    self.undo(&mut txn)?;
                 }
             }
         }
@@ -306,15 +308,15 @@ impl<D: Directory> Pages<D> {
     }
 
     /// Undoes a transaction, logs that it is, and frees what it had taken.
-    pub fn undo(&self, mut txn: Transaction) -> Result<()> {
+    pub fn undo(&self, txn: &mut Transaction) -> Result<()> {
         if !txn.is_logged {
-            self.forget(&mut txn);
+            self.forget(txn);
             return Ok(());
         }
         while !txn.undo.is_empty() {
-            self.undo_newest(&mut txn)?;
+            self.undo_newest(txn)?;
         }
-        let frees = self.given_up(&txn, false)?;
+        let frees = self.given_up(txn, false)?;
         let head = Head::Abort(txn.id, frees.clone());
         self.log_head(&head, self.reserve_for_freeing(txn.session, frees.len()))?;
         self.free(txn.id, txn.session, &frees)

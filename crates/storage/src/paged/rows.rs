@@ -7,10 +7,11 @@
 use super::locking::RowLocks;
 use super::space::Pages;
 use super::tables::{TableState, Tables, find_mut};
+use super::trail::Trail;
 use super::transaction::Transaction;
 use super::tree::{ScanCells, Stored, Tree};
 use super::values::{
-    assign, get_row, put_value, read_row, read_stored, remove_value, replace_value,
+    assign, get_row, get_value, put_value, read_row, read_stored, remove_value, replace_value,
 };
 use crate::engine::ScanRange;
 use crate::error::Result;
@@ -31,10 +32,10 @@ impl Tables {
         mode: KeyMode,
         row: &mut Row,
     ) -> Result<bool> {
-        let primary = self.find(id)?.primary;
-        let value = &mut self.value;
+        let Self { states, value, .. } = self;
+        let TableState { primary, trail, .. } = find_mut(states, id)?;
         locks.read((id, primary.root, key), mode, || {
-            get_row(pages, primary, key, value, row)
+            get_row(pages, (*primary, trail), key, value, row)
         })
     }
 
@@ -49,10 +50,10 @@ impl Tables {
     ) -> Result<()> {
         let Self { states, value, .. } = self;
         let state = find_mut(states, id)?;
-        let (primary, row) = (state.primary, &mut state.row);
+        let (primary, trail, row) = (state.primary, &mut state.trail, &mut state.row);
         for (number, key) in keys.iter().enumerate() {
             let found = locks.read((id, primary.root, key), KeyMode::Shared, || {
-                get_row(pages, primary, key, value, row)
+                get_row(pages, (primary, trail), key, value, row)
             })?;
             visit(number, found.then_some(&*row));
         }
@@ -84,6 +85,7 @@ impl Tables {
             key: KeyBuf::new(),
             value,
             row: &mut state.row,
+            trail: &mut state.trail,
             visit,
         };
         let bounds: (&[u64], &[u64]) = (&range.low, &range.high);
@@ -140,9 +142,10 @@ impl Tables {
         } = self;
         let state = find_mut(states, id)?;
         locks.change(id, state.primary.root, key)?;
-        if !get_row(pages, state.primary, key, value, &mut state.changed)? {
+        if !get_value(pages, (state.primary, &mut state.trail), key, value)? {
             return Ok(false);
         }
+        read_row(pages, state.primary, value, &mut state.changed)?;
         if state.table.changes_an_index(changes) {
             read_row(pages, state.primary, value, &mut state.row)?;
             changes.apply(&mut state.changed)?;
@@ -153,7 +156,7 @@ impl Tables {
         image.clear();
         state.changed.write_image(image);
         if *image != *value {
-            replace_value(pages, state.primary, key, image, txn)?;
+            replace_value(pages, (state.primary, &state.trail), key, image, txn)?;
         }
         Ok(true)
     }
@@ -171,7 +174,8 @@ impl Tables {
         if state.secondary.is_empty() {
             return remove_value(pages, state.primary, key, txn);
         }
-        if !get_row(pages, state.primary, key, &mut self.value, &mut state.row)? {
+        let place = (state.primary, &mut state.trail);
+        if !get_row(pages, place, key, &mut self.value, &mut state.row)? {
             return Ok(false);
         }
         for (number, tree) in state.secondary.iter().enumerate() {
@@ -224,6 +228,7 @@ struct RowScan<'s, D: Directory> {
     key: KeyBuf,
     value: &'s mut Vec<u8>,
     row: &'s mut Row,
+    trail: &'s mut Trail,
     visit: &'s mut dyn FnMut(&Row) -> ControlFlow<()>,
 }
 
@@ -243,6 +248,7 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
             key,
             value,
             row,
+            trail,
             ..
         } = self;
         if !self.is_secondary {
@@ -253,7 +259,7 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
         let found = self
             .locks
             .read((self.table, primary.root, key), KeyMode::Shared, || {
-                get_row(pages, *primary, key, value, row)
+                get_row(pages, (*primary, trail), key, value, row)
             })?;
         if found {
             return Ok((self.visit)(row));

@@ -5,6 +5,7 @@
 //! change, so nobody has to guess which maps there are.
 
 use super::change::{Change, wrong_page};
+use super::trail::Structure;
 use crate::buffer::Pool;
 use crate::buffer::file::first_page;
 use crate::error::Result;
@@ -18,6 +19,8 @@ pub struct Pages<D: Directory> {
     /// The frames.
     pub pool: Pool<D>,
     free_from: FreeFrom,
+    /// How often the structure of trees has changed.
+    pub(super) structure: Structure,
     /// Most cells of a page of a tree, where that is less than what fits.
     cells_max: usize,
 }
@@ -112,6 +115,7 @@ impl<D: Directory> Pages<D> {
         Self {
             pool,
             free_from: FreeFrom::default(),
+            structure: Structure::default(),
             cells_max,
         }
     }

@@ -350,6 +350,7 @@ fn finish<'p, D: Directory>(
     reserve: Reserve,
 ) -> Result<()> {
     let mut record = Vec::new();
+    pages.structure.count();
     change
         .finish(&pages.pool, &Head::Change, reserve, &mut record)
         .map(drop)

@@ -15,6 +15,7 @@
 use super::change::Change;
 use super::long;
 use super::space::Pages;
+use super::trail::Trail;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
 use super::values::{long_pages, put_value, read_row, remove_value, replace_value};
@@ -50,6 +51,8 @@ pub(super) struct TableState {
     pub(super) table: Arc<Table>,
     pub(super) primary: Tree,
     pub(super) secondary: Vec<Tree>,
+    /// Of the primary tree.
+    pub(super) trail: Trail,
     pub(super) row: Row,
     pub(super) changed: Row,
     pub(super) key: KeyBuf,
@@ -83,6 +86,7 @@ impl TableState {
             table,
             primary,
             secondary,
+            trail: Trail::default(),
             key: KeyBuf::default(),
             changed_key: KeyBuf::default(),
         })
@@ -232,7 +236,8 @@ impl Tables {
         txn: &mut Transaction,
     ) -> Result<()> {
         if !put_value(pages, self.catalogue, &key, value, txn)? {
-            replace_value(pages, self.catalogue, &key, value, txn)?;
+            let trail = &Trail::default();
+            replace_value(pages, (self.catalogue, trail), &key, value, txn)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use crate::buffer::Reserve;
 use crate::error::Result;
-use crate::page::{Head, PageId, TxnId, Undo, UndoEntries};
+use crate::page::{Head, PageId, PageOp, TxnId, Undo, UndoEntries};
 
 /// Log space that a rollback may take beyond its entries, in pages: the images of pages that it touches first after a checkpoint, and
 /// splits that it makes.
@@ -14,6 +14,9 @@ const ROLLBACK_PAGES: u64 = 16;
 const ENTRY_BYTES: u64 = 96;
 /// Bytes that freeing one page takes: its number in the record of the transaction's end, and a record of its own.
 pub(super) const FREED_BYTES: u64 = 96;
+
+/// Bytes of buffers that are kept for the next transaction.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// An open transaction.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub struct Transaction {
     /// Buffers.
     pub(super) entry: Vec<u8>,
     pub(super) record: Vec<u8>,
+    pub(super) ops: Vec<u8>,
+    pub(super) cell: Vec<u8>,
 }
 
 /// Where a statement began.
@@ -70,7 +75,25 @@ impl Transaction {
             has_claim: false,
             entry: Vec::new(),
             record: Vec::new(),
+            ops: Vec::new(),
+            cell: Vec::new(),
         }
+    }
+
+    /// Another transaction of the session, in the buffers of this one, which has ended.
+    #[must_use]
+    pub fn renew(self, id: TxnId) -> Self {
+        let mut new = Self::new(id, self.session);
+        if self.undo.bytes() + self.record.capacity() > KEPT_BYTES {
+            return new;
+        }
+        new.undo = self.undo;
+        new.undo.clear();
+        // The others are emptied where they are used.
+        (new.entry, new.record) = (self.entry, self.record);
+        (new.ops, new.cell) = (self.ops, self.cell);
+        new.entry.clear();
+        new
     }
 
     /// Where it stands.
@@ -132,6 +155,25 @@ impl Entry<'_> {
         !matches!(self, Self::Compensation(_))
     }
 
+    /// Takes down a change of one page, and how it is undone, for [`Entry::log_noted`].
+    #[inline]
+    pub(super) fn note(&mut self, op: &PageOp<'_>, undo: &Undo<'_>) {
+        let txn = self.note_undo(undo);
+        txn.ops.clear();
+        op.encode(&mut txn.ops);
+    }
+
+    #[inline]
+    fn note_undo(&mut self, undo: &Undo<'_>) -> &mut Transaction {
+        let is_undoable = matches!(self, Self::Undoable(_));
+        let txn = self.transaction();
+        txn.entry.clear();
+        if is_undoable {
+            undo.encode(&mut txn.entry);
+        }
+        txn
+    }
+
     /// Runs `log` with the head of the record that makes a change which `undo` undoes.
     pub fn log(
         &mut self,
@@ -139,13 +181,20 @@ impl Entry<'_> {
         undo: &Undo<'_>,
         log: impl FnOnce(&Head<'_>, Reserve, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
+        self.note_undo(undo);
+        self.log_noted(page_bytes, log)
+    }
+
+    /// As [`Entry::log`], with what was taken down.
+    #[inline]
+    pub(super) fn log_noted(
+        &mut self,
+        page_bytes: usize,
+        log: impl FnOnce(&Head<'_>, Reserve, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         let is_undoable = matches!(self, Self::Undoable(_));
         let is_compensation = matches!(self, Self::Compensation(_));
         let txn = self.transaction();
-        txn.entry.clear();
-        if is_undoable {
-            undo.encode(&mut txn.entry);
-        }
         let reserve = if is_compensation {
             Reserve::Keep(txn.session)
         } else {

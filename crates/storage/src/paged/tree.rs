@@ -10,15 +10,16 @@
 //! 2. Keys of the child of cell `i` are not below that cell's key, and below the next cell's.
 //! 3. A cell takes at most half of a leaf, or a quarter of an inner page, so a page that has to be split can be.
 
-use super::change::{Change, wrong_page};
+use super::change::{change_one, wrong_page};
 use super::space::Pages;
+use super::trail::Trail;
 use super::transaction::Entry;
 use crate::buffer::{ReadGuard, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, capacity};
 use crate::page::{Cell, Header, KeyOf, PageId, PageKind, PageOp, Slotted, Undo};
 use disk::Directory;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// A tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +163,51 @@ impl Tree {
         ))
     }
 
+    /// Calls `read` with the cell of a key, which the trail may lead to and then does.
+    #[inline]
+    pub(super) fn get_again<D: Directory, T>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        trail: &mut Trail,
+        read: impl FnOnce(Stored<'_>) -> T,
+    ) -> Result<Option<T>> {
+        if let Some(leaf) = leaf_again(pages, key, trail)? {
+            let view = Slotted::new(leaf.bytes());
+            if let (slot, true) = view.search(key) {
+                return Ok(Some(read(stored(view.cell(slot)))));
+            }
+        }
+        let leaf = self.leaf(pages, key)?;
+        let view = Slotted::new(leaf.bytes());
+        let (slot, is_there) = view.search(key);
+        if !is_there {
+            return Ok(None);
+        }
+        if let Some(id) = leaf.id() {
+            trail.note(key, id, pages.structure.now());
+        }
+        Ok(Some(read(stored(view.cell(slot)))))
+    }
+
+    /// As [`Tree::leaf_to_change`], for a key that is there: by the trail if it leads to it.
+    #[inline]
+    fn leaf_to_replace<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        key: &[u64],
+        trail: &Trail,
+    ) -> Result<WriteGuard<'p>> {
+        let now = || pages.structure.now();
+        if let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) {
+            let leaf = pages.pool.write(id)?;
+            if now() == moment && Slotted::new(leaf.bytes()).search(key).1 {
+                return Ok(leaf);
+            }
+        }
+        self.leaf_to_change(pages, key)
+    }
+
     /// Calls `read` with the cell of a key.
     #[inline]
     pub fn get<D: Directory, T>(
@@ -187,7 +233,7 @@ impl Tree {
         value: Stored<'_>,
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
-        let cell = cell_of(key, value.bytes);
+        let cell_bytes = self.key_words * 8 + value.bytes.len();
         loop {
             let leaf = self.leaf_to_change(pages, key)?;
             let view = Slotted::new(leaf.bytes());
@@ -195,18 +241,20 @@ impl Tree {
             if is_there {
                 return Ok(false);
             }
-            if !pages.fits(&view, cell.len()) {
+            if !pages.fits(&view, cell_bytes) {
                 drop(leaf);
-                self.split_for(pages, key, cell.len(), entry.reserve(pages.page_bytes()))?;
+                self.split_for(pages, key, cell_bytes, entry.reserve(pages.page_bytes()))?;
                 continue;
             }
+            let cell = entry.take_cell(key, value.bytes);
             let op = PageOp::Insert {
                 slot: slot as u16,
                 is_long: value.is_long,
                 cell: &cell,
             };
-            let undo = Undo::Remove(self.key_of(&cell));
-            log_one(pages, leaf, op, undo, entry)?;
+            entry.note(&op, &Undo::Remove(self.key_of(&cell)));
+            entry.transaction().cell = cell;
+            log_noted(pages, leaf, entry)?;
             return Ok(true);
         }
     }
@@ -225,15 +273,13 @@ impl Tree {
         if !is_there {
             return Ok(false);
         }
-        let cell = view.raw(slot).to_vec();
-        let old = view.cell(slot);
-        let is_long = old.is_long;
-        removed(stored(old), entry)?;
+        let (cell, old) = (view.raw(slot), stored(view.cell(slot)));
+        removed(old, entry)?;
         let left = view.used_bytes().saturating_sub(cell.len() + SLOT_BYTES);
         let is_sparse = leaf.id() != self.root && left < view.capacity() / 4;
-        let undo = Undo::Insert(self.key_of(&cell), is_long, &cell[self.key_words * 8..]);
-        let op = PageOp::Remove { slot: slot as u16 };
-        log_one(pages, leaf, op, undo, entry)?;
+        let undo = Undo::Insert(self.key_of(cell), old.is_long, old.bytes);
+        entry.note(&PageOp::Remove { slot: slot as u16 }, &undo);
+        log_noted(pages, leaf, entry)?;
         if is_sparse {
             self.merge_for(pages, key, entry.reserve(pages.page_bytes()))?;
         }
@@ -242,77 +288,60 @@ impl Tree {
 
     /// Gives a key another value and calls `replaced` with the old one first; false if there is none. Where old and new lie in the
     /// cell and have the same length, only the bytes between the first and the last difference are logged.
-    pub fn replace<D: Directory>(
+    pub(super) fn replace<D: Directory>(
         &self,
         pages: &Pages<D>,
-        key: &[u64],
+        (key, trail): (&[u64], &Trail),
         value: Stored<'_>,
         entry: &mut Entry<'_>,
         replaced: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let cell = cell_of(key, value.bytes);
+        let key_bytes = self.key_words * 8;
         let mut replaced = Some(replaced);
         loop {
-            let leaf = self.leaf_to_change(pages, key)?;
+            let leaf = self.leaf_to_replace(pages, key, trail)?;
             let view = Slotted::new(leaf.bytes());
             let (slot, is_there) = view.search(key);
             if !is_there {
                 return Ok(false);
             }
-            let old = stored(view.cell(slot));
-            let more = cell.len().saturating_sub(view.raw(slot).len());
+            let (raw, old) = (view.raw(slot), stored(view.cell(slot)));
+            let more = (key_bytes + value.bytes.len()).saturating_sub(raw.len());
             if view.used_bytes() + more > view.capacity() {
                 drop(leaf);
                 self.split_for(pages, key, more, entry.reserve(pages.page_bytes()))?;
                 continue;
             }
             if !old.is_long && !value.is_long && old.bytes.len() == value.bytes.len() {
-                let old = old.bytes.to_vec();
-                return self.patch_difference(pages, leaf, slot, &old, value.bytes, &cell, entry);
+                let Some(changed) = difference(old.bytes, value.bytes) else {
+                    return Ok(true);
+                };
+                let at = (key_bytes + changed.start) as u16;
+                let undo = Undo::Patch(self.key_of(raw), at, &old.bytes[changed.clone()]);
+                let op = PageOp::Patch {
+                    slot: slot as u16,
+                    at,
+                    bytes: &value.bytes[changed],
+                };
+                entry.note(&op, &undo);
+                log_noted(pages, leaf, entry)?;
+                return Ok(true);
             }
             if let Some(replaced) = replaced.take() {
                 replaced(old, entry)?;
             }
-            let before = old.bytes.to_vec();
-            let undo = Undo::Replace(self.key_of(&cell), old.is_long, &before);
+            let cell = entry.take_cell(key, value.bytes);
+            let undo = Undo::Replace(self.key_of(raw), old.is_long, old.bytes);
             let op = PageOp::Replace {
                 slot: slot as u16,
                 is_long: value.is_long,
                 cell: &cell,
             };
-            log_one(pages, leaf, op, undo, entry)?;
+            entry.note(&op, &undo);
+            entry.transaction().cell = cell;
+            log_noted(pages, leaf, entry)?;
             return Ok(true);
         }
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the rest of `replace`, which has looked all of it up"
-    )]
-    fn patch_difference<D: Directory>(
-        &self,
-        pages: &Pages<D>,
-        leaf: WriteGuard<'_>,
-        slot: usize,
-        old: &[u8],
-        new: &[u8],
-        cell: &[u8],
-        entry: &mut Entry<'_>,
-    ) -> Result<bool> {
-        let Some(first) = old.iter().zip(new).position(|(old, new)| old != new) else {
-            return Ok(true);
-        };
-        let last = old.iter().zip(new).rposition(|(old, new)| old != new);
-        let end = last.map_or(first, |last| last) + 1;
-        let at = self.key_words * 8 + first;
-        let undo = Undo::Patch(self.key_of(cell), at as u16, &old[first..end]);
-        let op = PageOp::Patch {
-            slot: slot as u16,
-            at: at as u16,
-            bytes: &new[first..end],
-        };
-        log_one(pages, leaf, op, undo, entry)?;
-        Ok(true)
     }
 
     /// Overwrites bytes of a cell, as an undo; false if the key is not there.
@@ -325,14 +354,15 @@ impl Tree {
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
         let leaf = self.leaf_to_change(pages, key)?;
-        let (slot, is_there) = Slotted::new(leaf.bytes()).search(key);
+        let view = Slotted::new(leaf.bytes());
+        let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(false);
         }
+        let undo = Undo::Remove(self.key_of(view.raw(slot)));
         let slot = slot as u16;
-        let key_bytes = cell_of(key, &[]);
-        let undo = Undo::Remove(self.key_of(&key_bytes));
-        log_one(pages, leaf, PageOp::Patch { slot, at, bytes }, undo, entry)?;
+        entry.note(&PageOp::Patch { slot, at, bytes }, &undo);
+        log_noted(pages, leaf, entry)?;
         Ok(true)
     }
 
@@ -344,20 +374,34 @@ impl Tree {
     }
 }
 
-/// Logs and makes a change of one page.
-fn log_one<D: Directory>(
+/// Logs the change of one page that was taken down, and makes it.
+#[inline]
+fn log_noted<D: Directory>(
     pages: &Pages<D>,
     leaf: WriteGuard<'_>,
-    op: PageOp<'_>,
-    undo: Undo<'_>,
     entry: &mut Entry<'_>,
 ) -> Result<()> {
-    let mut change = Change::new();
-    let number = change.add(leaf);
-    change.push(number, op);
-    entry.log(pages.page_bytes(), &undo, |head, reserve, record| {
-        change.finish(&pages.pool, head, reserve, record).map(drop)
-    })
+    let ops = std::mem::take(&mut entry.transaction().ops);
+    let logged = entry.log_noted(pages.page_bytes(), |head, reserve, record| {
+        change_one(&pages.pool, leaf, &ops, (head, reserve), record).map(drop)
+    });
+    entry.transaction().ops = ops;
+    logged
+}
+
+/// From the first to the last byte in which values of one length differ.
+fn difference(old: &[u8], new: &[u8]) -> Option<Range<usize>> {
+    /// Compared at once.
+    const STEP: usize = 32;
+    let steps = old.chunks_exact(STEP).zip(new.chunks_exact(STEP));
+    let start = steps.take_while(|(old, new)| old == new).count() * STEP;
+    let mut rest = old[start..].iter().zip(&new[start..]);
+    let first = start + rest.position(|(old, new)| old != new)?;
+    let steps = old.rchunks_exact(STEP).zip(new.rchunks_exact(STEP));
+    let end = old.len() - steps.take_while(|(old, new)| old == new).count() * STEP;
+    let mut rest = old[..end].iter().zip(&new[..end]);
+    let last = rest.rposition(|(old, new)| old != new)?;
+    Some(first..last + 1)
 }
 
 #[inline]
@@ -368,14 +412,43 @@ pub(super) fn stored(cell: Cell<'_>) -> Stored<'_> {
     }
 }
 
+impl Entry<'_> {
+    /// The bytes of a cell, in a buffer of the transaction.
+    fn take_cell(&mut self, key: &[u64], value: &[u8]) -> Vec<u8> {
+        let mut cell = std::mem::take(&mut self.transaction().cell);
+        cell.clear();
+        put_cell(key, value, &mut cell);
+        cell
+    }
+}
+
 /// The bytes of a cell.
 pub(super) fn cell_of(key: &[u64], value: &[u8]) -> Vec<u8> {
     let mut cell = Vec::with_capacity(key.len() * 8 + value.len());
+    put_cell(key, value, &mut cell);
+    cell
+}
+
+fn put_cell(key: &[u64], value: &[u8], cell: &mut Vec<u8>) {
     for word in key {
         cell.extend_from_slice(&word.to_le_bytes());
     }
     cell.extend_from_slice(value);
-    cell
+}
+
+/// The leaf that the trail has for a key, if it is still the one.
+#[inline]
+fn leaf_again<'p, D: Directory>(
+    pages: &'p Pages<D>,
+    key: &[u64],
+    trail: &Trail,
+) -> Result<Option<ReadGuard<'p>>> {
+    let now = || pages.structure.now();
+    let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) else {
+        return Ok(None);
+    };
+    let leaf = pages.pool.read(id)?;
+    Ok((now() == moment).then_some(leaf))
 }
 
 /// The child that has a key, and its level; none for a leaf.
@@ -409,4 +482,21 @@ pub(super) fn check_child<D: Directory>(
     }
     let detail = format!("its parent says that the page has level {level}, and it has not");
     Err(wrong_page(&pages.pool, id, &detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+
+    #[test]
+    fn a_difference_goes_from_its_first_byte_to_its_last() {
+        let old: Vec<u8> = (0..150).collect();
+        assert_eq!(difference(&old, &old), None);
+        assert_eq!(difference(&[], &[]), None);
+        for (first, last) in [(0, 0), (149, 149), (0, 149), (31, 32), (63, 64), (70, 75)] {
+            let mut new = old.clone();
+            (new[first], new[last]) = (!old[first], !old[last]);
+            assert_eq!(difference(&old, &new), Some(first..last + 1));
+        }
+    }
 }

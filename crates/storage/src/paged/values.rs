@@ -4,6 +4,7 @@
 
 use super::long;
 use super::space::Pages;
+use super::trail::Trail;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
 use crate::engine::Direction;
@@ -33,7 +34,7 @@ pub(super) fn put_value<D: Directory>(
 /// Gives a key that is there a value of any length.
 pub(super) fn replace_value<D: Directory>(
     pages: &Pages<D>,
-    tree: Tree,
+    (tree, trail): (Tree, &Trail),
     key: &[u64],
     value: &[u8],
     txn: &mut Transaction,
@@ -41,7 +42,8 @@ pub(super) fn replace_value<D: Directory>(
     let mut stub = [0; long::STUB_BYTES];
     let stored = store(pages, tree, value, &mut stub, txn)?;
     let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
-    tree.replace(pages, key, stored, &mut Entry::Undoable(txn), give_up)
+    let entry = &mut Entry::Undoable(txn);
+    tree.replace(pages, (key, trail), stored, entry, give_up)
 }
 
 /// What a cell has of a value: all of it, or, behind pages of its own, a stub.
@@ -88,33 +90,51 @@ pub(super) fn long_pages<D: Directory>(
     tree.scan(pages, (&low, &high), Direction::Forward, visit)
 }
 
-/// Copies the value of a key into `value`, which is a buffer, and its row into `row`.
+/// Copies the row of a key into `row`; `value` is a buffer for one that does not lie in its cell.
 #[inline]
 pub(super) fn get_row<D: Directory>(
     pages: &Pages<D>,
-    tree: Tree,
+    (tree, trail): (Tree, &mut Trail),
     key: &[u64],
     value: &mut Vec<u8>,
     row: &mut Row,
 ) -> Result<bool> {
-    value.clear();
-    let found = tree.get(pages, key, |stored| {
-        value.extend_from_slice(stored.bytes);
-        stored.is_long
+    let found = tree.get_again(pages, key, trail, |stored| {
+        // What is long is no row here, however long its stub is.
+        !stored.is_long && row.read_image(stored.bytes)
     })?;
     match found {
         None => Ok(false),
-        Some(false) => read_row(pages, tree, value, row).map(|()| true),
-        Some(true) => {
-            let stub = std::mem::take(value);
-            let stored = Stored {
-                bytes: &stub,
-                is_long: true,
-            };
-            long::read(pages, stored, value)?;
-            read_row(pages, tree, value, row).map(|()| true)
+        Some(true) => Ok(true),
+        // It is long, or too short for a row.
+        Some(false) => {
+            let is_there = get_value(pages, (tree, trail), key, value)?;
+            read_row(pages, tree, value, row).map(|()| is_there)
         }
     }
+}
+
+/// Copies the value of a key, of any length, into `value`; false if there is none.
+pub(super) fn get_value<D: Directory>(
+    pages: &Pages<D>,
+    (tree, trail): (Tree, &mut Trail),
+    key: &[u64],
+    value: &mut Vec<u8>,
+) -> Result<bool> {
+    value.clear();
+    let found = tree.get_again(pages, key, trail, |stored| {
+        value.extend_from_slice(stored.bytes);
+        stored.is_long
+    })?;
+    if found == Some(true) {
+        let stub = std::mem::take(value);
+        let stored = Stored {
+            bytes: &stub,
+            is_long: true,
+        };
+        long::read(pages, stored, value)?;
+    }
+    Ok(found.is_some())
 }
 
 pub(super) fn read_stored<D: Directory>(

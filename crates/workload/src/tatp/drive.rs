@@ -10,8 +10,8 @@ use super::runner::Runner;
 use super::state::State;
 use super::{SUBSCRIBERS_MAX, Tables, TatpOptions};
 use crate::conditions::Findings;
-use crate::loader::on_each;
-use crate::prefix::leads_there;
+use crate::loader;
+use crate::prefix::{leads_there, run_lists};
 use crate::standard::{Workload, WorkloadError};
 use indelible::Database;
 use std::ops::RangeInclusive;
@@ -26,7 +26,7 @@ pub struct Tatp {
 impl Tatp {
     /// Makes the list of inputs, 24 bytes each.
     pub fn new(options: TatpOptions) -> Result<Self, WorkloadError> {
-        if options.partitions == 0 || options.partitions > i16::MAX as u32 {
+        if options.lists() == 0 || options.partitions > i16::MAX as u32 {
             let problem = format!("use 1 to {}", i16::MAX);
             return Err(WorkloadError::option("partitions", problem));
         }
@@ -35,13 +35,9 @@ impl Tatp {
                 format!("use at least one subscriber a partition and at most {SUBSCRIBERS_MAX}");
             return Err(WorkloadError::option("subscribers", problem));
         }
-        let count = options
-            .transactions
-            .div_ceil(options.partitions.into())
-            .max(1);
-        let lists = on_each(options.partitions, |partition| {
-            Ok::<_, WorkloadError>(list::generate(&options, partition, count))
-        })?;
+        let lists = loader::lists(options.lists(), options.transactions, |list, count| {
+            list::generate(&options, list, count)
+        });
         Ok(Self { options, lists })
     }
 
@@ -50,15 +46,53 @@ impl Tatp {
         &self.options
     }
 
-    /// The inputs of a partition.
-    pub fn list(&self, partition: u32) -> &[Input] {
-        &self.lists[partition as usize]
+    /// The inputs of a list.
+    pub fn list(&self, list: u32) -> &[Input] {
+        &self.lists[list as usize]
     }
 
     /// Checks the conditions. Nobody may write meanwhile. The calling thread must not hold a transaction or a worker. A violation is no
     /// error of the check: see [`Checked::into_result`].
     pub fn check_consistency(&self, database: &Database) -> Result<Checked, WorkloadError> {
         check_consistency(&self.options, database)
+    }
+
+    /// The place of an input's subscriber among those of the partition.
+    fn place(&self, partition: u32, input: Input) -> usize {
+        let first = self.options.subscriber(partition, 0);
+        ((input.subscriber() - first) / self.options.partitions) as usize
+    }
+
+    /// Compares what threads that share the subscribers have left with what each of them would have left alone.
+    fn check_shared(
+        &self,
+        partition: u32,
+        (before, after): (&[State], &[State]),
+        done: &[(u32, RangeInclusive<u64>)],
+    ) -> Result<(), WorkloadError> {
+        let alone = done.iter().map(|(list, done)| {
+            let mut left: Vec<_> = before.iter().map(|state| (*state, 0)).collect();
+            let apply = |left: &mut Vec<(State, u32)>, input: Input| {
+                let (state, written) = &mut left[self.place(partition, input)];
+                *written |= state.written_by(input);
+                state.apply(input);
+            };
+            leads_there(&mut left, self.list(*list), done.clone(), |_| false, apply);
+            left
+        });
+        let alone: Vec<_> = alone.collect();
+        for (at, (before, found)) in before.iter().zip(after).enumerate() {
+            let left: Vec<_> = alone.iter().map(|left| left[at]).collect();
+            if !found.may_be_left(before, &left) {
+                let subscriber = self.options.subscriber(partition, at as u32);
+                return Err(WorkloadError::Lost {
+                    partition,
+                    place: format!("subscriber {subscriber}"),
+                    found: format!("{found:?}, where {before:?} was and threads left {left:?}"),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_partition(
@@ -74,8 +108,7 @@ impl Tatp {
         };
         let fits = |expected: &Expected| expected.differing == 0;
         let apply = |expected: &mut Expected, input: Input| {
-            let first = self.options.subscriber(partition, 0);
-            let at = ((input.subscriber() - first) / self.options.partitions) as usize;
+            let at = self.place(partition, input);
             let differed = expected.subscribers[at] != after[at];
             expected.subscribers[at].apply(input);
             let differs = expected.subscribers[at] != after[at];
@@ -114,22 +147,33 @@ impl Workload for Tatp {
         self.options.partitions
     }
 
+    fn lists(&self) -> u32 {
+        self.options.lists()
+    }
+
     fn rows(&self) -> u64 {
         self.options.rows()
     }
 
-    fn load(
+    fn create(
         &self,
         database: &Database,
-        loaded: impl Fn(u64) + Sync,
+        _: &(impl Fn(u64) + Sync),
     ) -> Result<Tables, WorkloadError> {
-        let tables = Tables::create(database)?;
-        on_each(self.options.partitions, |partition| {
-            load_partition(&self.options, &tables, database, partition, &loaded)
-        })?;
-        // What loading left in a log is not charged to the transactions that are measured.
-        database.checkpoint()?;
-        Ok(tables)
+        Ok(Tables::create(database)?)
+    }
+
+    fn load_partition(
+        &self,
+        database: &Database,
+        tables: &Tables,
+        partition: u32,
+        loaded: &(impl Fn(u64) + Sync),
+    ) -> Result<(), WorkloadError> {
+        let options = &self.options;
+        Ok(load_partition(
+            options, tables, database, partition, loaded,
+        )?)
     }
 
     fn tables(database: &Database) -> Result<Tables, WorkloadError> {
@@ -140,10 +184,10 @@ impl Workload for Tatp {
         &'w self,
         _: &Database,
         tables: &'w Tables,
-        partition: u32,
+        list: u32,
         position: u64,
     ) -> Result<Runner<'w>, WorkloadError> {
-        Ok(Runner::new(self, tables, partition, position))
+        Ok(Runner::new(self, tables, list, position))
     }
 
     fn loaded(&self) -> Checked {
@@ -168,8 +212,14 @@ impl Workload for Tatp {
         done: &[RangeInclusive<u64>],
     ) -> Result<(), WorkloadError> {
         let pairs = before.partitions.iter().zip(&after.partitions);
-        for ((partition, done), (before, after)) in (0..).zip(done).zip(pairs) {
-            self.check_partition(partition, (before, after), done.clone())?;
+        let lists = (self.options.partitions, self.options.lists());
+        for (partition, (before, after)) in (0..).zip(pairs) {
+            let mut known = run_lists(partition, lists, done);
+            if known.len() > 1 {
+                self.check_shared(partition, (before, after), &known)?;
+            } else if let Some((_, done)) = known.pop() {
+                self.check_partition(partition, (before, after), done)?;
+            }
         }
         Ok(())
     }

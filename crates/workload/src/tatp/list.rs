@@ -1,6 +1,6 @@
 //! The inputs of the seven transactions, made before the clock starts: the same for every method.
 //!
-//! Each partition has a list for its own subscribers. Kinds come from shuffled decks, so their shares are exact over each deck. A
+//! Each thread of a partition has a list for the partition's subscribers. Kinds come from shuffled decks, so their shares are exact over each deck. A
 //! subscriber is drawn by the specification's `NURand` among all of the network, and the one of the partition that lies next to it is
 //! taken, so that the partitions together see the same unevenness.
 
@@ -91,9 +91,10 @@ impl Input {
     }
 }
 
-/// Makes the list of a partition.
-pub(super) fn generate(options: &TatpOptions, partition: u32, count: u64) -> Vec<Input> {
-    let mut random = Random::new(options.seed ^ 0x7A70 ^ u64::from(partition) << 48);
+/// Makes the list of this number.
+pub(super) fn generate(options: &TatpOptions, list: u32, count: u64) -> Vec<Input> {
+    let partition = list % options.partitions;
+    let mut random = Random::new(options.seed ^ 0x7A70 ^ u64::from(list) << 48);
     let mut deck = Deck::new(options.mix);
     (0..count)
         .map(|_| {

@@ -40,8 +40,10 @@ pub const SUBSCRIBERS_MAX: u32 = 1_000_000_000;
 pub struct TatpOptions {
     /// Subscribers, at least one a partition.
     pub subscribers: u32,
-    /// Partitions; each has a list of its own.
+    /// Partitions of the database.
     pub partitions: u32,
+    /// Threads of a partition; each has a list of its own, and they share its subscribers.
+    pub threads: u32,
     /// How subscribers are drawn.
     pub choice: Choice,
     /// Shares of the seven transactions.
@@ -57,6 +59,7 @@ impl Default for TatpOptions {
         Self {
             subscribers: 100_000,
             partitions: 1,
+            threads: 1,
             choice: Choice::Uneven,
             mix: Mix::STANDARD,
             transactions: 4_000_000,
@@ -70,6 +73,11 @@ impl TatpOptions {
     pub fn rows(&self) -> u64 {
         // One subscriber, 2.5 access infos, 2.5 special facilities with 1.5 call forwardings each.
         u64::from(self.subscribers) * 39 / 4
+    }
+
+    /// Lists of all partitions.
+    pub(crate) fn lists(&self) -> u32 {
+        self.partitions * self.threads
     }
 
     /// Subscribers of a partition.

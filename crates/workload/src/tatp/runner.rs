@@ -27,7 +27,7 @@ fn failed() -> Error {
     Error::rejected(Failed)
 }
 
-/// Runs the transactions of one partition, one after the other.
+/// Runs the transactions of one list, one after the other.
 pub struct Runner<'w> {
     tables: &'w Tables,
     inputs: &'w [Input],
@@ -46,15 +46,11 @@ pub struct Runner<'w> {
 }
 
 impl<'w> Runner<'w> {
-    pub(super) fn new(
-        workload: &'w Tatp,
-        tables: &'w Tables,
-        partition: u32,
-        position: u64,
-    ) -> Self {
+    pub(super) fn new(workload: &'w Tatp, tables: &'w Tables, list: u32, position: u64) -> Self {
+        let partition = list % workload.options().partitions;
         Self {
             tables,
-            inputs: workload.list(partition),
+            inputs: workload.list(list),
             partition,
             region: partition as i16,
             position,

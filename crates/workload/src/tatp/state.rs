@@ -1,12 +1,18 @@
 //! A subscriber in a few words: what transactions change as it is, and what never changes as a digest.
 //!
-//! The words after any prefix of a list follow from the words before it, because only the subscriber's own partition changes them. So a
-//! look at the content is compared word by word, whatever was run, and a transaction that is there by halves differs.
+//! The words after any prefix of a list follow from the words before it, where one thread changes the
+//! partition. So a look at the content is compared word by word, whatever was run, and a transaction that is there by halves differs.
 
 use super::list::Input;
 use super::population::{Forwarding, Subscriber};
 use super::schema::{START_HOURS, STARTS, TYPES};
 use crate::random::mix;
+
+/// Words that transactions change, as bits of a set.
+const BIT_1: u32 = 1;
+const LOCATION: u32 = 2;
+const DATA_A: u32 = 1 << 2;
+const FIRST_FORWARDING: u32 = DATA_A << TYPES;
 
 /// What is known of a subscriber.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,5 +162,64 @@ impl State {
                 ..
             } => self.forwardings[usize::from(facility) - 1][start_at(start_time)] = 0,
         }
+    }
+
+    /// The words that a transaction writes, a bit each.
+    pub(super) fn written_by(&self, input: Input) -> u32 {
+        let forwarding = |facility: u8, start_time: u8| {
+            FIRST_FORWARDING << ((usize::from(facility) - 1) * STARTS + start_at(start_time))
+        };
+        match input {
+            Input::GetSubscriberData { .. }
+            | Input::GetNewDestination { .. }
+            | Input::GetAccessData { .. } => 0,
+            Input::UpdateSubscriberData { facility, .. } => {
+                let at = usize::from(facility) - 1;
+                // Facilities come and go with their subscriber, so it is there for all threads or for none.
+                let is_there = self.data_a[at].is_some();
+                if is_there { BIT_1 | DATA_A << at } else { 0 }
+            }
+            Input::UpdateLocation { .. } => LOCATION,
+            Input::InsertCallForwarding {
+                facility,
+                start_time,
+                ..
+            }
+            | Input::DeleteCallForwarding {
+                facility,
+                start_time,
+                ..
+            } => forwarding(facility, start_time),
+        }
+    }
+
+    /// Whether this may be left of `before` by threads each of which would have left one of `alone`, having written these words. A word
+    /// that one thread has written is as this one left it; one that several have written is as some of them did. Of a forwarding
+    /// that several have inserted and deleted only whether it is there is known: an insert fails where another's is.
+    pub(super) fn may_be_left(&self, before: &Self, alone: &[(Self, u32)]) -> bool {
+        let any = |word: u32, fits: &dyn Fn(&Self) -> bool| {
+            let mut writers = alone.iter().filter(|(_, written)| written & word != 0);
+            let by_writers = writers.clone().any(|(left, _)| fits(left));
+            by_writers || writers.next().is_none() && fits(before)
+        };
+        let is_shared = |word: u32| {
+            let writers = alone.iter().filter(|(_, written)| written & word != 0);
+            writers.count() > 1
+        };
+        let facilities = (0..TYPES).all(|at| {
+            any(DATA_A << at, &|left| left.data_a[at] == self.data_a[at])
+                && (0..STARTS).all(|start| {
+                    let word = FIRST_FORWARDING << (at * STARTS + start);
+                    let found = self.forwardings[at][start];
+                    any(word, &|left| {
+                        let left = left.forwardings[at][start];
+                        left == found || is_shared(word) && (left == 0) == (found == 0)
+                    })
+                })
+        });
+        facilities
+            && (self.is_there, self.fixed) == (before.is_there, before.fixed)
+            && any(BIT_1, &|left| left.bit_1 == self.bit_1)
+            && any(LOCATION, &|left| left.vlr_location == self.vlr_location)
     }
 }

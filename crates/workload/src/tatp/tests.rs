@@ -297,3 +297,34 @@ fn a_runner_goes_on_after_reopening() {
     }
     workload.check(place.database(), &[700..=700]).unwrap();
 }
+
+#[test]
+fn threads_that_share_subscribers_leave_what_one_of_them_has_written() {
+    let place = Place::shared("tatp-shared", 3);
+    let workload = Tatp::new(TatpOptions {
+        threads: 3,
+        mix: Mix::new(&[1, 1, 1, 10, 10, 10, 10]).unwrap(),
+        transactions: 6000,
+        ..options(50, 1)
+    })
+    .unwrap();
+    let tables = workload.load(place.database(), |_| ()).unwrap();
+    run_at_once(place.database(), &workload, &tables, 1500);
+    let done = [1500..=1500, 1500..=1500, 1500..=1500];
+    workload.check(place.database(), &done).unwrap();
+    // Each subscriber has many writers, but none of them has written this.
+    place
+        .database()
+        .transaction(|t| {
+            let mut changes = tables.subscriber.changes();
+            changes.set(subscriber::VLR_LOCATION, 7_i64)?;
+            let key = [Value::from(0_i16), Value::from(5)];
+            t.update(&tables.subscriber, &key[..], &changes).map(drop)
+        })
+        .unwrap();
+    let lost = workload.check(place.database(), &done);
+    assert!(
+        matches!(lost, Err(WorkloadError::Lost { partition: 0, .. })),
+        "{lost:?}"
+    );
+}

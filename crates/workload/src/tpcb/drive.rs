@@ -1,13 +1,14 @@
 //! TPC-B with its inputs made: loading, runners, and the check that what was acknowledged is there.
 //!
-//! How many transactions the history of a branch shows, and what they add up to, follows from a position in its partition's list.
+//! How many transactions the history of a branch shows, and what they add up to, follows from a position in each of its partition's lists,
+//! in whichever order threads have run them.
 
 use super::conditions::{BranchProgress, Checked, check_consistency};
 use super::list::{self, Input};
 use super::runner::Runner;
 use super::{BRANCHES_MAX, Tables, TpcbOptions};
-use crate::loader::on_each;
-use crate::prefix::leads_there;
+use crate::loader;
+use crate::prefix::{leads_there, run_lists};
 use crate::standard::{Workload, WorkloadError};
 use indelible::Database;
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ pub struct Tpcb {
 impl Tpcb {
     /// Makes the list of inputs, 20 bytes each.
     pub fn new(options: TpcbOptions) -> Result<Self, WorkloadError> {
-        if options.partitions == 0 {
+        if options.partitions == 0 || options.threads == 0 {
             return Err(WorkloadError::option("partitions", "use at least 1"));
         }
         if !(options.partitions..=BRANCHES_MAX).contains(&options.branches) {
@@ -34,13 +35,9 @@ impl Tpcb {
             let problem = format!("use 1 to {} accounts a branch", super::ACCOUNTS);
             return Err(WorkloadError::option("accounts", problem));
         }
-        let count = options
-            .transactions
-            .div_ceil(options.partitions.into())
-            .max(1);
-        let lists = on_each(options.partitions, |partition| {
-            Ok::<_, WorkloadError>(list::generate(&options, partition, count))
-        })?;
+        let lists = loader::lists(options.lists(), options.transactions, |list, count| {
+            list::generate(&options, list, count)
+        });
         Ok(Self { options, lists })
     }
 
@@ -49,9 +46,9 @@ impl Tpcb {
         &self.options
     }
 
-    /// The inputs of a partition.
-    pub fn list(&self, partition: u32) -> &[Input] {
-        &self.lists[partition as usize]
+    /// The inputs of a list.
+    pub fn list(&self, list: u32) -> &[Input] {
+        &self.lists[list as usize]
     }
 }
 
@@ -68,22 +65,30 @@ impl Workload for Tpcb {
         self.options.partitions
     }
 
+    fn lists(&self) -> u32 {
+        self.options.lists()
+    }
+
     fn rows(&self) -> u64 {
         self.options.rows()
     }
 
-    fn load(
+    fn create(
         &self,
         database: &Database,
-        loaded: impl Fn(u64) + Sync,
+        _: &(impl Fn(u64) + Sync),
     ) -> Result<Tables, WorkloadError> {
-        let tables = Tables::create(database)?;
-        on_each(self.options.partitions, |partition| {
-            tables.load(database, &self.options, partition, &loaded)
-        })?;
-        // What loading left in a log is not charged to the transactions that are measured.
-        database.checkpoint()?;
-        Ok(tables)
+        Ok(Tables::create(database)?)
+    }
+
+    fn load_partition(
+        &self,
+        database: &Database,
+        tables: &Tables,
+        partition: u32,
+        loaded: &(impl Fn(u64) + Sync),
+    ) -> Result<(), WorkloadError> {
+        Ok(tables.load(database, &self.options, partition, loaded)?)
     }
 
     fn tables(database: &Database) -> Result<Tables, WorkloadError> {
@@ -94,10 +99,10 @@ impl Workload for Tpcb {
         &'w self,
         database: &Database,
         tables: &'w Tables,
-        partition: u32,
+        list: u32,
         position: u64,
     ) -> Result<Runner<'w>, WorkloadError> {
-        Ok(Runner::new(self, database, tables, partition, position)?)
+        Ok(Runner::new(self, database, tables, list, position)?)
     }
 
     fn loaded(&self) -> Checked {
@@ -115,7 +120,7 @@ impl Workload for Tpcb {
         after: &Checked,
         done: &[RangeInclusive<u64>],
     ) -> Result<(), WorkloadError> {
-        for (partition, done) in (0..).zip(done) {
+        for partition in 0..self.options.partitions {
             let of_branch = |checked: &Checked, branch| {
                 checked.branches.get(&branch).copied().unwrap_or_default()
             };
@@ -131,7 +136,7 @@ impl Workload for Tpcb {
                     (branch, progress)
                 })
                 .collect();
-            self.check_progress(&found, partition, done.clone())?;
+            self.check_progress(&found, partition, done)?;
         }
         Ok(())
     }
@@ -142,8 +147,13 @@ impl Tpcb {
         &self,
         found: &Progress,
         partition: u32,
-        done: RangeInclusive<u64>,
+        done: &[RangeInclusive<u64>],
     ) -> Result<(), WorkloadError> {
+        let lists = (self.options.partitions, self.options.lists());
+        let mut known = run_lists(partition, lists, done);
+        let Some((last, done)) = known.pop() else {
+            return Ok(());
+        };
         let branches = self.options.branches_of(partition);
         let mut expected: Progress = branches
             .map(|branch| (branch, BranchProgress::default()))
@@ -154,7 +164,10 @@ impl Tpcb {
             progress.transactions += 1;
             progress.amount += i64::from(input.delta);
         };
-        if leads_there(&mut expected, self.list(partition), done, fits, apply) {
+        for (list, done) in known {
+            leads_there(&mut expected, self.list(list), done, |_| false, apply);
+        }
+        if leads_there(&mut expected, self.list(last), done, fits, apply) {
             return Ok(());
         }
         let differing = found

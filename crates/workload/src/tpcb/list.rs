@@ -1,6 +1,6 @@
 //! The inputs (clause 5.3): a teller, an account and an amount, made before the clock starts and the same for every method.
 //!
-//! Each partition has a list for its own branches. A teller is drawn evenly from all of the partition; the account from those of its
+//! Each thread of a partition has a list for the partition's branches. A teller is drawn evenly from all of the partition; the account from those of its
 //! branch in 85 of a hundred cases, otherwise from those of all other branches.
 
 use super::{TELLERS, TpcbOptions};
@@ -26,15 +26,15 @@ pub struct Input {
     pub delta: i32,
 }
 
-/// Makes the list of a partition.
-pub(super) fn generate(options: &TpcbOptions, partition: u32, count: u64) -> Vec<Input> {
-    let own: Vec<i32> = options.branches_of(partition).collect();
+/// Makes the list of this number.
+pub(super) fn generate(options: &TpcbOptions, list: u32, count: u64) -> Vec<Input> {
+    let own: Vec<i32> = options.branches_of(list % options.partitions).collect();
     let reachable: Vec<i32> = if options.single_partition {
         own.clone()
     } else {
         (1..=options.branches.cast_signed()).collect()
     };
-    let mut random = Random::new(options.seed ^ 0x7CCB ^ u64::from(partition) << 48);
+    let mut random = Random::new(options.seed ^ 0x7CCB ^ u64::from(list) << 48);
     (0..count)
         .map(|_| {
             let branch = own[random.below(own.len() as u64) as usize];

@@ -36,8 +36,10 @@ pub const BRANCHES_MAX: u32 = 20_000;
 pub struct TpcbOptions {
     /// Branches, at least as many as partitions.
     pub branches: u32,
-    /// Partitions; each has a list of its own.
+    /// Partitions of the database.
     pub partitions: u32,
+    /// Threads of a partition; each has a list of its own, and they share its branches.
+    pub threads: u32,
     /// Accounts of a branch. Only [`ACCOUNTS`] is TPC-B; fewer are for tests.
     pub accounts: u32,
     /// Whether every transaction stays within its partition.
@@ -53,6 +55,7 @@ impl Default for TpcbOptions {
         Self {
             branches: 8,
             partitions: 1,
+            threads: 1,
             accounts: ACCOUNTS,
             single_partition: false,
             transactions: 1_000_000,
@@ -66,6 +69,11 @@ impl TpcbOptions {
     pub fn rows(&self) -> u64 {
         u64::from(self.branches)
             * (1 + u64::from(TELLERS.unsigned_abs()) + u64::from(self.accounts))
+    }
+
+    /// Lists of all partitions.
+    pub(crate) fn lists(&self) -> u32 {
+        self.partitions * self.threads
     }
 
     /// The branches of a partition, in ascending order.

@@ -1,6 +1,6 @@
 //! The transaction of clause 1.2: an amount is booked on an account, its teller and its branch, and noted in the history.
 //!
-//! It reads its three rows before it writes anything: a method that collects writes until commit then writes them out once. The
+//! It reads its three rows, to change them, before it writes anything: a method that collects writes until commit then writes them out once. The
 //! answer to the terminal is the account's new balance.
 
 use super::schema::{account, branch, history, history_filler, teller};
@@ -17,15 +17,16 @@ use std::ops::ControlFlow;
 /// The time of the first transaction: 2026-01-01. Each later one is a millisecond after the one before it in its list.
 const BEGUN_AT: Timestamp = Timestamp(1_767_225_600_000_000);
 
-/// Runs the transactions of one partition, one after the other.
+/// Runs the transactions of one list, one after the other.
 pub struct Runner<'w> {
     tables: &'w Tables,
     inputs: &'w [Input],
     partitions: u32,
     position: u64,
     balance: i64,
-    /// The last number in `history` of each branch of the partition.
+    /// The last number in `history` of each branch of the partition. Threads that share branches count in steps, each from its own start.
     last_numbers: Vec<(i32, i64)>,
+    step: i64,
     account: Account,
     teller: Account,
     branch: Account,
@@ -54,7 +55,7 @@ impl Account {
         (table, name): (&Table, &'static str),
         key: K,
     ) -> Result<()> {
-        if transaction.get_into(table, key, &mut self.row)? {
+        if transaction.get_into_for_update(table, key, &mut self.row)? {
             Ok(())
         } else {
             Err(missing(name, format!("{key:?}")))
@@ -83,30 +84,33 @@ impl<'w> Runner<'w> {
         workload: &'w Tpcb,
         database: &Database,
         tables: &'w Tables,
-        partition: u32,
+        list: u32,
         position: u64,
     ) -> Result<Self> {
+        let options = workload.options();
+        let (step, own) = (i64::from(options.threads), list / options.partitions);
         let mut last_numbers = Vec::new();
-        for number in workload.options().branches_of(partition) {
-            let mut last = 0;
+        for number in options.branches_of(list % options.partitions) {
+            let mut newest = 0;
             database.read(|reader| {
                 let range = Prefix(number);
                 reader.scan(&tables.history, range, Direction::Backward, |row| {
-                    last = integer(row, history::NUMBER);
+                    newest = integer(row, history::NUMBER);
                     ControlFlow::Break(())
                 })
             })?;
-            last_numbers.push((number, last));
+            last_numbers.push((number, newest / step * step + i64::from(own)));
         }
         let mut history = tables.history.row();
         history.set(history::FILLER, history_filler())?;
         Ok(Self {
             tables,
-            inputs: workload.list(partition),
-            partitions: workload.options().partitions,
+            inputs: workload.list(list),
+            partitions: options.partitions,
             position,
             balance: 0,
             last_numbers,
+            step,
             account: Account::new(&tables.account, account::BALANCE),
             teller: Account::new(&tables.teller, teller::BALANCE),
             branch: Account::new(&tables.branch, branch::BALANCE),
@@ -132,7 +136,7 @@ impl<'w> Runner<'w> {
             .iter_mut()
             .find(|last| last.0 == input.branch);
         let last = of_branch.expect("inputs name branches of the partition");
-        last.1 += 1;
+        last.1 += self.step;
         let row = &mut self.history;
         row.set(history::BRANCH, input.branch)?;
         row.set(history::NUMBER, last.1)?;

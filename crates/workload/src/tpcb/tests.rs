@@ -278,3 +278,29 @@ fn a_runner_goes_on_after_reopening() {
     }
     workload.check(place.database(), &[300..=300]).unwrap();
 }
+
+#[test]
+fn threads_that_share_a_partition_leave_what_all_lists_say() {
+    let place = Place::shared("tpcb-shared", 3);
+    let workload = Tpcb::new(TpcbOptions {
+        threads: 3,
+        ..options(2, 1)
+    })
+    .unwrap();
+    let tables = workload.load(place.database(), |_| ()).unwrap();
+    run_at_once(place.database(), &workload, &tables, 300);
+    let done = [300..=300, 300..=300, 300..=300];
+    workload.check(place.database(), &done).unwrap();
+    let lost = workload.check(place.database(), &[300..=300, 299..=299, 300..=300]);
+    assert!(
+        matches!(lost, Err(WorkloadError::Lost { partition: 0, .. })),
+        "{lost:?}"
+    );
+    // Where they go on, the numbers in the history go on too.
+    let mut runner = workload.runner(place.database(), &tables, 1, 300).unwrap();
+    while runner.position() < 310 {
+        assert!(step(place.database(), &mut runner));
+    }
+    let done = [300..=300, 310..=310, 300..=300];
+    workload.check(place.database(), &done).unwrap();
+}

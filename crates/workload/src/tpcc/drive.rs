@@ -1,6 +1,6 @@
 //! TPC-C with its inputs made: loading, runners, and the check that what was acknowledged is there.
 //!
-//! How many New-Orders and Payments a warehouse must show follows from a position in its partition's list. The other transactions
+//! How many New-Orders and Payments a warehouse must show follows from a position in its list. The other transactions
 //! show nothing of their own, so they are seen by the conditions only.
 
 use super::conditions::{Checked, check_consistency};
@@ -9,7 +9,7 @@ use super::list::{self, Input, List};
 use super::population::Population;
 use super::runner::{self, Runner};
 use super::{Tables, TpccOptions, WAREHOUSES_MAX};
-use crate::loader::on_each;
+use crate::loader;
 use crate::prefix::leads_there;
 use crate::standard::{Workload, WorkloadError};
 use indelible::Database;
@@ -30,12 +30,12 @@ impl Tpcc {
     /// Makes the list of inputs: about 60 bytes each in the standard mix.
     pub fn new(options: TpccOptions) -> Result<Self, WorkloadError> {
         let wrong = |option, problem: String| Err(WorkloadError::option(option, problem));
-        if options.partitions == 0 {
+        if options.partitions == 0 || options.threads == 0 {
             return wrong("partitions", "use at least 1".into());
         }
-        if !(options.partitions..=WAREHOUSES_MAX).contains(&options.warehouses) {
+        if !(options.lists()..=WAREHOUSES_MAX).contains(&options.warehouses) {
             let problem =
-                format!("use at least one warehouse a partition and at most {WAREHOUSES_MAX}");
+                format!("use at least one warehouse a thread and at most {WAREHOUSES_MAX}");
             return wrong("warehouses", problem);
         }
         if options.scale.items < 20 || options.scale.customers < 10 {
@@ -43,13 +43,9 @@ impl Tpcc {
             return wrong("scale", problem.into());
         }
         let constants = Constants::new(options.seed);
-        let count = options
-            .transactions
-            .div_ceil(options.partitions.into())
-            .max(1);
-        let lists = on_each(options.partitions, |partition| {
-            Ok::<_, WorkloadError>(list::generate(&options, constants, partition, count))
-        })?;
+        let lists = loader::lists(options.lists(), options.transactions, |list, count| {
+            list::generate(&options, constants, list, count)
+        });
         Ok(Self {
             constants,
             pool: TextPool::new(options.seed),
@@ -69,14 +65,14 @@ impl Tpcc {
         self.constants
     }
 
-    /// The inputs of a partition.
-    pub fn list(&self, partition: u32) -> &List {
-        &self.lists[partition as usize]
+    /// The inputs of a list.
+    pub fn list(&self, list: u32) -> &List {
+        &self.lists[list as usize]
     }
 
-    /// The warehouses of a partition, in ascending order.
-    pub fn warehouses(&self, partition: u32) -> impl Iterator<Item = i16> + use<> {
-        list::warehouses(&self.options, partition)
+    /// The home warehouses of a list, in ascending order.
+    pub fn warehouses(&self, list: u32) -> impl Iterator<Item = i16> + use<> {
+        list::warehouses(&self.options, list)
     }
 
     /// All last names, by number.
@@ -84,17 +80,27 @@ impl Tpcc {
         &self.names
     }
 
+    fn population<'p>(&'p self, tables: &'p Tables) -> Population<'p> {
+        Population {
+            options: &self.options,
+            constants: self.constants,
+            pool: &self.pool,
+            tables,
+        }
+    }
+
     fn check_progress(
         &self,
         found: &Counts,
-        partition: u32,
+        list: u32,
         done: RangeInclusive<u64>,
     ) -> Result<(), WorkloadError> {
-        let list = self.list(partition);
         let mut expected: Counts = self
-            .warehouses(partition)
+            .warehouses(list)
             .map(|warehouse| (warehouse, (0, 0)))
             .collect();
+        let partition = list % self.options.partitions;
+        let list = self.list(list);
         let fits = |expected: &Counts| expected == found;
         let apply = |expected: &mut Counts, input: Input| {
             let counts = expected.entry(input.warehouse()).or_default();
@@ -137,29 +143,33 @@ impl Workload for Tpcc {
         self.options.partitions
     }
 
+    fn lists(&self) -> u32 {
+        self.options.lists()
+    }
+
     fn rows(&self) -> u64 {
         self.options.scale.rows(self.options.warehouses)
     }
 
-    fn load(
+    fn create(
         &self,
         database: &Database,
-        loaded: impl Fn(u64) + Sync,
+        loaded: &(impl Fn(u64) + Sync),
     ) -> Result<Tables, WorkloadError> {
         let tables = Tables::create(database)?;
-        let population = Population {
-            options: &self.options,
-            constants: self.constants,
-            pool: &self.pool,
-            tables: &tables,
-        };
-        population.load_items(database, &loaded)?;
-        on_each(self.options.partitions, |partition| {
-            population.load_partition(database, partition, &loaded)
-        })?;
-        // What loading left in a log is not charged to the transactions that are measured.
-        database.checkpoint()?;
+        self.population(&tables).load_items(database, loaded)?;
         Ok(tables)
+    }
+
+    fn load_partition(
+        &self,
+        database: &Database,
+        tables: &Tables,
+        partition: u32,
+        loaded: &(impl Fn(u64) + Sync),
+    ) -> Result<(), WorkloadError> {
+        let population = self.population(tables);
+        Ok(population.load_partition(database, partition, loaded)?)
     }
 
     fn tables(database: &Database) -> Result<Tables, WorkloadError> {
@@ -170,10 +180,10 @@ impl Workload for Tpcc {
         &'w self,
         database: &Database,
         tables: &'w Tables,
-        partition: u32,
+        list: u32,
         position: u64,
     ) -> Result<Runner<'w>, WorkloadError> {
-        Ok(Runner::new(self, database, tables, partition, position)?)
+        Ok(Runner::new(self, database, tables, list, position)?)
     }
 
     fn loaded(&self) -> Checked {
@@ -191,15 +201,15 @@ impl Workload for Tpcc {
         after: &Checked,
         done: &[RangeInclusive<u64>],
     ) -> Result<(), WorkloadError> {
-        for (partition, done) in (0..).zip(done) {
-            let own: Vec<i16> = self.warehouses(partition).collect();
+        for (list, done) in (0..).zip(done) {
+            let own: Vec<i16> = self.warehouses(list).collect();
             let mut found = counts(after, &own);
             for (warehouse, earlier) in counts(before, &own) {
                 let now = found.entry(warehouse).or_default();
                 now.0 = now.0.saturating_sub(earlier.0);
                 now.1 = now.1.saturating_sub(earlier.1);
             }
-            self.check_progress(&found, partition, done.clone())?;
+            self.check_progress(&found, list, done.clone())?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The inputs of the transactions (clauses 2.4.1 to 2.8.1), made before the clock starts: the same for every method.
 //!
-//! Each partition has a list for its own warehouses. Kinds come from shuffled decks, so their shares are exact over each deck. The lines of
+//! Each thread has a list for its own warehouses. Kinds come from shuffled decks, so their shares are exact over each deck. The lines of
 //! New-Orders lie behind each other in one array, in the order in which they are needed.
 
 use super::draw::Constants;
@@ -89,7 +89,7 @@ impl Input {
     }
 }
 
-/// The inputs of one partition.
+/// The inputs of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
     inputs: Vec<Input>,
@@ -142,38 +142,30 @@ impl List {
     }
 }
 
-/// The warehouses of a partition, in ascending order.
-pub(super) fn warehouses(
-    options: &TpccOptions,
-    partition: u32,
-) -> impl Iterator<Item = i16> + use<> {
-    let partitions = options.partitions;
+/// The warehouses of a list, in ascending order.
+pub(super) fn warehouses(options: &TpccOptions, list: u32) -> impl Iterator<Item = i16> + use<> {
+    let lists = options.lists();
     (1..=options.warehouses)
-        .filter(move |warehouse| warehouse % partitions == partition)
+        .filter(move |warehouse| warehouse % lists == list)
         .map(|warehouse| warehouse as i16)
 }
 
-/// Makes the list of a partition.
-pub(super) fn generate(
-    options: &TpccOptions,
-    constants: Constants,
-    partition: u32,
-    count: u64,
-) -> List {
-    let own: Vec<i16> = warehouses(options, partition).collect();
-    let reachable = if options.single_partition {
-        own.clone()
-    } else {
-        (1..=options.warehouses)
-            .map(|warehouse| warehouse as i16)
-            .collect()
-    };
+/// Makes the list of this number.
+pub(super) fn generate(options: &TpccOptions, constants: Constants, list: u32, count: u64) -> List {
+    let own: Vec<i16> = warehouses(options, list).collect();
+    let partition = list % options.partitions;
+    let is_reachable =
+        |warehouse: &u32| !options.single_partition || warehouse % options.partitions == partition;
+    let reachable = (1..=options.warehouses)
+        .filter(is_reachable)
+        .map(|warehouse| warehouse as i16)
+        .collect();
     let mut maker = Maker {
         options,
         constants,
         own,
         reachable,
-        random: Random::new(options.seed ^ 0x7CC0 ^ u64::from(partition) << 48),
+        random: Random::new(options.seed ^ 0x7CC0 ^ u64::from(list) << 48),
         lines: Vec::new(),
     };
     let mut deck = Deck::new(options.mix);

@@ -45,10 +45,12 @@ pub const WAREHOUSES_MAX: u32 = 16_383;
 /// What is run.
 #[derive(Clone, Debug)]
 pub struct TpccOptions {
-    /// Warehouses, at least as many as partitions.
+    /// Warehouses, at least one a thread.
     pub warehouses: u32,
-    /// Partitions; each has a list of its own.
+    /// Partitions of the database.
     pub partitions: u32,
+    /// Threads of a partition; each has a list of its own, and home warehouses of its own (clause 2.4.1.1).
+    pub threads: u32,
     /// Rows of a warehouse.
     pub scale: Scale,
     /// Whether every transaction stays within its partition, as in N-Store.
@@ -66,12 +68,20 @@ impl Default for TpccOptions {
         Self {
             warehouses: 8,
             partitions: 1,
+            threads: 1,
             scale: Scale::FULL,
             single_partition: false,
             mix: Mix::STANDARD,
             transactions: 1_000_000,
             seed: 1,
         }
+    }
+}
+
+impl TpccOptions {
+    /// Lists of all partitions.
+    pub(crate) fn lists(&self) -> u32 {
+        self.partitions * self.threads
     }
 }
 

@@ -68,7 +68,11 @@ impl Population<'_> {
         loaded: &impl Fn(u64),
     ) -> Result<()> {
         let mut worker = database.worker(&[partition], Durability::Group)?;
-        for warehouse in warehouses(self.options, partition) {
+        let own = TpccOptions {
+            threads: 1,
+            ..self.options.clone()
+        };
+        for warehouse in warehouses(&own, partition) {
             let seed = self.options.seed ^ (u64::from(warehouse.cast_unsigned()) << 32) ^ 0x3A7E;
             let mut warehouse_loader = Loader {
                 population: self,

@@ -1,4 +1,4 @@
-//! The next transaction of a partition.
+//! The next transaction of a list.
 //!
 //! A runner keeps a row and a set of changes for each table, so that running allocates next to nothing. Every transaction reads
 //! all that it needs before it writes anything: a method that collects writes until commit then writes them out
@@ -60,7 +60,7 @@ pub fn is_rollback(error: &Error) -> bool {
     matches!(error, Error::Rejected(reason) if reason.is::<UnusedItem>())
 }
 
-/// Runs the transactions of one partition, one after the other.
+/// Runs the transactions of one list, one after the other.
 pub struct Runner<'w> {
     pub(super) tables: &'w Tables,
     list: &'w List,
@@ -68,7 +68,7 @@ pub struct Runner<'w> {
     position: u64,
     names: &'w [String],
     outcome: Outcome,
-    /// The last number in `history` of each warehouse of the partition.
+    /// The last number in `history` of each home warehouse.
     payments: Vec<(i16, i64)>,
     pub(super) room: Room,
 }
@@ -104,29 +104,29 @@ impl Buffer {
 }
 
 impl<'w> Runner<'w> {
-    /// Reads where `history` of the partition's warehouses ends; the calling thread must not hold a worker.
+    /// Reads where `history` of the home warehouses ends; the calling thread must not hold a worker.
     pub(super) fn new(
         workload: &'w Tpcc,
         database: &Database,
         tables: &'w Tables,
-        partition: u32,
+        list: u32,
         position: u64,
     ) -> Result<Self> {
         let mut payments = Vec::new();
-        for warehouse in workload.warehouses(partition) {
-            let mut last = 0;
+        for warehouse in workload.warehouses(list) {
+            let mut newest = 0;
             database.read(|reader| {
                 let range = Prefix(warehouse);
                 reader.scan(&tables.history, range, Direction::Backward, |row| {
-                    last = integer(row, history::NUMBER);
+                    newest = integer(row, history::NUMBER);
                     ControlFlow::Break(())
                 })
             })?;
-            payments.push((warehouse, last));
+            payments.push((warehouse, newest));
         }
         Ok(Self {
             tables,
-            list: workload.list(partition),
+            list: workload.list(list),
             partitions: workload.options().partitions,
             position,
             names: workload.names(),
@@ -182,10 +182,10 @@ impl<'w> Runner<'w> {
         Timestamp(LOADED_AT.0 + (self.position.cast_signed() + 1) * 1000)
     }
 
-    /// The number of the next payment in a warehouse of the partition. Numbers of payments that are undone are left out.
+    /// The number of the next payment in a home warehouse. Numbers of payments that are undone are left out.
     pub(super) fn next_payment(&mut self, warehouse: i16) -> i64 {
         let of_warehouse = self.payments.iter_mut().find(|last| last.0 == warehouse);
-        let last = of_warehouse.expect("inputs name warehouses of the partition");
+        let last = of_warehouse.expect("inputs name home warehouses");
         last.1 += 1;
         last.1
     }

@@ -692,3 +692,30 @@ fn a_runner_goes_on_after_reopening() {
     run(&place, &workload, &tables, 200, 200);
     workload.check(place.database(), &[400..=400]).unwrap();
 }
+
+#[test]
+fn threads_that_share_a_partition_have_home_warehouses() {
+    let place = Place::shared("tpcc-shared", 2);
+    let workload = Tpcc::new(TpccOptions {
+        threads: 2,
+        ..options(5, 1)
+    })
+    .unwrap();
+    let homes = |list| workload.warehouses(list).collect::<Vec<_>>();
+    assert_eq!((homes(0), homes(1)), (vec![2, 4], vec![1, 3, 5]));
+    let mut visited = BTreeSet::new();
+    for input in workload.list(1).inputs() {
+        assert!(homes(1).contains(&input.warehouse()));
+        workload
+            .list(1)
+            .warehouses(*input, |w| _ = visited.insert(w));
+    }
+    assert_eq!(visited, (1..=5).collect());
+    let tables = workload.load(place.database(), |_| ()).unwrap();
+    run_at_once(place.database(), &workload, &tables, 200);
+    workload
+        .check(place.database(), &[200..=200, 200..=200])
+        .unwrap();
+    let lost = workload.check(place.database(), &[200..=200, 190..=190]);
+    assert!(matches!(lost, Err(WorkloadError::Lost { .. })), "{lost:?}");
+}

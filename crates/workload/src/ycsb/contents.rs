@@ -36,10 +36,10 @@ impl Contents {
         self.window(self.initial_window(key, column))
     }
 
-    /// What the transaction number `position` of a partition writes to a column.
+    /// What the transaction number `position` of a list writes to a column.
     #[inline]
-    pub fn update(&self, partition: u32, position: u64, column: usize) -> &str {
-        self.window(self.update_window(partition, position, column))
+    pub fn update(&self, list: u32, position: u64, column: usize) -> &str {
+        self.window(self.update_window(list, position, column))
     }
 
     pub(super) fn initial_window(&self, key: u32, column: usize) -> Window {
@@ -47,9 +47,9 @@ impl Contents {
     }
 
     #[inline]
-    pub(super) fn update_window(&self, partition: u32, position: u64, column: usize) -> Window {
+    pub(super) fn update_window(&self, list: u32, position: u64, column: usize) -> Window {
         let number = position * COLUMNS as u64 + column as u64;
-        self.choose(number ^ (u64::from(partition) + 1) << 52)
+        self.choose(number ^ (u64::from(list) + 1) << 52)
     }
 
     #[inline]

@@ -6,13 +6,13 @@
 use super::contents::{Contents, Window};
 use super::list::{Access, Action, generate};
 use super::{COLUMN_BYTES, COLUMNS, YcsbOptions};
+use crate::loader::{lists, on_each};
+use crate::prefix::run_lists;
 use crate::script::Script;
 use indelible::{
     Changes, DataType, Database, Durability, Error, Partitioning, Row, Table, Transaction,
 };
 use std::ops::RangeInclusive;
-use std::panic::resume_unwind;
-use std::thread::ScopedJoinHandle;
 
 /// The table's name.
 const TABLE: &str = "usertable";
@@ -71,23 +71,15 @@ impl Ycsb {
         if options.rows == 0 || options.rows < options.partitions {
             return wrong("rows", "use at least one row a partition");
         }
-        if options.partitions == 0 {
+        if options.lists() == 0 {
             return wrong("partitions", "use at least 1");
         }
         if !(1..=COLUMNS as u32).contains(&options.update_columns) {
             return wrong("update_columns", "use 1 to 10");
         }
         let contents = Contents::new(options.seed);
-        let count = options
-            .transactions
-            .div_ceil(u64::from(options.partitions))
-            .max(1);
-        let lists = std::thread::scope(|threads| {
-            let options = &options;
-            let makers: Vec<_> = (0..options.partitions)
-                .map(|partition| threads.spawn(move || generate(options, partition, count)))
-                .collect();
-            makers.into_iter().map(joined).collect()
+        let lists = lists(options.lists(), options.transactions, |list, count| {
+            generate(&options, list, count)
         });
         Ok(Self {
             options,
@@ -106,9 +98,9 @@ impl Ycsb {
         &self.contents
     }
 
-    /// The transactions of a partition.
-    pub fn list(&self, partition: u32) -> &[Access] {
-        &self.lists[partition as usize]
+    /// The transactions of a list.
+    pub fn list(&self, list: u32) -> &[Access] {
+        &self.lists[list as usize]
     }
 
     /// Keys of a partition, in ascending order.
@@ -130,14 +122,8 @@ impl Ycsb {
             builder = builder.column(&format!("field{column}"), data_type);
         }
         let table = builder.partitioning(Partitioning::Modulo).create()?;
-        std::thread::scope(|threads| {
-            let (table, loaded) = (&table, &loaded);
-            let loaders: Vec<_> = (0..self.options.partitions)
-                .map(|partition| {
-                    threads.spawn(move || self.load_partition(database, table, partition, loaded))
-                })
-                .collect();
-            loaders.into_iter().try_for_each(joined)
+        on_each(self.options.partitions, |partition| {
+            self.load_partition(database, &table, partition, &loaded)
         })?;
         // What loading left in a log is not charged to the transactions that are measured.
         database.checkpoint()?;
@@ -181,42 +167,101 @@ impl Ycsb {
         Ok(database.table(TABLE)?)
     }
 
-    /// Runs through the list of a partition, beginning at transaction number `position`.
-    pub fn runner<'w>(&'w self, table: &'w Table, partition: u32, position: u64) -> Runner<'w> {
-        let list = self.list(partition);
+    /// Runs through a list, beginning at transaction number `position`.
+    pub fn runner<'w>(&'w self, table: &'w Table, list: u32, position: u64) -> Runner<'w> {
+        let accesses = self.list(list);
         Runner {
-            list,
-            at: (position % list.len() as u64) as usize,
+            accesses,
+            at: (position % accesses.len() as u64) as usize,
             position,
             contents: &self.contents,
             table,
-            partition,
+            list,
             update_columns: self.options.update_columns as usize,
             row: table.row(),
             changes: table.changes(),
         }
     }
 
-    /// Compares every row with what the transactions must have left. `done` has the number of transactions of each partition, or, after
+    /// Compares every row with what the transactions must have left. `done` has the number of transactions of each list, or, after
     /// a kill, the range from those that were acknowledged to those that were begun: then a whole prefix of the list in that range is
-    /// accepted, nothing else. Returns how many transactions the content shows, for each partition.
+    /// accepted, nothing else. Where threads share a partition, what is left of a column is the last update of one of them; their numbers
+    /// must be exact for that. Returns how many transactions the content shows, for each list.
     pub fn check(
         &self,
         database: &Database,
         table: &Table,
         done: &[RangeInclusive<u64>],
     ) -> Result<Vec<u64>, YcsbError> {
-        std::thread::scope(|threads| {
-            let checkers: Vec<_> = (0_u32..)
-                .zip(done)
-                .map(|(partition, done)| {
-                    threads.spawn(move || {
-                        let found = self.read_windows(database, table, partition)?;
-                        self.compare(partition, &found, done.clone())
-                    })
-                })
-                .collect();
-            checkers.into_iter().map(joined).collect()
+        let lists = (self.options.partitions, self.options.lists());
+        let shown = on_each(self.options.partitions, |partition| {
+            let mut known = run_lists(partition, lists, done);
+            if known.len() > 1 {
+                let found = self.read_windows(database, table, partition)?;
+                self.compare_shared(partition, &found, &known)?;
+                return Ok(known);
+            }
+            for (list, done) in &mut known {
+                let found = self.read_windows(database, table, partition)?;
+                let shown = self.compare(*list, &found, done.clone())?;
+                *done = shown..=shown;
+            }
+            Ok::<_, YcsbError>(known)
+        })?;
+        let mut counts = vec![0; done.len()];
+        for (list, shown) in shown.into_iter().flatten() {
+            counts[list as usize] = *shown.end();
+        }
+        Ok(counts)
+    }
+
+    /// Compares with what each of several lists wrote last, or with what was loaded where none of them wrote.
+    fn compare_shared(
+        &self,
+        partition: u32,
+        found: &[Option<Window>],
+        done: &[(u32, RangeInclusive<u64>)],
+    ) -> Result<(), YcsbError> {
+        let mut expected = self.initial_windows(partition);
+        let mut is_written = vec![false; found.len()];
+        for (list, done) in done {
+            let mut last = vec![None; found.len()];
+            self.apply(*list, *done.end(), |at, window| last[at] = Some(window));
+            for (at, window) in last.into_iter().enumerate() {
+                let Some(window) = window else { continue };
+                let is_first = !std::mem::replace(&mut is_written[at], true);
+                if is_first || Some(expected[at]) != found[at] {
+                    expected[at] = window;
+                }
+            }
+        }
+        self.compare_all(partition, &expected, found)
+    }
+
+    /// Fails where something else is found than is expected.
+    fn compare_all(
+        &self,
+        partition: u32,
+        expected: &[Window],
+        found: &[Option<Window>],
+    ) -> Result<(), YcsbError> {
+        let mut wrong = (0..found.len()).filter(|at| Some(expected[*at]) != found[*at]);
+        let first: Vec<String> = wrong
+            .by_ref()
+            .take(WRONG_MAX)
+            .map(|at| {
+                let key = (at / COLUMNS) as u32 * self.options.partitions + partition;
+                let expected = self.contents.window(expected[at]);
+                let found = found[at].map_or("foreign text", |window| self.contents.window(window));
+                difference(key, at % COLUMNS, found, expected)
+            })
+            .collect();
+        if first.is_empty() {
+            return Ok(());
+        }
+        Err(YcsbError::Wrong {
+            count: (first.len() + wrong.count()) as u64,
+            first,
         })
     }
 
@@ -251,13 +296,14 @@ impl Ycsb {
     /// Finds the number of transactions in the range that leaves what was found.
     fn compare(
         &self,
-        partition: u32,
+        list: u32,
         found: &[Option<Window>],
         done: RangeInclusive<u64>,
     ) -> Result<u64, YcsbError> {
         let (least, most) = done.into_inner();
+        let partition = list % self.options.partitions;
         let mut expected = self.initial_windows(partition);
-        self.apply(partition, least, &mut expected);
+        self.apply(list, least, |at, window| expected[at] = window);
         let mut differences = expected
             .iter()
             .zip(found)
@@ -265,27 +311,15 @@ impl Ycsb {
             .count();
         let mut count = least;
         while differences > 0 && count < most {
-            self.written(partition, count, |at, window| {
+            self.written(list, count, |at, window| {
                 differences -= usize::from(Some(expected[at]) != found[at]);
                 differences += usize::from(Some(window) != found[at]);
                 expected[at] = window;
             });
             count += 1;
         }
-        if differences == 0 {
-            return Ok(count);
-        }
-        let wrong = (0..found.len()).filter(|at| Some(expected[*at]) != found[*at]);
-        let first = wrong.take(WRONG_MAX).map(|at| {
-            let key = (at / COLUMNS) as u32 * self.options.partitions + partition;
-            let expected = self.contents.window(expected[at]);
-            let found = found[at].map_or("foreign text", |window| self.contents.window(window));
-            difference(key, at % COLUMNS, found, expected)
-        });
-        Err(YcsbError::Wrong {
-            count: differences as u64,
-            first: first.collect(),
-        })
+        self.compare_all(partition, &expected, found)?;
+        Ok(count)
     }
 
     /// What the columns of a partition's rows hold after loading, in the order of their keys.
@@ -296,19 +330,18 @@ impl Ycsb {
             .collect()
     }
 
-    /// Rewrites what the columns hold as the first transactions of a partition's list do.
-    pub(super) fn apply(&self, partition: u32, transactions: u64, windows: &mut [Window]) {
-        let length = self.list(partition).len() as u64;
-        // Earlier rounds over the list are overwritten by the last one.
+    /// Calls `write` as the first transactions of a list write columns, but for what later rounds over the list overwrite.
+    pub(super) fn apply(&self, list: u32, transactions: u64, mut write: impl FnMut(usize, Window)) {
+        let length = self.list(list).len() as u64;
         for position in transactions.saturating_sub(length)..transactions {
-            self.written(partition, position, |at, window| windows[at] = window);
+            self.written(list, position, &mut write);
         }
     }
 
     /// Calls `write` for each column that a transaction writes, with its place among all columns of the partition.
-    fn written(&self, partition: u32, position: u64, mut write: impl FnMut(usize, Window)) {
-        let list = self.list(partition);
-        let access = list[(position % list.len() as u64) as usize];
+    fn written(&self, list: u32, position: u64, mut write: impl FnMut(usize, Window)) {
+        let accesses = self.list(list);
+        let access = accesses[(position % accesses.len() as u64) as usize];
         let Action::Update(first) = access.action() else {
             return;
         };
@@ -317,7 +350,7 @@ impl Ycsb {
             let column = (first + step) % COLUMNS;
             write(
                 row * COLUMNS + column,
-                self.contents.update_window(partition, position, column),
+                self.contents.update_window(list, position, column),
             );
         }
     }
@@ -328,19 +361,14 @@ pub(super) fn difference(key: u32, column: usize, found: &str, expected: &str) -
     format!("key {key} field{column} is {found:.12} and must be {expected:.12}")
 }
 
-/// What a thread returned; its panic goes on here.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-}
-
-/// Runs the transactions of one partition, one after the other.
+/// Runs the transactions of one list, one after the other.
 pub struct Runner<'w> {
-    list: &'w [Access],
+    accesses: &'w [Access],
     at: usize,
     position: u64,
     contents: &'w Contents,
     table: &'w Table,
-    partition: u32,
+    list: u32,
     update_columns: usize,
     row: Row,
     changes: Changes,
@@ -351,7 +379,7 @@ impl Script for Runner<'_> {
 
     #[inline]
     fn position(&self) -> u64 {
-        self.position()
+        self.position
     }
 
     #[inline]
@@ -361,28 +389,7 @@ impl Script for Runner<'_> {
 
     #[inline]
     fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
-        self.step(transaction)
-    }
-
-    /// The step has done it already.
-    #[inline]
-    fn next(&mut self) {}
-
-    fn is_rollback(_: &Error) -> bool {
-        false
-    }
-}
-
-impl Runner<'_> {
-    /// Transactions run so far, those of earlier runners included.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// Runs the next transaction's statements; the caller commits. The list begins again at its end.
-    #[inline]
-    pub fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
-        let access = self.list[self.at];
+        let access = self.accesses[self.at];
         let key = i64::from(access.key);
         let done = match access.action() {
             Action::Read => transaction.get_into(self.table, key, &mut self.row),
@@ -390,30 +397,30 @@ impl Runner<'_> {
                 self.changes.clear();
                 for step in 0..self.update_columns {
                     let column = (first + step) % COLUMNS;
-                    let value = self.contents.update(self.partition, self.position, column);
+                    let value = self.contents.update(self.list, self.position, column);
                     self.changes.set(column + 1, value)?;
                 }
                 transaction.update(self.table, key, &self.changes)
             }
         };
-        #[expect(
-            clippy::question_mark,
-            reason = "`?` would copy a large error through memory where there is none"
-        )]
-        let found = match done {
-            Ok(found) => found,
-            Err(error) => return Err(error),
-        };
+        match done {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(missing(access.key)),
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) {
         self.position += 1;
         self.at += 1;
-        if self.at == self.list.len() {
+        if self.at == self.accesses.len() {
             self.at = 0;
         }
-        if found {
-            Ok(())
-        } else {
-            Err(missing(access.key))
-        }
+    }
+
+    fn is_rollback(_: &Error) -> bool {
+        false
     }
 }
 
@@ -426,6 +433,7 @@ fn missing(key: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Place;
     use crate::ycsb::{Mix, Skew};
     use indelible::{Method, Options};
 
@@ -433,6 +441,7 @@ mod tests {
         Ycsb::new(YcsbOptions {
             rows: 500,
             partitions,
+            threads: 1,
             mix: Mix::Balanced,
             skew: Skew::High,
             update_columns: 3,
@@ -469,6 +478,7 @@ mod tests {
                 worker
                     .transaction(|transaction| runner.step(transaction))
                     .unwrap();
+                runner.next();
             }
             assert_eq!(runner.position(), count);
         }
@@ -483,6 +493,35 @@ mod tests {
         assert!(matches!(wrong, Err(YcsbError::Wrong { .. })), "{wrong:?}");
         drop(database);
         std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn threads_that_share_rows_leave_the_last_update_of_one_of_them() {
+        let place = Place::shared("ycsb-shared", 3);
+        let workload = Ycsb::new(YcsbOptions {
+            rows: 40,
+            threads: 3,
+            ..workload(1).options
+        })
+        .unwrap();
+        let table = workload.load(place.database(), |_| ()).unwrap();
+        std::thread::scope(|threads| {
+            for list in 0..3 {
+                let (place, workload, table) = (&place, &workload, &table);
+                threads.spawn(move || {
+                    let mut runner = workload.runner(table, list, 0);
+                    for _ in 0..500 {
+                        place.database().transaction(|t| runner.step(t)).unwrap();
+                        runner.next();
+                    }
+                });
+            }
+        });
+        let done = [500..=500, 500..=500, 500..=500];
+        let check = |done: &[_]| workload.check(place.database(), &table, done);
+        assert_eq!(check(&done).unwrap(), [500, 500, 500]);
+        let wrong = check(&[500..=500, 300..=300, 500..=500]);
+        assert!(matches!(wrong, Err(YcsbError::Wrong { .. })), "{wrong:?}");
     }
 
     #[test]

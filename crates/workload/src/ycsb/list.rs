@@ -1,6 +1,6 @@
 //! The pre-generated list of transactions: the same for every method and every rival.
 //!
-//! An access is eight bytes: the row, and the column that is updated, or the mark of a read. Each partition has a list of its own, so that
+//! An access is eight bytes: the row, and the column that is updated, or the mark of a read. Each thread has a list of its own, so that
 //! a worker runs through memory in order. Rows are drawn in two steps: hot or cold, then evenly within; hot
 //! rows are spread over the whole key range, so that skew in accesses is not locality of keys.
 
@@ -68,13 +68,13 @@ impl Rows {
     }
 }
 
-/// The accesses of one partition.
-pub(super) fn generate(options: &YcsbOptions, partition: u32, count: u64) -> Vec<Access> {
-    let rows = Rows::new(options, partition);
+/// The accesses of one list.
+pub(super) fn generate(options: &YcsbOptions, list: u32, count: u64) -> Vec<Access> {
+    let rows = Rows::new(options, list % options.partitions);
     if rows.count == 0 {
         return Vec::new();
     }
-    let mut random = Random::new(options.seed ^ u64::from(partition) << 48);
+    let mut random = Random::new(options.seed ^ u64::from(list) << 48);
     let (hot_accesses_percent, hot_rows_percent) = match options.skew {
         Skew::Low => (50, 20),
         Skew::High => (90, 10),

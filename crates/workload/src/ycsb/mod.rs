@@ -7,7 +7,8 @@
 //! | columns that an update rewrites | 1, as the paper says, to 10, as its published code does |
 //!
 //! Every transaction is one access to one row in one partition; partition = key modulo partitions. Always true: after a run, each column
-//! holds what the last update in its partition's list wrote, or what was loaded ([`Ycsb::check`]).
+//! holds what the last update in its partition's list wrote, or what was loaded ([`Ycsb::check`]); where several threads share a partition,
+//! what the last update in the list of one of them wrote.
 
 mod contents;
 mod drive;
@@ -32,8 +33,10 @@ pub const COLUMN_BYTES: usize = 100;
 pub struct YcsbOptions {
     /// Rows in the table.
     pub rows: u32,
-    /// Partitions; each has a list of its own.
+    /// Partitions of the database.
     pub partitions: u32,
+    /// Threads of a partition; each has a list of its own, and they share its rows.
+    pub threads: u32,
     /// Reads and updates.
     pub mix: Mix,
     /// How unevenly rows are accessed.
@@ -51,12 +54,20 @@ impl Default for YcsbOptions {
         Self {
             rows: 2_000_000,
             partitions: 1,
+            threads: 1,
             mix: Mix::Balanced,
             skew: Skew::Low,
             update_columns: 1,
             transactions: 8_000_000,
             seed: 1,
         }
+    }
+}
+
+impl YcsbOptions {
+    /// Lists of all partitions: the one of number `n` works in partition `n` modulo partitions.
+    pub fn lists(&self) -> u32 {
+        self.partitions * self.threads
     }
 }
 

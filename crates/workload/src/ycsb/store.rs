@@ -126,7 +126,10 @@ impl Ycsb {
     /// Changes what is expected as the first transactions of this list do. The list may be another one than before, of the same rows
     /// and seed.
     pub fn advance(&self, expected: &mut Expected, transactions: u64) {
-        self.apply(expected.partition, transactions, &mut expected.windows);
+        let windows = &mut expected.windows;
+        self.apply(expected.partition, transactions, |at, window| {
+            windows[at] = window;
+        });
     }
 
     /// Runs through the list of a partition, from its start.
@@ -367,6 +370,7 @@ mod tests {
         Ycsb::new(YcsbOptions {
             rows: 300,
             partitions: 2,
+            threads: 1,
             mix,
             skew: Skew::High,
             update_columns: 2,

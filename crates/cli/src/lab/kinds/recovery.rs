@@ -204,7 +204,9 @@ impl List {
                 let table = Ycsb::table(database)?;
                 let mut runner = ycsb.runner(&table, partition, first);
                 work(database, partition, count, waiting, |transaction| {
-                    runner.step(transaction)
+                    let done = runner.step(transaction);
+                    runner.next();
+                    done
                 })
             }
             Self::Tpcc(tpcc) => {
