@@ -13,7 +13,7 @@
 //! 2. A page is written to the file only after the log up to its last change is durable.
 //! 3. A frame is clean only if the file has its bytes, written though perhaps not synced.
 
-use super::file::PageFile;
+use super::file::{PageFile, PageReaders};
 use super::log::PageLog;
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId, header};
@@ -109,6 +109,7 @@ pub struct Pool<D: Directory> {
     table: PageTable,
     clock: Mutex<Clock>,
     file: Mutex<PageFile<D>>,
+    readers: PageReaders<D::File>,
     log: PageLog<D>,
     page_bytes: usize,
 }
@@ -192,7 +193,7 @@ fn unpoisoned<T>(lock: Result<T, PoisonError<T>>) -> T {
 
 impl<D: Directory> Pool<D> {
     /// A pool of about `bytes`.
-    pub fn new(file: PageFile<D>, log: PageLog<D>, bytes: u64) -> Self {
+    pub fn new(file: PageFile<D>, log: PageLog<D>, bytes: u64) -> Result<Self> {
         let page_bytes = file.page_bytes();
         let frames = (bytes / page_bytes as u64).clamp(FRAMES_MIN as u64, u64::from(NOT_HERE - 1));
         let frame = |_| Frame {
@@ -203,17 +204,18 @@ impl<D: Directory> Pool<D> {
             dirty: AtomicBool::new(false),
             uses: AtomicU8::new(0),
         };
-        Self {
+        Ok(Self {
             frames: (0..frames).map(frame).collect(),
             table: PageTable::new(),
             clock: Mutex::new(Clock {
                 hand: 0,
                 batch: Batch::default(),
             }),
+            readers: file.readers()?,
             file: Mutex::new(file),
             log,
             page_bytes,
-        }
+        })
     }
 
     /// Bytes of a page.
@@ -226,7 +228,12 @@ impl<D: Directory> Pool<D> {
         &self.log
     }
 
-    /// The file of pages.
+    /// What reads the file of pages, also while it is written.
+    pub fn readers(&self) -> &PageReaders<D::File> {
+        &self.readers
+    }
+
+    /// The file of pages, to write it or to say what is wrong with it.
     pub fn file(&self) -> MutexGuard<'_, PageFile<D>> {
         unpoisoned(self.file.lock())
     }
@@ -281,7 +288,7 @@ impl<D: Directory> Pool<D> {
     pub fn recover(&self, id: PageId) -> Result<(WriteGuard<'_>, bool)> {
         if self.table.get(id).is_none() {
             let mut page = vec![0; self.page_bytes];
-            self.file().read(id, &mut page)?;
+            self.readers.read(id, &mut page)?;
             if !Header(&page).is_intact(id) {
                 return Ok((self.blank(id)?, false));
             }
@@ -318,16 +325,17 @@ impl<D: Directory> Pool<D> {
         Ok(WriteGuard { content, frame, id })
     }
 
-    /// Reads a page from the file.
+    /// Reads a page from the file. Its frame is latched, so nobody writes it meanwhile.
     fn fill(&self, id: PageId, bytes: &mut [u8]) -> Result<()> {
-        let mut file = self.file();
+        let read = self.readers.read(id, bytes);
+        if read.is_ok() && Header(bytes).is_intact(id) {
+            return Ok(());
+        }
+        let file = self.file();
         if id.0 >= file.pages() {
             return Err(file.damage(id, "the file ends in front of a page that is in use"));
         }
-        file.read(id, bytes)?;
-        if Header(bytes).is_intact(id) {
-            return Ok(());
-        }
+        read?;
         Err(file.damage(id, "the page's checksum or number is wrong"))
     }
 
@@ -443,3 +451,8 @@ impl<D: Directory> Pool<D> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "pool_tests.rs"]
+mod tests;

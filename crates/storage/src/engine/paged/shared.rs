@@ -209,7 +209,7 @@ impl<P: Platform> Shared<P> {
             return Err(StorageError::NeedsRecovery(name));
         }
         let images = file.guard() == Guard::FullPageWrites;
-        let pool = Pool::new(file, log, options.buffer_bytes);
+        let pool = Pool::new(file, log, options.buffer_bytes)?;
         let pages = Pages::new(pool, options.page_cells_max);
         if is_found {
             pages

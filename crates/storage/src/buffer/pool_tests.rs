@@ -1,0 +1,169 @@
+//! Many threads in one pool: goal and method.
+//!
+//! Goal: who reads a page from the file waits for nobody who reads or writes another one.
+//!
+//! Method: a device whose calls wait for the test, which sees who is in the middle of one.
+
+use super::super::file::{Guard, PageFileOptions, first_page};
+use super::super::master::Master;
+use super::super::test_device::{Call, Device};
+use super::*;
+use crate::engine::CommitTicket;
+use crate::log::{LogIdentity, LogStart, WalOptions};
+use crate::page::{PageKind, PageOp};
+use pmem::Access;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar};
+use std::time::Duration;
+
+const IDENTITY: LogIdentity = LogIdentity {
+    database: 3,
+    partition: 0,
+};
+const PAGE_BYTES: usize = 1024;
+/// More than the pool has frames.
+const PAGES: u32 = 200;
+/// Longer than anything takes that does not wait for ever.
+const LONG: Duration = Duration::from_secs(20);
+
+type TestPool = Arc<Pool<Device>>;
+
+fn page_at(number: u32) -> PageId {
+    PageId(first_page(PAGE_BYTES).0 + number)
+}
+
+/// A pool of the fewest frames over a file of empty leaves.
+fn pool_on(device: &Device) -> TestPool {
+    let options = PageFileOptions {
+        identity: IDENTITY,
+        access: Access::Write,
+        guard: Guard::FullPageWrites,
+    };
+    let master = Master {
+        generation: 0,
+        page_bytes: PAGE_BYTES as u32,
+        guard: Guard::FullPageWrites.code(),
+        start: LogStart::NEW,
+        redo: LogStart::NEW.lsn,
+        ticket: CommitTicket(0),
+        next_txn: 1,
+        catalogue: first_page(PAGE_BYTES),
+        pages: 0,
+    };
+    let pages: Vec<_> = (0..PAGES)
+        .map(|number| {
+            let mut page = vec![0; PAGE_BYTES];
+            PageOp::Format {
+                kind: PageKind::Leaf,
+                level: 0,
+                key_words: 1,
+                link: PageId(0),
+            }
+            .apply(&mut page, page_at(number))
+            .unwrap();
+            header::seal(&mut page);
+            page
+        })
+        .collect();
+    let file = PageFile::create(device, &options, master, &pages).unwrap();
+    let log = PageLog::open(
+        Access::Write,
+        device.clone(),
+        IDENTITY,
+        WalOptions::default(),
+        LogStart::NEW,
+        &mut |_, _| Ok(()),
+    );
+    Arc::new(Pool::new(file, log.unwrap(), 0).unwrap())
+}
+
+/// A call of one kind waits in its middle until the test lets it go on, once the test has asked for that.
+struct Gate {
+    is_armed: Arc<AtomicBool>,
+    began: Receiver<()>,
+    go_on: Sender<()>,
+}
+
+fn gated(kind: Call) -> (Device, Gate) {
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let (say, began) = channel();
+    let (go_on, wait) = channel();
+    let wait = Mutex::new(wait);
+    let armed = Arc::clone(&is_armed);
+    let device = Device::new(move |call| {
+        if call == kind && armed.load(Ordering::SeqCst) {
+            say.send(()).unwrap();
+            wait.lock().unwrap().recv_timeout(LONG).unwrap();
+        }
+        true
+    });
+    let gate = Gate {
+        is_armed,
+        began,
+        go_on,
+    };
+    (device, gate)
+}
+
+/// Reads pages in a thread, and says when that is done.
+fn read_in_thread(pool: &TestPool, pages: std::ops::Range<u32>) -> Receiver<Result<()>> {
+    let (say, heard) = channel();
+    let pool = Arc::clone(pool);
+    std::thread::spawn(move || {
+        let read = |number| {
+            let page = pool.read(page_at(number))?;
+            assert_eq!(Header(page.bytes()).number(), page_at(number));
+            Ok(())
+        };
+        let _ = say.send(pages.into_iter().try_for_each(read));
+    });
+    heard
+}
+
+#[test]
+fn pages_are_read_while_others_are_written() {
+    let (device, gate) = gated(Call::WritePages);
+    let pool = pool_on(&device);
+    pool.write(page_at(0)).unwrap().bytes_mut();
+    gate.is_armed.store(true, Ordering::SeqCst);
+    let writer = std::thread::spawn({
+        let pool = Arc::clone(&pool);
+        move || pool.write_all()
+    });
+    gate.began.recv_timeout(LONG).unwrap();
+    let read = read_in_thread(&pool, 1..40);
+    read.recv_timeout(LONG).unwrap().unwrap();
+    gate.go_on.send(()).unwrap();
+    writer.join().unwrap().unwrap();
+}
+
+#[test]
+fn as_many_pages_are_read_at_once_as_are_wanted() {
+    const READERS: usize = 8;
+    let inside = Arc::new((Mutex::new(0), Condvar::new()));
+    let most = Arc::new(AtomicUsize::new(0));
+    let device = Device::new({
+        let (inside, most) = (Arc::clone(&inside), Arc::clone(&most));
+        move |call| {
+            if call != Call::ReadPage {
+                return true;
+            }
+            let (readers, all_here) = &*inside;
+            let mut readers = readers.lock().unwrap();
+            *readers += 1;
+            most.fetch_max(*readers, Ordering::SeqCst);
+            all_here.notify_all();
+            let waited = all_here.wait_timeout_while(readers, LONG, |readers| *readers < READERS);
+            !waited.unwrap().1.timed_out()
+        }
+    });
+    let pool = pool_on(&device);
+    let reads: Vec<_> = (0..READERS as u32)
+        .map(|number| read_in_thread(&pool, number..number + 1))
+        .collect();
+    for read in reads {
+        read.recv_timeout(2 * LONG).unwrap().unwrap();
+    }
+    assert_eq!(most.load(Ordering::SeqCst), READERS);
+}
