@@ -9,6 +9,7 @@
 //! Order of locks: latches of frames, then the pool's clock, then the file, then the log. A latch is waited for only by who holds no
 //! lock of a later kind; the clock's holder only tries for latches.
 
+pub mod cleaner;
 pub mod double_write;
 pub mod file;
 pub mod log;
@@ -17,6 +18,7 @@ pub mod pool;
 #[cfg(test)]
 mod test_device;
 
+pub use cleaner::Cleaning;
 pub use double_write::DoubleWrite;
 pub use file::{Guard, PageFile, PageFileOptions, PageReaders};
 pub use log::{CheckpointStart, PageLog, Reserve};

@@ -1,6 +1,7 @@
 //! Many threads in one pool: goal and method.
 //!
-//! Goal: who reads a page from the file waits for nobody who reads or writes another one.
+//! Goal: who reads a page from the file waits for nobody who reads or writes another one. Who needs a frame finds clean ones where there is a
+//! cleaner, and does not fail because all are latched for a moment.
 //!
 //! Method: a device whose calls wait for the test, which sees who is in the middle of one.
 
@@ -15,7 +16,8 @@ use pmem::Access;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar};
-use std::time::Duration;
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 const IDENTITY: LogIdentity = LogIdentity {
     database: 3,
@@ -166,4 +168,125 @@ fn as_many_pages_are_read_at_once_as_are_wanted() {
         read.recv_timeout(2 * LONG).unwrap().unwrap();
     }
     assert_eq!(most.load(Ordering::SeqCst), READERS);
+}
+
+/// A pool whose calls say in which thread pages are written.
+fn pool_with_writers() -> (TestPool, Arc<Mutex<Vec<ThreadId>>>) {
+    let writers = Arc::new(Mutex::new(Vec::new()));
+    let device = Device::new({
+        let writers = Arc::clone(&writers);
+        move |call| {
+            if call == Call::WritePages {
+                writers.lock().unwrap().push(std::thread::current().id());
+            }
+            true
+        }
+    });
+    let pool = pool_on(&device);
+    writers.lock().unwrap().clear();
+    (pool, writers)
+}
+
+fn dirty_frames(pool: &TestPool) -> usize {
+    let is_dirty = |frame: &&Frame| frame.dirty.load(Ordering::SeqCst);
+    pool.frames.iter().filter(is_dirty).count()
+}
+
+/// Waits until something holds.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn the_cleaner_writes_ahead_of_those_who_need_frames() {
+    let (pool, writers) = pool_with_writers();
+    let cleaner = std::thread::spawn({
+        let pool = Arc::clone(&pool);
+        move || pool.clean()
+    });
+    wait_until("the cleaner has begun", || pool.cleaner.is_present());
+    let cleaner_id = cleaner.thread().id();
+    // Three times around, with a dirty page in every fourth frame.
+    for number in 0..PAGES - 1 {
+        if number % 4 == 0 {
+            pool.write(page_at(number)).unwrap().bytes_mut();
+        } else {
+            drop(pool.read(page_at(number)).unwrap());
+        }
+        let hand = pool.hand.load(Ordering::SeqCst);
+        wait_until("the frames in front of the hand are clean", || {
+            let ahead = (hand..FRAMES_MIN).chain(0..hand).take(AHEAD_MIN / 2);
+            pool.cleaner.wake();
+            ahead
+                .into_iter()
+                .all(|number| !pool.frames[number].dirty.load(Ordering::SeqCst))
+        });
+    }
+    let writers = writers.lock().unwrap().clone();
+    assert!(writers.len() > 5);
+    assert!(writers.iter().all(|&writer| writer == cleaner_id));
+    pool.end_cleaning();
+    cleaner.join().unwrap();
+    assert!(!pool.cleaner.is_present());
+}
+
+#[test]
+fn without_a_cleaner_whoever_needs_a_frame_writes() {
+    let (pool, writers) = pool_with_writers();
+    for number in 0..PAGES {
+        pool.write(page_at(number)).unwrap().bytes_mut();
+    }
+    let me = std::thread::current().id();
+    let writers = writers.lock().unwrap().clone();
+    assert!(!writers.is_empty() && writers.iter().all(|&writer| writer == me));
+    assert!(dirty_frames(&pool) <= FRAMES_MIN);
+}
+
+#[test]
+fn a_cleaner_that_cannot_write_leaves_the_error_to_who_needs_a_frame() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let device = Device::new({
+        let fails = Arc::clone(&fails);
+        move |call| call != Call::WritePages || !fails.load(Ordering::SeqCst)
+    });
+    let pool = pool_on(&device);
+    fails.store(true, Ordering::SeqCst);
+    let cleaner = std::thread::spawn({
+        let pool = Arc::clone(&pool);
+        move || pool.clean()
+    });
+    let mut changed = (0..PAGES).map(|number| {
+        let mut page = pool.write(page_at(number))?;
+        page.bytes_mut();
+        Ok(())
+    });
+    let failed: Result<()> = changed.by_ref().collect();
+    assert!(matches!(failed, Err(StorageError::Disk(_))), "{failed:?}");
+    pool.end_cleaning();
+    cleaner.join().unwrap();
+}
+
+#[test]
+fn who_finds_all_frames_latched_waits_a_moment_and_not_for_ever() {
+    let (pool, _) = pool_with_writers();
+    let latch_all = || -> Vec<_> {
+        let pages = 0..FRAMES_MIN as u32;
+        pages
+            .map(|number| pool.read(page_at(number)).unwrap())
+            .collect()
+    };
+    let latched = latch_all();
+    let read = read_in_thread(&pool, 100..101);
+    std::thread::sleep(FULL_WAIT / 10);
+    drop(latched);
+    read.recv_timeout(LONG).unwrap().unwrap();
+    let _latched = latch_all();
+    let read = read_in_thread(&pool, 110..111);
+    let failed = read.recv_timeout(LONG).unwrap();
+    let text = failed.unwrap_err().to_string();
+    assert!(text.contains("in use at once"), "{text}");
 }

@@ -6,6 +6,7 @@
 use super::paged::Paged;
 use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
+use crate::buffer::Cleaning;
 use crate::buffer::Guard;
 use crate::error::Result;
 use crate::error::StorageError;
@@ -188,6 +189,8 @@ pub struct EngineOptions {
     pub memtable_bytes: u64,
     /// Bytes of the buffer pool of the page engine.
     pub buffer_bytes: u64,
+    /// Who writes the page engine's dirty pages whose frames are needed.
+    pub cleaning: Cleaning,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
     /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
@@ -211,6 +214,7 @@ impl Default for EngineOptions {
             log_images: LogImages::After,
             memtable_bytes: 64 << 20,
             buffer_bytes: 128 << 20,
+            cleaning: Cleaning::BySessions,
             page_cells_max: usize::MAX,
             growth_factor: 8,
         }

@@ -14,6 +14,7 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
+pub use crate::buffer::Cleaning;
 pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
 
 use crate::error::Result;

@@ -5,11 +5,11 @@
 //! pass the deep check. So checkpoints fall between the statements of open transactions, and recovery undoes several.
 //!
 //! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it up, by the table and by an index. Nobody may see
-//! another sum, and none may be left waiting.
+//! another sum, and none may be left waiting. A cleaner writes their pages.
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
-use crate::engine::{Direction, Method, create, open};
+use crate::engine::{Cleaning, Direction, Method, create, open};
 use crate::record::{Column, DataType};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
 use std::collections::BTreeMap;
@@ -302,7 +302,11 @@ fn run(engine: &mut dyn Engine, body: &mut dyn FnMut(&mut dyn Engine) -> Result<
 fn nobody_sees_half_of_a_transfer() {
     for method in GUARDED {
         let world = SimulatedWorld::new(WorldOptions::default());
-        let mut first = create(&TestPlatform(world.clone()), method, &options()).unwrap();
+        let options = EngineOptions {
+            cleaning: Cleaning::InBackground,
+            ..options()
+        };
+        let mut first = create(&TestPlatform(world.clone()), method, &options).unwrap();
         first.create_table(&table()).unwrap();
         run(&mut *first, &mut |engine| {
             for id in 0..ACCOUNTS {
