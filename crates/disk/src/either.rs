@@ -52,6 +52,10 @@ impl<A: Directory, B: Directory> Directory for Either<A, B> {
 }
 
 impl<A: File, B: File> File for Either<A, B> {
+    fn reader(&self) -> Result<Self> {
+        self.each(A::reader, B::reader)
+    }
+
     fn bytes(&self) -> Result<u64> {
         of_either!(self, file => file.bytes())
     }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The largest latency (1 s) and bandwidth (1 PB/s) that a profile string may give.
 const VALUE_MAX: u64 = 1_000_000_000;
@@ -274,10 +274,10 @@ impl<D: Directory> EmulatedDirectory<D> {
 
     fn wrap(&self, name: &str, inner: D::File) -> Result<EmulatedFile<D::File>> {
         let account = match &self.sink {
-            Some(sink) => Some(Account {
+            Some(sink) => Some(Arc::new(Mutex::new(Account {
                 charges: sink.open(name)?,
                 unsynced: Vec::new(),
-            }),
+            }))),
             None => None,
         };
         Ok(EmulatedFile {
@@ -330,7 +330,15 @@ impl<D: Directory> Directory for EmulatedDirectory<D> {
 pub struct EmulatedFile<F: File> {
     inner: F,
     device: Arc<Device>,
-    account: Option<Account>,
+    account: Option<Arc<Mutex<Account>>>,
+}
+
+impl<F: File> EmulatedFile<F> {
+    /// The account, which all handles that were made of one have together.
+    fn account(&self) -> Option<MutexGuard<'_, Account>> {
+        let account = self.account.as_ref()?;
+        Some(account.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A file's account with a sink, and what the next sync has to flush.
@@ -373,6 +381,14 @@ impl Account {
 }
 
 impl<F: File> File for EmulatedFile<F> {
+    fn reader(&self) -> Result<Self> {
+        Ok(Self {
+            inner: self.inner.reader()?,
+            device: Arc::clone(&self.device),
+            account: self.account.clone(),
+        })
+    }
+
     fn bytes(&self) -> Result<u64> {
         self.inner.bytes()
     }
@@ -381,7 +397,7 @@ impl<F: File> File for EmulatedFile<F> {
         self.inner.read_at(offset, out)?;
         let bytes = out.len() as u64;
         self.device.charge(self.device.profile.read_ns, bytes);
-        if let Some(account) = &mut self.account {
+        if let Some(mut account) = self.account() {
             account.charges.read(offset..offset + bytes);
         }
         Ok(())
@@ -391,7 +407,7 @@ impl<F: File> File for EmulatedFile<F> {
         self.inner.write_at(offset, data)?;
         let bytes = data.len() as u64;
         self.device.charge(self.device.profile.write_ns, bytes);
-        if let Some(account) = &mut self.account {
+        if let Some(mut account) = self.account() {
             account.copied(offset..offset + bytes);
         }
         Ok(())
@@ -399,7 +415,7 @@ impl<F: File> File for EmulatedFile<F> {
 
     fn set_bytes(&mut self, bytes: u64) -> Result<()> {
         self.inner.set_bytes(bytes)?;
-        if let Some(account) = &mut self.account {
+        if let Some(mut account) = self.account() {
             account.cut(bytes);
         }
         Ok(())
@@ -408,7 +424,7 @@ impl<F: File> File for EmulatedFile<F> {
     fn sync(&mut self, site: &'static Site) -> Result<()> {
         self.inner.sync(site)?;
         self.device.charge(self.device.profile.sync_ns, 0);
-        if let Some(account) = &mut self.account {
+        if let Some(mut account) = self.account() {
             account.synced();
         }
         Ok(())

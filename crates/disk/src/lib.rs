@@ -56,7 +56,10 @@ pub trait Directory: Send + 'static {
 }
 
 /// An open file.
-pub trait File: Send + 'static {
+pub trait File: Send + Sized + 'static {
+    /// Another handle of the same file, for reading while this one is in use elsewhere. It cannot change the file.
+    fn reader(&self) -> Result<Self>;
+
     /// Length in bytes, unsynced growth included.
     fn bytes(&self) -> Result<u64>;
 

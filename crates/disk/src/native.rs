@@ -310,6 +310,19 @@ impl NativeFile {
 }
 
 impl File for NativeFile {
+    fn reader(&self) -> Result<Self> {
+        let file = self.file.try_clone();
+        Ok(Self {
+            file: file.map_err(|e| io_error("open again", &self.path, e))?,
+            path: self.path.clone(),
+            mode: self.mode,
+            access: Access::Read,
+            buffer: Bounce::default(),
+            shared: Arc::clone(&self.shared),
+            poisoned: false,
+        })
+    }
+
     fn bytes(&self) -> Result<u64> {
         self.length()
             .map_err(|e| io_error("inspect", &self.path, e))

@@ -13,7 +13,7 @@ use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use storage::Platform;
-use storage::engine::{self, Decide, Engine, EngineOptions, Method};
+use storage::engine::{self, Cleaning, Decide, Engine, EngineOptions, Method};
 
 /// Bytes of the file by which the medium is found out.
 const PROBE_BYTES: u64 = 4096;
@@ -106,7 +106,7 @@ impl Platform for NativePlatform {
         method: Method,
         options: &EngineOptions,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::create(self, method, options)
+        engine::create(self, method, &in_background(options))
     }
 
     fn open_engine(
@@ -115,7 +115,15 @@ impl Platform for NativePlatform {
         options: &EngineOptions,
         decide: Decide<'_>,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::open(self, method, options, decide)
+        engine::open(self, method, &in_background(options), decide)
+    }
+}
+
+/// On a real device threads of the engines' own may help.
+fn in_background(options: &EngineOptions) -> EngineOptions {
+    EngineOptions {
+        cleaning: Cleaning::InBackground,
+        ..options.clone()
     }
 }
 

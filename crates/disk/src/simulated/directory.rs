@@ -9,8 +9,8 @@ use super::fault::{Call, Effect, Fault};
 use super::operation::Change;
 use crate::error::{DiskError, Result};
 use crate::{Directory, DiskCounters, File};
-use pmem::Site;
 use pmem::device::simulated::{CrashPoint, SimulatedWorld, SiteKind};
+use pmem::{Access, Site};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -90,6 +90,7 @@ impl SimulatedDirectory {
             disk,
             number,
             name: name.to_owned(),
+            access: Access::Write,
             poisoned: false,
         }
     }
@@ -176,11 +177,17 @@ pub struct SimulatedFile {
     disk: Arc<SimulatedDisk>,
     number: u64,
     name: String,
+    access: Access,
     poisoned: bool,
 }
 
 impl SimulatedFile {
     fn check_poison(&self) -> Result<()> {
+        if self.access == Access::Read {
+            return Err(DiskError::ReadOnly {
+                path: self.name.as_str().into(),
+            });
+        }
         if self.poisoned {
             return Err(DiskError::Poisoned {
                 path: self.name.as_str().into(),
@@ -224,6 +231,18 @@ impl SimulatedFile {
 }
 
 impl File for SimulatedFile {
+    fn reader(&self) -> Result<Self> {
+        self.disk.lock().file(self.number).handles += 1;
+        Ok(Self {
+            world: self.world.clone(),
+            disk: Arc::clone(&self.disk),
+            number: self.number,
+            name: self.name.clone(),
+            access: Access::Read,
+            poisoned: false,
+        })
+    }
+
     fn bytes(&self) -> Result<u64> {
         let mut state = self.disk.lock();
         if let Some(effect) = state.faults.strike(Call::Read) {

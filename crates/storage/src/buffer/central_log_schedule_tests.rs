@@ -7,7 +7,7 @@
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 
-use super::super::log_device::Device;
+use super::super::test_device::Device;
 use super::*;
 use crate::log::LogIdentity;
 use shuttle::thread::{spawn, yield_now};
@@ -84,7 +84,7 @@ fn checkpoint(log: &Log, device: &Device, number: u8) {
 fn explore(fails: bool, works: [Work; 3]) {
     let test = move || {
         let failures = std::sync::Mutex::new(u32::from(fails));
-        let device = Device::new(move || {
+        let device = Device::new(move |_| {
             yield_now();
             // The second sync fails, if one is to fail.
             let mut left = failures.lock().expect("nobody panics with it");

@@ -5,7 +5,7 @@
 //! Method: a device whose syncs wait for the test, so that threads are known to stand where they are wanted. What is durable is read from
 //! what a power cut would leave at that moment.
 
-use super::super::log_device::Device;
+use super::super::test_device::Device;
 use super::*;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -36,7 +36,7 @@ fn gated() -> (Device, Gate) {
     let (say, began) = channel();
     let (end, ended) = channel();
     let ended = Mutex::new(ended);
-    let device = Device::new(move || {
+    let device = Device::new(move |_| {
         say.send(()).unwrap();
         lock(&ended).recv_timeout(LONG).unwrap()
     });

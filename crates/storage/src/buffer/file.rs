@@ -11,6 +11,8 @@ use crate::log::LogIdentity;
 use crate::page::{Header, PageId};
 use disk::{Directory, File};
 use pmem::{Access, Site, site};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The file grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
@@ -63,8 +65,8 @@ pub struct PageFile<D: Directory> {
     guard: Guard,
     area: Option<DoubleWrite<D::File>>,
     page_bytes: usize,
-    /// Pages that the file has room for.
-    pages: u32,
+    /// Pages that the file has room for; its readers know too.
+    pages: Arc<AtomicU32>,
     /// Whether pages were written since the last sync, by this process or, as far as it knows, by another.
     unsynced: bool,
     master: Master,
@@ -113,7 +115,7 @@ impl<D: Directory> PageFile<D> {
             guard: options.guard,
             area,
             page_bytes,
-            pages: master.pages,
+            pages: Arc::new(AtomicU32::new(master.pages)),
             unsynced: false,
             master,
         })
@@ -158,7 +160,7 @@ impl<D: Directory> PageFile<D> {
             guard: options.guard,
             area,
             page_bytes,
-            pages,
+            pages: Arc::new(AtomicU32::new(pages)),
             unsynced: true,
             master,
         })
@@ -181,7 +183,7 @@ impl<D: Directory> PageFile<D> {
 
     /// Pages that the file has room for; numbers below the first page's are never used.
     pub fn pages(&self) -> u32 {
-        self.pages
+        self.pages.load(Ordering::Acquire)
     }
 
     /// The file's name, for messages.
@@ -219,7 +221,7 @@ impl<D: Directory> PageFile<D> {
         }
         let mut home = vec![0; self.page_bytes];
         for (id, copy) in copies {
-            if id.0 >= self.pages {
+            if id.0 >= self.pages() {
                 continue;
             }
             self.read(id, &mut home)?;
@@ -248,8 +250,18 @@ impl<D: Directory> PageFile<D> {
         u64::from(id.0) * self.page_bytes as u64
     }
 
+    /// What reads pages beside this one.
+    pub fn readers(&self) -> Result<PageReaders<D::File>> {
+        Ok(PageReaders {
+            model: Mutex::new(self.file.reader()?),
+            idle: Mutex::default(),
+            pages: Arc::clone(&self.pages),
+            page_bytes: self.page_bytes as u64,
+        })
+    }
+
     /// Reads a page as it lies on the medium, whole or not.
-    pub fn read(&mut self, id: PageId, page: &mut [u8]) -> Result<()> {
+    fn read(&mut self, id: PageId, page: &mut [u8]) -> Result<()> {
         Ok(self.file.read_at(self.offset(id), page)?)
     }
 
@@ -308,7 +320,7 @@ impl<D: Directory> PageFile<D> {
         self.sync(site!("page-file.checkpoint"))?;
         let master = Master {
             generation: self.master.generation + 1,
-            pages: self.pages,
+            pages: self.pages(),
             ..master
         };
         master.write(self.identity, &mut self.file)?;
@@ -320,11 +332,11 @@ impl<D: Directory> PageFile<D> {
 
     /// Gives the file room for more pages, at least for `pages` in all.
     pub fn grow(&mut self, pages: u32) -> Result<()> {
-        if pages <= self.pages {
+        if pages <= self.pages() {
             return Ok(());
         }
         let page_bytes = self.page_bytes as u64;
-        let now = u64::from(self.pages) * page_bytes;
+        let now = u64::from(self.pages()) * page_bytes;
         let step = (now / 8).clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
         let wanted = u64::from(pages) * page_bytes;
         let bytes = wanted.max(now + step).next_multiple_of(GROWTH_BYTES_MIN);
@@ -339,7 +351,8 @@ impl<D: Directory> PageFile<D> {
         grown?;
         // The new length is made durable before a master record promises it.
         self.unsynced = true;
-        self.pages = (self.file.bytes()? / page_bytes) as u32;
+        let pages = (self.file.bytes()? / page_bytes) as u32;
+        self.pages.store(pages, Ordering::Release);
         Ok(())
     }
 
@@ -357,6 +370,40 @@ impl<D: Directory> PageFile<D> {
         let area = self.area.as_ref().map_or(0, DoubleWrite::bytes);
         u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + area
     }
+}
+
+/// Reads pages of the file while it is written and by as many as want to, each with a handle of its own.
+pub struct PageReaders<F> {
+    /// Of which further handles are made.
+    model: Mutex<F>,
+    /// Handles that nobody reads with.
+    idle: Mutex<Vec<F>>,
+    pages: Arc<AtomicU32>,
+    page_bytes: u64,
+}
+
+impl<F: File> PageReaders<F> {
+    /// Pages that the file has room for.
+    pub fn pages(&self) -> u32 {
+        self.pages.load(Ordering::Acquire)
+    }
+
+    /// Reads a page as it lies on the medium, whole or not. Nobody writes it meanwhile.
+    pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<()> {
+        let idle = lock(&self.idle).pop();
+        let mut file = match idle {
+            Some(file) => file,
+            None => lock(&self.model).reader()?,
+        };
+        let read = file.read_at(u64::from(id.0) * self.page_bytes, page);
+        lock(&self.idle).push(file);
+        Ok(read?)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is under these locks is whole at every moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The first page behind the master records.

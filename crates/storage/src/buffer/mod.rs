@@ -1,7 +1,8 @@
 //! Pages between a file and memory: the file with its masters, the guards of page writes, the log, and the pool of frames.
 //!
 //! ```text
-//! Pool ── reads, latches, replaces ──► PageFile ── through a Guard ──► file of pages
+//! Pool ── latches, replaces, writes ──► PageFile ── through a Guard ──► file of pages
+//!   ├──── reads, many at once ──► PageReaders ──────────────────────────────┘
 //!   └──── before a page is written ──► PageLog: everything up to the page's last change is durable
 //! ```
 //!
@@ -9,18 +10,20 @@
 //! lock of a later kind; the clock's holder only tries for latches.
 
 pub mod central_log;
+pub mod cleaner;
 pub mod double_write;
 pub mod file;
 pub mod log;
-#[cfg(test)]
-mod log_device;
 pub mod master;
 pub mod nv_log;
 pub mod pool;
+#[cfg(test)]
+mod test_device;
 
 pub use central_log::CentralLog;
+pub use cleaner::Cleaning;
 pub use double_write::DoubleWrite;
-pub use file::{Guard, PageFile, PageFileOptions};
+pub use file::{Guard, PageFile, PageFileOptions, PageReaders};
 pub use log::{CheckpointStart, PageLog, Reserve};
 pub use master::Master;
 pub use nv_log::{NvLog, NvLogOptions, Persist};

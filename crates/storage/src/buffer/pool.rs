@@ -7,28 +7,40 @@
 //! Replacement is a clock: the hand takes the first frame that was not touched since it came by. A page counts as touched from its second use
 //! on, so a scan, which uses each page once, goes through few frames and leaves the rest alone.
 //!
+//! A page cleaner, where there is one, writes dirty pages in front of the hand, and who needs a frame passes dirty ones by for a while
+//! (`cleaner`). When every frame is latched or dirty, who needs one waits a moment: a latch is held for one step of an operation.
+//!
 //! Invariants:
 //! 1. The table's entry of a page names the frame that holds it, or no frame holds it. Entries change only with the frame's latch held
 //!    for writing.
 //! 2. A page is written to the file only after the log up to its last change is durable.
 //! 3. A frame is clean only if the file has its bytes, written though perhaps not synced.
 
-use super::file::PageFile;
+use super::cleaner::Cleaner;
+use super::file::{PageFile, PageReaders};
 use super::log::PageLog;
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId, header};
 use disk::Directory;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
+use std::time::Duration;
 
 /// Fewest frames of a pool.
 pub const FRAMES_MIN: usize = 64;
 /// Most pages that are written together when a frame is needed.
 const BATCH_PAGES: usize = 64;
-/// Times that the hand goes around before the pool is said to be full.
+/// Times that the hand goes around before whoever needs a frame waits for others.
 const ROUNDS_MAX: usize = 4;
+/// How long it waits until the pool is said to be full, and how long before each try.
+const FULL_WAIT: Duration = Duration::from_millis(200);
+const FULL_PAUSE: Duration = Duration::from_micros(200);
+/// The cleaner looks at the frames that the hand comes to next: one in so many, within these bounds.
+const AHEAD_SHARE: usize = 8;
+const AHEAD_MIN: usize = 32;
+const AHEAD_MAX: usize = 8192;
 /// Entries of the first piece of the table; each later one has twice as many.
 const PIECE_ENTRIES_LOG2: u32 = 10;
 /// Pieces of the table: enough for every page number.
@@ -108,7 +120,11 @@ pub struct Pool<D: Directory> {
     frames: Box<[Frame]>,
     table: PageTable,
     clock: Mutex<Clock>,
+    /// Where the hand is, for the cleaner.
+    hand: AtomicUsize,
+    cleaner: Cleaner,
     file: Mutex<PageFile<D>>,
+    readers: PageReaders<D::File>,
     log: Box<dyn PageLog>,
     page_bytes: usize,
 }
@@ -116,6 +132,8 @@ pub struct Pool<D: Directory> {
 /// What whoever needs a frame works with.
 struct Clock {
     hand: usize,
+    /// Frames that it has gone by since the cleaner was woken.
+    moved: usize,
     batch: Batch,
 }
 
@@ -198,7 +216,7 @@ fn unpoisoned<T>(lock: Result<T, PoisonError<T>>) -> T {
 
 impl<D: Directory> Pool<D> {
     /// A pool of about `bytes`.
-    pub fn new(file: PageFile<D>, log: Box<dyn PageLog>, bytes: u64) -> Self {
+    pub fn new(file: PageFile<D>, log: Box<dyn PageLog>, bytes: u64) -> Result<Self> {
         let page_bytes = file.page_bytes();
         let frames = (bytes / page_bytes as u64).clamp(FRAMES_MIN as u64, u64::from(NOT_HERE - 1));
         let frame = |_| Frame {
@@ -209,17 +227,21 @@ impl<D: Directory> Pool<D> {
             dirty: AtomicBool::new(false),
             uses: AtomicU8::new(0),
         };
-        Self {
+        Ok(Self {
             frames: (0..frames).map(frame).collect(),
             table: PageTable::new(),
             clock: Mutex::new(Clock {
                 hand: 0,
+                moved: 0,
                 batch: Batch::default(),
             }),
+            hand: AtomicUsize::new(0),
+            cleaner: Cleaner::new(),
+            readers: file.readers()?,
             file: Mutex::new(file),
             log,
             page_bytes,
-        }
+        })
     }
 
     /// Bytes of a page.
@@ -232,7 +254,12 @@ impl<D: Directory> Pool<D> {
         &*self.log
     }
 
-    /// The file of pages.
+    /// What reads the file of pages, also while it is written.
+    pub fn readers(&self) -> &PageReaders<D::File> {
+        &self.readers
+    }
+
+    /// The file of pages, to write it or to say what is wrong with it.
     pub fn file(&self) -> MutexGuard<'_, PageFile<D>> {
         unpoisoned(self.file.lock())
     }
@@ -287,7 +314,7 @@ impl<D: Directory> Pool<D> {
     pub fn recover(&self, id: PageId) -> Result<(WriteGuard<'_>, bool)> {
         if self.table.get(id).is_none() {
             let mut page = vec![0; self.page_bytes];
-            self.file().read(id, &mut page)?;
+            self.readers.read(id, &mut page)?;
             if !Header(&page).is_intact(id) {
                 return Ok((self.blank(id)?, false));
             }
@@ -298,17 +325,33 @@ impl<D: Directory> Pool<D> {
     /// Takes a frame for a page and fills it. Damage is an error unless the content does not matter.
     #[cold]
     fn load(&self, id: PageId, is_blank: bool) -> Result<WriteGuard<'_>> {
-        let mut clock = self.clock();
-        if self.table.get(id).is_some() {
-            // Another thread was faster.
+        let mut waited = Duration::ZERO;
+        let (mut clock, (number, mut content)) = loop {
+            let mut clock = self.clock();
+            if self.table.get(id).is_some() {
+                // Another thread was faster.
+                drop(clock);
+                return self.write_or_load(id, is_blank);
+            }
+            if let Some(found) = self.free_frame(&mut clock)? {
+                break (clock, found);
+            }
+            // Those who have latches may need a frame too before they let go.
             drop(clock);
-            return self.write_or_load(id, is_blank);
-        }
-        let (number, mut content) = self.free_frame(&mut clock)?;
+            if waited >= FULL_WAIT {
+                return Err(StorageError::Unsupported(format!(
+                    "all {} pages of the buffer pool are in use at once; give the database a larger one",
+                    self.frames.len()
+                )));
+            }
+            std::thread::sleep(FULL_PAUSE);
+            waited += FULL_PAUSE;
+        };
         let frame = &self.frames[number];
         frame.uses.store(0, Ordering::Relaxed);
         content.page = Some(id);
         self.table.set(id, number);
+        self.note_hand(&mut clock);
         // Whoever wants the page too waits for its latch, and nobody for the clock.
         drop(clock);
         if content.bytes.is_empty() {
@@ -324,24 +367,34 @@ impl<D: Directory> Pool<D> {
         Ok(WriteGuard { content, frame, id })
     }
 
-    /// Reads a page from the file.
+    /// Reads a page from the file. Its frame is latched, so nobody writes it meanwhile.
     fn fill(&self, id: PageId, bytes: &mut [u8]) -> Result<()> {
-        let mut file = self.file();
+        let read = self.readers.read(id, bytes);
+        if read.is_ok() && Header(bytes).is_intact(id) {
+            return Ok(());
+        }
+        let file = self.file();
         if id.0 >= file.pages() {
             return Err(file.damage(id, "the file ends in front of a page that is in use"));
         }
-        file.read(id, bytes)?;
-        if Header(bytes).is_intact(id) {
-            return Ok(());
-        }
+        read?;
         Err(file.damage(id, "the page's checksum or number is wrong"))
     }
 
-    /// A frame without a page.
-    fn free_frame(&self, clock: &mut Clock) -> Result<(usize, RwLockWriteGuard<'_, Content>)> {
+    /// A frame without a page, if there is one now.
+    fn free_frame(
+        &self,
+        clock: &mut Clock,
+    ) -> Result<Option<(usize, RwLockWriteGuard<'_, Content>)>> {
+        let mut left_to_cleaner = if self.cleaner.is_present() {
+            self.frames_ahead()
+        } else {
+            0
+        };
         for _ in 0..self.frames.len() * ROUNDS_MAX {
             let number = clock.hand;
             clock.hand = (number + 1) % self.frames.len();
+            clock.moved += 1;
             let frame = &self.frames[number];
             let uses = frame.uses.load(Ordering::Relaxed);
             if uses > 0 {
@@ -349,6 +402,10 @@ impl<D: Directory> Pool<D> {
                 continue;
             }
             if frame.dirty.load(Ordering::Relaxed) {
+                if left_to_cleaner > 0 {
+                    left_to_cleaner -= 1;
+                    continue;
+                }
                 self.write_out(clock, number)?;
             }
             let Ok(mut content) = frame.latch.try_write() else {
@@ -360,12 +417,54 @@ impl<D: Directory> Pool<D> {
             if let Some(old) = content.page.take() {
                 self.table.clear(old);
             }
-            return Ok((number, content));
+            return Ok(Some((number, content)));
         }
-        Err(StorageError::Unsupported(format!(
-            "all {} pages of the buffer pool are in use at once; give the database a larger one",
-            self.frames.len()
-        )))
+        Ok(None)
+    }
+
+    /// Frames in front of the hand that the cleaner looks at.
+    fn frames_ahead(&self) -> usize {
+        (self.frames.len() / AHEAD_SHARE).clamp(AHEAD_MIN, AHEAD_MAX)
+    }
+
+    /// Lets the cleaner go on where the hand has moved enough.
+    fn note_hand(&self, clock: &mut Clock) {
+        self.hand.store(clock.hand, Ordering::Relaxed);
+        if clock.moved >= BATCH_PAGES.min(self.frames_ahead() / 2) {
+            clock.moved = 0;
+            self.cleaner.wake();
+        }
+    }
+
+    /// Writes dirty pages in front of the hand, whenever it has moved, until [`Pool::end_cleaning`]. An error ends it too: who needs a
+    /// frame meets it again.
+    pub fn clean(&self) {
+        let present = self.cleaner.begin();
+        let mut batch = Batch::default();
+        while present.next() {
+            let hand = self.hand.load(Ordering::Relaxed);
+            let is_next = |number: &usize| {
+                let frame = &self.frames[*number];
+                frame.dirty.load(Ordering::Relaxed) && frame.uses.load(Ordering::Relaxed) == 0
+            };
+            let ahead = (hand..self.frames.len()).chain(0..hand);
+            let dirty: Vec<usize> = ahead.take(self.frames_ahead()).filter(is_next).collect();
+            for numbers in dirty.chunks(BATCH_PAGES) {
+                let latched = numbers.iter().filter_map(|&number| {
+                    let content = self.frames[number].latch.try_read().ok()?;
+                    self.dirty_page(number, content)
+                });
+                let pages = latched.collect();
+                if self.write_latched(&mut batch, pages).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets [`Pool::clean`] return.
+    pub fn end_cleaning(&self) {
+        self.cleaner.end();
     }
 
     /// Writes dirty pages from a frame on, as many as go together, as far as nobody has their latches.
@@ -449,3 +548,8 @@ impl<D: Directory> Pool<D> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "pool_tests.rs"]
+mod tests;

@@ -6,7 +6,7 @@
 use super::paged::Paged;
 use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
-use crate::buffer::{Guard, Persist};
+use crate::buffer::{Cleaning, Guard, Persist};
 use crate::error::Result;
 use crate::error::StorageError;
 use crate::platform::Platform;
@@ -224,6 +224,8 @@ pub struct EngineOptions {
     pub memtable_bytes: u64,
     /// Bytes of the buffer pool of the page engine.
     pub buffer_bytes: u64,
+    /// Who writes the page engine's dirty pages whose frames are needed.
+    pub cleaning: Cleaning,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
     /// Bytes of log records in durable memory that a session of the page engine has room for.
@@ -251,6 +253,7 @@ impl Default for EngineOptions {
             log_images: LogImages::After,
             memtable_bytes: 64 << 20,
             buffer_bytes: 128 << 20,
+            cleaning: Cleaning::BySessions,
             page_cells_max: usize::MAX,
             ring_bytes: 1 << 20,
             persist: Persist::OnInsert,

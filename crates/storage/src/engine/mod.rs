@@ -14,7 +14,7 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
-pub use crate::buffer::Persist;
+pub use crate::buffer::{Cleaning, Persist};
 pub use method::{
     Decide, EngineOptions, FenceOrder, LogImages, LogKind, Method, PageAxes, create, open,
 };

@@ -6,7 +6,7 @@
 //! | commit | a commit record; one sync of the log for its group |
 //! | prepare | a record, and a sync |
 //! | abort | a compensation record for each change, and their pages, in the pool |
-//! | a frame is needed | dirty pages, after the log up to their last changes; through the guard |
+//! | a frame is needed, or is going to be | dirty pages, after the log up to their last changes; through the guard |
 //! | checkpoint | all dirty pages, a sync, the master record, a sync; then the log in front of it goes |
 //! | recovery | the pages that the log has, what is undone, and a checkpoint |
 //!
@@ -15,10 +15,12 @@
 //! first after a checkpoint, `dwb` writes it to an area of its own
 //! first, and `dwb-off` trusts the device to write pages whole.
 
+mod running;
 #[cfg(test)]
 mod session_tests;
 mod shared;
 
+use self::running::Running;
 use self::shared::{Logged, Shared};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
@@ -41,7 +43,7 @@ use std::time::Duration;
 
 /// A session of one partition of the page engine.
 pub struct Paged<P: Platform> {
-    shared: Arc<Shared<P>>,
+    shared: Arc<Running<P>>,
     session: u32,
     locks: RowLocks,
     tables: Tables,
@@ -67,7 +69,8 @@ enum State {
 impl<P: Platform> Paged<P> {
     /// Makes the files of a partition.
     pub fn create(platform: &P, options: &EngineOptions, axes: PageAxes) -> Result<Self> {
-        Self::new(Arc::new(Shared::create(platform, options, axes)?))
+        let shared = Shared::create(platform, options, axes)?;
+        Self::new(Arc::new(Running::start(shared, options)))
     }
 
     /// Opens a partition and recovers it.
@@ -77,11 +80,12 @@ impl<P: Platform> Paged<P> {
         axes: PageAxes,
         decide: Decide<'_>,
     ) -> Result<Self> {
-        Self::new(Arc::new(Shared::open(platform, options, axes, decide)?))
+        let shared = Shared::open(platform, options, axes, decide)?;
+        Self::new(Arc::new(Running::start(shared, options)))
     }
 
     /// The next session of a partition.
-    fn new(shared: Arc<Shared<P>>) -> Result<Self> {
+    fn new(shared: Arc<Running<P>>) -> Result<Self> {
         Ok(Self {
             session: shared.next_session()?,
             locks: RowLocks::new(shared.locks.session()),
@@ -259,7 +263,7 @@ impl<P: Platform> Engine for Paged<P> {
     #[inline]
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.require(State::Open)?;
-        let Shared { pages, .. } = &*self.shared;
+        let Shared { pages, .. } = &**self.shared;
         let place = (table, key);
         self.tables
             .get(pages, &mut self.locks, place, KeyMode::Shared, row)
@@ -267,7 +271,7 @@ impl<P: Platform> Engine for Paged<P> {
 
     fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.require(State::Open)?;
-        let Shared { pages, .. } = &*self.shared;
+        let Shared { pages, .. } = &**self.shared;
         let place = (table, key);
         self.tables
             .get(pages, &mut self.locks, place, KeyMode::Update, row)
@@ -435,7 +439,7 @@ impl<P: Platform> Engine for Paged<P> {
 
     fn verify(&mut self) -> Result<VerifyReport> {
         self.alone(Mode::Shared, |session| {
-            let Shared { pages, .. } = &*session.shared;
+            let Shared { pages, .. } = &**session.shared;
             session.shared.durable_step(pages.pool.write_all())?;
             let mut report = session.tables.verify(pages)?;
             if let Err(error) = pages.pool.log().verify() {

@@ -118,7 +118,7 @@ pub(super) fn change_one<D: Directory>(
     (head, reserve): (&Head<'_>, Reserve),
     record: &mut Vec<u8>,
 ) -> Result<Lsn> {
-    let encode = |image_from, record: &mut Vec<u8>| {
+    let encode = &mut |image_from, record: &mut Vec<u8>| {
         head.encode(record);
         encode_section(&guard, image_from, ops, record);
     };

@@ -151,7 +151,7 @@ impl<D: Directory> Pages<D> {
     pub(super) fn used(&self) -> Result<(Vec<PageId>, BTreeSet<PageId>)> {
         let page_bytes = self.page_bytes();
         let first = first_page(page_bytes);
-        let end = self.pool.file().pages();
+        let end = self.pool.readers().pages();
         let mut maps = Vec::new();
         let mut used = BTreeSet::new();
         let mut map = first;

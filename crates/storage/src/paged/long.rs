@@ -72,7 +72,7 @@ pub fn walk<D: Directory>(
         bytes.map_or(0, |&bytes| u32::from_le_bytes(bytes))
     };
     let (mut left, mut id) = (number(0) as usize, PageId(number(4)));
-    let most = pages.pool.file().pages() as usize * capacity(pages.page_bytes());
+    let most = pages.pool.readers().pages() as usize * capacity(pages.page_bytes());
     if left > most {
         let detail = "a cell names a long value that is longer than the file";
         return Err(super::change::wrong_page(&pages.pool, id, detail));

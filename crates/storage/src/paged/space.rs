@@ -144,7 +144,7 @@ impl<D: Directory> Pages<D> {
             let (map, bit) = place(page_bytes, from);
             let covered = pages_of_map(page_bytes);
             let end = {
-                let pages = self.pool.file().pages();
+                let pages = self.pool.readers().pages();
                 pages.saturating_sub(from.0 - bit).min(covered)
             };
             if end == covered && self.is_full(change, map, bit)? {

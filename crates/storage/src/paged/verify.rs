@@ -189,16 +189,18 @@ impl<D: Directory> Pages<D> {
     ) -> Result<()> {
         let mut page = vec![0; self.page_bytes()];
         for &id in ids {
-            let mut file = self.pool.file();
-            if id.0 >= file.pages() {
+            if id.0 >= self.pool.readers().pages() {
                 report
                     .damage
                     .push(format!("{id} is in use behind the end of the file"));
                 continue;
             }
-            file.read(id, &mut page)?;
+            self.pool.readers().read(id, &mut page)?;
             if !Header(&page).is_intact(id) {
-                let error = file.damage(id, "the page's checksum or number is wrong");
+                let error = self
+                    .pool
+                    .file()
+                    .damage(id, "the page's checksum or number is wrong");
                 report.damage.push(error.to_string());
             }
         }

@@ -5,12 +5,12 @@
 //! pass the deep check. So checkpoints fall between the statements of open transactions, and recovery undoes several.
 //!
 //! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it up, by the table and by an index. Nobody may see
-//! another sum, and none may be left waiting.
+//! another sum, and none may be left waiting. A cleaner writes their pages.
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
 use crate::buffer::Persist;
-use crate::engine::{Direction, Method, create, open};
+use crate::engine::{Cleaning, Direction, Method, create, open};
 use crate::record::{Column, DataType};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
 use std::collections::BTreeMap;
@@ -38,9 +38,13 @@ impl Case {
         }
     }
 
-    fn create(self, world: &SimulatedWorld) -> Box<dyn Engine> {
+    fn create(self, world: &SimulatedWorld, cleaning: Cleaning) -> Box<dyn Engine> {
         let platform = TestPlatform(world.clone());
-        let mut engine = create(&platform, self.0, &self.options()).unwrap();
+        let options = EngineOptions {
+            cleaning,
+            ..self.options()
+        };
+        let mut engine = create(&platform, self.0, &options).unwrap();
         engine.create_table(&table()).unwrap();
         engine
     }
@@ -218,7 +222,7 @@ impl Actor {
 
 fn interleave(case: Case, seed: u64) {
     let world = SimulatedWorld::new(WorldOptions::default());
-    let mut first = case.create(&world);
+    let mut first = case.create(&world, Cleaning::BySessions);
     let mut actors: Vec<Actor> = (0..3)
         .map(|_| {
             let mut engine = first.session().unwrap().unwrap();
@@ -327,7 +331,7 @@ fn run(engine: &mut dyn Engine, body: &mut dyn FnMut(&mut dyn Engine) -> Result<
 fn nobody_sees_half_of_a_transfer() {
     for case in CASES {
         let world = SimulatedWorld::new(WorldOptions::default());
-        let mut first = case.create(&world);
+        let mut first = case.create(&world, Cleaning::InBackground);
         run(&mut *first, &mut |engine| {
             for id in 0..ACCOUNTS {
                 engine.insert(TABLE, &row_of(engine, 2 * id, 100, 50))?;

@@ -212,7 +212,7 @@ impl<P: Platform> Shared<P> {
             return Err(StorageError::NeedsRecovery(name));
         }
         let images = file.guard() == Guard::FullPageWrites;
-        let pool = Pool::new(file, log, options.buffer_bytes);
+        let pool = Pool::new(file, log, options.buffer_bytes)?;
         let pages = Pages::new(pool, options.page_cells_max);
         let redo = &mut |lsn, bytes: &[u8]| pages.redo(master.redo, lsn, bytes);
         pages.pool.log().replay(redo)?;

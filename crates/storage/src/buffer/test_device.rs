@@ -1,4 +1,4 @@
-//! A device for tests of the log with many threads: what is durable is known at every moment, and a test decides how long a sync takes.
+//! A device for tests with many threads: what is durable is known at every moment, and a test decides how long a call takes.
 //!
 //! A sync makes durable what was written before it began and nothing that is written while it runs, which is the least that a device
 //! promises. A segment must not get its name before everything in front of it is durable, which the device checks.
@@ -9,8 +9,19 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 
-/// Runs between the beginning and the end of each sync of a record; says whether the sync succeeds.
-type Meanwhile = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Runs in the middle of a call; says whether it succeeds.
+type Meanwhile = Arc<dyn Fn(Call) -> bool + Send + Sync>;
+
+/// A call in the middle of which a test has a say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// A sync that makes records durable.
+    SyncLog,
+    /// A read of a page.
+    ReadPage,
+    /// A write of pages.
+    WritePages,
+}
 
 #[derive(Clone, Default)]
 struct Content {
@@ -33,10 +44,20 @@ pub(super) struct Device {
 pub(super) struct DeviceFile {
     content: Shared,
     device: Device,
+    has_pages: bool,
+}
+
+impl DeviceFile {
+    fn page_call(&self, call: Call) -> Result<()> {
+        if self.has_pages && !(self.device.meanwhile)(call) {
+            return Err(failure("pages", ErrorKind::Other));
+        }
+        Ok(())
+    }
 }
 
 impl Device {
-    pub(super) fn new(meanwhile: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    pub(super) fn new(meanwhile: impl Fn(Call) -> bool + Send + Sync + 'static) -> Self {
         Self {
             files: Arc::default(),
             syncs: Arc::default(),
@@ -56,7 +77,7 @@ impl Device {
 
     /// What a power cut leaves, if it leaves as little as it may.
     pub(super) fn after_power_cut(&self) -> Self {
-        let left = Self::new(|| true);
+        let left = Self::new(|_| true);
         for (name, content) in &*self.files.lock().unwrap() {
             let durable = content.lock().unwrap().durable.clone();
             let content = Content {
@@ -69,8 +90,9 @@ impl Device {
         left
     }
 
-    fn file(&self, content: Shared) -> DeviceFile {
+    fn file(&self, name: &str, content: Shared) -> DeviceFile {
         DeviceFile {
+            has_pages: name.contains("pages"),
             content,
             device: self.clone(),
         }
@@ -92,13 +114,13 @@ impl Directory for Device {
         let content = Shared::default();
         let mut files = self.files.lock().unwrap();
         files.insert(name.to_owned(), Arc::clone(&content));
-        Ok(self.file(content))
+        Ok(self.file(name, content))
     }
 
     fn open(&self, name: &str) -> Result<DeviceFile> {
         let found = self.files.lock().unwrap().get(name).cloned();
         let content = found.ok_or_else(|| failure(name, ErrorKind::NotFound))?;
-        Ok(self.file(content))
+        Ok(self.file(name, content))
     }
 
     fn list(&self) -> Result<Vec<String>> {
@@ -139,11 +161,20 @@ impl Directory for Device {
 }
 
 impl File for DeviceFile {
+    fn reader(&self) -> Result<Self> {
+        Ok(Self {
+            content: Arc::clone(&self.content),
+            device: self.device.clone(),
+            has_pages: self.has_pages,
+        })
+    }
+
     fn bytes(&self) -> Result<u64> {
         Ok(self.content.lock().unwrap().now.len() as u64)
     }
 
     fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.page_call(Call::ReadPage)?;
         let content = self.content.lock().unwrap();
         let from = offset as usize;
         let bytes = content.now.get(from..from + out.len());
@@ -153,6 +184,7 @@ impl File for DeviceFile {
     }
 
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        self.page_call(Call::WritePages)?;
         let now = &mut self.content.lock().unwrap().now;
         let (from, end) = (offset as usize, offset as usize + data.len());
         if now.len() < end {
@@ -170,7 +202,7 @@ impl File for DeviceFile {
     fn sync(&mut self, site: &'static Site) -> Result<()> {
         let written = self.content.lock().unwrap().now.clone();
         if site.name == "wal.flush" {
-            let succeeds = (self.device.meanwhile)();
+            let succeeds = (self.device.meanwhile)(Call::SyncLog);
             *self.device.syncs.lock().unwrap() += 1;
             if !succeeds {
                 return Err(failure("file", ErrorKind::Other));

@@ -1,0 +1,102 @@
+//! How the page cleaner of a pool is woken and ended.
+//!
+//! The cleaner is a thread that writes dirty pages in front of the clock's hand, so that a session which needs a frame finds clean ones. It
+//! sleeps until the hand has moved on. It is a help and no duty: without it, and when it has met an error, sessions write pages themselves, and
+//! they are the ones to report what is wrong.
+//!
+//! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *awake* → (`end`, or an error) *absent*.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Who writes the dirty pages whose frames are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Cleaning {
+    /// Whoever needs a frame: what happens is the same each time, as simulated and modelled devices want it.
+    #[default]
+    BySessions,
+    /// A thread of its own a partition, ahead of those who need frames.
+    InBackground,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Nothing,
+    Clean,
+    End,
+}
+
+/// What the sessions of a pool want of its cleaner.
+pub(super) struct Cleaner {
+    is_present: AtomicBool,
+    wish: Mutex<Wish>,
+    changed: Condvar,
+}
+
+impl Cleaner {
+    pub(super) fn new() -> Self {
+        Self {
+            is_present: AtomicBool::new(false),
+            wish: Mutex::new(Wish::Nothing),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn wish(&self) -> MutexGuard<'_, Wish> {
+        self.wish.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody cleans.
+    pub(super) fn is_present(&self) -> bool {
+        self.is_present.load(Ordering::Relaxed)
+    }
+
+    /// Lets the cleaner look at what is in front of the hand.
+    pub(super) fn wake(&self) {
+        if !self.is_present() {
+            return;
+        }
+        let mut wish = self.wish();
+        if *wish == Wish::Nothing {
+            *wish = Wish::Clean;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Lets the cleaner end, also if it has not begun.
+    pub(super) fn end(&self) {
+        *self.wish() = Wish::End;
+        self.changed.notify_one();
+    }
+
+    /// Says that the calling thread cleans until [`Cleaner::next`] says no, or it gives up.
+    pub(super) fn begin(&self) -> Present<'_> {
+        self.is_present.store(true, Ordering::Relaxed);
+        Present(self)
+    }
+}
+
+/// The cleaner while it is there.
+pub(super) struct Present<'c>(&'c Cleaner);
+
+impl Present<'_> {
+    /// Sleeps until there is something to look at; false when it is to end.
+    pub(super) fn next(&self) -> bool {
+        let mut wish = self.0.wish();
+        while *wish == Wish::Nothing {
+            let woken = self.0.changed.wait(wish);
+            wish = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        let goes_on = *wish == Wish::Clean;
+        if goes_on {
+            *wish = Wish::Nothing;
+        }
+        goes_on
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.is_present.store(false, Ordering::Relaxed);
+    }
+}
