@@ -342,7 +342,7 @@ fn random_identity() -> u128 {
 fn best_method(medium: Medium) -> Method {
     match medium {
         Medium::PersistentMemory | Medium::SharedMemory => Method::NvmInp,
-        Medium::OrdinaryFile | Medium::Anonymous => Method::Inp,
+        Medium::OrdinaryFile | Medium::Anonymous => Method::FullPageWrites,
     }
 }
 

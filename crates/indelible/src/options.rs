@@ -37,7 +37,8 @@ const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
 /// How the method is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// The best method for the medium: `nvm-inp` on DAX and shared memory, `inp` on an ordinary file system.
+    /// The best method for the medium: `nvm-inp` on DAX and shared memory, `full-page-writes` on an ordinary file
+    /// system. Only for a database that is made: one that is opened has its own.
     #[default]
     Auto,
     /// This method.

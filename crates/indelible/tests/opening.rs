@@ -142,6 +142,43 @@ fn a_failed_creation_takes_its_files_back() {
 }
 
 #[test]
+fn auto_is_the_method_for_the_medium_and_an_opened_database_keeps_its_own() {
+    let place = |name: &str| {
+        let name = format!("{name}-{}", std::process::id());
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&path);
+        path
+    };
+    let path = place("auto");
+    let auto = Options::new().method(Choice::Auto);
+    let db = Database::create(&path, &auto).unwrap();
+    let expected = match db.survives() {
+        // Where the build's directory is in memory.
+        "process death" => Method::NvmInp,
+        _ => Method::FullPageWrites,
+    };
+    assert_eq!(db.method(), expected);
+    let table = people(&db);
+    db.transaction(|t| (0..200_i64).try_for_each(|id| t.insert(&table, (id, "x", Some(id)))))
+        .unwrap();
+    drop((table, db));
+    let db = Database::open_with(&path, &auto).unwrap();
+    assert_eq!(db.method(), expected);
+    let table = db.table("people").unwrap();
+    assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 200);
+    drop((table, db));
+    let old = place("older");
+    drop(Database::create(&old, &options(Method::Inp)).unwrap());
+    for again in [Options::new(), auto] {
+        let db = Database::open_or_create(&old, &again).unwrap();
+        assert_eq!(db.method(), Method::Inp);
+    }
+    for path in [path, old] {
+        fs::remove_dir_all(path).unwrap();
+    }
+}
+
+#[test]
 fn other_options_than_the_recorded_ones_are_refused() {
     let directory = Directory::new();
     drop(Database::create(directory.path(), &options(Method::NvmInp)).unwrap());
