@@ -99,8 +99,9 @@ pub struct NvLog<S: MemorySource, D> {
 struct Session<M: pmem::Memory> {
     /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
     missing: AtomicU64,
-    /// Bytes of objects since the newest checkpoint, to be read without the lock.
+    /// Bytes of objects since the newest checkpoint, to be read without the lock; and how many make one due.
     since: AtomicU64,
+    due: u64,
     state: Mutex<State<M>>,
 }
 
@@ -116,6 +117,7 @@ struct State<M: pmem::Memory> {
 
 impl<M: pmem::Memory> Session<M> {
     fn new(ring: NvRing<M>) -> Self {
+        let due = ring.bytes() / DUE_SHARE;
         let state = State {
             checkpoint: ring.tail(),
             ring,
@@ -125,6 +127,7 @@ impl<M: pmem::Memory> Session<M> {
         Self {
             missing: AtomicU64::new(NOTHING),
             since: AtomicU64::new(0),
+            due,
             state: Mutex::new(state),
         }
     }
@@ -414,6 +417,8 @@ where
     }
 
     fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        // A page that is damaged may ask for more than there is.
+        let lsn = lsn.min(Lsn(self.next.load(Ordering::SeqCst) - 1));
         loop {
             self.require()?;
             let horizon = self.horizon();
@@ -470,12 +475,11 @@ where
     }
 
     fn is_due(&self, bytes_max: u64) -> bool {
-        let share = self.options.bytes() / DUE_SHARE;
         let mut sum = 0;
         let is_full = self.sessions().any(|session| {
             let since = session.since.load(Ordering::Relaxed);
             sum += since;
-            since > share
+            since > session.due
         });
         is_full || sum > bytes_max
     }

@@ -492,6 +492,11 @@ impl<M: Memory> NvRing<M> {
         self.tail
     }
 
+    /// Bytes for objects.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Where the first object ever lies in the pool.
     #[cfg(test)]
     pub fn first_object(&self) -> u64 {

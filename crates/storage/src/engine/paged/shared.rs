@@ -33,6 +33,8 @@ const SEGMENT_PAGES_MIN: u64 = 128;
 pub(super) struct Shared<P: Platform> {
     pub(super) pages: Pages<P::Files>,
     group: Mutex<Group>,
+    /// The newest ticket, to be read without a lock.
+    newest: AtomicU64,
     /// The newest durable ticket, to be read without a lock.
     durable: AtomicU64,
     /// The newest ticket that somebody waits for.
@@ -224,6 +226,7 @@ impl<P: Platform> Shared<P> {
         let shared = Self {
             pages,
             group: Mutex::new(Group::new(options, ticket)),
+            newest: AtomicU64::new(ticket.0),
             durable: AtomicU64::new(ticket.0),
             promised: AtomicU64::new(ticket.0),
             locks: LockManager::new(LockOptions::default()),
@@ -343,12 +346,25 @@ impl<P: Platform> Shared<P> {
             self.promised.store(ticket.0, Ordering::Release);
         }
         group.newest_at = lsn;
-        let due = group.commits.join(durability);
+        self.newest.store(ticket.0, Ordering::Release);
+        let due = match group.commits.join(durability) {
+            // Where a record is durable once it is in the log there is no group to wait for.
+            Due::Later if self.is_durable(lsn) => Due::Now,
+            due => due,
+        };
         Ok((group.newest(due), frees))
     }
 
     /// Lets a transaction without effects wait for those that it may have read.
     pub(super) fn wait(&self, durability: Durability) -> Logged {
+        let newest = self.newest.load(Ordering::Acquire);
+        if newest == self.durable.load(Ordering::Acquire) {
+            return Logged {
+                ticket: CommitTicket(newest),
+                lsn: Lsn(0),
+                due: Due::Later,
+            };
+        }
         let mut group = self.group();
         let due = group.commits.wait(durability);
         group.newest(due)
@@ -370,13 +386,17 @@ impl<P: Platform> Shared<P> {
         self.sync_commit(&newest)
     }
 
+    /// Whether a record is durable already.
+    fn is_durable(&self, lsn: Lsn) -> bool {
+        lsn < self.pages.pool.log().synced()
+    }
+
     /// Makes a commit durable, with all in front of it.
     pub(super) fn sync_commit(&self, commit: &Logged) -> Result<()> {
         let newest = self.group().newest(Due::Now);
         self.sync_record(commit.lsn)?;
         // What others have logged up to now is durable as well if this thread has led the sync.
-        let is_newest_durable = newest.lsn < self.pages.pool.log().synced();
-        let durable = if is_newest_durable { &newest } else { commit };
+        let durable = if self.is_durable(newest.lsn) { &newest } else { commit };
         self.synced(&mut self.group(), durable.ticket);
         Ok(())
     }
