@@ -253,10 +253,16 @@ impl Database {
 
     /// As [`Database::hold_all`], for what changes no data.
     pub(crate) fn hold_all_to_look(&self) -> Result<Session<'_>> {
+        let mut session = self.hold_each()?;
+        session.exclude_others()?;
+        Ok(session)
+    }
+
+    /// Holds a seat of every partition, beside others.
+    pub(crate) fn hold_each(&self) -> Result<Session<'_>> {
         let mut session = Session::new(&self.core, self.core.manner)?;
         let all: Vec<u32> = (0..self.core.descriptor.partitions).collect();
         session.declare(&all)?;
-        session.exclude_others()?;
         Ok(session)
     }
 }
