@@ -16,7 +16,7 @@ pub mod log;
 pub mod master;
 pub mod pool;
 #[cfg(test)]
-mod test_device;
+pub(crate) mod test_device;
 
 pub use cleaner::Cleaning;
 pub use double_write::DoubleWrite;
