@@ -66,6 +66,10 @@ impl<A: File, B: File> File for Either<A, B> {
     }
 
     #[inline(never)]
+    fn will_read(&self, offset: u64, bytes: u64) {
+        of_either!(self, file => file.will_read(offset, bytes));
+    }
+
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         of_either!(self, file => file.write_at(offset, data))
     }

@@ -66,6 +66,9 @@ pub trait File: Send + Sized + 'static {
     /// Fills `out` from `offset`; an error if the file ends before.
     fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()>;
 
+    /// Says that a range is going to be read soon, so that a device which can begins now. Promises nothing and reports nothing.
+    fn will_read(&self, _offset: u64, _bytes: u64) {}
+
     /// Writes all of `data` at `offset`, growing the file where it must.
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()>;
 

@@ -14,10 +14,11 @@
 
 use crate::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::{Access, Site};
-use rustix::fs::{FallocateFlags, OFlags};
+use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -338,6 +339,13 @@ impl File for NativeFile {
             IoMode::Direct => self.read_direct(offset, out),
         };
         answer.map_err(|e| io_error("read", &self.path, e))
+    }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        // Direct transfers do not look at what the page cache would read ahead.
+        if let (IoMode::Buffered, Some(bytes)) = (self.mode, NonZeroU64::new(bytes)) {
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(bytes), Advice::WillNeed);
+        }
     }
 
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {

@@ -374,7 +374,7 @@ impl<D: Directory> PageFile<D> {
 
 /// Reads pages of the file while it is written and by as many as want to, each with a handle of its own.
 pub struct PageReaders<F> {
-    /// Of which further handles are made.
+    /// Of which further handles are made. It reads nothing itself.
     model: Mutex<F>,
     /// Handles that nobody reads with.
     idle: Mutex<Vec<F>>,
@@ -386,6 +386,14 @@ impl<F: File> PageReaders<F> {
     /// Pages that the file has room for.
     pub fn pages(&self) -> u32 {
         self.pages.load(Ordering::Acquire)
+    }
+
+    /// Says that pages are going to be read soon.
+    pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
+        let file = lock(&self.model);
+        for id in pages {
+            file.will_read(u64::from(id.0) * self.page_bytes, self.page_bytes);
+        }
     }
 
     /// Reads a page as it lies on the medium, whole or not. Nobody writes it meanwhile.

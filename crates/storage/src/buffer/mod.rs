@@ -18,7 +18,7 @@ pub mod master;
 pub mod nv_log;
 pub mod pool;
 #[cfg(test)]
-mod test_device;
+pub(crate) mod test_device;
 
 pub use central_log::CentralLog;
 pub use cleaner::Cleaning;

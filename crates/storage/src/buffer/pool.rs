@@ -259,6 +259,14 @@ impl<D: Directory> Pool<D> {
         &self.readers
     }
 
+    /// Says that pages are going to be read soon: those that have no frame are fetched by a device that can do so meanwhile.
+    pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
+        let mut missing = pages.filter(|&id| self.table.get(id).is_none()).peekable();
+        if missing.peek().is_some() {
+            self.readers.will_read(missing);
+        }
+    }
+
     /// The file of pages, to write it or to say what is wrong with it.
     pub fn file(&self) -> MutexGuard<'_, PageFile<D>> {
         unpoisoned(self.file.lock())

@@ -14,13 +14,22 @@ type Meanwhile = Arc<dyn Fn(Call) -> bool + Send + Sync>;
 
 /// A call in the middle of which a test has a say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     /// A sync that makes records durable.
     SyncLog,
     /// A read of a page.
     ReadPage,
     /// A write of pages.
     WritePages,
+}
+
+/// What happened to a place in the file of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// It was said to be needed soon.
+    Named(u64),
+    /// It was read.
+    Read(u64),
 }
 
 #[derive(Clone, Default)]
@@ -33,15 +42,16 @@ type Shared = Arc<Mutex<Content>>;
 
 /// The device.
 #[derive(Clone)]
-pub(super) struct Device {
+pub(crate) struct Device {
     files: Arc<Mutex<BTreeMap<String, Shared>>>,
     /// Syncs that made records durable.
     syncs: Arc<Mutex<u64>>,
     meanwhile: Meanwhile,
+    touches: Arc<Mutex<Vec<Touch>>>,
 }
 
 /// A file on it.
-pub(super) struct DeviceFile {
+pub(crate) struct DeviceFile {
     content: Shared,
     device: Device,
     has_pages: bool,
@@ -57,26 +67,36 @@ impl DeviceFile {
 }
 
 impl Device {
-    pub(super) fn new(meanwhile: impl Fn(Call) -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(meanwhile: impl Fn(Call) -> bool + Send + Sync + 'static) -> Self {
         Self {
             files: Arc::default(),
             syncs: Arc::default(),
             meanwhile: Arc::new(meanwhile),
+            touches: Arc::default(),
         }
     }
 
     /// Syncs of records that have ended.
-    pub(super) fn syncs(&self) -> u64 {
+    pub(crate) fn syncs(&self) -> u64 {
         *self.syncs.lock().unwrap()
     }
 
+    /// What happened to the file of pages since this was asked last, in order.
+    pub(crate) fn take_touches(&self) -> Vec<Touch> {
+        std::mem::take(&mut *self.touches.lock().unwrap())
+    }
+
+    fn touch(&self, touch: Touch) {
+        self.touches.lock().unwrap().push(touch);
+    }
+
     /// Names of the files.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.files.lock().unwrap().keys().cloned().collect()
     }
 
     /// What a power cut leaves, if it leaves as little as it may.
-    pub(super) fn after_power_cut(&self) -> Self {
+    pub(crate) fn after_power_cut(&self) -> Self {
         let left = Self::new(|_| true);
         for (name, content) in &*self.files.lock().unwrap() {
             let durable = content.lock().unwrap().durable.clone();
@@ -138,7 +158,8 @@ impl Directory for Device {
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let mut files = self.files.lock().unwrap();
-        for (name, content) in &*files {
+        let logs = files.iter().filter(|(name, _)| !name.contains("pages"));
+        for (name, content) in logs {
             let content = content.lock().unwrap();
             assert!(
                 content.now == content.durable,
@@ -175,12 +196,19 @@ impl File for DeviceFile {
 
     fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.page_call(Call::ReadPage)?;
+        if self.has_pages {
+            self.device.touch(Touch::Read(offset));
+        }
         let content = self.content.lock().unwrap();
         let from = offset as usize;
         let bytes = content.now.get(from..from + out.len());
         let bytes = bytes.ok_or_else(|| failure("file", ErrorKind::UnexpectedEof))?;
         out.copy_from_slice(bytes);
         Ok(())
+    }
+
+    fn will_read(&self, offset: u64, _bytes: u64) {
+        self.device.touch(Touch::Named(offset));
     }
 
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {

@@ -15,6 +15,8 @@
 //! first after a checkpoint, `dwb` writes it to an area of its own
 //! first, and `dwb-off` trusts the device to write pages whole.
 
+#[cfg(test)]
+mod ahead_tests;
 mod running;
 #[cfg(test)]
 mod session_tests;

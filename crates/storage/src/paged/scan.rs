@@ -3,6 +3,9 @@
 //! Leaves are not linked: a scan copies a leaf, lets go of it, and descends again to the key behind the separator that bounds it. So it holds
 //! no latch while others look at what it found, and a split or merge touches nobody beside.
 //!
+//! A scan that comes to its second leaf is taken for one that goes on: it says which leaves it is going to need, a few ahead, as their parent names
+//! them, so that the device fetches them while the cells are looked at.
+//!
 //! A scan that locks covers a range before it visits the cells in it: first up to one cell, then to twice as many each time, so who stops early
 //! has locked little, and who goes on pays little. If the leaf has changed while the lock was waited for, it is copied again;
 //! what lies in the covered range cannot change any more.
@@ -19,12 +22,17 @@ use disk::Directory;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
+/// Leaves that a scan names ahead.
+const LEAVES_AHEAD: usize = 16;
+
 /// A leaf as it was.
 struct LeafCopy {
     bytes: Vec<u8>,
     id: PageId,
     /// The separator at its far end, if it is not the last leaf: the first key behind it, or going backward, its own lowest possible key.
     bound: Option<KeyBuf>,
+    /// Leaves copied until the next ones are named to the device.
+    until_ahead: usize,
 }
 
 impl Tree {
@@ -58,6 +66,7 @@ impl Tree {
             bytes: Vec::new(),
             id: self.root,
             bound: None,
+            until_ahead: 1,
         };
         let mut batch = if cells.is_locking() { 1 } else { usize::MAX };
         loop {
@@ -127,6 +136,9 @@ impl Tree {
                 view.child_at(place),
                 view.header().level().saturating_sub(1),
             );
+            if level == 0 {
+                leaf.name_ahead(pages, &view, place, direction);
+            }
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
             leaf.id = id;
@@ -149,6 +161,32 @@ impl Tree {
 }
 
 impl LeafCopy {
+    /// Tells the device which leaves of a parent come behind the one at `place`, once for as many as it is told.
+    fn name_ahead<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        parent: &Slotted<'_>,
+        place: usize,
+        direction: Direction,
+    ) {
+        if self.until_ahead > 0 {
+            self.until_ahead -= 1;
+            return;
+        }
+        // A parent has one child more than it has slots.
+        let behind = match direction {
+            Direction::Forward => parent.slots() - place,
+            Direction::Backward => place,
+        };
+        let named = behind.min(LEAVES_AHEAD);
+        self.until_ahead = named.saturating_sub(1);
+        let child = |step: usize| match direction {
+            Direction::Forward => parent.child_at(place + step),
+            Direction::Backward => parent.child_at(place - step),
+        };
+        pages.pool.will_read((1..=named).map(child));
+    }
+
     /// The key up to which the next cells go, so many of them.
     fn edge(&self, next: &[u64], end: &[u64], direction: Direction, cells: usize) -> KeyBuf {
         let view = Slotted::new(&self.bytes);
