@@ -14,6 +14,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{
     Durability, EngineOptions, FenceOrder, Isolation, LogImages, LogKind, Method, Persist,
+    RING_BYTES_MAX,
 };
 use storage::record::LayoutKind;
 
@@ -221,7 +222,7 @@ impl Options {
         self
     }
 
-    /// Bytes of log records that a session of `nv-logging` has room for in durable memory; at least 256 pages are taken. Fixed when the session
+    /// Bytes of log records that a session of `nv-logging` has room for in durable memory; at most 128 MiB; at least 256 pages are taken. Fixed when the session
     /// first writes. Default 64 MiB. A checkpoint is due when a quarter of it is used; a transaction can use the rest.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
@@ -394,6 +395,12 @@ impl Options {
                 format!("method `{method}` has no log of its own a session"),
                 "leave it out, or use method `nv-logging`",
             ));
+        }
+        if let Some(bytes) = self.ring_bytes
+            && bytes > RING_BYTES_MAX
+        {
+            let mend = format!("use at most {RING_BYTES_MAX}");
+            return Err(Error::option("ring_bytes", format!("{bytes} bytes"), mend));
         }
         if let Some(sessions) = self.sessions
             && !(1..=SESSIONS_MAX).contains(&sessions)

@@ -26,7 +26,8 @@ fn options(persist: Persist) -> NvLogOptions {
             partition: 1,
         },
         access: Access::Write,
-        ring_bytes: RING_BYTES_MIN,
+        // Two pieces.
+        ring_bytes: 40 << 10,
         page_bytes: 0,
         persist,
     }

@@ -15,6 +15,7 @@ pub mod paged;
 mod read_only;
 
 pub use crate::buffer::{Cleaning, Persist};
+pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use method::{
     Decide, EngineOptions, FenceOrder, LogImages, LogKind, Method, PageAxes, create, open,
 };

@@ -7,7 +7,8 @@
 //! pool    root 0: the block
 //! block   rings u64, cut u64, life u64, alone in their line, in ring 0 only: how many rings the partition has; the first number of its
 //!         newest life, and that life's
-//!         | index: entries of 16 bytes | objects, each on lines of its own
+//!         | offsets of the pieces, 8 u64 | index: entries of 16 bytes
+//! piece   objects, each on lines of its own; a ring has 1 to 8 pieces, blocks of up to 16 MiB
 //! entry   number u64, 0 if unset | position u64 of the object, counted from the first one ever
 //! object  crc32c u32 | bytes u32 | number u64 | known u64 | life u64 | payload, padded to whole lines
 //! ```
@@ -50,6 +51,13 @@ pub const HEADER_BYTES: usize = 32;
 const BYTES_PER_ENTRY: u64 = 128;
 /// Bytes of a pool that are not the block: header, tables, the rest of a chunk.
 const POOL_EXTRA_BYTES: u64 = 256 << 10;
+/// Most bytes of a piece, and most pieces. In this room's tests pieces are small, so that rings have several.
+const PIECE_BYTES_MAX: u64 = if cfg!(test) { 32 << 10 } else { 16 << 20 };
+const PIECES_MAX: usize = 8;
+/// Bytes of the block in front of the index.
+const HEAD_BYTES: u64 = 2 * LINE;
+/// Most bytes of a ring's objects.
+pub const RING_BYTES_MAX: u64 = PIECE_BYTES_MAX * PIECES_MAX as u64;
 /// Fewest bytes of a ring's objects.
 pub const RING_BYTES_MIN: u64 = 16 << 10;
 
@@ -119,8 +127,9 @@ pub struct NvRing<M: Memory> {
     /// Where the index lies in the pool, and how many entries it has.
     index: u64,
     entries: u64,
-    /// Where the objects lie, and how many bytes there are for them.
-    objects: u64,
+    /// Where the pieces for objects lie, how many bytes each has, and all have.
+    pieces: [u64; PIECES_MAX],
+    piece_bytes: u64,
     bytes: u64,
     /// The oldest entry that may be needed, and the next one; counted without end.
     oldest: u64,
@@ -133,10 +142,39 @@ pub struct NvRing<M: Memory> {
     unflushed_from: u64,
 }
 
-/// Bytes of objects and entries of a ring whose pool has about `bytes`.
-fn sizes(bytes: u64) -> (u64, u64) {
-    let objects = bytes.max(RING_BYTES_MIN).next_multiple_of(BYTES_PER_ENTRY);
-    (objects, objects / BYTES_PER_ENTRY)
+/// How a ring with about so many bytes of objects is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    piece_bytes: u64,
+    pieces: u64,
+    entries: u64,
+}
+
+impl Sizes {
+    fn of(bytes: u64) -> Self {
+        let bytes = bytes.clamp(RING_BYTES_MIN, RING_BYTES_MAX);
+        let pieces = bytes.div_ceil(PIECE_BYTES_MAX);
+        let piece_bytes = bytes.div_ceil(pieces).next_multiple_of(BYTES_PER_ENTRY);
+        Self {
+            piece_bytes,
+            pieces,
+            entries: piece_bytes * pieces / BYTES_PER_ENTRY,
+        }
+    }
+
+    fn head_and_index(self) -> u64 {
+        HEAD_BYTES + self.entries * ENTRY_BYTES
+    }
+}
+
+/// Allocates a block; durable with the next fence.
+fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: u64) -> Result<u64> {
+    let block = arena.reserve(bytes as usize, OWNER)?;
+    let change = arena.activate(block)?;
+    let word = change.apply(arena.word(change.offset)?);
+    arena.store_word(change.offset, word)?;
+    arena.flush(change.offset, 8, site!("nv-ring.activate"))?;
+    Ok(block)
 }
 
 impl<M: Memory> NvRing<M> {
@@ -146,8 +184,8 @@ impl<M: Memory> NvRing<M> {
         identity: RingIdentity,
         bytes: u64,
     ) -> Result<Self> {
-        let (objects, entries) = sizes(bytes);
-        let block_bytes = LINE + entries * ENTRY_BYTES + objects;
+        let sizes = Sizes::of(bytes);
+        let pool_bytes = sizes.head_and_index() + sizes.piece_bytes * sizes.pieces;
         let name = identity.name();
         if identity.ring > 0 {
             // A ring that the first one does not count yet.
@@ -157,33 +195,35 @@ impl<M: Memory> NvRing<M> {
                 result => result?,
             }
         }
-        let memory = memories.create(&name, block_bytes + POOL_EXTRA_BYTES)?;
+        let memory = memories.create(&name, pool_bytes + POOL_EXTRA_BYTES)?;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let pool = PoolIdentity {
             kind: KIND,
             pool_id: identity.pool_id(),
             format_version: POOL_FORMAT,
             created_seconds: now.map_or(0, |now| now.as_secs()),
-            user: [objects, entries, 0, 0],
+            user: [sizes.piece_bytes, sizes.pieces, 0, 0],
         };
         let mut arena = Arena::create(memory, &pool)?;
         arena.enter(Part::Log);
-        let block = arena.reserve(block_bytes as usize, OWNER)?;
-        let zeros = vec![0; (LINE + entries * ENTRY_BYTES) as usize];
-        arena.write_through(block, &zeros, site!("nv-ring.zero"))?;
+        let block = allocate(&mut arena, sizes.head_and_index())?;
+        let mut head = vec![0; sizes.head_and_index() as usize];
         if identity.ring == 0 {
-            arena.store_word(block, 1)?;
-            arena.flush(block, 8, site!("nv-ring.first"))?;
+            head[0] = 1;
         }
-        let change = arena.activate(block)?;
-        let word = change.apply(arena.word(change.offset)?);
-        arena.store_word(change.offset, word)?;
-        arena.flush(change.offset, 8, site!("nv-ring.activate"))?;
+        for (offset, _) in head[LINE as usize..]
+            .chunks_exact_mut(8)
+            .zip(0..sizes.pieces)
+        {
+            let piece = allocate(&mut arena, sizes.piece_bytes)?;
+            offset.copy_from_slice(&piece.to_le_bytes());
+        }
+        arena.write_through(block, &head, site!("nv-ring.zero"))?;
         arena.fence(site!("nv-ring.create"))?;
         arena.settle(Outcome::Committed);
         // commit point: a pool whose block is set is a whole, empty ring
         arena.set_root(BLOCK_ROOT, block)?;
-        Ok(Self::new(arena, identity, block))
+        Self::new(arena, identity, block, sizes)
     }
 
     /// Opens a ring; stores nothing.
@@ -213,8 +253,9 @@ impl<M: Memory> NvRing<M> {
                 "it belongs to another database, partition or place; put the right file back",
             ));
         }
-        let [objects, entries, ..] = found.user;
-        if sizes(objects) != (objects, entries) || objects >= arena.pool_bytes() {
+        let [piece_bytes, pieces, ..] = found.user;
+        let sizes = Sizes::of(piece_bytes.saturating_mul(pieces));
+        if (sizes.piece_bytes, sizes.pieces) != (piece_bytes, pieces) {
             return Err(foreign("its sizes are unknown"));
         }
         let block = arena.root(BLOCK_ROOT);
@@ -224,39 +265,49 @@ impl<M: Memory> NvRing<M> {
             ));
         }
         arena.enter(Part::Log);
-        let ring = Self::new(arena, identity, block);
-        ring.arena.bytes(ring.objects, ring.bytes as usize)?;
-        Ok(ring)
+        Self::new(arena, identity, block, sizes)
     }
 
-    fn new(arena: Arena<M>, identity: RingIdentity, block: u64) -> Self {
-        let [objects, entries, ..] = arena.identity().user;
-        let index = block + LINE;
-        Self {
+    fn new(arena: Arena<M>, identity: RingIdentity, block: u64, sizes: Sizes) -> Result<Self> {
+        let mut pieces = [0; PIECES_MAX];
+        let offsets = arena.slice::<u64>(block + LINE, sizes.pieces as usize)?;
+        pieces[..offsets.len()].copy_from_slice(offsets);
+        for &piece in offsets {
+            arena.bytes(piece, sizes.piece_bytes as usize)?;
+        }
+        arena.bytes(block, sizes.head_and_index() as usize)?;
+        Ok(Self {
             arena,
             name: identity.name(),
             salt: identity.salt(),
-            index,
-            entries,
-            objects: index + entries * ENTRY_BYTES,
-            bytes: objects,
+            index: block + HEAD_BYTES,
+            entries: sizes.entries,
+            pieces,
+            piece_bytes: sizes.piece_bytes,
+            bytes: sizes.piece_bytes * sizes.pieces,
             oldest: 0,
             next: 0,
             head: 0,
             tail: 0,
             unflushed: 0,
             unflushed_from: 0,
-        }
+        })
+    }
+
+    /// Where the byte of the ring at a position lies in the pool.
+    fn offset(&self, position: u64) -> u64 {
+        let within = position % self.bytes;
+        self.pieces[(within / self.piece_bytes) as usize] + within % self.piece_bytes
     }
 
     /// How many rings the partition has: ring 0 knows.
     pub fn rings(&self) -> Result<u64> {
-        Ok(self.arena.word(self.index - LINE)?)
+        Ok(self.arena.word(self.index - HEAD_BYTES)?)
     }
 
     /// Notes how many rings the partition has, durably.
     pub fn set_rings(&mut self, rings: u64) -> Result<()> {
-        let offset = self.index - LINE;
+        let offset = self.index - HEAD_BYTES;
         self.arena.store_word(offset, rings)?;
         self.arena.flush(offset, 8, site!("nv-ring.count"))?;
         // commit point: an opening looks into so many rings
@@ -265,13 +316,13 @@ impl<M: Memory> NvRing<M> {
 
     /// The newest life of the log, and its first number: ring 0 knows.
     pub fn life(&self) -> Result<(u64, Lsn)> {
-        let words = self.arena.slice::<u64>(self.index - LINE, 3)?;
+        let words = self.arena.slice::<u64>(self.index - HEAD_BYTES, 3)?;
         Ok((words[2], Lsn(words[1])))
     }
 
     /// Begins another life of the log with the record `cut`, durably, and says its number.
     pub fn begin_life(&mut self, cut: Lsn) -> Result<u64> {
-        let offset = self.index - LINE;
+        let offset = self.index - HEAD_BYTES;
         let life = self.life()?.0 + 1;
         // The line keeps the order. With the new cut and the old life nothing changes: what is behind the cut is lost in either.
         self.arena.store_word(offset + 8, cut.0)?;
@@ -285,15 +336,18 @@ impl<M: Memory> NvRing<M> {
     /// Whether a record with so long a payload has room now, and `more` bytes of short ones behind it.
     pub fn has_room(&self, payload: usize, more: u64) -> bool {
         let bytes = object_bytes(payload);
+        if bytes > self.piece_bytes {
+            return false;
+        }
         // Short ones are padded to lines, and what does not fit at the end of the ring begins at its start.
         let bytes_end = self.place(bytes) + bytes + 2 * more;
         let entries_end = self.next + 1 + more / LINE;
         bytes_end <= self.head + self.bytes && entries_end <= self.oldest + self.entries
     }
 
-    /// Where an object of so many bytes begins: objects do not go around the end.
+    /// Where an object of so many bytes begins: objects do not go over the end of a piece.
     fn place(&self, bytes: u64) -> u64 {
-        let left = self.bytes - self.tail % self.bytes;
+        let left = self.piece_bytes - self.tail % self.piece_bytes;
         if bytes <= left {
             self.tail
         } else {
@@ -314,12 +368,12 @@ impl<M: Memory> NvRing<M> {
         record[..4].copy_from_slice(&checksum.to_le_bytes());
         record.resize(object_bytes(payload) as usize, 0);
         let position = self.place(record.len() as u64);
-        if position != self.tail || position.is_multiple_of(self.bytes) {
-            // What lies at the ring's end goes to the medium now, so that what is to be flushed is one range.
+        if position != self.tail || position.is_multiple_of(self.piece_bytes) {
+            // What lies at the piece's end goes to the medium now, so that what is to be flushed is one range.
             self.persist()?;
             self.unflushed_from = position;
         }
-        let object = self.objects + position % self.bytes;
+        let object = self.offset(position);
         self.arena.store(object, record)?;
         let entry = self.index + self.next % self.entries * ENTRY_BYTES;
         // The position first: the line keeps the order, so a number is never seen with the position of the lap before.
@@ -342,7 +396,7 @@ impl<M: Memory> NvRing<M> {
 
     /// Starts the write-back of all records.
     fn flush(&mut self) -> Result<()> {
-        let object = self.objects + self.unflushed_from % self.bytes;
+        let object = self.offset(self.unflushed_from);
         let bytes = (self.tail - self.unflushed_from) as usize;
         self.arena.flush(object, bytes, site!("nv-ring.object"))?;
         let first = self.unflushed % self.entries;
@@ -386,12 +440,11 @@ impl<M: Memory> NvRing<M> {
 
     /// The object that an entry names, if it is whole.
     fn object(&self, slot: u64, entry: Entry) -> Result<Option<Found>> {
-        let offset = entry.position % self.bytes;
-        let room = self.bytes - offset;
-        if !offset.is_multiple_of(LINE) || room < HEADER_BYTES as u64 {
+        let room = self.piece_bytes - entry.position % self.piece_bytes;
+        if !entry.position.is_multiple_of(LINE) || room < HEADER_BYTES as u64 {
             return Ok(None);
         }
-        let at = self.objects + offset;
+        let at = self.offset(entry.position);
         let header = self.arena.bytes(at, HEADER_BYTES)?;
         let number = |from: usize| {
             let bytes = header[from..from + 8].first_chunk::<8>();
@@ -430,7 +483,7 @@ impl<M: Memory> NvRing<M> {
 
     /// A record's payload.
     pub fn payload(&self, found: &Found) -> Result<&[u8]> {
-        let at = self.objects + found.position % self.bytes + HEADER_BYTES as u64;
+        let at = self.offset(found.position) + HEADER_BYTES as u64;
         Ok(self.arena.bytes(at, found.payload_bytes)?)
     }
 
@@ -449,7 +502,7 @@ impl<M: Memory> NvRing<M> {
         };
         for found in kept {
             let entry = self.index + found.slot * ENTRY_BYTES;
-            let object = self.objects + found.position % self.bytes;
+            let object = self.offset(found.position);
             let bytes = object_bytes(found.payload_bytes) as usize;
             let site = site!("nv-ring.confirm");
             self.arena.flush(entry, ENTRY_BYTES as usize, site)?;
@@ -500,7 +553,7 @@ impl<M: Memory> NvRing<M> {
     /// Where the first object ever lies in the pool.
     #[cfg(test)]
     pub fn first_object(&self) -> u64 {
-        self.objects
+        self.pieces[0]
     }
 
     /// Bytes of the pool.

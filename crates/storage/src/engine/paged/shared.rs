@@ -396,7 +396,11 @@ impl<P: Platform> Shared<P> {
         let newest = self.group().newest(Due::Now);
         self.sync_record(commit.lsn)?;
         // What others have logged up to now is durable as well if this thread has led the sync.
-        let durable = if self.is_durable(newest.lsn) { &newest } else { commit };
+        let durable = if self.is_durable(newest.lsn) {
+            &newest
+        } else {
+            commit
+        };
         self.synced(&mut self.group(), durable.ticket);
         Ok(())
     }
