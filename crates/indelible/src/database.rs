@@ -11,6 +11,7 @@ use crate::mark::MarkBit;
 use crate::options::{Mode, TransactionOptions};
 use crate::partition::Partition;
 use crate::session::{Manner, Session};
+use crate::sync::Mutex;
 use crate::table::Table;
 use crate::trace::Recording;
 use crate::transaction::{Reader, Transaction};
@@ -40,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) serial: u64,
     pub(crate) mark_bit: u64,
     pub(crate) partitions: Vec<Partition>,
+    /// Held by whoever keeps all others out of partitions.
+    pub(crate) alone: Mutex<()>,
     pub(crate) commits: CommitTable,
     pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
     pub(crate) descriptor: Descriptor,

@@ -253,7 +253,9 @@ impl Database {
 
     /// As [`Database::hold_all`], for what changes no data.
     pub(crate) fn hold_all_to_look(&self) -> Result<Session<'_>> {
-        let mut session = self.hold_each()?;
+        let mut session = Session::new(&self.core, self.core.manner)?;
+        session.take_turn()?;
+        self.declare_all(&mut session)?;
         session.exclude_others()?;
         Ok(session)
     }
@@ -261,9 +263,13 @@ impl Database {
     /// Holds a seat of every partition, beside others.
     pub(crate) fn hold_each(&self) -> Result<Session<'_>> {
         let mut session = Session::new(&self.core, self.core.manner)?;
-        let all: Vec<u32> = (0..self.core.descriptor.partitions).collect();
-        session.declare(&all)?;
+        self.declare_all(&mut session)?;
         Ok(session)
+    }
+
+    fn declare_all(&self, session: &mut Session<'_>) -> Result<()> {
+        let all: Vec<u32> = (0..self.core.descriptor.partitions).collect();
+        session.declare(&all)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::options::{Choice, Options};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::session::Manner;
+use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
 use disk::Directory;
@@ -238,6 +239,7 @@ impl Database {
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
             recording,
+            alone: Mutex::new(()),
             is_closed: false,
             _mark: mark,
             _platform: platform,

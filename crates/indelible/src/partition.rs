@@ -74,7 +74,28 @@ impl Seat {
     }
 }
 
-fn try_lock(seat: &Mutex<Seat>) -> Option<MutexGuard<'_, Seat>> {
+/// Locks a mutex that is seldom waited for; the error names partition `number`.
+pub(crate) fn lock_within<T>(
+    mutex: &Mutex<T>,
+    limit: Duration,
+    number: u32,
+) -> Result<MutexGuard<'_, T>> {
+    let start = Instant::now();
+    loop {
+        if let Some(guard) = try_lock(mutex) {
+            return Ok(guard);
+        }
+        if start.elapsed() >= limit {
+            return Err(Error::Conflict {
+                partition: number,
+                waited_ms: start.elapsed().as_millis() as u64,
+            });
+        }
+        std::thread::sleep(PATIENCE / 10);
+    }
+}
+
+fn try_lock<T>(seat: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match seat.try_lock() {
         Ok(seat) => Some(seat),
         // Set when a closure panics that holds the seat. What it left is undone, or `stopped` is set.

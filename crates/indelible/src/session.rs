@@ -15,7 +15,7 @@
 use crate::database::Core;
 use crate::error::{Error, Result};
 use crate::mark::OpenMark;
-use crate::partition::{Partition, Seat};
+use crate::partition::{Partition, Seat, lock_within};
 use crate::sync::MutexGuard;
 use crate::trace::Note;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub(crate) struct Session<'db> {
     /// Apart from the others so that a transaction in one partition allocates nothing.
     first: Option<Held<'db>>,
     more: Vec<Held<'db>>,
+    /// Whether it keeps others out; given back after the seats.
+    alone: Option<MutexGuard<'db, ()>>,
     soundness: Soundness,
     seats: Seats,
     manner: Manner,
@@ -127,6 +129,7 @@ impl<'db> Session<'db> {
             core,
             first: None,
             more: Vec::new(),
+            alone: None,
             soundness: Soundness::Sound,
             seats: Seats::Transaction,
             manner,
@@ -148,6 +151,14 @@ impl<'db> Session<'db> {
             }
             self.held(partition)?;
         }
+        Ok(())
+    }
+
+    /// Waits for the turn to keep others out, before the first partition is taken: of two sessions that have a seat each and want the other's, none
+    /// would ever get it.
+    pub(crate) fn take_turn(&mut self) -> Result<()> {
+        let limit = self.manner.wait_limit;
+        self.alone = Some(lock_within(&self.core.alone, limit, 0)?);
         Ok(())
     }
 

@@ -570,3 +570,26 @@ fn a_read_only_database_refuses_writes() {
         assert!(matches!(db.drop_table("people"), Err(Error::ReadOnly)));
     }
 }
+
+#[test]
+fn threads_force_and_check_beside_each_other() {
+    let directory = Directory::new();
+    let options = Options::new()
+        .method(Method::FullPageWrites)
+        .sessions(3)
+        .wait_limit(Duration::from_secs(60));
+    let db = Database::create(directory.path(), &options).unwrap();
+    let table = people(&db);
+    std::thread::scope(|threads| {
+        for thread in 0..3_i64 {
+            let (db, table) = (&db, &table);
+            threads.spawn(move || {
+                for round in 0..20 {
+                    fill(db, table, thread * 1000 + round..thread * 1000 + round + 1);
+                    db.force().unwrap();
+                    assert!(db.verify().unwrap().damage.is_empty());
+                }
+            });
+        }
+    });
+}

@@ -185,7 +185,7 @@ pub(crate) struct RunArgs {
     /// When a log record of nv-logging is durable: flush-on-insert, at once; or flush-on-commit, at a commit at the latest
     #[arg(long, value_enum, default_value_t = PersistName::FlushOnInsert)]
     pub(crate) persist: PersistName,
-    /// Bytes of log of nv-logging that each thread has room for
+    /// Bytes of log of nv-logging that each session has room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
     /// What the write-ahead log of inp or log has of a changed row: after, what it becomes; or both, what it was as well, as in the
