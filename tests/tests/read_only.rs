@@ -29,7 +29,12 @@ fn readable() -> impl Iterator<Item = Method> {
 }
 
 fn options(method: Method) -> Options {
-    Options::new().method(method).partitions(2)
+    let options = Options::new().method(method).partitions(2);
+    match method {
+        // A simulated memory has 8 MiB.
+        Method::NvLogging => options.ring_bytes(0),
+        _ => options,
+    }
 }
 
 fn fill(db: &Database, rows: i64) {

@@ -195,7 +195,8 @@ impl<M: Memory> NvRing<M> {
                 result => result?,
             }
         }
-        let memory = memories.create(&name, pool_bytes + POOL_EXTRA_BYTES)?;
+        let memory_bytes = (pool_bytes + POOL_EXTRA_BYTES).next_multiple_of(POOL_EXTRA_BYTES);
+        let memory = memories.create(&name, memory_bytes)?;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let pool = PoolIdentity {
             kind: KIND,
@@ -497,9 +498,6 @@ impl<M: Memory> NvRing<M> {
                 self.arena.flush(offset, 8, site!("nv-ring.unset"))?;
             }
         }
-        let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
-            return Ok(self.arena.fence(site!("nv-ring.settle"))?);
-        };
         for found in kept {
             let entry = self.index + found.slot * ENTRY_BYTES;
             let object = self.offset(found.position);
@@ -509,6 +507,9 @@ impl<M: Memory> NvRing<M> {
             self.arena.flush(object, bytes, site)?;
         }
         self.arena.fence(site!("nv-ring.settle"))?;
+        let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
+            return Ok(());
+        };
         self.next = last.slot + self.entries + 1;
         self.oldest = self.next - kept.len() as u64;
         let span = last.position.checked_sub(first.position);
