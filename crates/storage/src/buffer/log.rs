@@ -62,6 +62,11 @@ pub trait PageLog: Send + Sync {
     /// Makes all records durable that are in the log now.
     fn flush(&self) -> Result<()>;
 
+    /// Whether it pays to make several commits durable together.
+    fn groups_commits(&self) -> bool {
+        true
+    }
+
     /// In front of this everything is durable.
     fn synced(&self) -> Lsn;
 

@@ -342,14 +342,14 @@ impl<P: Platform> Shared<P> {
         let mut group = self.group();
         let ticket = group.commits.next();
         let (lsn, frees) = self.pages.commit(txn, ticket)?;
-        if durability != Durability::None {
+        let is_promised = durability != Durability::None;
+        if is_promised {
             self.promised.store(ticket.0, Ordering::Release);
         }
         group.newest_at = lsn;
         self.newest.store(ticket.0, Ordering::Release);
         let due = match group.commits.join(durability) {
-            // Where a record is durable once it is in the log there is no group to wait for.
-            Due::Later if self.is_durable(lsn) => Due::Now,
+            Due::Later if is_promised && !self.pages.pool.log().groups_commits() => Due::Now,
             due => due,
         };
         Ok((group.newest(due), frees))
