@@ -18,7 +18,7 @@ use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN, Stamp};
 use crate::log::{LogIdentity, LogStart, Lsn, NvRing, RingIdentity};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskCounters};
 use pmem::{Access, Counters, MemorySource};
 use std::sync::OnceLock;
@@ -30,8 +30,6 @@ pub const SESSIONS_MAX: usize = 1024;
 const NOTHING: u64 = u64::MAX;
 /// A ring has room for the rollback of a small transaction several times.
 const RING_PAGES_MIN: u64 = 256;
-/// Times that a session looks again before it sleeps until another has made its records durable.
-const SPINS_MAX: u32 = 500;
 /// Of a ring, so much may be in use before a checkpoint is due; the rest is for long transactions.
 const DUE_SHARE: u64 = 4;
 
@@ -303,20 +301,6 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         Ok(())
     }
 
-    /// Makes what a session has up to a record durable. If it is about to do so itself, that is worth a short wait.
-    fn persist_to(&self, session: &Session<S::Memory>, lsn: Lsn) -> Result<()> {
-        for _ in 0..SPINS_MAX {
-            if session.missing.load(Ordering::SeqCst) > lsn.0 {
-                return Ok(());
-            }
-            match session.state.try_lock() {
-                Ok(mut state) => return self.persist(session, &mut state),
-                Err(_) => spin_loop(),
-            }
-        }
-        self.persist(session, &mut session.state())
-    }
-
     /// Everything in front of it is durable.
     pub fn horizon(&self) -> Lsn {
         let next = self.next.load(Ordering::SeqCst);
@@ -324,6 +308,19 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             .sessions()
             .map(|session| session.missing.load(Ordering::SeqCst));
         Lsn(missing.fold(next, u64::min))
+    }
+}
+
+impl<S, D> PageLog for NvLog<S, D>
+where
+    S: MemorySource + Send + Sync,
+    S::Memory: Send,
+    D: Directory,
+{
+    fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
+        self.visit(&mut |lsn, _, bytes| redo(lsn, bytes))?;
+        *self.found() = Vec::new();
+        Ok(())
     }
 
     fn add_session(&self, number: u32) -> Result<()> {
@@ -387,11 +384,11 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         let known = Lsn(self.known.load(Ordering::Relaxed));
         let stamp = Stamp { lsn, known, life };
         self.durable_step(state.ring.append(stamp, record))?;
-        if let Reserve::End(..) = reserve {
-            // The record of a transaction's end: whoever waits for it makes it durable, without the locks under which it is logged.
-            state.end();
-        } else if self.options.persist == Persist::OnInsert {
+        if self.options.persist == Persist::OnInsert {
             self.persist(session, state)?;
+        }
+        if let Reserve::End(..) = reserve {
+            state.end();
         }
         let since = state.ring.tail() - state.checkpoint;
         session.since.store(since, Ordering::Relaxed);
@@ -415,7 +412,9 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
                 return Ok(());
             }
             for session in self.sessions() {
-                self.persist_to(session, lsn)?;
+                if session.missing.load(Ordering::SeqCst) <= lsn.0 {
+                    self.persist(session, &mut session.state())?;
+                }
             }
         }
     }
@@ -424,10 +423,6 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         self.require()?;
         let next = self.next.load(Ordering::SeqCst);
         self.flush_to(Lsn(next - 1))
-    }
-
-    fn groups_commits(&self) -> bool {
-        self.options.persist == Persist::OnCommit
     }
 
     fn synced(&self) -> Lsn {
