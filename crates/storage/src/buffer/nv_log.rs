@@ -241,6 +241,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             )));
         }
         all.truncate(kept);
+        self.known.store(known.0, Ordering::Relaxed);
         self.next.store(end.0, Ordering::SeqCst);
         *self.found() = all;
         Ok(())
@@ -270,7 +271,8 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             let own = all.iter().filter(|(ring, _)| *ring == number);
             let kept: Vec<Found> = own.map(|(_, found)| *found).collect();
             let mut state = session.state();
-            let settled = state.ring.settle(&kept, end);
+            let known = Lsn(self.known.load(Ordering::Relaxed));
+            let settled = state.ring.settle(&kept, known, end);
             self.durable_step(settled)?;
             state.checkpoint = state.ring.tail();
         }

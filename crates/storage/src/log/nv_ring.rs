@@ -19,7 +19,7 @@
 //! 2. Nothing is written over that recovery may need: an append that finds no room fails and changes nothing.
 //! 3. Every record in front of an object's *known* was durable when the object was made. A missing one there is damage; any other one
 //!    was never acknowledged, and recovery ends in front of it.
-//! 4. Recovery unsets every entry behind its end, and makes the others durable, before anything is appended. So a number that is used again
+//! 4. Recovery unsets every entry behind its end, and stores what is not known to be durable again, before anything is appended. So a number that is used again
 //!    never has two entries. It may have two objects, and even one entry for both: what comes first after an opening begins a *life* of the
 //!    log, and from its number on only objects of that life count.
 //!
@@ -489,8 +489,9 @@ impl<M: Memory> NvRing<M> {
     }
 
     /// Ends an opening: `kept` are the ring's records that count, in their order, all of them in front of `end`. Every other entry from `end` on is
-    /// unset, and all that count are made durable, since what a process has left in a cache may not be.
-    pub fn settle(&mut self, kept: &[Found], end: Lsn) -> Result<()> {
+    /// unset. What is in front of `known` is durable; the rest may be in a cache only, perhaps after a fence that failed and as if it were clean. So it is
+    /// stored again, the same bytes to the same place, and fenced.
+    pub fn settle(&mut self, kept: &[Found], known: Lsn, end: Lsn) -> Result<()> {
         for slot in 0..self.entries {
             if self.entry(slot)?.lsn >= end {
                 let offset = self.index + slot * ENTRY_BYTES;
@@ -498,13 +499,11 @@ impl<M: Memory> NvRing<M> {
                 self.arena.flush(offset, 8, site!("nv-ring.unset"))?;
             }
         }
-        for found in kept {
+        for found in kept.iter().filter(|found| found.lsn >= known) {
             let entry = self.index + found.slot * ENTRY_BYTES;
             let object = self.offset(found.position);
-            let bytes = object_bytes(found.payload_bytes) as usize;
-            let site = site!("nv-ring.confirm");
-            self.arena.flush(entry, ENTRY_BYTES as usize, site)?;
-            self.arena.flush(object, bytes, site)?;
+            self.store_again(entry, ENTRY_BYTES)?;
+            self.store_again(object, object_bytes(found.payload_bytes))?;
         }
         self.arena.fence(site!("nv-ring.settle"))?;
         let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
@@ -521,6 +520,13 @@ impl<M: Memory> NvRing<M> {
         self.unflushed = self.next;
         self.unflushed_from = self.tail;
         Ok(())
+    }
+
+    fn store_again(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        let same = self.arena.bytes(offset, bytes as usize)?.to_vec();
+        self.arena.store(offset, &same)?;
+        let site = site!("nv-ring.confirm");
+        Ok(self.arena.flush(offset, same.len(), site)?)
     }
 
     /// The error for a ring that is not what it must be.
