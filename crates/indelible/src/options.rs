@@ -371,6 +371,20 @@ impl Options {
                 "leave it out, or use method `log` or `nvm-log`",
             ));
         }
+        if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.log_images)
+            && !matches!(method, Method::Log | Method::Inp)
+        {
+            return Err(Error::option(
+                "log_images",
+                format!("method `{method}` has no write-ahead log in a file"),
+                "leave it out, or use method `inp` or `log`",
+            ));
+        }
+        self.check_paged()
+    }
+
+    /// Rejects options of the page methods that make no sense with the method, or at all.
+    fn check_paged(&self) -> Result<()> {
         if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.buffer_bytes)
             && !method.is_paged()
         {
@@ -419,15 +433,6 @@ impl Options {
                 "sessions",
                 format!("method `{method}` runs one transaction at a time in a partition"),
                 "use partitions, or method `full-page-writes` or `dwb`",
-            ));
-        }
-        if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.log_images)
-            && !matches!(method, Method::Log | Method::Inp)
-        {
-            return Err(Error::option(
-                "log_images",
-                format!("method `{method}` has no write-ahead log in a file"),
-                "leave it out, or use method `inp` or `log`",
             ));
         }
         Ok(())

@@ -577,7 +577,7 @@ fn threads_force_and_check_beside_each_other() {
     let options = Options::new()
         .method(Method::FullPageWrites)
         .sessions(3)
-        .wait_limit(Duration::from_secs(60));
+        .wait_limit(Duration::from_mins(1));
     let db = Database::create(directory.path(), &options).unwrap();
     let table = people(&db);
     std::thread::scope(|threads| {

@@ -58,6 +58,9 @@ pub struct NvLogOptions {
     pub persist: Persist,
 }
 
+/// What an opening calls with each record, and the session that wrote it.
+pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
+
 impl NvLogOptions {
     fn ring(&self, number: u32) -> RingIdentity {
         RingIdentity {
@@ -183,12 +186,12 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
 
     fn set(&self, number: u32, ring: NvRing<S::Memory>) -> Result<()> {
         let place = self.sessions.get(number as usize);
-        match place.map(|place| place.set(Session::new(ring))) {
-            Some(Ok(())) => Ok(()),
-            _ => Err(StorageError::Unsupported(format!(
-                "a partition has at most {SESSIONS_MAX} sessions, each of them once"
-            ))),
+        if place.is_some_and(|place| place.set(Session::new(ring)).is_ok()) {
+            return Ok(());
         }
+        Err(StorageError::Unsupported(format!(
+            "a partition has at most {SESSIONS_MAX} sessions, each of them once"
+        )))
     }
 
     fn sessions(&self) -> impl Iterator<Item = &Session<S::Memory>> {
@@ -252,7 +255,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
     }
 
     /// Hands every record that was found to `visit`, with the session that wrote it, in their order; marks have nothing in them.
-    pub fn visit(&self, visit: &mut dyn FnMut(Lsn, u32, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn visit(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
         for (number, found) in &*self.found() {
             let session = self.session(*number)?.state();
             match session.ring.payload(found)? {
