@@ -8,7 +8,7 @@
 //! acknowledged, and a page written, below the horizon only; recovery ends in front of the first record that is missing, and what lies
 //! behind it was never acknowledged.
 //!
-//! Each ring says which of its records may be missing ([`Session::missing`]). An append stores a bound there *before* it takes its number, so
+//! Each ring says which of its records may be missing (`missing`). An append stores a bound there *before* it takes its number, so
 //! whoever reads the counter first and then all bounds has the horizon, without a lock.
 //!
 //! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4 and 5; the horizon mends what its section 4.4 names

@@ -107,7 +107,7 @@ pub struct WalOptions {
     /// Bytes of a segment file. A record that is longer gets a segment of its own length.
     pub segment_bytes: u64,
     /// Appended bytes after which they are handed to the file without a sync. While a sync runs there may be more, up to
-    /// [`BUFFERS_MAX`] times as many.
+    /// 16 times as many.
     pub buffer_bytes_max: usize,
 }
 
