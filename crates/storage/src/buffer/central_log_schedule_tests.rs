@@ -51,7 +51,7 @@ fn survivors(device: &Device) -> Vec<u8> {
 }
 
 fn append(log: &Log, number: u8) -> Result<Lsn> {
-    let encode = |_, record: &mut Vec<u8>| record.extend_from_slice(&[number; 40]);
+    let encode = &mut |_, record: &mut Vec<u8>| record.extend_from_slice(&[number; 40]);
     log.append(Reserve::Keep(0), encode, &mut Vec::new())
 }
 
