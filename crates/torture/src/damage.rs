@@ -134,8 +134,6 @@ impl Subject {
             pool_bytes: DATABASE_BYTES,
             // Long enough that a part of the log lies behind the checkpoint.
             checkpoint_log_bytes: 64 << 10,
-            // Every part of it is damaged once.
-            ring_bytes: 0,
             ..options(method, seed)
         };
         let engine = platform

@@ -155,6 +155,12 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         NvRing::create(memories, identity, options.bytes()).map(drop)
     }
 
+    /// Whether it is proven that a checkpoint at `start` is durable. If not, the records in front of it may have to be needed again.
+    pub fn knows(memories: &S, options: &NvLogOptions, start: Lsn) -> Result<bool> {
+        let first = NvRing::open(memories, options.ring(0), options.access)?;
+        Ok(first.start()? >= start)
+    }
+
     /// Opens the log and finds the records from `start` on that count. Nothing is stored yet.
     pub fn open(memories: S, files: D, options: NvLogOptions, start: Lsn) -> Result<Self> {
         let log = Self {
@@ -458,6 +464,8 @@ where
     }
 
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
+        let proven = self.session(0)?.state().ring.set_start(start.lsn);
+        self.durable_step(proven)?;
         for session in self.sessions() {
             session.state().ring.forget(start.lsn)?;
         }

@@ -163,6 +163,9 @@ impl<P: Platform> Paged<P> {
             Err(error) => error,
         };
         self.state = State::MustAbort;
+        if self.shared.pages.pool.log().is_poisoned() {
+            self.shared.poison();
+        }
         if error.is_statement_error() && self.shared.pages.rollback(txn, mark).is_ok() {
             self.state = State::Open;
         }

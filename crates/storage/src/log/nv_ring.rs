@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! pool    root 0: the block
-//! block   rings u64, cut u64, life u64, alone in their line, in ring 0 only: how many rings the partition has; the first number of its
-//!         newest life, and that life's
+//! block   rings u64, cut u64, life u64, start u64, alone in their line, in ring 0 only: how many rings the partition has; the first number of
+//!         its newest life, and that life's; and from where on recovery may need records, as far as is proven
 //!         | offsets of the pieces, 8 u64 | index: entries of 16 bytes
 //! piece   objects, each on lines of its own; a ring has 1 to 8 pieces, blocks of up to 16 MiB
 //! entry   number u64, 0 if unset | position u64 of the object, counted from the first one ever
@@ -211,6 +211,7 @@ impl<M: Memory> NvRing<M> {
         let mut head = vec![0; sizes.head_and_index() as usize];
         if identity.ring == 0 {
             head[0] = 1;
+            head[24..32].copy_from_slice(&Lsn::FIRST.0.to_le_bytes());
         }
         for (offset, _) in head[LINE as usize..]
             .chunks_exact_mut(8)
@@ -313,6 +314,20 @@ impl<M: Memory> NvRing<M> {
         self.arena.flush(offset, 8, site!("nv-ring.count"))?;
         // commit point: an opening looks into so many rings
         Ok(self.arena.fence(site!("nv-ring.counted"))?)
+    }
+
+    /// From where on recovery may need records, as far as is proven: ring 0 knows.
+    pub fn start(&self) -> Result<Lsn> {
+        Ok(Lsn(self.arena.word(self.index - HEAD_BYTES + 24)?))
+    }
+
+    /// Notes durably that recovery needs no record in front of `start` any more.
+    pub fn set_start(&mut self, start: Lsn) -> Result<()> {
+        let offset = self.index - HEAD_BYTES + 24;
+        self.arena.store_word(offset, start.0)?;
+        self.arena.flush(offset, 8, site!("nv-ring.start"))?;
+        // commit point: what is in front may be written over
+        Ok(self.arena.fence(site!("nv-ring.started"))?)
     }
 
     /// The newest life of the log, and its first number: ring 0 knows.

@@ -188,7 +188,15 @@ impl<P: Platform> Shared<P> {
         let mut file = PageFile::open(&files, &file_options(options, axes.guard))?;
         if options.access == Access::Write {
             let start = file.master().start;
-            file.secure_master(has_needless(&files, identity(options), start)?)?;
+            let has_needless = match axes.log {
+                LogKind::Central => has_needless(&files, identity(options), start)?,
+                LogKind::PerTransaction => {
+                    let memories = platform.memories(options.partition);
+                    let rings = nv_log_options(options);
+                    !NvLog::<_, P::Files>::knows(&memories, &rings, start.lsn)?
+                }
+            };
+            file.secure_master(has_needless)?;
         }
         file.repair(options.access)?;
         Self::start(platform, files, options, (axes.log, file), decide)
