@@ -148,8 +148,8 @@ pub use disk::DiskCounters;
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
-    CommitTicket, Direction, Durability, FenceOrder, Footprint, Isolation, LogImages, LogKind,
-    Method, PageAxes, Persist, VerifyReport,
+    CommitTicket, Direction, Durability, FenceOrder, Footprint, Isolation, LogImages, Method,
+    Persist, VerifyReport,
 };
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,

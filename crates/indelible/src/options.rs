@@ -13,8 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{
-    Durability, EngineOptions, FenceOrder, Isolation, LogImages, LogKind, Method, Persist,
-    RING_BYTES_MAX,
+    Durability, EngineOptions, FenceOrder, Isolation, LogImages, Method, Persist, RING_BYTES_MAX,
 };
 use storage::record::LayoutKind;
 
@@ -394,10 +393,9 @@ impl Options {
                 "leave it out, or use method `full-page-writes` or `dwb`",
             ));
         }
-        let has_rings = |method: Method| matches!(method.axes(), Some(axes) if axes.log == LogKind::PerTransaction);
         if let Some(Choice::Explicit(method)) = self.method
             && (self.ring_bytes.is_some() || self.persist.is_some())
-            && !has_rings(method)
+            && !method.has_rings()
         {
             let option = if self.persist.is_some() {
                 "persist"

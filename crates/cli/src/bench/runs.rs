@@ -13,8 +13,8 @@ use crate::scratch::Scratch;
 use anyhow::Result;
 use disk::FileProfile;
 use indelible::{
-    BUFFER_BYTES, Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, LogKind,
-    Method, Options, Statistics,
+    BUFFER_BYTES, Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, Method,
+    Options, Statistics,
 };
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use serde::Serialize;
@@ -156,10 +156,7 @@ pub(super) fn open(
             .buffer_bytes(pool_bytes(args))
             .sessions(args.threads_each());
     }
-    if method
-        .axes()
-        .is_some_and(|axes| axes.log == LogKind::PerTransaction)
-    {
+    if method.has_rings() {
         options = options.persist(args.persist.into());
         if let Some(bytes) = args.ring {
             options = options.ring_bytes(bytes);

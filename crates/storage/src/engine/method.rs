@@ -123,6 +123,12 @@ impl Method {
         Some(PageAxes { guard, log })
     }
 
+    /// Whether its log is in durable memory, a ring a session.
+    pub fn has_rings(self) -> bool {
+        self.axes()
+            .is_some_and(|axes| axes.log == LogKind::PerTransaction)
+    }
+
     /// Whether a page that a power cut tears is no loss.
     pub fn survives_torn_pages(self) -> bool {
         self != Self::DwbOff
