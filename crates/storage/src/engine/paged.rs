@@ -13,7 +13,8 @@
 //! Steal and no-force: a page may be written before its transaction commits, and need not be when it does. After ARIES (Mohan et al., TODS
 //! 1992). The methods differ in what protects a write of a page that a power cut tears: `full-page-writes` logs a page whole when it changes
 //! first after a checkpoint, `dwb` writes it to an area of its own
-//! first, and `dwb-off` trusts the device to write pages whole.
+//! first, and `dwb-off` trusts the device to write pages whole. `nv-logging` is `dwb` with its log in durable memory (`buffer/nv_log.rs`), where
+//! fences take the place of syncs.
 
 #[cfg(test)]
 mod ahead_tests;
@@ -163,10 +164,12 @@ impl<P: Platform> Paged<P> {
             Err(error) => error,
         };
         self.state = State::MustAbort;
-        if self.shared.pages.pool.log().is_poisoned() {
-            self.shared.poison();
-        }
-        if error.is_statement_error() && self.shared.pages.rollback(txn, mark).is_ok() {
+        if !error.is_statement_error() {
+            // The log refuses what comes; a session that has logged nothing would not notice.
+            if self.shared.pages.pool.log().is_poisoned() {
+                self.shared.poison();
+            }
+        } else if self.shared.pages.rollback(txn, mark).is_ok() {
             self.state = State::Open;
         }
         Err(error)
