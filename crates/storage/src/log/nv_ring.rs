@@ -485,14 +485,24 @@ impl<M: Memory> NvRing<M> {
         }))
     }
 
+    /// The slots of all entries from `from` on, in no order.
+    fn entries_from(&self, from: Lsn) -> Result<Vec<(u64, Entry)>> {
+        let words = self
+            .arena
+            .slice::<u64>(self.index, 2 * self.entries as usize)?;
+        let entries = words.chunks_exact(2).map(|words| Entry {
+            lsn: Lsn(words[0]),
+            position: words[1],
+        });
+        let slots = (0..).zip(entries);
+        Ok(slots.filter(|(_, entry)| entry.lsn >= from).collect())
+    }
+
     /// All whole records from `from` on, in no order.
     pub fn records(&self, from: Lsn) -> Result<Vec<Found>> {
         let mut found = Vec::new();
-        for slot in 0..self.entries {
-            let entry = self.entry(slot)?;
-            if entry.lsn >= from {
-                found.extend(self.object(slot, entry)?);
-            }
+        for (slot, entry) in self.entries_from(from)? {
+            found.extend(self.object(slot, entry)?);
         }
         Ok(found)
     }
@@ -507,12 +517,10 @@ impl<M: Memory> NvRing<M> {
     /// unset. What is in front of `known` is durable; the rest may be in a cache only, perhaps after a fence that failed and as if it were clean. So it is
     /// stored again, the same bytes to the same place, and fenced.
     pub fn settle(&mut self, kept: &[Found], known: Lsn, end: Lsn) -> Result<()> {
-        for slot in 0..self.entries {
-            if self.entry(slot)?.lsn >= end {
-                let offset = self.index + slot * ENTRY_BYTES;
-                self.arena.store_word(offset, 0)?;
-                self.arena.flush(offset, 8, site!("nv-ring.unset"))?;
-            }
+        for (slot, _) in self.entries_from(end)? {
+            let offset = self.index + slot * ENTRY_BYTES;
+            self.arena.store_word(offset, 0)?;
+            self.arena.flush(offset, 8, site!("nv-ring.unset"))?;
         }
         for found in kept.iter().filter(|found| found.lsn >= known) {
             let entry = self.index + found.slot * ENTRY_BYTES;
