@@ -18,7 +18,7 @@ use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN, Stamp};
 use crate::log::{LogIdentity, LogStart, Lsn, NvRing, RingIdentity};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
 use disk::{Directory, DiskCounters};
 use pmem::{Access, Counters, MemorySource};
 use std::sync::OnceLock;
@@ -30,13 +30,15 @@ pub const SESSIONS_MAX: usize = 1024;
 const NOTHING: u64 = u64::MAX;
 /// A ring has room for the rollback of a small transaction several times.
 const RING_PAGES_MIN: u64 = 256;
+/// Times that a session looks again before it sleeps until another has made its records durable.
+const SPINS_MAX: u32 = 500;
 /// Of a ring, so much may be in use before a checkpoint is due; the rest is for long transactions.
 const DUE_SHARE: u64 = 4;
 
 /// When a record becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Persist {
-    /// As it is inserted: one fence a record, and a commit waits for nothing else.
+    /// As it is inserted, the record of a commit as it is acknowledged: one fence each.
     #[default]
     OnInsert,
     /// At a commit, with all that are in front of it.
@@ -110,9 +112,7 @@ struct Session<M: pmem::Memory> {
 
 struct State<M: pmem::Memory> {
     ring: NvRing<M>,
-    /// Bytes that the open transaction needs to be undone.
-    claim: u64,
-    /// The newest checkpoint when its first record was appended.
+    /// The newest checkpoint when the open transaction's first record was appended.
     claimed_since: Option<Lsn>,
     /// Where the ring stood when the newest checkpoint began.
     checkpoint: u64,
@@ -124,7 +124,6 @@ impl<M: pmem::Memory> Session<M> {
         let state = State {
             checkpoint: ring.tail(),
             ring,
-            claim: 0,
             claimed_since: None,
         };
         Self {
@@ -159,6 +158,11 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
     pub fn knows(memories: &S, options: &NvLogOptions, start: Lsn) -> Result<bool> {
         let first = NvRing::open(memories, options.ring(0), options.access)?;
         Ok(first.start()? >= start)
+    }
+
+    /// Notes that a checkpoint at `start` is durable, which the caller has made sure of.
+    pub fn learn(memories: &S, options: &NvLogOptions, start: Lsn) -> Result<()> {
+        NvRing::open(memories, options.ring(0), options.access)?.set_start(start)
     }
 
     /// Opens the log and finds the records from `start` on that count. Nothing is stored yet.
@@ -312,6 +316,20 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         Ok(())
     }
 
+    /// Makes what a session has up to a record durable. If it is about to do so itself, that is worth a short wait.
+    fn persist_to(&self, session: &Session<S::Memory>, lsn: Lsn) -> Result<()> {
+        for _ in 0..SPINS_MAX {
+            if session.missing.load(Ordering::SeqCst) > lsn.0 {
+                return Ok(());
+            }
+            match session.state.try_lock() {
+                Ok(mut state) => return self.persist(session, &mut state),
+                Err(_) => spin_loop(),
+            }
+        }
+        self.persist(session, &mut session.state())
+    }
+
     /// Everything in front of it is durable.
     pub fn horizon(&self) -> Lsn {
         let next = self.next.load(Ordering::SeqCst);
@@ -381,7 +399,6 @@ where
             return Err(state.ring.full(record.len() as u64 + claim));
         }
         if let Reserve::Bytes(..) = reserve {
-            state.claim = claim;
             let newest = Lsn(self.newest.load(Ordering::SeqCst));
             state.claimed_since.get_or_insert(newest);
         }
@@ -395,11 +412,11 @@ where
         let known = Lsn(self.known.load(Ordering::Relaxed));
         let stamp = Stamp { lsn, known, life };
         self.durable_step(state.ring.append(stamp, record))?;
-        if self.options.persist == Persist::OnInsert {
-            self.persist(session, state)?;
-        }
         if let Reserve::End(..) = reserve {
+            // The record of a transaction's end: whoever waits for it makes it durable, without the locks under which it is logged.
             state.end();
+        } else if self.options.persist == Persist::OnInsert {
+            self.persist(session, state)?;
         }
         let since = state.ring.tail() - state.checkpoint;
         session.since.store(since, Ordering::Relaxed);
@@ -423,9 +440,7 @@ where
                 return Ok(());
             }
             for session in self.sessions() {
-                if session.missing.load(Ordering::SeqCst) <= lsn.0 {
-                    self.persist(session, &mut session.state())?;
-                }
+                self.persist_to(session, lsn)?;
             }
         }
     }
@@ -434,6 +449,10 @@ where
         self.require()?;
         let next = self.next.load(Ordering::SeqCst);
         self.flush_to(Lsn(next - 1))
+    }
+
+    fn groups_commits(&self) -> bool {
+        self.options.persist == Persist::OnCommit
     }
 
     fn synced(&self) -> Lsn {
@@ -541,7 +560,6 @@ where
 
 impl<M: pmem::Memory> State<M> {
     fn end(&mut self) {
-        self.claim = 0;
         self.claimed_since = None;
     }
 }

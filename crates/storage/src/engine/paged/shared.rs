@@ -188,15 +188,20 @@ impl<P: Platform> Shared<P> {
         let mut file = PageFile::open(&files, &file_options(options, axes.guard))?;
         if options.access == Access::Write {
             let start = file.master().start;
-            let has_needless = match axes.log {
-                LogKind::Central => has_needless(&files, identity(options), start)?,
+            match axes.log {
+                LogKind::Central => {
+                    file.secure_master(has_needless(&files, identity(options), start)?)?;
+                }
                 LogKind::PerTransaction => {
                     let memories = platform.memories(options.partition);
                     let rings = nv_log_options(options);
-                    !NvLog::<_, P::Files>::knows(&memories, &rings, start.lsn)?
+                    let is_known = NvLog::<_, P::Files>::knows(&memories, &rings, start.lsn)?;
+                    file.secure_master(!is_known)?;
+                    if !is_known {
+                        NvLog::<_, P::Files>::learn(&memories, &rings, start.lsn)?;
+                    }
                 }
-            };
-            file.secure_master(has_needless)?;
+            }
         }
         file.repair(options.access)?;
         Self::start(platform, files, options, (axes.log, file), decide)
@@ -224,8 +229,10 @@ impl<P: Platform> Shared<P> {
         let images = file.guard() == Guard::FullPageWrites;
         let pool = Pool::new(file, log, options.buffer_bytes)?;
         let pages = Pages::new(pool, options.page_cells_max);
-        let redo = &mut |lsn, bytes: &[u8]| pages.redo(master.redo, lsn, bytes);
-        pages.pool.log().replay(redo)?;
+        if is_found {
+            let redo = &mut |lsn, bytes: &[u8]| pages.redo(master.redo, lsn, bytes);
+            pages.pool.log().replay(redo)?;
+        }
         if images {
             pages.pool.log().image_from(master.redo);
         }
