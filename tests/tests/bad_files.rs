@@ -27,7 +27,7 @@ const OPEN_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Every method that keeps something.
 fn durable() -> impl Iterator<Item = Method> {
-    Method::ALL.into_iter().filter(|method| method.is_durable())
+    Method::distinct().filter(|method| method.is_durable())
 }
 
 fn options() -> EngineOptions {

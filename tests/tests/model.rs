@@ -347,7 +347,9 @@ fn fields(random: &mut Random) -> Fields {
 
 fn run_model(run: &Run, transactions: u64) {
     let mut random = Random::new(run.number);
-    let mut subjects = Method::ALL.map(|method| Subject::new(run, method));
+    let mut subjects: Vec<_> = Method::distinct()
+        .map(|method| Subject::new(run, method))
+        .collect();
     let mut model = Model::new();
     for _ in 0..transactions {
         let mut next = model.clone();

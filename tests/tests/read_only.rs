@@ -24,8 +24,7 @@ fn reading() -> Options {
 }
 
 fn readable() -> impl Iterator<Item = Method> {
-    let methods = Method::ALL.into_iter();
-    methods.filter(|method| method.opens_for_reading())
+    Method::distinct().filter(|method| method.opens_for_reading())
 }
 
 fn options(method: Method) -> Options {

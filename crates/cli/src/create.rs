@@ -36,5 +36,8 @@ pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     if let Some(bytes) = args.memtable_bytes {
         options = options.memtable_bytes(bytes);
     }
+    if let Some(log) = &args.log_directory {
+        options = options.log_directory(log);
+    }
     Ok(Database::create(path, &options)?)
 }

@@ -169,7 +169,7 @@ pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
     })();
     bar.finish_and_clear();
     if loaded.is_err() {
-        let _ = fs::remove_dir_all(&temporary);
+        let _ = Database::remove(&temporary);
     }
     let (tables, rows) = loaded?;
     let mut facts = Facts::default();

@@ -15,8 +15,11 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// Directories to remove when a signal ends the process.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A directory that is removed with everything in it on drop.
-pub(crate) struct Scratch(PathBuf);
+/// A directory that is removed with everything in it on drop, and perhaps another for the log of the database in it.
+pub(crate) struct Scratch {
+    path: PathBuf,
+    log: Option<Box<Self>>,
+}
 
 impl Scratch {
     /// A new empty directory in shared memory, or where that is missing in the directory for temporary files.
@@ -37,7 +40,7 @@ impl Scratch {
                     OPEN.lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .push(path.clone());
-                    return Ok(Self(path));
+                    return Ok(Self { path, log: None });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
@@ -60,18 +63,29 @@ impl Scratch {
         }
     }
 
+    /// Adds a new empty directory under `parent` for the log.
+    pub(crate) fn with_log(mut self, parent: &Path) -> Result<Self> {
+        self.log = Some(Box::new(Self::in_directory(parent)?));
+        Ok(self)
+    }
+
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// The directory for the log, if there is one.
+    pub(crate) fn log_path(&self) -> Option<&Path> {
+        self.log.as_ref().map(|log| log.path())
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // Nothing can be done about a failure here, and the next command tries again.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
         OPEN.lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .retain(|path| path != &self.0);
+            .retain(|path| path != &self.path);
     }
 }
 

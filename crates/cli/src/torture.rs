@@ -78,8 +78,7 @@ struct SiteRow<'r> {
 /// Runs the command.
 pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
     let methods = if args.all {
-        Method::ALL
-            .into_iter()
+        Method::distinct()
             .filter(|method| method.is_durable() && method.survives_torn_pages())
             .collect()
     } else {

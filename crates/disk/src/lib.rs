@@ -21,6 +21,7 @@ pub use emulated::{
 pub use error::{DiskError, Result};
 pub use native::{IoMode, NativeDirectory, NativeFile};
 use pmem::Site;
+use std::ops::AddAssign;
 
 /// Bytes of a sector: the unit in which unsynced writes tear.
 pub const SECTOR_BYTES: u64 = 512;
@@ -92,4 +93,14 @@ pub struct DiskCounters {
     pub bytes_written: u64,
     /// Syncs of files and of the directory.
     pub syncs: u64,
+}
+
+impl AddAssign for DiskCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.bytes_read += other.bytes_read;
+        self.bytes_written += other.bytes_written;
+        self.syncs += other.syncs;
+    }
 }

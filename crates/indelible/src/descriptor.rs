@@ -21,6 +21,7 @@
 //! | zero | 72 | 52 | for later versions |
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |
 
+use crate::commit_table::COMMIT_TABLE;
 use crate::error::{Error, Result};
 use disk::{Directory, File};
 use pmem::{Domain, site};
@@ -150,15 +151,11 @@ impl Descriptor {
 
 /// Says why a directory without a descriptor is no database.
 fn no_descriptor(names: &[String]) -> Error {
-    let ours = |name: &&String| {
-        name.as_str() == DESCRIPTOR_NEW
-            || name.as_str() == crate::commit_table::COMMIT_TABLE
-            || (name.starts_with('p')
-                && (name.contains(".pool")
-                    || name.contains(".wal")
-                    || name.contains(".checkpoint")))
-    };
-    let left: Vec<&str> = names.iter().filter(ours).map(String::as_str).collect();
+    let left: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| is_ours(name))
+        .collect();
     if left.is_empty() {
         return Error::NotADatabase {
             path: DESCRIPTOR.into(),
@@ -168,6 +165,16 @@ fn no_descriptor(names: &[String]) -> Error {
     Error::Incomplete {
         files: left.join(", "),
     }
+}
+
+/// Whether a file has the name of one of a database.
+pub(crate) fn is_ours(name: &str) -> bool {
+    let is_of_partition = |rest: &str| {
+        let number = rest.split_once('.').map(|(number, _)| number);
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE].contains(&name)
+        || name.strip_prefix('p').is_some_and(is_of_partition)
 }
 
 fn damaged(detail: impl Into<String>) -> Error {

@@ -1,8 +1,8 @@
 //! A database on an emulated device: real files in a directory, with chosen latencies and full counting.
 //!
 //! Each partition has an emulator of its own, whose modelled cache is its share of the whole one, so that the counts of a seed repeat
-//! whatever other threads do. Files are charged to their partition's emulator as well, because in the hierarchy
-//! that is imitated there is no other device. Used with [`Database::create_on`](crate::Database::create_on) and
+//! whatever other threads do. Files of a device without latencies of its own ([`FileProfile::NONE`]) are files on the imitated memory, and charged to
+//! their partition's emulator. The others are on a disk beside it. Used with [`Database::create_on`](crate::Database::create_on) and
 //! [`Database::open_on`](crate::Database::open_on).
 
 use crate::error::Result;
@@ -26,7 +26,26 @@ pub struct EmulatedPlatform {
 struct Devices {
     native: NativePlatform,
     emulators: Vec<Emulator>,
-    files: FileProfile,
+    disks: Disks,
+}
+
+/// Where the files of a database are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disks {
+    /// The files of tables, and all others but those of logs.
+    pub files: FileProfile,
+    /// The files of logs, where the page methods have them.
+    pub log_files: FileProfile,
+}
+
+impl From<FileProfile> for Disks {
+    /// All of them on one device.
+    fn from(files: FileProfile) -> Self {
+        Self {
+            files,
+            log_files: files,
+        }
+    }
 }
 
 impl EmulatedPlatform {
@@ -36,7 +55,7 @@ impl EmulatedPlatform {
         path: impl AsRef<Path>,
         options: &Options,
         memory: &EmulationOptions,
-        files: FileProfile,
+        disks: impl Into<Disks>,
     ) -> Result<Self> {
         options.check()?;
         make_directory(path.as_ref())?;
@@ -52,7 +71,7 @@ impl EmulatedPlatform {
         let model = ModelledPlatform::new(Devices {
             native,
             emulators: emulators.clone(),
-            files,
+            disks: disks.into(),
         });
         Ok(Self { model, emulators })
     }
@@ -68,6 +87,17 @@ impl Devices {
         // A database with more partitions than were announced shares the emulators.
         &self.emulators[partition as usize % self.emulators.len()]
     }
+
+    fn directory(&self, partition: u32, profile: FileProfile) -> disk::Result<ModelledFiles> {
+        let emulator = self.emulator(partition).clone();
+        let clock = emulator.clock().clone();
+        let files = EmulatedDirectory::new(self.native.files(partition)?, profile, clock);
+        Ok(Either::First(if profile == FileProfile::NONE {
+            files.charging(EmulatorCharges::new(emulator, part_of))
+        } else {
+            files
+        }))
+    }
 }
 
 impl Model for Devices {
@@ -79,11 +109,15 @@ impl Model for Devices {
     }
 
     fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
-        let emulator = self.emulator(partition).clone();
-        let clock = emulator.clock().clone();
-        let files = EmulatedDirectory::new(self.native.files(partition)?, self.files, clock);
-        let charges = EmulatorCharges::new(emulator, part_of);
-        Ok(Either::First(files.charging(charges)))
+        self.directory(partition, self.disks.files)
+    }
+
+    fn log_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        let Disks { files, log_files } = self.disks;
+        let is_apart = files != log_files;
+        is_apart
+            .then(|| self.directory(partition, log_files))
+            .transpose()
     }
 }
 
@@ -97,6 +131,10 @@ impl Platform for EmulatedPlatform {
 
     fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
         self.model.files(partition)
+    }
+
+    fn log_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        self.model.log_files(partition)
     }
 
     fn create_engine(
@@ -162,5 +200,42 @@ mod tests {
         let first = count();
         assert!(first.total().loads > 0 && first.fences > 0);
         assert_eq!(first, count());
+    }
+
+    #[test]
+    fn only_files_on_the_imitated_memory_are_charged_to_it() {
+        // Lines of pages and of the log that reach the imitated memory, with each on it or on a disk.
+        let charged = |files, log_files| -> (u64, u64) {
+            let path = std::env::temp_dir().join(format!("indelible-disks-{}", std::process::id()));
+            let options = Options::new().method(Method::NvDisk);
+            let memory = EmulationOptions {
+                clock: ClockChoice::Virtual,
+                ..EmulationOptions::new(Profile::default())
+            };
+            let disks = Disks { files, log_files };
+            let platform = EmulatedPlatform::new(&path, &options, &memory, disks).unwrap();
+            let emulator = platform.emulators()[0].clone();
+            let db = Database::create_on(platform, &options).unwrap();
+            let table = db.create_table("t").column("id", DataType::Int64);
+            let table = table.create().unwrap();
+            for id in 0..20_i64 {
+                db.transaction(|t| t.insert(&table, (id,))).unwrap();
+            }
+            let disk = db.statistics().unwrap().disk;
+            assert!(disk.bytes_written > 0 && disk.syncs > 20);
+            let counters = emulator.counters();
+            let [pages, log] =
+                [Part::Other, Part::Log].map(|part| counters.parts[part as usize].stores);
+            drop((table, db));
+            std::fs::remove_dir_all(&path).unwrap();
+            (pages, log)
+        };
+        let (memory, disk) = (FileProfile::NONE, FileProfile::SSD);
+        // The words of commits over several partitions are in memory in each case.
+        let (pages_least, log_least) = charged(disk, disk);
+        let all = charged(memory, memory);
+        assert!(all.0 > pages_least && all.1 >= log_least + 20, "{all:?}");
+        assert_eq!(charged(memory, disk), (all.0, log_least));
+        assert_eq!(charged(disk, memory), (pages_least, all.1));
     }
 }

@@ -24,6 +24,16 @@ pub enum Error {
         /// The directory asked for.
         path: PathBuf,
     },
+    /// The log has a directory of its own, and that is not there. Without the log the last transactions are lost: mount or bring back what is
+    /// missing; if it has moved, make the link lead there.
+    #[error("the log of the database is not at {path}, where the link {link} leads: mount what is missing, make the link \
+        lead to where the log is now, or restore the database from a backup", path = .path.display(), link = .link.display())]
+    MissingLog {
+        /// Where the log should be.
+        path: PathBuf,
+        /// The link that says so.
+        link: PathBuf,
+    },
     /// The directory has something in it, so no database can be created there. Open it, or choose an empty directory.
     #[error("{path} is not empty; open the database that is there, or choose a new \
         directory", path = .path.display())]

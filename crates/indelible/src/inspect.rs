@@ -83,7 +83,7 @@ impl Database {
             add_footprint(&mut statistics.footprint, &engine.footprint()?);
             let status = engine.status();
             statistics.memory += &status.memory;
-            add_disk(&mut statistics.disk, &status.disk);
+            statistics.disk += status.disk;
             statistics.recovery_undone += status.recovery_undone;
             statistics.recovery_replayed += status.recovery_replayed;
         }
@@ -194,12 +194,4 @@ fn add_footprint(sum: &mut Footprint, part: &Footprint) {
     sum.log += part.log;
     sum.checkpoint += part.checkpoint;
     sum.other += part.other;
-}
-
-fn add_disk(sum: &mut DiskCounters, part: &DiskCounters) {
-    sum.reads += part.reads;
-    sum.writes += part.writes;
-    sum.bytes_read += part.bytes_read;
-    sum.bytes_written += part.bytes_written;
-    sum.syncs += part.syncs;
 }

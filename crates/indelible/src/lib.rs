@@ -127,7 +127,7 @@ mod worker;
 pub use backup::{CopyProgress, CopyReport, CopyStage, CopyWatch, Existing};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
-pub use emulated::EmulatedPlatform;
+pub use emulated::{Disks, EmulatedPlatform};
 pub use error::{Advice, Error, Result};
 pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
@@ -148,8 +148,8 @@ pub use disk::DiskCounters;
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
-    CommitTicket, Direction, Durability, FenceOrder, Footprint, Isolation, LogImages, Method,
-    Persist, VerifyReport,
+    CommitTicket, Direction, Durability, FenceOrder, Footprint, Isolation, LogImages, LogKind,
+    Method, Persist, VerifyReport,
 };
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,

@@ -26,6 +26,10 @@ pub(crate) struct ModelledPlatform(Arc<dyn Model>);
 pub(crate) trait Model: Send + Sync + 'static {
     fn memories(&self, partition: u32) -> ModelledMemories;
     fn files(&self, partition: u32) -> disk::Result<ModelledFiles>;
+
+    fn log_files(&self, _partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        Ok(None)
+    }
 }
 
 impl ModelledPlatform {
@@ -44,6 +48,10 @@ impl Platform for ModelledPlatform {
 
     fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
         self.0.files(partition)
+    }
+
+    fn log_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        self.0.log_files(partition)
     }
 
     fn create_engine(

@@ -22,7 +22,7 @@ use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
 use disk::Directory;
 use pmem::Access;
-use pmem::device::Medium;
+use pmem::device::{Medium, NativeOptions};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -45,15 +45,10 @@ impl Database {
         let path = path.as_ref();
         options.check()?;
         let existed = path.exists();
-        platform::make_directory(path)?;
-        let native =
-            NativePlatform::new(path, Access::Write, native_options(options, options.domain))?;
-        native.check_empty()?;
-        native.check_writable()?;
-        native.check_domain()?;
+        let native = NativePlatform::prepare(path, options)?;
         let mut options = options.clone();
         if matches!(options.method, None | Some(Choice::Auto)) {
-            options.method = Some(best_method(native.medium()?).into());
+            options.method = Some(best_method(native.medium()?, native.has_log()).into());
         }
         let created = Self::create_on(native, &options);
         if created.is_err() {
@@ -76,6 +71,7 @@ impl Database {
         let access = options.mode.access();
         let mut native =
             NativePlatform::new(path, access, native_options(options, options.domain))?;
+        native.check_log(options.log_directory.as_deref())?;
         if options.domain.is_none() {
             let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
             native.options = native_options(options, recorded.domain);
@@ -93,6 +89,22 @@ impl Database {
             }
             opened => opened,
         }
+    }
+
+    /// Removes a database that nobody has open, with everything in its directory; of its log's directory, if there is one, only the files of the
+    /// database. Nothing else is touched if there is no database or the beginning of one.
+    pub fn remove(path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        platform::find_directory(path)?;
+        let native = NativePlatform::new(path, Access::Write, NativeOptions::default())?;
+        if let Err(error @ Error::NotADatabase { .. }) = Descriptor::read(&native.files(0)?) {
+            return Err(at(path, error));
+        }
+        platform::remove_files(path, false).map_err(|source| Error::Io {
+            action: "remove",
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// Creates a database on a platform, such as an emulated or simulated device, which must be empty. `auto` means `nvm-inp`.
@@ -341,8 +353,10 @@ fn random_identity() -> u128 {
     u128::from(word()) << 64 | u128::from(word())
 }
 
-fn best_method(medium: Medium) -> Method {
+/// The best method for the medium: of the database, or of its log if that `is_apart`.
+fn best_method(medium: Medium, is_apart: bool) -> Method {
     match medium {
+        Medium::PersistentMemory | Medium::SharedMemory if is_apart => Method::NvLogging,
         Medium::PersistentMemory | Medium::SharedMemory => Method::NvmInp,
         Medium::OrdinaryFile | Medium::Anonymous => Method::FullPageWrites,
     }

@@ -111,6 +111,7 @@ pub struct Options {
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) ring_bytes: Option<u64>,
     pub(crate) persist: Option<Persist>,
+    pub(crate) log_directory: Option<PathBuf>,
     pub(crate) sessions: Option<u32>,
     pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
@@ -231,6 +232,14 @@ impl Options {
     /// When a log record of `nv-logging` becomes durable. May be another at each opening. Default [`Persist::OnInsert`].
     pub fn persist(mut self, persist: Persist) -> Self {
         self.persist = Some(persist);
+        self
+    }
+
+    /// Gives the log of a page method a directory of its own, new or empty: on another disk, or in durable memory beside a disk. Everything goes there
+    /// that is not pages. Recorded, as the symbolic link `log`. With [`Choice::Auto`] and durable memory there, the method is
+    /// `nv-logging`. Default: beside the pages.
+    pub fn log_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.log_directory = Some(path.into());
         self
     }
 
@@ -391,6 +400,18 @@ impl Options {
                 "buffer_bytes",
                 format!("method `{method}` has no buffer pool"),
                 "leave it out, or use method `full-page-writes` or `dwb`",
+            ));
+        }
+        if let (Some(Choice::Explicit(method)), Some(path)) = (self.method, &self.log_directory)
+            && !method.is_paged()
+        {
+            return Err(Error::option(
+                "log_directory",
+                format!(
+                    "{} for method `{method}`, which has its log where its data is",
+                    path.display()
+                ),
+                "leave it out, or use `nv-logging`, `full-page-writes` or another page method",
             ));
         }
         if let Some(Choice::Explicit(method)) = self.method

@@ -3,43 +3,117 @@
 //! A native database is a directory. Its lock is an exclusive lock of the directory itself, which the operating system
 //! takes back when the process dies, so there is no stale lock file to clean up. The lock is held before the first
 //! file is read and until the platform is dropped, after the engines.
+//!
+//! The log can have a directory of its own, on a device that suits it: the symbolic link [`LOG_LINK`] in the database's directory says where.
+//! Then everything is there that is not pages: the files of the log, and what lies in durable memory. It is locked as well.
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use disk::{IoMode, NativeDirectory};
 use pmem::device::{Medium, NativeOptions, NativeSource};
 use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use storage::Platform;
 use storage::engine::{self, Cleaning, Decide, Engine, EngineOptions, Method};
 
+/// The link to the directory of the log.
+const LOG_LINK: &str = "log";
 /// Bytes of the file by which the medium is found out.
 const PROBE_BYTES: u64 = 4096;
 
 /// A directory of the operating system, locked.
 pub struct NativePlatform {
     path: PathBuf,
+    /// Where the log is, if it has a directory of its own.
+    log: Option<PathBuf>,
     access: Access,
     pub(crate) options: NativeOptions,
-    _lock: File,
+    _locks: Vec<File>,
 }
 
 impl NativePlatform {
     /// Locks an existing directory, which takes no right to write.
     pub fn new(path: &Path, access: Access, options: NativeOptions) -> Result<Self> {
+        let mut locks = vec![lock_directory(path)?];
+        let log = log_directory(path)?;
+        if let Some(log) = &log {
+            locks.push(lock_directory(log)?);
+        }
         Ok(Self {
             path: path.to_owned(),
+            log,
             access,
             options,
-            _lock: lock_directory(path)?,
+            _locks: locks,
         })
+    }
+
+    /// Makes and locks the directory of a new database, and looks whether one can be made there.
+    pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Self> {
+        make_directory(path)?;
+        if let Some(log) = &options.log_directory {
+            link_log(path, log)?;
+        }
+        let new = || {
+            let native = native_options(options, options.domain);
+            let native = Self::new(path, Access::Write, native)?;
+            native.check_empty()?;
+            native.check_writable()?;
+            native.check_domain()?;
+            Ok(native)
+        };
+        let prepared = new();
+        if prepared.is_err() && options.log_directory.is_some() {
+            // The first error is the one to report.
+            let _ = fs::remove_file(path.join(LOG_LINK));
+        }
+        prepared
+    }
+
+    /// Whether the log has a directory of its own.
+    pub(crate) fn has_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Where its memories are.
+    fn memory_path(&self) -> &Path {
+        self.log.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Fails if another directory is asked for than the log has.
+    pub(crate) fn check_log(&self, asked: Option<&Path>) -> Result<()> {
+        let Some(asked) = asked else {
+            return Ok(());
+        };
+        let found = self.log.as_deref().map(fs::canonicalize);
+        let is_same = match (fs::canonicalize(asked), found) {
+            (Ok(asked), Some(Ok(found))) => asked == found,
+            _ => false,
+        };
+        if is_same {
+            return Ok(());
+        }
+        let recorded = self.log.as_deref().unwrap_or(&self.path);
+        Err(Error::option(
+            "log_directory",
+            format!(
+                "the log is in {}, and {} was asked for",
+                recorded.display(),
+                asked.display()
+            ),
+            format!(
+                "leave the option out; a log that was moved is found through the symbolic link {}",
+                self.path.join(LOG_LINK).display()
+            ),
+        ))
     }
 
     /// What lies under the directory: found out with a small file that is removed at once.
     pub(crate) fn medium(&self) -> Result<Medium> {
-        let source = NativeSource::new(&self.path, NativeOptions::default());
+        let source = NativeSource::new(self.memory_path(), NativeOptions::default());
         let name = format!(".indelible-medium-{}", std::process::id());
         let memory = source.create(&name, PROBE_BYTES)?;
         let medium = memory.medium();
@@ -49,11 +123,11 @@ impl NativePlatform {
     }
 
     /// Fails where the medium cannot give what the options ask for, before the first file is made.
-    pub(crate) fn check_domain(&self) -> Result<()> {
-        let source = NativeSource::new(&self.path, self.options);
+    fn check_domain(&self) -> Result<()> {
+        let source = NativeSource::new(self.memory_path(), self.options);
         let name = format!(".indelible-domain-{}", std::process::id());
         let made = source.create(&name, PROBE_BYTES).map(drop);
-        let removed = match fs::exists(self.path.join(&name)) {
+        let removed = match fs::exists(self.memory_path().join(&name)) {
             Ok(true) => source.remove(&name),
             _ => Ok(()),
         };
@@ -61,9 +135,14 @@ impl NativePlatform {
         Ok(removed?)
     }
 
-    /// Fails unless the directory is empty.
-    pub(crate) fn check_empty(&self) -> Result<()> {
-        if is_empty_directory(&self.path) {
+    /// Fails unless the directory is empty but for the link to an empty directory of the log.
+    fn check_empty(&self) -> Result<()> {
+        if let Some(log) = &self.log
+            && !is_empty_directory(log)
+        {
+            return Err(Error::Occupied { path: log.clone() });
+        }
+        if has_at_most(&self.path, usize::from(self.log.is_some())) {
             return Ok(());
         }
         let files = self.files(0)?;
@@ -76,16 +155,13 @@ impl NativePlatform {
     }
 
     /// Says why files cannot be made here, if so.
-    pub(crate) fn check_writable(&self) -> Result<()> {
-        let probe = self
-            .path
-            .join(format!(".indelible-write-{}", std::process::id()));
-        let made = File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
-        made.map_err(|source| Error::Io {
-            action: "create files in",
-            path: self.path.clone(),
-            source,
-        })
+    fn check_writable(&self) -> Result<()> {
+        for path in [self.path.as_path(), self.memory_path()] {
+            let probe = path.join(format!(".indelible-write-{}", std::process::id()));
+            let made = File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
+            made.map_err(|source| io_error("create files in", path, source))?;
+        }
+        Ok(())
     }
 }
 
@@ -94,11 +170,17 @@ impl Platform for NativePlatform {
     type Files = NativeDirectory;
 
     fn memories(&self, _partition: u32) -> NativeSource {
-        NativeSource::new(&self.path, self.options)
+        NativeSource::new(self.memory_path(), self.options)
     }
 
     fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
         NativeDirectory::open_for(self.access, &self.path, IoMode::Buffered)
+    }
+
+    fn log_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
+        let log = self.log.as_ref();
+        log.map(|log| NativeDirectory::open_for(self.access, log, IoMode::Buffered))
+            .transpose()
     }
 
     fn create_engine(
@@ -136,13 +218,39 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
         }),
         Ok(_) => Ok(()),
         Err(_) => {
-            fs::create_dir_all(path).map_err(|source| Error::Io {
-                action: "create",
-                path: path.to_owned(),
-                source,
-            })?;
+            fs::create_dir_all(path).map_err(|source| io_error("create", path, source))?;
             sync_parent(path)
         }
+    }
+}
+
+/// Gives the log of a new database a directory of its own, which is made if it is not there: a link leads to it.
+fn link_log(path: &Path, log: &Path) -> Result<()> {
+    make_directory(log)?;
+    let target = fs::canonicalize(log).map_err(|source| io_error("find", log, source))?;
+    if fs::canonicalize(path).is_ok_and(|path| path == target) {
+        return Err(Error::option(
+            "log_directory",
+            format!("{} is the directory of the database itself", log.display()),
+            "give another directory, or leave the option out",
+        ));
+    }
+    let link = path.join(LOG_LINK);
+    match symlink(&target, &link) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::Occupied {
+            path: path.to_owned(),
+        }),
+        made => made.map_err(|source| io_error("create", &link, source)),
+    }
+}
+
+/// Where the log of a database is, if it has a directory of its own.
+fn log_directory(path: &Path) -> Result<Option<PathBuf>> {
+    let link = path.join(LOG_LINK);
+    match fs::read_link(&link) {
+        Ok(target) if link.is_dir() => Ok(Some(target)),
+        Ok(target) => Err(Error::MissingLog { path: target, link }),
+        Err(_) => Ok(None),
     }
 }
 
@@ -157,11 +265,7 @@ pub(crate) fn find_directory(path: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing {
             path: path.to_owned(),
         }),
-        Err(source) => Err(Error::Io {
-            action: "open",
-            path: path.to_owned(),
-            source,
-        }),
+        Err(source) => Err(io_error("open", path, source)),
     }
 }
 
@@ -172,21 +276,19 @@ pub(crate) fn sync_parent(path: &Path) -> Result<()> {
         _ => Path::new("."),
     };
     let synced = File::open(parent).and_then(|parent| parent.sync_all());
-    synced.map_err(|source| Error::Io {
-        action: "sync",
-        path: parent.to_owned(),
+    synced.map_err(|source| io_error("sync", parent, source))
+}
+
+fn io_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io {
+        action,
+        path: path.to_owned(),
         source,
-    })
+    }
 }
 
 fn lock_directory(path: &Path) -> Result<File> {
-    let refused = |action| {
-        move |source| Error::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        }
-    };
+    let refused = |action| move |source| io_error(action, path, source);
     let directory = File::open(path).map_err(refused("open"))?;
     match directory.try_lock() {
         Ok(()) => Ok(directory),
@@ -199,11 +301,23 @@ fn lock_directory(path: &Path) -> Result<File> {
 
 /// Whether a path is a directory without files.
 pub(crate) fn is_empty_directory(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    has_at_most(path, 0)
 }
 
-/// Takes back what a failed creation has made: the files, and the directory unless it was there before.
+fn has_at_most(path: &Path, entries: usize) -> bool {
+    fs::read_dir(path).is_ok_and(|found| found.count() <= entries)
+}
+
+/// Takes back what a creation has made: the files, and the directory unless it was there before. The directory of the log stays.
 pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result<()> {
+    if let Ok(log) = fs::read_link(path.join(LOG_LINK)) {
+        for entry in fs::read_dir(log)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(descriptor::is_ours) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+    }
     for entry in fs::read_dir(path)? {
         fs::remove_file(entry?.path())?;
     }

@@ -22,6 +22,12 @@ pub trait Platform: Sized + Send + Sync + 'static {
     /// Where partition `partition` keeps its files.
     fn files(&self, partition: u32) -> disk::Result<Self::Files>;
 
+    /// Where it keeps the files of its log, if they have a place of their own. Then its memories are there as well, in methods that have them for
+    /// their log.
+    fn log_files(&self, _partition: u32) -> disk::Result<Option<Self::Files>> {
+        Ok(None)
+    }
+
     /// Creates a partition's storage: [`engine::create`](crate::engine::create) on this platform.
     fn create_engine(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         engine::create(self, method, options)

@@ -10,7 +10,7 @@ use torture::flips::{FlipConfig, flip};
 use torture::truncations::{TruncationConfig, truncate};
 
 fn durable() -> impl Iterator<Item = Method> {
-    Method::ALL.into_iter().filter(|method| method.is_durable())
+    Method::distinct().filter(|method| method.is_durable())
 }
 
 fn judge(method: Method, report: &DamageReport) {

@@ -8,9 +8,7 @@ use torture::faults::{FaultConfig, sweep_faults, tear};
 
 /// Every method that keeps something on any device; a short write tears even a page of one sector.
 fn durable() -> impl Iterator<Item = Method> {
-    Method::ALL
-        .into_iter()
-        .filter(|method| method.is_durable() && method.survives_torn_pages())
+    Method::distinct().filter(|method| method.is_durable() && method.survives_torn_pages())
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn config(method: Method, seed: u64) -> Config {
 }
 
 fn durable() -> impl Iterator<Item = Method> {
-    Method::ALL.into_iter().filter(|method| method.is_durable())
+    Method::distinct().filter(|method| method.is_durable())
 }
 
 #[test]

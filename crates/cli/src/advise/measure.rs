@@ -5,7 +5,7 @@
 //! files at that moment is what the death of the process leaves.
 
 use super::plan::{Device, Plan, Scale};
-use crate::bench::{Limit, Measured, measure};
+use crate::bench::{Acknowledge, Limit, Measured, measure};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use disk::FileProfile;
@@ -180,7 +180,7 @@ fn run(
             database,
             &[0],
             Limit::Transactions(scale.warm_up),
-            GROUP,
+            Acknowledge::Durable(GROUP),
             script,
         )?;
     }
@@ -189,7 +189,7 @@ fn run(
         database,
         &[scale.warm_up],
         Limit::Transactions(scale.measured),
-        GROUP,
+        Acknowledge::Durable(GROUP),
         script,
     )
 }

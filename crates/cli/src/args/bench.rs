@@ -5,6 +5,7 @@
 
 use super::{DomainName, JoinArgs, LayoutName, PrimitiveName, parse_seconds};
 use clap::{Args, Subcommand, ValueEnum};
+use disk::FileProfile;
 use indelible::{Method, Persist};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -204,6 +205,18 @@ pub(crate) struct RunArgs {
     /// Directory under which the database is made, and removed at the end; shared memory by default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,
+    /// Directory under which the log of the page methods is made, and removed at the end; beside the pages by default
+    #[arg(long)]
+    pub(crate) log_path: Option<PathBuf>,
+    /// On the emulated device, what the files of pages are on: none, the imitated memory; ssd; or read=,write=,sync= in ns and bandwidth= in MB/s
+    #[arg(long)]
+    pub(crate) files: Option<FileProfile>,
+    /// The same for the files of the log of a page method, if they are elsewhere
+    #[arg(long)]
+    pub(crate) log_files: Option<FileProfile>,
+    /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so that a power cut loses the last ones
+    #[arg(long, value_enum, default_value_t = CommitName::Synchronous)]
+    pub(crate) commit: CommitName,
     /// Seed of the rows and of the transactions
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -301,6 +314,24 @@ pub(crate) enum PersistName {
     FlushOnInsert,
     /// At a commit at the latest
     FlushOnCommit,
+}
+
+impl PersistName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::FlushOnInsert => "flush-on-insert",
+            Self::FlushOnCommit => "flush-on-commit",
+        }
+    }
+}
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CommitName {
+    /// When it is durable
+    Synchronous,
+    /// Before it is durable
+    Asynchronous,
 }
 
 impl From<PersistName> for Persist {

@@ -12,8 +12,8 @@ mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use bench::{
-    BenchCommand, DeviceKind, FencesName, LogImagesName, PersistName, RunArgs, TatpArgs, TpcbArgs,
-    TpccArgs, YcsbArgs, YcsbMethod,
+    BenchCommand, CommitName, DeviceKind, FencesName, LogImagesName, PersistName, RunArgs,
+    TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
 pub(crate) use join::{GridPart, JoinArgs, TupleName};
@@ -146,6 +146,9 @@ pub(crate) struct NewDatabaseArgs {
     /// Bytes of changes after which a MemTable of log or nvm-log is full, for example 16777216; 64 MiB by default
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
+    /// New or empty directory for the log of a page method, on a device that suits it, such as durable memory beside a disk
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log_directory: Option<PathBuf>,
 }
 
 /// `create`.

@@ -116,19 +116,32 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS).expect("the bounds are constants")
 }
 
+/// When a transaction is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acknowledge {
+    /// When it is durable, together with at most so many.
+    Durable(usize),
+    /// When it has committed.
+    Early,
+}
+
 /// Runs the lists from `positions` on, all at once, each in a thread with a session of the list's partition. `script` makes the transactions
-/// of a list from its position on. `group` is the most transactions that wait for one sync.
+/// of a list from its position on.
 pub(crate) fn measure<S: Script>(
     database: &Database,
     positions: &[u64],
     limit: Limit,
-    group: usize,
+    acknowledge: Acknowledge,
     script: impl Fn(u32, u64) -> Result<S> + Sync,
 ) -> Result<Measured> {
+    let (durability, group) = match acknowledge {
+        Acknowledge::Durable(group) => (Durability::Group, group),
+        Acknowledge::Early => (Durability::None, 1),
+    };
     run_threads(S::KINDS, positions, limit, |list, position, clockwork| {
         let script = script(list, position)?;
         let partition = list % database.partitions();
-        let worker = database.worker(&[partition], Durability::Group)?;
+        let worker = database.worker(&[partition], durability)?;
         Executor {
             worker,
             script,

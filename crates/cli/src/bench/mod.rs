@@ -29,7 +29,7 @@ mod tpcc;
 mod ycsb;
 
 pub(crate) use join::{Timed as JoinTimed, all as join_all, has_kernel};
-pub(crate) use measure::{Limit, Measured, measure};
+pub(crate) use measure::{Acknowledge, Limit, Measured, measure};
 pub(crate) use sample::{Sampling, Shares};
 pub(crate) use tpcc::segments as tpcc_segments;
 pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};

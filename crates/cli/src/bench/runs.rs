@@ -3,8 +3,8 @@
 //! Every run has a database of its own that is loaded afresh, measured, checked, and removed. A row is the difference of the
 //! database's statistics before and after; each workload fills in what only it knows.
 
-use super::measure::{Limit, Measured};
-use crate::args::{DeviceKind, FencesName, LogImagesName, PrimitiveName, RunArgs};
+use super::measure::{Acknowledge, Limit, Measured};
+use crate::args::{CommitName, DeviceKind, FencesName, LogImagesName, PrimitiveName, RunArgs};
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
@@ -13,8 +13,8 @@ use crate::scratch::Scratch;
 use anyhow::Result;
 use disk::FileProfile;
 use indelible::{
-    BUFFER_BYTES, Database, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages, Method,
-    Options, Statistics,
+    BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages,
+    LogKind, Method, Options, Statistics,
 };
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use serde::Serialize;
@@ -35,6 +35,25 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     if emulates && args.device == DeviceKind::Native {
         return wrong(
             "--cache-bytes and --sync-latency-ns belong to the emulated device; add --device emulated",
+        );
+    }
+    let has_disks = args.files.is_some() || args.log_files.is_some();
+    if has_disks && args.device == DeviceKind::Native {
+        return wrong(
+            "--files and --log-files belong to the emulated device; add --device emulated, or choose real devices with --path and --log-path",
+        );
+    }
+    if args.log_path.is_some() && args.device == DeviceKind::Emulated {
+        return wrong(
+            "--log-path is a real directory; on the emulated device say with --log-files what the log is on",
+        );
+    }
+    let is_of_pages = args.log_files.is_some()
+        || args.log_path.is_some()
+        || args.commit == CommitName::Asynchronous;
+    if is_of_pages && (others || methods.iter().any(|method| !method.is_paged())) {
+        return wrong(
+            "--log-path, --log-files and --commit asynchronous are for page methods, such as full-page-writes or nv-logging; leave them out for others",
         );
     }
     if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
@@ -78,16 +97,23 @@ fn check_threads(args: &RunArgs, methods: &[Method], others: bool) -> Result<()>
     )))
 }
 
-/// The most transactions that wait for one sync.
-pub(super) fn group(args: &RunArgs) -> usize {
-    args.group.unwrap_or(GROUP) as usize
+/// When transactions are acknowledged.
+pub(super) fn acknowledge(args: &RunArgs) -> Acknowledge {
+    match args.commit {
+        CommitName::Synchronous => Acknowledge::Durable(args.group.unwrap_or(GROUP) as usize),
+        CommitName::Asynchronous => Acknowledge::Early,
+    }
 }
 
 /// Where the run's database goes.
 pub(super) fn scratch(args: &RunArgs) -> Result<Scratch> {
-    match &args.path {
+    let scratch = match &args.path {
         Some(path) => Scratch::in_directory(path),
         None => Scratch::new(),
+    }?;
+    match &args.log_path {
+        Some(path) => scratch.with_log(path),
+        None => Ok(scratch),
     }
 }
 
@@ -130,8 +156,9 @@ fn pool_bytes(args: &RunArgs) -> u64 {
 pub(super) fn open(
     args: &RunArgs,
     method: Method,
-    directory: &Path,
+    scratch: &Scratch,
 ) -> Result<(Database, Vec<Emulator>)> {
+    let directory = scratch.path();
     let mut options = Options::new()
         .method(method)
         .partitions(args.partitions)
@@ -162,6 +189,9 @@ pub(super) fn open(
             options = options.ring_bytes(bytes);
         }
     }
+    if let Some(path) = scratch.log_path() {
+        options = options.log_directory(path);
+    }
     if args.log_images == LogImagesName::Both && matches!(method, Method::Inp | Method::Log) {
         options = options.log_images(LogImages::BeforeAndAfter);
     }
@@ -176,7 +206,12 @@ pub(super) fn open(
             let mut memory = EmulationOptions::new(profile(args)?);
             memory.cache_bytes = args.cache_bytes.unwrap_or(memory.cache_bytes);
             memory.sync_latency_ns = args.sync_latency_ns;
-            let platform = EmulatedPlatform::new(directory, &options, &memory, FileProfile::NONE)?;
+            let files = args.files.unwrap_or(FileProfile::NONE);
+            let disks = Disks {
+                files,
+                log_files: args.log_files.unwrap_or(files),
+            };
+            let platform = EmulatedPlatform::new(directory, &options, &memory, disks)?;
             let emulators = platform.emulators().to_vec();
             (Database::create_on(platform, &options)?, emulators)
         }
@@ -235,18 +270,30 @@ impl<'s> Setting<'s> {
             device,
             profile,
             directory,
-            pages: method.is_paged().then(|| PageNumbers {
+            pages: method.axes().map(|axes| PageNumbers {
                 pool_bytes: pool_bytes(args),
-                guard: method.name().into(),
-                log: "aries".into(),
-                commit_mode: if group(args) > 1 {
-                    "group".into()
-                } else {
-                    "immediate".into()
-                },
+                guard: axes.guard.name().into(),
+                log: log_name(args, axes.log),
+                commit_mode: commit_mode(args).into(),
                 conflicts: 0,
             }),
         }
+    }
+}
+
+/// The design of the log.
+fn log_name(args: &RunArgs, log: LogKind) -> String {
+    match log {
+        LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
+        _ => log.name().into(),
+    }
+}
+
+fn commit_mode(args: &RunArgs) -> &'static str {
+    match acknowledge(args) {
+        Acknowledge::Durable(2..) => "group",
+        Acknowledge::Durable(_) => "immediate",
+        Acknowledge::Early => "asynchronous, not durable",
     }
 }
 

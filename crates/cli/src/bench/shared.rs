@@ -8,7 +8,7 @@
 //! terminal is ready, so it has the time in the queue as well. A Delivery is deferred (clause 2.7.2): its terminal is answered when it is
 //! queued, and the thread runs it when no terminal is ready, or when it has waited for [`DEFERRED_MAX_NS`].
 
-use super::measure::{Clockwork, Done, Limit, Measured, Tally, run_threads};
+use super::measure::{Acknowledge, Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::Result;
 use indelible::{Database, Durability, Transaction, TransactionOptions};
 use pmem::device::emulated::Clock;
@@ -41,12 +41,12 @@ pub(super) fn measure<S: RoutedScript>(
     database: &Database,
     positions: &[u64],
     limit: Limit,
-    group: usize,
+    acknowledge: Acknowledge,
     script: impl Fn(u32, u64) -> Result<S> + Sync,
 ) -> Result<Measured> {
     run_threads(S::KINDS, positions, limit, |list, position, clockwork| {
         let script = script(list, position)?;
-        Executor::new(database, list, script, group).run(limit, clockwork)
+        Executor::new(database, list, script, acknowledge).run(limit, clockwork)
     })
 }
 
@@ -55,7 +55,7 @@ pub(super) fn measure_users<'w>(
     database: &Database,
     positions: &[u64],
     limit: Limit,
-    group: usize,
+    acknowledge: Acknowledge,
     users: Users,
     runner: impl Fn(u32, u64) -> Result<(Runner<'w>, u64)> + Sync,
 ) -> Result<Measured> {
@@ -68,7 +68,7 @@ pub(super) fn measure_users<'w>(
             random: Random::new(users.seed ^ u64::from(list) << 32),
             factor: users.think_times,
         };
-        Executor::new(database, list, runner, group).serve(
+        Executor::new(database, list, runner, acknowledge).serve(
             terminals,
             warehouses * TERMINALS,
             limit,
@@ -94,7 +94,11 @@ struct Executor<'run, S> {
 }
 
 impl<'run, S: RoutedScript> Executor<'run, S> {
-    fn new(database: &'run Database, list: u32, script: S, group: usize) -> Self {
+    fn new(database: &'run Database, list: u32, script: S, acknowledge: Acknowledge) -> Self {
+        let group = match acknowledge {
+            Acknowledge::Durable(group) if !database.commits_are_durable() => group.max(1),
+            Acknowledge::Durable(_) | Acknowledge::Early => 1,
+        };
         let options = TransactionOptions::new().durability(Durability::None);
         let partition = list % database.partitions();
         Self {
@@ -104,11 +108,7 @@ impl<'run, S: RoutedScript> Executor<'run, S> {
             own: options.partitions([partition]),
             queued: VecDeque::new(),
             waiting: Vec::with_capacity(group),
-            group: if database.commits_are_durable() {
-                1
-            } else {
-                group.max(1)
-            },
+            group,
             tally: Tally::new(S::KINDS),
             clock: Clock::real(),
         }

@@ -76,12 +76,12 @@ pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
     positions: &[u64],
 ) -> Result<Measured> {
     let run = args.run_args();
-    let (limit, group) = (runs::limit(run, TXNS_DEFAULT), runs::group(run));
+    let (limit, acknowledge) = (runs::limit(run, TXNS_DEFAULT), runs::acknowledge(run));
     let script = |list, position| Ok(workload.runner(database, tables, list, position)?);
     if args.single_partition() || run.partitions == 1 {
-        measure::measure(database, positions, limit, group, script)
+        measure::measure(database, positions, limit, acknowledge, script)
     } else {
-        shared::measure(database, positions, limit, group, script)
+        shared::measure(database, positions, limit, acknowledge, script)
     }
 }
 
@@ -141,7 +141,7 @@ fn run_segments<B: Benchmark>(
     let run = args.run_args();
     let name = B::Workload::NAME;
     let scratch = runs::scratch(run)?;
-    let (database, emulators) = runs::open(run, method, scratch.path())?;
+    let (database, emulators) = runs::open(run, method, &scratch)?;
     let tables = load(workload, &database)?;
     let mut positions = vec![0; workload.lists() as usize];
     if !run.skip_check {

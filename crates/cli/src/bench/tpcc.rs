@@ -131,7 +131,7 @@ impl Benchmark for TpccArgs {
             database,
             positions,
             runs::limit(&self.run, TXNS_DEFAULT),
-            runs::group(&self.run),
+            runs::acknowledge(&self.run),
             users,
             |list, position| {
                 let warehouses = workload.warehouses(list).count() as u64;

@@ -8,8 +8,8 @@ use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
 use super::{static_tree, std_map};
 use crate::args::{
-    DeviceKind, FencesName, LayoutName, LogImagesName, PersistName, PrimitiveName, RunArgs,
-    YcsbArgs, YcsbMethod,
+    CommitName, DeviceKind, FencesName, LayoutName, LogImagesName, PersistName, PrimitiveName,
+    RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -88,6 +88,10 @@ pub(crate) fn measure_all(
             memtable_bytes: None,
             pool: None,
             path: Some(runs.directory.clone()),
+            log_path: None,
+            files: None,
+            log_files: None,
+            commit: CommitName::Synchronous,
             seed: runs.seed,
             repeat: 1,
             group: None,
@@ -180,11 +184,11 @@ fn run_segments(
 ) -> Result<Vec<Segment>> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
-    let (database, emulators) = runs::open(run, method, scratch.path())?;
+    let (database, emulators) = runs::open(run, method, &scratch)?;
     let table = load(workload, &database)?;
     let note = progress::spinner(format!("running {method} {}", workload.options().mix));
     let mut positions = vec![0; workload.options().lists() as usize];
-    let (limit, group) = (runs::limit(run, TXNS_DEFAULT), runs::group(run));
+    let (limit, acknowledge) = (runs::limit(run, TXNS_DEFAULT), runs::acknowledge(run));
     let about = about(workload.options());
     let mut segments = Vec::new();
     runs::start_record(run, &database)?;
@@ -192,10 +196,14 @@ fn run_segments(
         let before = runs::statistics(&database, &emulators)?;
         let script = |list, position| Ok(workload.runner(&table, list, position));
         let (measured, shares) = sampling.measure(&emulators, |marks| match marks {
-            None => measure(&database, &positions, limit, group, script),
-            Some(marks) => measure(&database, &positions, limit, group, |list, position| {
-                Ok(marks.on(list, script(list, position)?))
-            }),
+            None => measure(&database, &positions, limit, acknowledge, script),
+            Some(marks) => measure(
+                &database,
+                &positions,
+                limit,
+                acknowledge,
+                |list, position| Ok(marks.on(list, script(list, position)?)),
+            ),
         })?;
         let after = runs::statistics(&database, &emulators)?;
         let setting = Setting::new(run, method, before.domain, scratch.path());

@@ -176,8 +176,9 @@ fn measure(args: &QuickstartArgs, parent: &std::path::Path) -> Result<Vec<RunRow
         directory: parent.to_owned(),
         seed: args.seed,
     };
-    let mut rows = bench::measure_all(&runs, &Method::ALL, &Mix::ALL)?;
-    for method in Method::ALL.into_iter().filter(|method| method.is_durable()) {
+    let methods: Vec<_> = Method::distinct().collect();
+    let mut rows = bench::measure_all(&runs, &methods, &Mix::ALL)?;
+    for method in Method::distinct().filter(|method| method.is_durable()) {
         let recovery_ms = kill_under_load(args, parent, method, partitions)
             .with_context(|| format!("method {method} did not survive the kill"))?;
         for row in rows.iter_mut().filter(|row| row.method == method.name()) {

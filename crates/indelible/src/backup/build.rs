@@ -10,7 +10,7 @@ use crate::database::Database;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::options::{Choice, Mode, Options};
-use crate::platform::{is_empty_directory, sync_parent};
+use crate::platform::{is_empty_directory, remove_files, sync_parent};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -145,7 +145,7 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             // The copy has failed already; a directory that cannot be removed is the smaller problem.
-            let _ = fs::remove_dir_all(path);
+            let _ = remove_files(path, false);
         }
     }
 }

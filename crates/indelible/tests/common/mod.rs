@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Methods whose data survives a reopening.
 #[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn durable_methods() -> Vec<Method> {
-    Method::ALL
-        .into_iter()
+    Method::distinct()
         .filter(|method| method.is_durable())
         .collect()
 }
@@ -19,7 +18,7 @@ pub(crate) fn durable_methods() -> Vec<Method> {
 /// All methods. One that cannot be created fails its tests.
 #[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn methods() -> Vec<Method> {
-    Method::ALL.to_vec()
+    Method::distinct().collect()
 }
 
 /// A directory that is removed with everything in it.

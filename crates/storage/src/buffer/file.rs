@@ -36,6 +36,15 @@ pub enum Guard {
 }
 
 impl Guard {
+    /// The name in reports, that of the plainest method with it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "dwb-off",
+            Self::DoubleWrite => "dwb",
+            Self::FullPageWrites => "full-page-writes",
+        }
+    }
+
     /// Stable number for master records.
     pub fn code(self) -> u32 {
         match self {

@@ -89,7 +89,7 @@ pub trait PageLog: Send + Sync {
     /// Bytes that the log takes.
     fn bytes(&self) -> u64;
 
-    /// What the directory of all files has counted.
+    /// What the directory of its files has counted.
     fn disk(&self) -> DiskCounters;
 
     /// What its memories have counted.

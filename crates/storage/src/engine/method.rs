@@ -38,6 +38,10 @@ pub enum Method {
     Dwb,
     /// The same with neither: only for a device that writes pages whole.
     DwbOff,
+    /// As `dwb`, with the log in a filesystem on durable memory: its place is the log's directory (`NV-Disk` of NV-Logging, the baseline there).
+    NvDisk,
+    /// As `dwb`, with pages and log in a filesystem on durable memory, which takes the place of the disk (`NVRAM Disk-Replacement` of NVRAM-era).
+    DiskReplacement,
     /// Slotted pages behind a buffer pool and a doublewrite area, with a log in durable memory that each session writes a part of
     /// (`NV-Logging`).
     NvLogging,
@@ -52,6 +56,16 @@ pub enum LogKind {
     PerTransaction,
 }
 
+impl LogKind {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Central => "central",
+            Self::PerTransaction => "per-transaction",
+        }
+    }
+}
+
 /// What a method of the page engine is a name for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageAxes {
@@ -63,7 +77,7 @@ pub struct PageAxes {
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -74,8 +88,19 @@ impl Method {
         Self::FullPageWrites,
         Self::Dwb,
         Self::DwbOff,
+        Self::DiskReplacement,
+        Self::NvDisk,
         Self::NvLogging,
     ];
+
+    /// The methods that differ in what they do. The others are `dwb` under a name that says where its files are, and what is shown of `dwb` is
+    /// shown of them.
+    pub fn distinct() -> impl Iterator<Item = Self> {
+        let is_placement = |method: &Self| matches!(method, Self::NvDisk | Self::DiskReplacement);
+        Self::ALL
+            .into_iter()
+            .filter(move |method| !is_placement(method))
+    }
 
     /// The name by which a user selects it.
     pub fn name(self) -> &'static str {
@@ -90,6 +115,8 @@ impl Method {
             Self::FullPageWrites => "full-page-writes",
             Self::Dwb => "dwb",
             Self::DwbOff => "dwb-off",
+            Self::NvDisk => "nv-disk",
+            Self::DiskReplacement => "disk-replacement",
             Self::NvLogging => "nv-logging",
         }
     }
@@ -115,7 +142,9 @@ impl Method {
     pub fn axes(self) -> Option<PageAxes> {
         let (guard, log) = match self {
             Self::FullPageWrites => (Guard::FullPageWrites, LogKind::Central),
-            Self::Dwb => (Guard::DoubleWrite, LogKind::Central),
+            Self::Dwb | Self::NvDisk | Self::DiskReplacement => {
+                (Guard::DoubleWrite, LogKind::Central)
+            }
             Self::DwbOff => (Guard::Off, LogKind::Central),
             Self::NvLogging => (Guard::DoubleWrite, LogKind::PerTransaction),
             _ => return None,
@@ -172,6 +201,8 @@ impl Method {
             Self::Dwb => 9,
             Self::DwbOff => 10,
             Self::NvLogging => 11,
+            Self::NvDisk => 12,
+            Self::DiskReplacement => 14,
         }
     }
 }

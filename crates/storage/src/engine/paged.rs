@@ -439,7 +439,7 @@ impl<P: Platform> Engine for Paged<P> {
         let log = self.shared.pages.pool.log();
         EngineStatus {
             memory: log.memory(),
-            disk: log.disk(),
+            disk: self.shared.disk(),
             recovery_undone: self.shared.undone,
             recovery_replayed: self.shared.replayed,
         }

@@ -20,7 +20,7 @@ use crate::paged::recovery::Analysis;
 use crate::paged::tables::CATALOGUE_KEY_WORDS;
 use crate::paged::{Pages, Transaction, Tree, space};
 use crate::platform::Platform;
-use disk::DiskError;
+use disk::{Directory, DiskCounters, DiskError};
 use pmem::Access;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -32,6 +32,8 @@ const SEGMENT_PAGES_MIN: u64 = 128;
 /// One partition, for all of its sessions.
 pub(super) struct Shared<P: Platform> {
     pub(super) pages: Pages<P::Files>,
+    /// Where the files of pages are, if those of the log are elsewhere.
+    apart: Option<Mutex<P::Files>>,
     group: Mutex<Group>,
     /// The newest ticket, to be read without a lock.
     newest: AtomicU64,
@@ -51,6 +53,33 @@ pub(super) struct Shared<P: Platform> {
     log_bytes_max: u64,
     pub(super) replayed: u64,
     pub(super) undone: u64,
+}
+
+/// Where a partition keeps its files.
+struct Places<D> {
+    log: D,
+    /// Of the pages, if it is another place.
+    apart: Option<D>,
+}
+
+impl<D> Places<D> {
+    fn of<P: Platform<Files = D>>(platform: &P, partition: u32) -> Result<Self> {
+        let files = platform.files(partition)?;
+        Ok(match platform.log_files(partition)? {
+            Some(log) => Self {
+                log,
+                apart: Some(files),
+            },
+            None => Self {
+                log: files,
+                apart: None,
+            },
+        })
+    }
+
+    fn pages(&self) -> &D {
+        self.apart.as_ref().unwrap_or(&self.log)
+    }
 }
 
 /// Commits, and where in the log they end.
@@ -172,9 +201,10 @@ impl<P: Platform> Shared<P> {
             let memories = platform.memories(options.partition);
             NvLog::<_, P::Files>::create(&memories, &nv_log_options(options))?;
         }
-        let files = platform.files(options.partition)?;
-        let file = PageFile::create(&files, &file_options(options, axes.guard), master, &pages)?;
-        Self::start(platform, files, options, (axes.log, file), &|_| false)
+        let places = Places::of(platform, options.partition)?;
+        let options_file = file_options(options, axes.guard);
+        let file = PageFile::create(places.pages(), &options_file, master, &pages)?;
+        Self::start(platform, places, options, (axes.log, file), &|_| false)
     }
 
     /// Opens a partition and recovers it.
@@ -184,13 +214,13 @@ impl<P: Platform> Shared<P> {
         axes: PageAxes,
         decide: Decide<'_>,
     ) -> Result<Self> {
-        let files = platform.files(options.partition)?;
-        let mut file = PageFile::open(&files, &file_options(options, axes.guard))?;
+        let places = Places::of(platform, options.partition)?;
+        let mut file = PageFile::open(places.pages(), &file_options(options, axes.guard))?;
         if options.access == Access::Write {
             let start = file.master().start;
             match axes.log {
                 LogKind::Central => {
-                    file.secure_master(has_needless(&files, identity(options), start)?)?;
+                    file.secure_master(has_needless(&places.log, identity(options), start)?)?;
                 }
                 LogKind::PerTransaction => {
                     let memories = platform.memories(options.partition);
@@ -204,12 +234,12 @@ impl<P: Platform> Shared<P> {
             }
         }
         file.repair(options.access)?;
-        Self::start(platform, files, options, (axes.log, file), decide)
+        Self::start(platform, places, options, (axes.log, file), decide)
     }
 
     fn start(
         platform: &P,
-        files: P::Files,
+        places: Places<P::Files>,
         options: &EngineOptions,
         (log, file): (LogKind, PageFile<P::Files>),
         decide: Decide<'_>,
@@ -221,7 +251,7 @@ impl<P: Platform> Shared<P> {
             next_txn: master.next_txn,
             ..Analysis::default()
         };
-        let log = Self::open_log(platform, files, options, (log, master), &mut analysis)?;
+        let log = Self::open_log(platform, places.log, options, (log, master), &mut analysis)?;
         let is_found = analysis.records > 0;
         if is_found && options.access == Access::Read {
             return Err(StorageError::NeedsRecovery(name));
@@ -240,6 +270,7 @@ impl<P: Platform> Shared<P> {
         let (ticket, undone) = pages.finish(analysis, decide)?;
         let shared = Self {
             pages,
+            apart: places.apart.map(Mutex::new),
             group: Mutex::new(Group::new(options, ticket)),
             newest: AtomicU64::new(ticket.0),
             durable: AtomicU64::new(ticket.0),
@@ -429,6 +460,18 @@ impl<P: Platform> Shared<P> {
         group.commits.synced_to(ticket);
         let durable = group.commits.durable();
         self.durable.store(durable.0, Ordering::Release);
+    }
+
+    /// What the directories of the partition have counted.
+    pub(super) fn disk(&self) -> DiskCounters {
+        let mut disk = self.pages.pool.log().disk();
+        if let Some(apart) = &self.apart {
+            disk += apart
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .counters();
+        }
+        disk
     }
 
     /// Writes a checkpoint if the log is long, unless another session does.
