@@ -285,7 +285,7 @@ impl<'s> Setting<'s> {
 fn log_name(args: &RunArgs, log: LogKind) -> String {
     match log {
         LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
-        _ => log.name().into(),
+        LogKind::Central => log.name().into(),
     }
 }
 

@@ -15,7 +15,7 @@ pub enum Cleaning {
     /// Whoever needs a frame: what happens is the same each time, as simulated and modelled devices want it.
     #[default]
     BySessions,
-    /// A thread of its own a partition, ahead of those who need frames.
+    /// A thread of its own a partition, ahead of those who need frames. Another one makes durable what has committed without waiting for it.
     InBackground,
 }
 

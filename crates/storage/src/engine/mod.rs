@@ -150,7 +150,7 @@ pub enum Durability {
     Immediate,
     /// Durable with its group; the caller waits for [`Engine::durable`] before it acknowledges.
     Group,
-    /// Durable at some later time. Atomic all the same.
+    /// Durable at some later time, in the page methods on real devices after a fifth of a second. Atomic all the same.
     None,
 }
 

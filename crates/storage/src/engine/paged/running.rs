@@ -1,7 +1,11 @@
-//! A partition with the thread that cleans its pages.
+//! A partition with the threads that help its sessions.
 //!
-//! All sessions have it together. When the last one goes, the thread ends first and then what they share, so the files are closed and the log is
-//! ended in order by the time that the engine is dropped.
+//! One cleans pages ahead of those who need frames. One makes durable what has committed without waiting for it, so that a process that dies
+//! loses no more than the commits of a moment. Neither is a duty: where a thread cannot be had, or has met an error, sessions do the work and
+//! report what is wrong.
+//!
+//! All sessions have the partition together. When the last one goes, the threads end first and then what they share, so the files are closed and the
+//! log is ended in order by the time that the engine is dropped.
 
 use super::shared::Shared;
 use crate::buffer::Cleaning;
@@ -9,29 +13,77 @@ use crate::engine::EngineOptions;
 use crate::platform::Platform;
 use pmem::Access;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// What nobody waits for is durable after twice as long, and the time of a sync.
+const DELAY: Duration = Duration::from_millis(100);
 
 /// A partition that is open.
 pub(super) struct Running<P: Platform> {
     shared: Arc<Shared<P>>,
-    cleaner: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
+    end: Arc<End>,
+}
+
+/// Whether the threads are to end.
+#[derive(Default)]
+struct End {
+    is_now: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl End {
+    fn set(&self) {
+        *self.is_now.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Sleeps for a time, or until the end, and says whether it is that.
+    fn wait(&self, time: Duration) -> bool {
+        let is_now = self.is_now.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .changed
+            .wait_timeout_while(is_now, time, |is_now| !*is_now);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 impl<P: Platform> Running<P> {
     pub(super) fn start(shared: Shared<P>, options: &EngineOptions) -> Self {
-        let shared = Arc::new(shared);
-        let is_cleaned = options.cleaning == Cleaning::InBackground;
-        let cleaner = (is_cleaned && options.access == Access::Write).then(|| {
-            let shared = Arc::clone(&shared);
-            let thread = Builder::new().name(format!("cleaner-{}", options.partition));
-            // Where no thread can be had, sessions write their pages themselves.
-            thread.spawn(move || shared.pages.pool.clean()).ok()
-        });
-        Self {
-            shared,
-            cleaner: cleaner.flatten(),
+        let mut running = Self {
+            shared: Arc::new(shared),
+            threads: Vec::new(),
+            end: Arc::default(),
+        };
+        if options.cleaning == Cleaning::InBackground && options.access == Access::Write {
+            let partition = options.partition;
+            running.spawn(format!("cleaner-{partition}"), |shared, _| {
+                shared.pages.pool.clean();
+            });
+            running.spawn(format!("log-writer-{partition}"), write_behind);
         }
+        running
+    }
+
+    fn spawn(&mut self, name: String, work: fn(&Shared<P>, &End)) {
+        let (shared, end) = (Arc::clone(&self.shared), Arc::clone(&self.end));
+        let thread = Builder::new().name(name);
+        self.threads
+            .extend(thread.spawn(move || work(&shared, &end)));
+    }
+}
+
+/// Makes commits durable that nobody waits for. While others sync the log, theirs are durable as well.
+fn write_behind<P: Platform>(shared: &Shared<P>, end: &End) {
+    let mut seen = shared.durable();
+    while !end.wait(DELAY) {
+        let durable = shared.durable();
+        if durable == seen && shared.newest() > durable && shared.sync_log().is_err() {
+            return;
+        }
+        seen = shared.durable();
     }
 }
 
@@ -46,10 +98,11 @@ impl<P: Platform> Deref for Running<P> {
 
 impl<P: Platform> Drop for Running<P> {
     fn drop(&mut self) {
-        if let Some(cleaner) = self.cleaner.take() {
-            self.shared.pages.pool.end_cleaning();
+        self.end.set();
+        self.shared.pages.pool.end_cleaning();
+        for thread in self.threads.drain(..) {
             // If it has panicked, sessions have done its work.
-            let _ = cleaner.join();
+            let _ = thread.join();
         }
     }
 }

@@ -379,3 +379,21 @@ fn nobody_sees_half_of_a_transfer() {
         assert_eq!(content.values().sum::<i64>(), ACCOUNTS * 100);
     }
 }
+
+#[test]
+fn what_nobody_waits_for_becomes_durable_all_the_same() {
+    for case in CASES {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let mut engine = case.create(&world, Cleaning::InBackground);
+        engine.begin().unwrap();
+        let row = row_of(&*engine, 1, 100, 50);
+        engine.insert(TABLE, &row).unwrap();
+        let ticket = engine.commit(Durability::None).unwrap();
+        // Without the thread that sees to it this would go on for ever.
+        let start = std::time::Instant::now();
+        while engine.durable() < ticket {
+            assert!(start.elapsed().as_secs() < 60, "{case:?}");
+            std::thread::yield_now();
+        }
+    }
+}

@@ -416,6 +416,11 @@ impl<P: Platform> Shared<P> {
         group.newest(due)
     }
 
+    /// The newest ticket.
+    pub(super) fn newest(&self) -> CommitTicket {
+        CommitTicket(self.newest.load(Ordering::Acquire))
+    }
+
     /// The newest ticket that somebody waits for.
     pub(super) fn promised(&self) -> CommitTicket {
         CommitTicket(self.promised.load(Ordering::Acquire))
