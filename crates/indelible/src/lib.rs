@@ -151,6 +151,7 @@ pub use storage::engine::{
     CommitTicket, Direction, Durability, FenceOrder, Footprint, Isolation, LogImages, LogKind,
     Method, Persist, VerifyReport,
 };
+pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,
     Partitioning, RangeStart, RecordError, Row, SchemaError, TableDef, TableId, Timestamp, Uuid,

@@ -14,6 +14,7 @@ pub mod lsm;
 pub mod page;
 pub mod paged;
 mod platform;
+pub mod probe;
 pub mod record;
 mod sync;
 pub mod table;

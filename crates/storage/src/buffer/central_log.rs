@@ -14,7 +14,8 @@
 use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
-use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
+use crate::probe::{self, Activity, lock_log};
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 use disk::{Directory, DiskCounters};
 use pmem::Access;
 use std::sync::PoisonError;
@@ -112,7 +113,7 @@ impl<D: Directory> CentralLog<D> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<D>> {
-        lock(&self.state)
+        lock_log(&self.state)
     }
 
     /// Leads or follows until everything in front of `end` is durable.
@@ -125,6 +126,7 @@ impl<D: Directory> CentralLog<D> {
                 return Ok(());
             }
             if state.is_syncing {
+                let _waiting = probe::begin(Activity::LogWait);
                 let woken = self.ended.wait(state);
                 state = woken.unwrap_or_else(PoisonError::into_inner);
                 continue;

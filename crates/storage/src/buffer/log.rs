@@ -8,6 +8,7 @@
 
 use crate::error::Result;
 use crate::log::{LogStart, Lsn};
+use crate::probe;
 use disk::DiskCounters;
 use pmem::Counters;
 
@@ -102,4 +103,18 @@ pub trait PageLog: Send + Sync {
 
     /// Refuses everything from now on.
     fn refuse(&self);
+}
+
+impl dyn PageLog + '_ {
+    /// Appends a record, and lets a probe see how long it takes.
+    #[inline]
+    pub fn insert(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+    ) -> Result<Lsn> {
+        let _insert = probe::begin_insert();
+        self.append(reserve, encode, record)
+    }
 }

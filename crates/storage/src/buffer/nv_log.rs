@@ -18,6 +18,7 @@ use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN, Stamp};
 use crate::log::{LogIdentity, LogStart, Lsn, NvRing, RingIdentity};
+use crate::probe::{self, Activity, lock_log};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
 use disk::{Directory, DiskCounters};
 use pmem::{Access, Counters, MemorySource};
@@ -135,7 +136,7 @@ impl<M: pmem::Memory> Session<M> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<M>> {
-        lock(&self.state)
+        lock_log(&self.state)
     }
 }
 
@@ -318,15 +319,23 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
 
     /// Makes what a session has up to a record durable. If it is about to do so itself, that is worth a short wait.
     fn persist_to(&self, session: &Session<S::Memory>, lsn: Lsn) -> Result<()> {
+        let mut waiting = None;
         for _ in 0..SPINS_MAX {
             if session.missing.load(Ordering::SeqCst) > lsn.0 {
                 return Ok(());
             }
             match session.state.try_lock() {
-                Ok(mut state) => return self.persist(session, &mut state),
-                Err(_) => spin_loop(),
+                Ok(mut state) => {
+                    drop(waiting);
+                    return self.persist(session, &mut state);
+                }
+                Err(_) => {
+                    waiting.get_or_insert_with(|| probe::begin(Activity::LogWait));
+                    spin_loop();
+                }
             }
         }
+        drop(waiting);
         self.persist(session, &mut session.state())
     }
 

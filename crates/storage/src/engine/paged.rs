@@ -36,6 +36,7 @@ use crate::paged::locking::RowLocks;
 use crate::paged::tables::Tables;
 use crate::paged::{Pages, Transaction};
 use crate::platform::Platform;
+use crate::probe::{self, Activity};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
 use disk::DiskError;
@@ -154,6 +155,7 @@ impl<P: Platform> Paged<P> {
         &mut self,
         operation: &impl Fn(&mut Tables, &Pages<P::Files>, &mut RowLocks, &mut Transaction) -> Result<T>,
     ) -> Result<T> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         let Some(txn) = &mut self.transaction else {
             return Err(StorageError::Poisoned);
@@ -197,6 +199,7 @@ impl<P: Platform> Paged<P> {
 
     /// Starts a transaction with the partition locked, and sees to it that the definitions are the newest.
     fn begin_locking(&mut self, mode: Mode) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Idle)?;
         self.locks.partition(mode)?;
         let definitions = self.shared.definitions();
@@ -270,6 +273,7 @@ impl<P: Platform> Engine for Paged<P> {
 
     #[inline]
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         let Shared { pages, .. } = &**self.shared;
         let place = (table, key);
@@ -278,6 +282,7 @@ impl<P: Platform> Engine for Paged<P> {
     }
 
     fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         let Shared { pages, .. } = &**self.shared;
         let place = (table, key);
@@ -291,6 +296,7 @@ impl<P: Platform> Engine for Paged<P> {
         keys: &[KeyBuf],
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         self.tables
             .get_many(&self.shared.pages, &mut self.locks, table, keys, visit)
@@ -301,6 +307,7 @@ impl<P: Platform> Engine for Paged<P> {
         range: &ScanRange,
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         self.tables
             .scan(&self.shared.pages, &mut self.locks, range, visit)
@@ -322,6 +329,7 @@ impl<P: Platform> Engine for Paged<P> {
 
     #[inline]
     fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
+        let _database = probe::begin(Activity::Database);
         if self.state != State::Prepared {
             self.require(State::Open)?;
         }
@@ -352,6 +360,7 @@ impl<P: Platform> Engine for Paged<P> {
     }
 
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         let Some(txn) = self.transaction.as_ref().filter(|txn| txn.is_logged) else {
             // What it has read is durable before its other partitions commit.
@@ -376,6 +385,7 @@ impl<P: Platform> Engine for Paged<P> {
     }
 
     fn abort(&mut self) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
         if !matches!(self.state, State::MustAbort | State::Prepared) {
             self.require(State::Open)?;
         }

@@ -87,7 +87,7 @@ impl<'p> Change<'p> {
         reserve: Reserve,
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
-        let lsn = pool.log().append(
+        let lsn = pool.log().insert(
             reserve,
             &mut |image_from, record| self.encode(head, image_from, record),
             record,
@@ -122,7 +122,7 @@ pub(super) fn change_one<D: Directory>(
         head.encode(record);
         encode_section(&guard, image_from, ops, record);
     };
-    let lsn = pool.log().append(reserve, encode, record)?;
+    let lsn = pool.log().insert(reserve, encode, record)?;
     apply(pool, &mut guard, ops, lsn)?;
     Ok(lsn)
 }

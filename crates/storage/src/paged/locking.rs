@@ -12,6 +12,7 @@ use crate::engine::Isolation;
 use crate::error::Result;
 use crate::lock::{KeyMode, LockSession, Mark, Mode};
 use crate::page::PageId;
+use crate::probe::{self, Activity};
 use crate::record::TableId;
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ impl RowLocks {
 
     /// Locks the partition against definitions, or as a whole.
     pub fn partition(&mut self, mode: Mode) -> Result<()> {
+        let _locks = probe::begin(Activity::Locks);
         self.session.lock_partition(mode)
     }
 
@@ -53,11 +55,11 @@ impl RowLocks {
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         if self.isolation == Isolation::Serializable || mode != KeyMode::Shared {
-            self.session.lock_key(table, tree, key, mode)?;
+            self.key((table, tree, key), mode)?;
             return read();
         }
         let mark = self.session.mark();
-        self.session.lock_key(table, tree, key, mode)?;
+        self.key((table, tree, key), mode)?;
         let value = read();
         self.session.release_shared(mark);
         value
@@ -66,11 +68,18 @@ impl RowLocks {
     /// Locks a row or entry to insert, change or delete it.
     #[inline]
     pub fn change(&mut self, table: TableId, tree: PageId, key: &[u64]) -> Result<()> {
-        self.session.lock_key(table, tree, key, KeyMode::Exclusive)
+        self.key((table, tree, key), KeyMode::Exclusive)
+    }
+
+    #[inline]
+    fn key(&mut self, (table, tree, key): (TableId, PageId, &[u64]), mode: KeyMode) -> Result<()> {
+        let _locks = probe::begin(Activity::Locks);
+        self.session.lock_key(table, tree, key, mode)
     }
 
     /// Locks a range that is going to be read. What was read of it before may be out of date.
     pub fn cover(&mut self, table: TableId, tree: PageId, low: &[u64], high: &[u64]) -> Result<()> {
+        let _locks = probe::begin(Activity::Locks);
         if self.isolation == Isolation::ReadCommitted {
             self.covered = Some(self.session.mark());
         }
@@ -86,6 +95,7 @@ impl RowLocks {
 
     /// Gives everything back at the end of a transaction.
     pub fn end(&mut self) {
+        let _locks = probe::begin(Activity::Locks);
         self.covered = None;
         self.session.end();
     }

@@ -229,7 +229,7 @@ impl<D: Directory> Pages<D> {
     fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<Lsn> {
         let mut record = Vec::new();
         let encode = &mut |_: Lsn, record: &mut Vec<u8>| head.encode(record);
-        self.pool.log().append(reserve, encode, &mut record)
+        self.pool.log().insert(reserve, encode, &mut record)
     }
 
     /// All pages that a transaction gives up as it ends, those of trees included.

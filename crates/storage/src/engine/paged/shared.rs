@@ -20,6 +20,7 @@ use crate::paged::recovery::Analysis;
 use crate::paged::tables::CATALOGUE_KEY_WORDS;
 use crate::paged::{Pages, Transaction, Tree, space};
 use crate::platform::Platform;
+use crate::probe::{self, Activity};
 use disk::{Directory, DiskCounters, DiskError};
 use pmem::Access;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -353,6 +354,11 @@ impl<P: Platform> Shared<P> {
     }
 
     fn group(&self) -> MutexGuard<'_, Group> {
+        if let Ok(group) = self.group.try_lock() {
+            return group;
+        }
+        // Commits are logged under it.
+        let _waiting = probe::begin(Activity::LogWait);
         // Nothing that panics half-way runs under the lock.
         self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -458,6 +464,7 @@ impl<P: Platform> Shared<P> {
 
     /// Makes a record durable, with all in front of it.
     pub(super) fn sync_record(&self, lsn: Lsn) -> Result<()> {
+        let _log = probe::begin(Activity::Log);
         self.durable_step(self.pages.pool.log().flush_to(lsn))
     }
 
