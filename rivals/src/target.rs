@@ -291,5 +291,6 @@ fn per_txn(before: &Statistics, after: &Statistics, txns: u64) -> PerTxn {
         bytes_written: each(stored(&memory_after), stored(&memory_before))
             + each(after.disk.bytes_written, before.disk.bytes_written),
         syncs: each(after.disk.syncs, before.disk.syncs),
+        ..PerTxn::default()
     }
 }

@@ -8,7 +8,7 @@
 //! | `join` | joins of two relations, without a database |
 //! | `runs` | what they share: options to a database, a run to a row |
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
-//! | `sample` | a timer that sees in which part of the database each partition is |
+//! | `sample` | a timer that sees in which part of the database each partition is, or what each thread does |
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `store` | the same list on anything that keeps rows, also compiled by the workspace `rivals` |
 //! | `std_map` | the standard library's map as such a thing, for scale |
@@ -30,8 +30,8 @@ mod ycsb;
 
 pub(crate) use join::{Timed as JoinTimed, all as join_all, has_kernel};
 pub(crate) use measure::{Acknowledge, Limit, Measured, measure};
-pub(crate) use sample::{Sampling, Shares};
-pub(crate) use tpcc::segments as tpcc_segments;
+pub(crate) use sample::{Sampling, Seen, Shares};
+pub(crate) use standard::segments as standard_segments;
 pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};
 
 use crate::args::BenchCommand;

@@ -16,6 +16,7 @@ use indelible::{
     BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages,
     LogKind, Method, Options, Statistics,
 };
+use pmem::Part;
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use serde::Serialize;
 use std::io::Write;
@@ -348,6 +349,7 @@ pub(super) fn row(
         per_txn: PerTxn {
             loads: each(memory_after.loads, memory_before.loads),
             stores: each(memory_after.stores, memory_before.stores),
+            log_stores: each(log_stores(after), log_stores(before)),
             lines_flushed: each(memory_after.lines_flushed, memory_before.lines_flushed),
             fences: each(after.memory.fences, before.memory.fences),
             bytes_written: each(stored(&memory_after), stored(&memory_before))
@@ -363,6 +365,11 @@ pub(super) fn row(
         },
         ..bare_row(setting, about, measured)
     }
+}
+
+/// Lines of the log that reached the emulated device.
+fn log_stores(statistics: &Statistics) -> u64 {
+    statistics.memory.parts[Part::Log as usize].stores
 }
 
 /// A row of something that is no database.

@@ -4,13 +4,17 @@
 //! thousand times a second. Between the end of a transaction and the first access of the next one a partition is in no part.
 //! What is left out: a partition is taken to stay in a part until its next access, and the device's own model takes time, so
 //! parts that access memory often weigh more than on real memory.
+//!
+//! The page methods work in frames of ordinary memory, which are no accesses of the device. Their threads carry probes, which say what
+//! each is doing, and note how long insertions into the log take and how long they wait for it.
 
 use super::measure::Measured;
 use crate::report::RunRow;
 use anyhow::Result;
-use indelible::{Error, Transaction};
+use indelible::{Activity, Error, Inserts, Probe, Transaction};
 use pmem::Part;
 use pmem::device::emulated::Emulator;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use workload::Script;
@@ -82,6 +86,73 @@ impl Sampling {
             Ok((measured?, Some(shares)))
         })
     }
+}
+
+/// The probes of the threads of a run; none if nobody looks.
+pub(crate) struct Probes(Vec<Arc<Probe>>);
+
+impl Probes {
+    /// For a run that nobody looks at.
+    pub(super) const NONE: Self = Self(Vec::new());
+
+    /// Lets the calling thread, which runs a list, carry its probe.
+    pub(super) fn carry(&self, list: u32) {
+        if let Some(probe) = self.0.get(list as usize) {
+            probe.carry();
+        }
+    }
+}
+
+/// What the threads of a page method did.
+pub(crate) struct Seen {
+    looks: [u64; Activity::ALL.len()],
+    /// Of all threads.
+    pub(crate) inserts: Inserts,
+    /// How long all threads together waited for the log.
+    pub(crate) wait_ns: u64,
+}
+
+impl Seen {
+    /// The share of the threads' time that an activity has, from 0 to 1.
+    pub(crate) fn share(&self, activity: Activity) -> f64 {
+        let all: u64 = self.looks.iter().sum();
+        self.looks[activity as usize] as f64 / all.max(1) as f64
+    }
+}
+
+/// Runs a measurement of so many threads, which carry the probes that it is given, under the timer.
+pub(super) fn watch(
+    threads: u32,
+    run: impl FnOnce(&Probes) -> Result<Measured>,
+) -> Result<(Measured, Seen)> {
+    let probes = Probes((0..threads).map(|_| Arc::default()).collect());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let timer = scope.spawn(|| {
+            let mut looks = [0; Activity::ALL.len()];
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(PERIOD);
+                for probe in &probes.0 {
+                    looks[probe.at_work() as usize] += 1;
+                }
+            }
+            looks
+        });
+        let measured = run(&probes);
+        stop.store(true, Ordering::Relaxed);
+        let looks = timer.join().expect("the timer does not panic");
+        let mut inserts = Inserts::default();
+        probes
+            .0
+            .iter()
+            .for_each(|probe| probe.add_inserts(&mut inserts));
+        let seen = Seen {
+            looks,
+            inserts,
+            wait_ns: probes.0.iter().map(|probe| probe.wait_ns()).sum(),
+        };
+        Ok((measured?, seen))
+    })
 }
 
 /// Makes scripts that mark the ends of their transactions.

@@ -6,6 +6,7 @@
 
 use super::measure::{self, Measured, latency_us};
 use super::runs::{self, About, Setting};
+use super::sample::{Probes, Sampling, Seen, watch};
 use super::shared;
 use crate::args::RunArgs;
 use crate::failure::Usage;
@@ -24,7 +25,7 @@ const LIST_MAX: u64 = 1_000_000;
 const TXN_PER_MS_MAX: u64 = 200;
 
 /// The options of a benchmark.
-pub(super) trait Benchmark {
+pub(crate) trait Benchmark {
     type Workload: Workload;
     /// What the last column of the table by type is.
     const LAST_COLUMN: &'static str = "success";
@@ -61,9 +62,9 @@ pub(super) trait Benchmark {
         workload: &Self::Workload,
         database: &Database,
         tables: &<Self::Workload as Workload>::Tables,
-        positions: &[u64],
+        (positions, probes): (&[u64], &Probes),
     ) -> Result<Measured> {
-        measure_in_order(self, workload, database, tables, positions)
+        measure_in_order(self, workload, database, tables, (positions, probes))
     }
 }
 
@@ -73,11 +74,15 @@ pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
     workload: &B::Workload,
     database: &Database,
     tables: &<B::Workload as Workload>::Tables,
-    positions: &[u64],
+    (positions, probes): (&[u64], &Probes),
 ) -> Result<Measured> {
     let run = args.run_args();
     let (limit, acknowledge) = (runs::limit(run, TXNS_DEFAULT), runs::acknowledge(run));
-    let script = |list, position| Ok(workload.runner(database, tables, list, position)?);
+    // Called by the thread that runs the list.
+    let script = |list, position| {
+        probes.carry(list);
+        Ok(workload.runner(database, tables, list, position)?)
+    };
     if args.single_partition() || run.partitions == 1 {
         measure::measure(database, positions, limit, acknowledge, script)
     } else {
@@ -93,7 +98,7 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
         for method in args.methods() {
-            let row = run_segments(args, &workload, *method, 1)
+            let (row, _) = run_segments(args, &workload, *method, 1, Sampling::Off)
                 .with_context(|| format!("method {method}, {}", B::Workload::NAME))?
                 .remove(0);
             runs::print_row(&row, format)?;
@@ -107,8 +112,15 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     }
 }
 
+/// A row, and what the threads did if they were looked at.
+pub(crate) type Watched = (RunRow, Option<Seen>);
+
 /// Measures the first method of the options so many times in a row on one database.
-pub(super) fn segments<B: Benchmark>(args: &B, count: u32) -> Result<Vec<RunRow>> {
+pub(crate) fn segments<B: Benchmark>(
+    args: &B,
+    count: u32,
+    sampling: Sampling,
+) -> Result<Vec<Watched>> {
     check(args)?;
     let Some(method) = args.methods().first() else {
         return Err(Usage::error("name a method"));
@@ -116,7 +128,8 @@ pub(super) fn segments<B: Benchmark>(args: &B, count: u32) -> Result<Vec<RunRow>
     let run = args.run_args();
     let most = run.txns.unwrap_or(TXNS_DEFAULT).min(LIST_MAX);
     let transactions = runs::list_length(run, count, most, TXN_PER_MS_MAX);
-    run_segments(args, &args.workload(transactions)?, *method, count)
+    let workload = args.workload(transactions)?;
+    run_segments(args, &workload, *method, count, sampling)
 }
 
 /// Options that make no sense together.
@@ -137,7 +150,8 @@ fn run_segments<B: Benchmark>(
     workload: &B::Workload,
     method: Method,
     count: u32,
-) -> Result<Vec<RunRow>> {
+    sampling: Sampling,
+) -> Result<Vec<Watched>> {
     let run = args.run_args();
     let name = B::Workload::NAME;
     let scratch = runs::scratch(run)?;
@@ -162,12 +176,20 @@ fn run_segments<B: Benchmark>(
     runs::start_record(run, &database)?;
     for _ in 0..count {
         let before = runs::statistics(&database, &emulators)?;
-        let measured = args.measure(workload, &database, &tables, &positions)?;
+        let measure =
+            |probes: &Probes| args.measure(workload, &database, &tables, (&positions, probes));
+        let (measured, seen) = match sampling {
+            Sampling::Off => (measure(&Probes::NONE)?, None),
+            Sampling::On => {
+                let (measured, seen) = watch(run.threads(), measure)?;
+                (measured, Some(seen))
+            }
+        };
         let after = runs::statistics(&database, &emulators)?;
         let setting = Setting::new(run, method, before.domain, scratch.path());
         let mut row = runs::row(&setting, &about, &measured, &before, &after);
         row.standard = Some(numbers(args, &measured));
-        rows.push(row);
+        rows.push((row, seen));
         positions = measured.positions;
     }
     runs::finish_record(run, &database)?;

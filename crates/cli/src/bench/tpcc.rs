@@ -5,12 +5,13 @@
 
 use super::measure::Measured;
 use super::runs;
+use super::sample::Probes;
 use super::shared::{self, Users};
 use super::standard::{self, Benchmark, TXNS_DEFAULT};
 use crate::args::{RunArgs, TpccArgs};
 use crate::failure::Usage;
 use crate::output::{Cell, Format, whole};
-use crate::report::{OwnNumbers, RunRow, TypeNumbers};
+use crate::report::{OwnNumbers, TypeNumbers};
 use anyhow::Result;
 use indelible::{Database, Method};
 use workload::Workload;
@@ -19,11 +20,6 @@ use workload::tpcc::{Kind, Scale, Tables, Tpcc, TpccOptions};
 /// Runs the command.
 pub(super) fn run(args: &TpccArgs, format: Format) -> Result<()> {
     standard::run(args, format)
-}
-
-/// Measures the first method of the options so many times in a row on one database.
-pub(crate) fn segments(args: &TpccArgs, count: u32) -> Result<Vec<RunRow>> {
-    standard::segments(args, count)
 }
 
 impl TpccArgs {
@@ -118,10 +114,11 @@ impl Benchmark for TpccArgs {
         workload: &Tpcc,
         database: &Database,
         tables: &Tables,
-        positions: &[u64],
+        (positions, probes): (&[u64], &Probes),
     ) -> Result<Measured> {
         if self.is_in_order() {
-            return standard::measure_in_order(self, workload, database, tables, positions);
+            let from = (positions, probes);
+            return standard::measure_in_order(self, workload, database, tables, from);
         }
         let users = Users {
             think_times: self.think_times,

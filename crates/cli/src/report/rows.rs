@@ -136,6 +136,9 @@ pub(crate) struct PerTxn {
     pub(crate) loads: f64,
     /// Lines written to the device; counted by the emulated device only.
     pub(crate) stores: f64,
+    /// Those of them that belong to the log; rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) log_stores: f64,
     pub(crate) lines_flushed: f64,
     pub(crate) fences: f64,
     /// Bytes stored to durable memory and written to files.
