@@ -3,6 +3,7 @@
 //! An experiment is named by paper and figure, `n-store/fig5`, or a paper's whole by `n-store/all` or `joins/all`. The size decides how long it
 //! takes, not what is compared.
 
+use crate::lab::Prices;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -15,7 +16,8 @@ pub(crate) enum LabCommand {
     /// Run experiments, add rows to a directory, and make its report
     #[command(after_help = "Examples:\n  indelible lab run n-store/fig5 --quick\n  \
                             indelible lab run n-store/all --full --out results\n  \
-                            indelible lab run joins/all --quick\n\n\
+                            indelible lab run joins/all --quick\n  \
+                            indelible lab run nv-logging/fig16 --quick --disk-price 0.7\n\n\
                             The directory gets rows.jsonl, rows.csv and report.html, a page that needs no network. A run that was \
                             interrupted goes on where it stopped: rows that are there with the same commit and the same \
                             configuration are not measured again.")]
@@ -31,7 +33,7 @@ pub(crate) enum LabCommand {
 /// `lab run`, `lab report`.
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
-    /// Experiments, as `lab list` names them, or n-store/all, joins/all
+    /// Experiments, as `lab list` names them, or n-store/all, joins/all, nv-logging/all
     #[arg(required = true)]
     pub(crate) experiments: Vec<String>,
     /// Minutes on two cores: small data, for databases with a cache as small; the default
@@ -52,6 +54,8 @@ pub(crate) struct LabRunArgs {
     /// Seed of rows and transactions
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) prices: Prices,
 }
 
 /// The process that a recovery experiment kills.

@@ -59,6 +59,12 @@ pub(super) enum Kind {
     YcsbSampled,
     /// `bench tpcc` on the emulated device.
     Tpcc,
+    /// `bench tpcc`, `tpcb` or `tatp`, as the parameter `workload` says, of a page method; `paged` says what its parameters are as options.
+    Paged,
+    /// The same with probes on the threads.
+    PagedProbed,
+    /// Nothing is run: a run of [`Kind::Paged`] with the same parameters but for `price-ratio`, divided by what its media cost.
+    Priced,
     /// Durable writes of chunks through an interface of the device.
     Device,
     /// A child process that is killed after a number of transactions, and the opening that recovers.
@@ -189,6 +195,9 @@ impl Kind {
             Self::Ycsb => "ycsb",
             Self::YcsbSampled => "ycsb-sampled",
             Self::Tpcc => "tpcc",
+            Self::Paged => "paged",
+            Self::PagedProbed => "paged-probed",
+            Self::Priced => "priced",
             Self::Device => "device",
             Self::Recovery => "recovery",
             Self::Costs => "costs",

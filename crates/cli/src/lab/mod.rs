@@ -3,10 +3,12 @@
 //! | file | job |
 //! |---|---|
 //! | `experiment` | what an experiment is: data |
-//! | `n_store`, `joins` | the experiments of the two papers |
+//! | `n_store`, `joins`, `nv_logging` | the experiments of the three papers |
 //! | `size` | how much is run |
 //! | `point` | one run of an experiment, and the name of its configuration |
+//! | `paged` | what the parameters of the page engine's points mean |
 //! | `kinds` | how a point is run |
+//! | `prices` | rows of transactions a dollar, from rows that were measured |
 //! | `rows` | measured points, on file |
 //! | `judge` | whether the shape of a figure holds |
 //! | `page` | the report |
@@ -18,8 +20,11 @@ mod joins;
 mod judge;
 mod kinds;
 mod n_store;
+mod nv_logging;
 mod page;
+mod paged;
 mod point;
+mod prices;
 mod rows;
 mod size;
 
@@ -29,17 +34,18 @@ use crate::files::{Existing, OutputFile};
 use crate::output::{Cell, Format, Listing, duration};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
-use experiment::{Experiment, Paper};
+use experiment::{Experiment, Kind, Paper};
 use point::Point;
+pub(crate) use prices::Prices;
 use rows::{Accept, LabRow, Rows};
 use size::Size;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// The papers, in the order in which the lab learnt them.
-const PAPERS: [&Paper; 2] = [&n_store::PAPER, &joins::PAPER];
+const PAPERS: [&Paper; 3] = [&n_store::PAPER, &joins::PAPER, &nv_logging::PAPER];
 
 /// All experiments of all papers.
 fn experiments() -> impl Iterator<Item = &'static Experiment> {
@@ -83,7 +89,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>> {
         if !is_paper && !experiments().any(|experiment| experiment.name == name) {
             return Err(Usage::error(format!(
                 "there is no experiment `{name}`; `indelible lab list` names them all, and {} are all of a paper",
-                PAPERS.map(whole).join(" and ")
+                PAPERS.map(whole).join(", ")
             )));
         }
     }
@@ -141,6 +147,7 @@ fn missing(
     let mut points = Vec::new();
     for experiment in experiments {
         for point in Point::of(experiment, size, seed) {
+            let point = prices::measured(&point).unwrap_or(point);
             let is_new = known.insert(point.configuration(size));
             if is_new && rows.find(&point, size).is_none() {
                 points.push((*experiment, point));
@@ -148,6 +155,24 @@ fn missing(
         }
     }
     points
+}
+
+/// The rows that are computed from others, by configuration.
+fn priced_rows(
+    args: &LabRunArgs,
+    experiments: &[&'static Experiment],
+    rows: &Rows,
+) -> HashMap<String, LabRow> {
+    let size = Size::of(args);
+    let points = experiments
+        .iter()
+        .flat_map(|experiment| Point::of(experiment, &size, args.seed));
+    let priced = points.filter_map(|point| {
+        let row = rows.find(&prices::measured(&point)?, &size)?;
+        let priced = args.prices.apply(&point, &size, row)?;
+        Some((point.configuration(&size), priced))
+    });
+    priced.collect()
 }
 
 /// Writes the page and the table, and prints a verdict an experiment.
@@ -158,9 +183,13 @@ fn report(
     format: Format,
 ) -> Result<()> {
     let size = Size::of(args);
+    let priced = priced_rows(args, experiments, rows);
     let figure = |experiment: &'static Experiment| {
         let points = Point::of(experiment, &size, args.seed);
-        let own = points.iter().filter_map(|point| rows.find(point, &size));
+        let own = points.iter().filter_map(|point| match point.kind {
+            Kind::Priced => priced.get(&point.configuration(&size)),
+            _ => rows.find(point, &size),
+        });
         page::Figure::new(experiment, own.collect(), points.len())
     };
     let mut parts: Vec<page::Part<'_>> = Vec::new();
@@ -258,7 +287,8 @@ mod tests {
     fn equal_configurations_have_equal_parameters() {
         for size in [Size::smoke(), Size::default(), Size::full()] {
             let mut known = std::collections::HashMap::new();
-            for experiment in joins::PAPER.experiments {
+            let checked = [&joins::PAPER, &nv_logging::PAPER];
+            for experiment in checked.iter().flat_map(|paper| paper.experiments) {
                 for point in Point::of(experiment, &size, 1) {
                     let configuration = point.configuration(&size);
                     let before = known.insert(configuration.clone(), point.parameters.clone());
@@ -288,7 +318,8 @@ mod tests {
                 < count(&["joins/fig11"]) + count(&["joins/phases"])
         );
         assert!(chosen(&["n-store/fig99".into()]).is_err());
-        let all = chosen(&["joins/all".into(), "n-store/all".into()]).unwrap();
+        let names = ["nv-logging/all", "joins/all", "n-store/all"].map(str::to_owned);
+        let all = chosen(&names).unwrap();
         assert_eq!(all.len(), experiments().count());
     }
 }

@@ -459,8 +459,18 @@ fn raw(rows: &[&LabRow], experiment: &Experiment) -> (Vec<String>, Vec<Vec<Strin
 }
 
 /// How names begin that are not sentences.
-const NAMES: [&str; 9] = [
-    "nvm-", "inp", "log ", "cow ", "radix ", "n-part ", "m-way ", "m-pass ", "mpsm ",
+const NAMES: [&str; 11] = [
+    "nvm-",
+    "inp",
+    "log ",
+    "cow ",
+    "radix ",
+    "n-part ",
+    "m-way ",
+    "m-pass ",
+    "mpsm ",
+    "nv-",
+    "flush-on-",
 ];
 
 fn capital(text: &str) -> String {

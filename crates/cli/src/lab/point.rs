@@ -4,6 +4,7 @@
 //! names it in rows. Figures that need the same run share its row, because the name does not depend on who asked.
 
 use super::experiment::{Experiment, Filter, Kind, Sweep};
+use super::paged;
 use super::size::Size;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,9 @@ impl Point {
 
     /// The arguments of the run, beside where it happens. For the workloads they are those of `indelible bench`.
     pub(super) fn arguments(&self, size: &Size) -> Vec<String> {
+        if matches!(self.kind, Kind::Paged | Kind::PagedProbed | Kind::Priced) {
+            return self.paged_arguments(size);
+        }
         let mut arguments: Vec<String> = Vec::new();
         let mut add = |name: &str, value: &str| {
             arguments.extend([format!("--{name}"), value.to_owned()]);
@@ -78,8 +82,19 @@ impl Point {
                 add("r", &r.to_string());
                 add("s", &s.to_string());
             }
+            Kind::Paged | Kind::PagedProbed | Kind::Priced => {}
         }
         arguments
+    }
+
+    fn paged_arguments(&self, size: &Size) -> Vec<String> {
+        let options = paged::options(self, size);
+        let words = options
+            .into_iter()
+            .flat_map(|(name, value)| [format!("--{name}"), value]);
+        words
+            .chain(["--seed".into(), self.seed.to_string()])
+            .collect()
     }
 
     fn has_memtables(&self) -> bool {
@@ -90,7 +105,14 @@ impl Point {
     pub(super) fn configuration(&self, size: &Size) -> String {
         let arguments = self.arguments(size).join(" ");
         let repeats = size.repeats;
-        format!("{} {arguments} x{repeats}", self.kind.name())
+        // Kinds whose point names a command of `bench`.
+        let kind = match self.kind {
+            Kind::Paged | Kind::PagedProbed | Kind::Priced => {
+                format!("{} {}", self.kind.name(), self.get("workload"))
+            }
+            kind => kind.name().to_owned(),
+        };
+        format!("{kind} {arguments} x{repeats}")
     }
 }
 

@@ -18,6 +18,11 @@ const CACHE_BYTES_MIN: u64 = 64 << 10;
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
+/// What an account of TPC-B, a subscriber of TATP and a full warehouse of TPC-C take in pages, as measured after loading.
+const ACCOUNT_BYTES: u64 = 128;
+const SUBSCRIBER_BYTES: u64 = 600;
+const WAREHOUSE_BYTES: u64 = 97_000_000;
+
 /// Tuples of R in the workloads of the joins' paper.
 const PAPER_JOIN_A: u64 = 1_600_000_000;
 const PAPER_JOIN_B: u64 = 128_000_000;
@@ -43,6 +48,16 @@ pub(super) struct Size {
     pub(super) join_a: u64,
     /// Tuples of each side in their workload B. No power of two times `join_a`, so that no two names mean the same relations.
     pub(super) join_b: u64,
+    /// TPC-C of the page engine: as many warehouses as there may be threads, or more, and their share of the full size in thousandths.
+    pub(super) paged_warehouses: u32,
+    pub(super) paged_scale_thousandths: u32,
+    /// TPC-B: branches, and accounts of each.
+    pub(super) branches: u32,
+    pub(super) accounts: u32,
+    /// TATP.
+    pub(super) subscribers: u32,
+    /// Bytes of a ring of the log in memory; making rings takes time, and short runs fill little of them.
+    pub(super) ring_bytes: u64,
     /// Whether only the ends of long axes are run.
     pub(super) thin: bool,
 }
@@ -59,6 +74,12 @@ const SMOKE: Size = Size {
     cost_rows: 200,
     join_a: 600,
     join_b: 6400,
+    paged_warehouses: 16,
+    paged_scale_thousandths: 1,
+    branches: 16,
+    accounts: 100,
+    subscribers: 500,
+    ring_bytes: 4 << 20,
     thin: true,
 };
 
@@ -74,6 +95,12 @@ const QUICK: Size = Size {
     cost_rows: 20_000,
     join_a: 1_600_000,
     join_b: 8_000_000,
+    paged_warehouses: 16,
+    paged_scale_thousandths: 10,
+    branches: 100,
+    accounts: 1_000,
+    subscribers: 10_000,
+    ring_bytes: 16 << 20,
     thin: false,
 };
 
@@ -89,6 +116,12 @@ const FULL: Size = Size {
     cost_rows: 100_000,
     join_a: 80_000_000,
     join_b: 128_000_000,
+    paged_warehouses: 70,
+    paged_scale_thousandths: 1_000,
+    branches: 1_000,
+    accounts: 100_000,
+    subscribers: 10_000_000,
+    ring_bytes: 80 << 20,
     thin: false,
 };
 
@@ -164,11 +197,28 @@ impl Size {
         };
         match name {
             "method" | "profile" | "operation" | "workload" | "interface" | "pattern"
-            | "algorithm" | "kernel" => values.to_vec(),
+            | "algorithm" | "kernel" | "scheme" | "placement" => values.to_vec(),
             "skew" => vec![first],
             "txns" => values.iter().copied().take(2).collect(),
             _ if values.len() > 2 => vec![first, last],
             _ => values.to_vec(),
+        }
+    }
+
+    /// Share of a full TPC-C warehouse for the page engine.
+    pub(super) fn paged_scale(&self) -> f64 {
+        f64::from(self.paged_scale_thousandths) / 1000.0
+    }
+
+    /// Bytes of pages of a loaded workload, about: what the page engine takes for a row with its indexes.
+    pub(super) fn paged_bytes(&self, workload: &str) -> u64 {
+        match workload {
+            "tpcb" => u64::from(self.branches) * u64::from(self.accounts) * ACCOUNT_BYTES,
+            "tatp" => u64::from(self.subscribers) * SUBSCRIBER_BYTES,
+            _ => {
+                let thousandths = u64::from(self.paged_scale_thousandths);
+                u64::from(self.paged_warehouses) * thousandths * WAREHOUSE_BYTES / 1000
+            }
         }
     }
 
@@ -196,6 +246,24 @@ impl Size {
             thousands(self.join_b),
             PAPER_JOIN_B / self.join_b,
             self.repeats
+        )
+    }
+
+    /// What the report of NV-Logging says of it.
+    pub(super) fn describe_nv_logging(&self) -> String {
+        format!(
+            "TPC-C with {} warehouses at {} of the full size, TPC-B with {} branches of {} accounts, TATP with {} subscribers: about {}, {} and {} MB of \
+             pages; medians of {} measurements of {} s",
+            self.paged_warehouses,
+            self.paged_scale(),
+            self.branches,
+            thousands(self.accounts.into()),
+            thousands(self.subscribers.into()),
+            self.paged_bytes("tpcc") / 1_000_000,
+            self.paged_bytes("tpcb") / 1_000_000,
+            self.paged_bytes("tatp") / 1_000_000,
+            self.repeats,
+            self.seconds
         )
     }
 

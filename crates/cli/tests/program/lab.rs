@@ -133,6 +133,83 @@ fn joins_have_rows_and_a_page_as_well() {
     two_papers_share_a_page(&place, &out);
 }
 
+#[test]
+fn nv_logging_has_rows_and_a_page_as_well() {
+    let place = Place::new();
+    let out = place.at("out");
+    let names = [
+        "nv-logging/fig9",
+        "nv-logging/fig14",
+        "nv-logging/fig15",
+        "nv-logging/fig16",
+    ];
+    let run = [
+        &["lab", "run"],
+        names.as_slice(),
+        &["--smoke", "--out", &out],
+    ]
+    .concat();
+    let printed = succeed(&[run.as_slice(), &["--format", "json"]].concat());
+    let verdicts: Vec<Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(verdicts.len(), names.len());
+    for verdict in &verdicts {
+        assert!(verdict["rows"].as_u64().unwrap() > 0, "{verdict}");
+        assert_ne!(verdict["verdict"], "not measured", "{verdict}");
+    }
+    let before = rows(&place, "out");
+    check_rows(&before);
+    let kinds: BTreeSet<&str> = before
+        .iter()
+        .map(|row| row["kind"].as_str().unwrap())
+        .collect();
+    // Prices are no runs, so they leave no rows of their own.
+    assert_eq!(kinds, ["device", "paged", "paged-probed"].into());
+    for row in before.iter().filter(|row| row["kind"] == "paged-probed") {
+        check_probes(row);
+    }
+    let page = place.read("out/report.html");
+    assert!(page.contains("section 6.6") && page.contains("txn/s/$"));
+    if let Some(seen) = browser::look(&page) {
+        assert_eq!(seen.plots, page.matches("<svg").count());
+    }
+    succeed(&run);
+    assert_eq!(rows(&place, "out"), before, "nothing is measured twice");
+    // Other prices need no other run, and wrong ones are refused.
+    let priced = [
+        "lab",
+        "report",
+        "nv-logging/fig16",
+        "--smoke",
+        "--out",
+        &out,
+    ];
+    let of_flash = [priced.as_slice(), &["--disk-price", "0.7"]].concat();
+    assert!(!succeed(&of_flash).contains("not measured"));
+    assert_ne!(place.read("out/report.html"), page);
+    let wrong = [priced.as_slice(), &["--disk-price", "0"]].concat();
+    assert!(fail(2, &wrong).contains("dollars a gigabyte"));
+}
+
+/// The threads' activities add up, and insertions were seen.
+fn check_probes(row: &Value) {
+    let median = |name: &str| row["metrics"][name]["median"].as_f64().unwrap();
+    let parts = [
+        "log_percent",
+        "log_wait_percent",
+        "locks_percent",
+        "database_percent",
+        "rest_percent",
+    ];
+    let sum: f64 = parts.iter().map(|part| median(part)).sum();
+    assert!((sum - 100.0).abs() < 0.1, "{row}");
+    assert!(median("inserts_per_s") > 0.0, "{row}");
+    let latencies = ["insert_p50_us", "insert_p99_us", "insert_max_us"].map(median);
+    assert!(latencies.is_sorted(), "{row}");
+}
+
 fn two_papers_share_a_page(place: &Place, out: &str) {
     let names = ["joins/fig11", "n-store/fig1"];
     let arguments = [
@@ -270,13 +347,17 @@ fn the_list_names_every_figure() {
     ] {
         assert!(listed.contains(&format!("joins/{name} ")), "{name}");
     }
+    for number in [6, 7, 8, 9, 11, 12, 13, 14, 15, 16] {
+        let name = format!("nv-logging/fig{number} ");
+        assert!(listed.contains(&name), "{name}");
+    }
     // A wrong name is answered with the way to the right ones, before anything is run or made.
     let place = Place::new();
     for name in ["n-store/fig99", "joins/fig5", "fig5", "all", "joins/", ""] {
         let out = place.at("none");
         let error = fail(2, &["lab", "run", name, "--smoke", "--out", &out]);
         assert!(
-            ["lab list", "n-store/all", "joins/all"]
+            ["lab list", "n-store/all", "joins/all", "nv-logging/all"]
                 .iter()
                 .all(|part| error.contains(part)),
             "{error}"

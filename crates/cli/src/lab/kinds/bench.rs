@@ -8,12 +8,16 @@ use super::super::point::Point;
 use super::super::rows::Metrics;
 use super::super::size::Size;
 use crate::args::{BenchCommand, Command, CommandLine};
-use crate::bench::{Sampling, Shares, tpcc_segments, ycsb_segments};
+use crate::bench::{Sampling, Seen, Shares, standard_segments, ycsb_segments};
 use crate::report::{OwnNumbers, RunRow};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use indelible::Activity;
 use pmem::Part;
 use std::path::Path;
+
+/// Bytes of a line of the device.
+const LINE_BYTES: f64 = 64.0;
 
 /// Runs YCSB.
 pub(super) fn ycsb(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
@@ -40,8 +44,31 @@ pub(super) fn tpcc(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metr
     let BenchCommand::Tpcc(args) = parse("tpcc", point, size, parent)? else {
         bail!("the arguments of a point are those of `bench tpcc`");
     };
-    let rows = tpcc_segments(&args, size.repeats)?;
-    Ok(rows.iter().map(metrics).collect())
+    let rows = standard_segments(&*args, size.repeats, Sampling::Off)?;
+    Ok(rows.iter().map(|(row, _)| metrics(row)).collect())
+}
+
+/// Runs one of the workloads on a page method.
+pub(super) fn paged(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
+    let sampling = match point.kind {
+        Kind::PagedProbed => Sampling::On,
+        _ => Sampling::Off,
+    };
+    let rows = match parse(point.get("workload"), point, size, parent)? {
+        BenchCommand::Tpcc(args) => standard_segments(&*args, size.repeats, sampling)?,
+        BenchCommand::Tpcb(args) => standard_segments(&*args, size.repeats, sampling)?,
+        BenchCommand::Tatp(args) => standard_segments(&*args, size.repeats, sampling)?,
+        _ => bail!("a point of the page engine has the workload tpcc, tpcb or tatp"),
+    };
+    let metrics = rows.iter().map(|(row, seen)| {
+        let mut metrics = metrics(row);
+        add_pages(&mut metrics, row);
+        if let Some(seen) = seen {
+            add_seen(&mut metrics, row, seen);
+        }
+        metrics
+    });
+    Ok(metrics.collect())
 }
 
 fn parse(workload: &str, point: &Point, size: &Size, parent: &Path) -> Result<BenchCommand> {
@@ -94,6 +121,47 @@ fn metrics(row: &RunRow) -> Metrics {
         metrics.insert("tpm_c".into(), *tpm_c);
     }
     metrics
+}
+
+/// What page methods have beside the others.
+fn add_pages(metrics: &mut Metrics, row: &RunRow) {
+    let Some(pages) = &row.pages else {
+        return;
+    };
+    let log = row.per_txn.log_stores * LINE_BYTES;
+    let written = (row.per_txn.stores - row.per_txn.log_stores) * LINE_BYTES;
+    metrics.extend([
+        ("pool_bytes".to_owned(), pages.pool_bytes as f64),
+        ("conflicts".to_owned(), pages.conflicts as f64),
+        ("log_bytes_per_txn".to_owned(), log),
+        ("page_bytes_per_txn".to_owned(), written),
+    ]);
+    if written > 0.0 {
+        metrics.insert("log_over_pages".into(), log / written);
+    }
+}
+
+/// What the threads did.
+fn add_seen(metrics: &mut Metrics, row: &RunRow, seen: &Seen) {
+    let percent = |activity| 100.0 * seen.share(activity);
+    let us = |ns: u64| ns as f64 / 1e3;
+    let inserts = &seen.inserts;
+    let (log, wait) = (percent(Activity::Log), percent(Activity::LogWait));
+    let numbers = [
+        ("log_percent", log),
+        ("log_wait_percent", wait),
+        ("log_and_wait_percent", log + wait),
+        ("locks_percent", percent(Activity::Locks)),
+        ("database_percent", percent(Activity::Database)),
+        ("rest_percent", percent(Activity::Other)),
+        ("insert_mean_us", inserts.mean_ns() / 1e3),
+        ("insert_p50_us", us(inserts.quantile_ns(0.5))),
+        ("insert_p99_us", us(inserts.quantile_ns(0.99))),
+        ("insert_max_us", us(inserts.longest_ns())),
+        ("inserts_per_s", inserts.count() as f64 / row.seconds),
+        ("wait_us_per_txn", us(seen.wait_ns) / row.txns.max(1) as f64),
+    ];
+    metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
 }
 
 /// The paper's four components from the parts that were seen.

@@ -1,7 +1,8 @@
-//! Durable writes of small chunks through the two interfaces of the device.
+//! Durable writes of chunks through the two interfaces of the device.
 //!
 //! The allocator interface stores a chunk, flushes its lines and fences; the filesystem interface writes it into a file and syncs
-//! the file. Both go to the medium under the same directory, with the instructions of the domain `flush`. Chunks follow each
+//! the file. Both go to the medium under the same directory, with the instructions of the domain `flush`; on the emulated device both pass
+//! through one emulator, which charges the file's copies and syncs like stores and flushes. Chunks follow each
 //! other or lie at places drawn from the seed, in an area that was written once before, so that no page is made meanwhile.
 
 use super::super::point::Point;
@@ -9,9 +10,12 @@ use super::super::rows::Metrics;
 use super::super::size::Size;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
-use disk::{Directory, File, IoMode, NativeDirectory};
+use disk::{
+    Directory, EmulatedDirectory, EmulatorCharges, File, FileProfile, IoMode, NativeDirectory,
+};
+use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator, Profile};
 use pmem::device::{NativeOptions, NativeSource};
-use pmem::{Memory, MemorySource, Primitive, site};
+use pmem::{Memory, MemorySource, Part, Primitive, site};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use workload::random::Random;
@@ -35,23 +39,53 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
     let scratch = Scratch::in_directory(parent)?;
     let duration = Duration::from_secs_f64(size.seconds);
     match point.get("interface") {
-        "allocator" => allocator(scratch.path(), places, size.repeats, duration),
-        "filesystem" => filesystem(scratch.path(), places, size.repeats, duration),
+        "allocator" | "memory" => {
+            let source = native_memories(scratch.path());
+            match point.get("device") {
+                "emulated" => {
+                    let source = EmulatedSource::new(source, emulator()?);
+                    allocator(&source, places, size.repeats, duration)
+                }
+                _ => allocator(&source, places, size.repeats, duration),
+            }
+        }
+        "filesystem" => {
+            let directory = NativeDirectory::open(scratch.path(), IoMode::Buffered)?;
+            match point.get("device") {
+                "emulated" => {
+                    let emulator = emulator()?;
+                    let clock = emulator.clock().clone();
+                    let charges = EmulatorCharges::new(emulator, |_| Part::Log);
+                    let files = EmulatedDirectory::new(directory, FileProfile::NONE, clock);
+                    filesystem(&files.charging(charges), places, size.repeats, duration)
+                }
+                _ => filesystem(&directory, places, size.repeats, duration),
+            }
+        }
         other => bail!("there is no interface `{other}`"),
     }
 }
 
-fn allocator(
-    directory: &Path,
-    mut places: Places,
-    repeats: u32,
-    duration: Duration,
-) -> Result<Vec<Metrics>> {
+fn native_memories(directory: &Path) -> NativeSource {
     let options = NativeOptions {
         primitive: Some(Primitive::Flush),
         ..NativeOptions::default()
     };
-    let mut memory = NativeSource::new(directory, options).create("chunks", AREA_BYTES)?;
+    NativeSource::new(directory, options)
+}
+
+/// The machine's memory, with the costs of the model.
+fn emulator() -> Result<Emulator> {
+    Ok(Emulator::new(EmulationOptions::new(Profile::DRAM))?)
+}
+
+fn allocator(
+    source: &impl MemorySource,
+    mut places: Places,
+    repeats: u32,
+    duration: Duration,
+) -> Result<Vec<Metrics>> {
+    let mut memory = source.create("chunks", AREA_BYTES)?;
     let zeros = vec![0; FILL_BYTES];
     for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {
         memory.store(offset, &zeros);
@@ -69,12 +103,11 @@ fn allocator(
 }
 
 fn filesystem(
-    directory: &Path,
+    directory: &impl Directory,
     mut places: Places,
     repeats: u32,
     duration: Duration,
 ) -> Result<Vec<Metrics>> {
-    let directory = NativeDirectory::open(directory, IoMode::Buffered)?;
     let mut file = directory.create("chunks")?;
     let zeros = vec![0; FILL_BYTES];
     for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {

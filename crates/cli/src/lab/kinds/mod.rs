@@ -2,7 +2,7 @@
 //!
 //! | file | kinds |
 //! |---|---|
-//! | `bench` | YCSB and TPC-C, by the very options that `indelible bench` takes |
+//! | `bench` | YCSB, TPC-C, TPC-B and TATP, by the very options that `indelible bench` takes |
 //! | `device` | durable writes through the two interfaces |
 //! | `recovery` | a process that is killed, and the opening after it |
 //! | `costs` | bytes of an insert, an update and a delete |
@@ -21,7 +21,7 @@ use super::experiment::Kind;
 use super::point::Point;
 use super::rows::Metrics;
 use super::size::Size;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::path::Path;
 
 /// Runs a point; databases are made under `parent` and removed.
@@ -29,6 +29,8 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
     match point.kind {
         Kind::Ycsb | Kind::YcsbSampled => bench::ycsb(point, size, parent),
         Kind::Tpcc => bench::tpcc(point, size, parent),
+        Kind::Paged | Kind::PagedProbed => bench::paged(point, size, parent),
+        Kind::Priced => bail!("a price is no run"),
         Kind::Device => device::run(point, size, parent),
         Kind::Recovery => recovery::run(point, size, parent),
         Kind::Costs => costs::run(point, size, parent),

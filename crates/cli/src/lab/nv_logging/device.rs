@@ -1,0 +1,207 @@
+//! Figures 9 and 11: what a durable write costs through a file and through memory, and what an insertion into the log does.
+//!
+//! Both are measured where they happen, without the rest of a transaction around them.
+
+use super::super::experiment::{
+    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+};
+use super::{ANY, POOL_ALL, SCHEME, THREADS};
+
+const fn latency(caption: &'static str, rows: Filter) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Lines {
+            metric: "chunk_ns",
+            x: "chunk",
+            x_label: "bytes of an object",
+            y_label: "ns",
+            line: "interface",
+            x_scale: Axes::Logarithmic,
+            scale: Axes::Logarithmic,
+        },
+    }
+}
+
+const fn slower(rows: Filter, within: Within) -> Test {
+    Test::Ratio {
+        metric: "chunk_ns",
+        over: &[("interface", "filesystem")],
+        under: &[("interface", "memory")],
+        rows,
+        within,
+    }
+}
+
+const fn of_object(
+    what: &'static str,
+    paper: &'static str,
+    rows: Filter,
+    within: Within,
+    why: &'static str,
+) -> Check {
+    Check {
+        what,
+        paper,
+        source: "4.1",
+        test: slower(rows, within),
+        why,
+    }
+}
+
+const CALLS: &str = "An fsync in shared memory is one system call that does nothing, and its flush is not paid for; the flush of the memory interface really \
+    writes the lines back. So the file costs two system calls, about a microsecond.";
+
+pub(super) const FIG9: Experiment = Experiment {
+    name: "nv-logging/fig9",
+    title: "Figure 9: a durable write of an object through a file and through memory",
+    shows: &[
+        "Objects of 64 bytes to 6 KB are log records, those of 64 to 754 KB are groups of them. Each is made durable before the next: stores, a flush of \
+         the lines and a fence; or a write and an fsync. On the native device the file lies in shared memory, as the paper's does; on the emulated \
+         one the copies and flushes of the file are charged like stores.",
+        "The paper's memory interface is a copy without a flush, and it has mmap with msync as a third.",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::Device,
+        axes: &[
+            ("device", &["native", "emulated"]),
+            ("pattern", &["sequential"]),
+            ("interface", &["memory", "filesystem"]),
+            (
+                "chunk",
+                &["64", "256", "1024", "6144", "65536", "262144", "772096"],
+            ),
+        ],
+    }],
+    plots: &[
+        latency("Native", &[("device", "native")]),
+        latency("Emulated", &[("device", "emulated")]),
+    ],
+    checks: &[
+        of_object(
+            "native: a small record costs several times as much through a file",
+            "49–154x from 64 bytes to 6 KB",
+            &[("device", "native"), ("chunk", "64")],
+            Within::Each(2.0, ANY),
+            CALLS,
+        ),
+        of_object(
+            "native: so does one of 6 KB",
+            "49–154x from 64 bytes to 6 KB",
+            &[("device", "native"), ("chunk", "6144")],
+            Within::Each(1.2, ANY),
+            CALLS,
+        ),
+        of_object(
+            "native: and a group of 754 KB is still dearer",
+            "5–9.5x from 64 to 754 KB",
+            &[("device", "native"), ("chunk", "772096")],
+            Within::Each(1.2, ANY),
+            CALLS,
+        ),
+        of_object(
+            "emulated, where both pay for their lines: the file costs more at all sizes",
+            "5–154x",
+            &[("device", "emulated")],
+            Within::Mean(1.0, ANY),
+            "The model's own time a line is most of both.",
+        ),
+    ],
+};
+
+const P50: &str = "insert_p50_us";
+
+const fn insertion(caption: &'static str, metric: &'static str) -> Plot {
+    Plot {
+        caption,
+        rows: &[],
+        shape: Shape::Lines {
+            metric,
+            x: "threads",
+            x_label: "threads",
+            y_label: "us",
+            line: "scheme",
+            x_scale: Axes::Logarithmic,
+            scale: Axes::Logarithmic,
+        },
+    }
+}
+
+pub(super) const FIG11: Experiment = Experiment {
+    name: "nv-logging/fig11",
+    title: "Figure 11: an insertion into the log, over threads",
+    shows: &[
+        "Time of an append to the log, encoding included, in TPC-C with all data in the page cache: native memory with the instructions of persistent memory. \
+         Below it, how long a transaction waits for the log in all. The paper shows averages of sixteen hardware threads. Here a thread that loses \
+         its core in the middle of an append has a long one, so the mean and the 99th percentile measure the scheduler too, and the median is judged.",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::PagedProbed,
+        axes: &[
+            ("workload", &["tpcc"]),
+            ("device", &["native"]),
+            POOL_ALL,
+            SCHEME,
+            THREADS,
+        ],
+    }],
+    plots: &[
+        insertion("Median of an insertion", P50),
+        insertion("99th percentile", "insert_p99_us"),
+        insertion("Longest", "insert_max_us"),
+        insertion("Mean", "insert_mean_us"),
+        insertion("Waiting for the log, a transaction", "wait_us_per_txn"),
+    ],
+    checks: &[
+        Check {
+            what: "flush-on-insert: an insertion stays short whatever the threads",
+            paper: "at most 2.5 us",
+            source: "6.2",
+            test: Test::Value {
+                metric: P50,
+                rows: super::INSERT,
+                within: Within::Each(0.0, 2.5),
+            },
+            why: "Each has a flush and a fence, and on this machine those are what it takes.",
+        },
+        Check {
+            what: "flush-on-insert: it does not grow with the threads",
+            paper: "a consistent level",
+            source: "6.2",
+            test: Test::Ratio {
+                metric: P50,
+                over: &[("threads", "16")],
+                under: &[("threads", "2")],
+                rows: super::INSERT,
+                within: Within::Each(0.0, 1.6),
+            },
+            why: "Threads that take turns on a core find its caches cold.",
+        },
+        Check {
+            what: "a central log: it grows with the threads",
+            paper: "up to 74.3 us",
+            source: "6.2",
+            test: Test::Ratio {
+                metric: "insert_mean_us",
+                over: &[("threads", "16")],
+                under: &[("threads", "1")],
+                rows: super::DISK,
+                within: Within::Each(1.5, ANY),
+            },
+            why: "On two cores only two threads can meet at the lock.",
+        },
+        Check {
+            what: "with sixteen threads a transaction waits less for the log than with a central one",
+            paper: "74.3 us an insertion against 2.5",
+            source: "6.2",
+            test: Test::Ratio {
+                metric: "wait_us_per_txn",
+                over: super::INSERT,
+                under: super::DISK,
+                rows: &[("threads", "16")],
+                within: Within::Each(0.0, 0.8),
+            },
+            why: "Commits are numbered and logged under one lock in all schemes, and a thread that loses its core with it keeps all others waiting.",
+        },
+    ],
+};

@@ -1,0 +1,106 @@
+//! The experiments of "NVRAM-aware Logging in Transaction Systems", PVLDB 8(4), 2014.
+//!
+//! Each file has experiments as data. The paper's plots have no numbers at their points, so what is compared are the ratios that its text states. It ran
+//! four to sixteen cores; here many threads share few, so contention shows as time that threads wait for the log rather than as lost throughput.
+//!
+//! | file | figures |
+//! |---|---|
+//! | `placement` | 6, 8: where database and log lie, and what is written to each |
+//! | `time` | 7, 15: where time goes |
+//! | `device` | 9, 11: a durable write by its interface, an insertion into the log |
+//! | `throughput` | 12 to 14: threads, slower writes, slower memory |
+//! | `cost` | 16: transactions a dollar |
+//!
+//! A *scheme* is a method with its way of committing (the paper's table 3). A *placement* says which of database and log lie in the imitated memory and which
+//! on the imitated flash drive. `paged` has what both are in options.
+
+mod cost;
+mod device;
+mod placement;
+mod throughput;
+mod time;
+
+use super::experiment::{Axis, Filter, Paper, Table, Test, Within};
+use super::size::Size;
+
+/// The paper.
+pub(super) const PAPER: Paper = Paper {
+    name: "nv-logging",
+    title: "NV-Logging: the log of a page engine in non-volatile memory",
+    lead: "The experiments of the VLDB 2014 paper, run again on this engine: every figure beside what the paper says of it. \
+           Absolute numbers are not compared, ratios are.",
+    compared: Table {
+        heading: "The schemes",
+        header: &["Scheme", "Log", "A commit is acknowledged"],
+        rows: SCHEMES,
+    },
+    experiments: &[
+        &placement::FIG6,
+        &time::FIG7,
+        &placement::FIG8,
+        &device::FIG9,
+        &device::FIG11,
+        &throughput::FIG12,
+        &throughput::FIG13,
+        &throughput::FIG14,
+        &time::FIG15,
+        &cost::FIG16,
+    ],
+    describe: Size::describe_nv_logging,
+};
+
+const SCHEMES: &[&[&str]] = &[
+    &[
+        "nv-disk",
+        "one buffer for all sessions, in files on a filesystem in memory",
+        "before it is durable, as in the paper: a power cut loses the last commits",
+    ],
+    &["nv-disk-sync", "the same", "when its group is synced"],
+    &[
+        "flush-on-insert",
+        "a ring a session in memory; each record is flushed and fenced as it is inserted",
+        "when its record is fenced",
+    ],
+    &[
+        "flush-on-commit",
+        "a ring a session in memory; records are flushed at a commit at the latest",
+        "when its group is fenced",
+    ],
+];
+
+/// The schemes.
+const SCHEME: Axis = (
+    "scheme",
+    &[
+        "nv-disk",
+        "nv-disk-sync",
+        "flush-on-insert",
+        "flush-on-commit",
+    ],
+);
+const THREADS: Axis = ("threads", &["1", "2", "4", "8", "16"]);
+/// Some more than the cores, as in the paper.
+const SOME_THREADS: Axis = ("threads", &["4"]);
+const SLOWDOWN: Axis = ("slowdown", &["1", "4", "8"]);
+/// As much of the data in the buffer pool as in the paper: 6 of 9 GB.
+const POOL: Axis = ("pool-share", &["0.67"]);
+/// All of the data, and what a run adds.
+const POOL_ALL: Axis = ("pool-share", &["2"]);
+
+const ANY: f64 = f64::INFINITY;
+const SPEED: &str = "txn_per_s";
+const INSERT: Filter = &[("scheme", "flush-on-insert")];
+const COMMIT: Filter = &[("scheme", "flush-on-commit")];
+const DISK: Filter = &[("scheme", "nv-disk")];
+const DISK_SYNC: Filter = &[("scheme", "nv-disk-sync")];
+
+/// Throughput of one scheme against another.
+const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
+    Test::Ratio {
+        metric: SPEED,
+        over,
+        under,
+        rows,
+        within,
+    }
+}

@@ -1,0 +1,157 @@
+//! What the parameters of points of the page engine mean as options of `indelible bench`.
+//!
+//! Names of the paper stand for several options at once (a scheme is a method with its way of committing, a placement is where two kinds of files
+//! lie), and sizes that depend on the data are given as shares of it.
+
+use super::point::Point;
+use super::size::Size;
+use pmem::device::emulated::DRAM_READ_NS;
+
+/// The modelled cache in front of log and files: that of the paper's processor.
+const CACHE_BYTES: u64 = 8 << 20;
+/// A buffer pool has room for some pages of each of sixteen threads.
+const POOL_BYTES_MIN: u64 = 4 << 20;
+/// A ring has room for some hundred transactions between two checkpoints.
+const RING_BYTES_MIN: u64 = 4 << 20;
+
+/// The options of a point, beside those that all runs have.
+pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
+    let workload = point.get("workload");
+    let mut ring_bytes = size.ring_bytes;
+    let mut options: Vec<(String, String)> = Vec::new();
+    let mut add = |name: &str, value: &str| options.push((name.to_owned(), value.to_owned()));
+    for (name, value) in &point.parameters {
+        match name.as_str() {
+            "workload" => {}
+            "scheme" => scheme(value).iter().for_each(|(name, of)| add(name, of)),
+            "placement" => placement(value).iter().for_each(|(name, of)| add(name, of)),
+            "slowdown" => {
+                let times: u64 = value.parse().unwrap_or(1);
+                let added_ns = times.saturating_sub(1) * DRAM_READ_NS;
+                add("profile", &format!("dram,write={added_ns}"));
+            }
+            "latency-ns" => {
+                let latency_ns: u64 = value.parse().unwrap_or(DRAM_READ_NS);
+                let added_ns = latency_ns.saturating_sub(DRAM_READ_NS);
+                add(
+                    "profile",
+                    &format!("dram,read={latency_ns},write={added_ns}"),
+                );
+            }
+            "pool-share" => {
+                let share: f64 = value.parse().unwrap_or(1.0);
+                let bytes = (share * size.paged_bytes(workload) as f64) as u64;
+                add("pool", &bytes.max(POOL_BYTES_MIN).to_string());
+            }
+            "ring-share" => {
+                let share: f64 = value.parse().unwrap_or(1.0);
+                ring_bytes = (share * size.paged_bytes(workload) as f64) as u64;
+            }
+            _ => add(name, value),
+        }
+    }
+    if point.get("scheme").starts_with("flush-on") {
+        add("ring", &ring_bytes.max(RING_BYTES_MIN).to_string());
+    }
+    match workload {
+        "tpcb" => {
+            add("branches", &size.branches.to_string());
+            add("accounts", &size.accounts.to_string());
+        }
+        "tatp" => add("subscribers", &size.subscribers.to_string()),
+        _ => {
+            add("warehouses", &size.paged_warehouses.to_string());
+            add("scale", &size.paged_scale().to_string());
+        }
+    }
+    add("seconds", &size.seconds.to_string());
+    add("primitives", "flush");
+    if point.get("device").is_empty() {
+        add("device", "emulated");
+    }
+    if point.get("device") != "native" {
+        add("cache-bytes", &CACHE_BYTES.to_string());
+    }
+    options
+}
+
+/// The schemes of the paper's table 3.
+fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
+    match name {
+        "nv-disk" => &[("method", "nv-disk"), ("commit", "asynchronous")],
+        "nv-disk-sync" => &[("method", "nv-disk"), ("commit", "synchronous")],
+        "flush-on-commit" => &[("method", "nv-logging"), ("persist", "flush-on-commit")],
+        _ => &[("method", "nv-logging"), ("persist", "flush-on-insert")],
+    }
+}
+
+/// Where the files of pages lie, and where those of the log do: in the imitated memory, or on the imitated flash drive.
+fn placement(name: &str) -> &'static [(&'static str, &'static str)] {
+    match name {
+        "all-in-nvm" => &[("files", "none"), ("log-files", "none")],
+        "db-nvm-log-ssd" => &[("files", "none"), ("log-files", "ssd")],
+        "db-ssd-log-nvm" => &[("files", "ssd"), ("log-files", "none")],
+        _ => &[("files", "ssd"), ("log-files", "ssd")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::experiment::Kind;
+
+    fn options_of(parameters: &[(&str, &str)]) -> Vec<String> {
+        let named = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let point = Point {
+            kind: Kind::Paged,
+            parameters: parameters.iter().map(named).collect(),
+            seed: 1,
+        };
+        let options = options(&point, &Size::smoke());
+        let words = options
+            .iter()
+            .map(|(name, value)| format!("--{name} {value}"));
+        words.collect()
+    }
+
+    #[test]
+    fn names_of_the_paper_become_options() {
+        let options = options_of(&[
+            ("latency-ns", "500"),
+            ("pool-share", "1000"),
+            ("scheme", "flush-on-commit"),
+            ("threads", "4"),
+            ("workload", "tpcb"),
+        ]);
+        for wanted in [
+            "--method nv-logging",
+            "--persist flush-on-commit",
+            "--profile dram,read=500,write=340",
+            "--threads 4",
+            "--branches 16",
+            "--pool 204800000",
+            "--device emulated",
+        ] {
+            assert!(options.iter().any(|option| option == wanted), "{wanted}");
+        }
+        let options = options_of(&[
+            ("slowdown", "8"),
+            ("scheme", "nv-disk-sync"),
+            ("device", "native"),
+            ("placement", "db-ssd-log-nvm"),
+        ]);
+        let has = |wanted: &str| options.iter().any(|option| option == wanted);
+        assert!(has("--profile dram,write=1120") && has("--method nv-disk"));
+        assert!(has("--commit synchronous") && has("--files ssd") && has("--log-files none"));
+        assert!(!has("--device emulated") && has("--warehouses 16"));
+    }
+
+    #[test]
+    fn only_methods_with_rings_are_told_their_size() {
+        let ring = |scheme| {
+            let options = options_of(&[("scheme", scheme), ("ring-share", "0.01")]);
+            options.iter().any(|option| option == "--ring 4194304")
+        };
+        assert!(ring("flush-on-insert") && !ring("nv-disk"));
+    }
+}
