@@ -119,11 +119,11 @@ impl Inserts {
 
     /// The time that a share of them, from 0 to 1, did not exceed, in ns and to a sixteenth.
     pub fn quantile_ns(&self, share: f64) -> u64 {
-        let rank = (share * self.count() as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
+        let rank = (share * self.count() as f64).max(1.0);
+        let mut seen = 0_u64;
         let within = self.counts.iter().position(|count| {
             seen += count;
-            seen >= rank
+            seen as f64 >= rank
         });
         within.map_or(0, bound_ns).min(self.longest_ns)
     }

@@ -324,16 +324,12 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             if session.missing.load(Ordering::SeqCst) > lsn.0 {
                 return Ok(());
             }
-            match session.state.try_lock() {
-                Ok(mut state) => {
-                    drop(waiting);
-                    return self.persist(session, &mut state);
-                }
-                Err(_) => {
-                    waiting.get_or_insert_with(|| probe::begin(Activity::LogWait));
-                    spin_loop();
-                }
+            if let Ok(mut state) = session.state.try_lock() {
+                drop(waiting);
+                return self.persist(session, &mut state);
             }
+            waiting.get_or_insert_with(|| probe::begin(Activity::LogWait));
+            spin_loop();
         }
         drop(waiting);
         self.persist(session, &mut session.state())
