@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn media_cost_by_where_things_lie() {
-        let prices = Prices {
+        let of_test = Prices {
             dram_price: 5.0,
             disk_price: 0.1,
         };
         let size = Size::smoke();
-        let priced = |placement: &str| {
+        let dollars_of = |placement: &str| {
             let parameters = [("placement", placement), (RATIO, "20")];
             let point = Point {
                 kind: Kind::Priced,
@@ -126,9 +126,9 @@ mod tests {
             let run = measured(&point).unwrap();
             assert_eq!((run.kind, run.get(RATIO)), (Kind::Paged, ""));
             let row = LabRow::new(&run, &size, &[metrics], Path::new("."));
-            let priced = prices.apply(&point, &size, &row).unwrap();
-            let dollars = priced.median("dollars").unwrap();
-            let per_dollar = priced.median("txn_per_s_per_dollar").unwrap();
+            let row = of_test.apply(&point, &size, &row).unwrap();
+            let dollars = row.median("dollars").unwrap();
+            let per_dollar = row.median("txn_per_s_per_dollar").unwrap();
             assert!((per_dollar * dollars - 700.0).abs() < 1e-6);
             dollars
         };
@@ -138,7 +138,10 @@ mod tests {
             ("db-nvm-log-ssd", 5.0 + 16.0 + 0.2),
             ("all-on-ssd", 5.0 + 1.0),
         ] {
-            assert!((priced(placement) - dollars).abs() < 1e-9, "{placement}");
+            assert!(
+                (dollars_of(placement) - dollars).abs() < 1e-9,
+                "{placement}"
+            );
         }
     }
 }

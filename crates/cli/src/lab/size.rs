@@ -75,10 +75,10 @@ const SMOKE: Size = Size {
     join_a: 600,
     join_b: 6400,
     paged_warehouses: 16,
-    paged_scale_thousandths: 1,
+    paged_scale_thousandths: 2,
     branches: 16,
     accounts: 100,
-    subscribers: 500,
+    subscribers: 5_000,
     ring_bytes: 4 << 20,
     thin: true,
 };

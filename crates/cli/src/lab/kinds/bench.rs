@@ -136,6 +136,10 @@ fn add_pages(metrics: &mut Metrics, row: &RunRow) {
         ("log_bytes_per_txn".to_owned(), log),
         ("page_bytes_per_txn".to_owned(), written),
     ]);
+    if log > 0.0 {
+        let share = log / (log + written);
+        metrics.insert("log_share_percent".into(), 100.0 * share);
+    }
     if written > 0.0 {
         metrics.insert("log_over_pages".into(), log / written);
     }

@@ -116,16 +116,29 @@ pub(super) const FIG8: Experiment = Experiment {
          copy in the doublewrite area protects it from a power cut; the paper's system has no such guard.",
         "The paper varies the time of the run, from 20 to 100 s with a page cache of 6 GB.",
     ],
-    sweeps: &[Sweep {
-        kind: Kind::Paged,
-        axes: &[
-            ("workload", &["tpcc", "tatp"]),
-            ("scheme", &["nv-disk-sync"]),
-            ("threads", &["2"]),
-            ("placement", &["all-in-nvm"]),
-            ("pool-share", &["0.33", "0.67", "1", "2"]),
-        ],
-    }],
+    sweeps: &[
+        Sweep {
+            kind: Kind::Paged,
+            axes: &[
+                ("workload", &["tpcc"]),
+                ("scheme", &["nv-disk-sync"]),
+                ("threads", &["2"]),
+                ("placement", &["all-in-nvm"]),
+                ("pool-share", &["0.33", "0.67", "1", "2"]),
+            ],
+        },
+        Sweep {
+            kind: Kind::Paged,
+            axes: &[
+                ("workload", &["tatp"]),
+                ("scheme", &["nv-disk-sync"]),
+                ("threads", &["2"]),
+                ("placement", &["all-in-nvm"]),
+                // A third of a quick run's few megabytes is less than the least pool.
+                ("pool-share", &["0.67", "1", "2"]),
+            ],
+        },
+    ],
     plots: &[
         traffic("TPC-C, bytes a transaction", TPCC),
         traffic("TATP, bytes a transaction", &[("workload", "tatp")]),
@@ -147,9 +160,9 @@ pub(super) const FIG8: Experiment = Experiment {
             paper: "grows with the cache",
             source: "figure 8",
             test: Test::Value {
-                metric: "log_over_pages",
+                metric: "log_share_percent",
                 rows: &[("pool-share", "2")],
-                within: Within::Each(3.0, ANY),
+                within: Within::Each(75.0, 100.0),
             },
             why: "A checkpoint, or the thread that writes pages ahead, fell into the short run.",
         },
