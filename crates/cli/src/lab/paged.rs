@@ -39,13 +39,11 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
                 );
             }
             "pool-share" => {
-                let share: f64 = value.parse().unwrap_or(1.0);
-                let bytes = (share * size.paged_bytes(workload) as f64) as u64;
+                let bytes = share_of(size.paged_bytes(workload), value);
                 add("pool", &bytes.max(POOL_BYTES_MIN).to_string());
             }
             "ring-share" => {
-                let share: f64 = value.parse().unwrap_or(1.0);
-                ring_bytes = (share * size.paged_bytes(workload) as f64) as u64;
+                ring_bytes = share_of(size.paged_bytes(workload), value);
             }
             _ => add(name, value),
         }
@@ -73,6 +71,13 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
         add("cache-bytes", &CACHE_BYTES.to_string());
     }
     options
+}
+
+/// A share of bytes, which is a decimal number of up to three places behind the point.
+fn share_of(bytes: u64, share: &str) -> u64 {
+    let (whole, places) = share.split_once('.').unwrap_or((share, ""));
+    let thousandths: u64 = format!("{whole}{places:0<3}").parse().unwrap_or(1000);
+    bytes * thousandths / 1000
 }
 
 /// The schemes of the paper's table 3.
@@ -144,6 +149,12 @@ mod tests {
         assert!(has("--profile dram,write=1120") && has("--method nv-disk"));
         assert!(has("--commit synchronous") && has("--files ssd") && has("--log-files none"));
         assert!(!has("--device emulated") && has("--warehouses 16"));
+    }
+
+    #[test]
+    fn shares_are_decimal_numbers() {
+        let shares = ["2", "0.67", "0.009", "1.5"].map(|share| share_of(2000, share));
+        assert_eq!(shares, [4000, 1340, 18, 3000]);
     }
 
     #[test]
