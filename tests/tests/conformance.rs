@@ -38,6 +38,7 @@ fn run(
         memtable_bytes: MEMTABLE_BYTES,
         growth_factor: 2,
         page_bytes: method.node_bytes_default(),
+        rings: 2,
         ..EngineOptions::default()
     };
     let session = Session::new(Place::new(device), method, options).unwrap();
@@ -135,6 +136,11 @@ fn nv_logging_keeps_every_script() {
 }
 
 #[test]
+fn distributed_log_keeps_every_script() {
+    run_everywhere(Method::DistributedLog);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -148,6 +154,7 @@ fn every_method_has_its_test() {
         Method::Dwb,
         Method::DwbOff,
         Method::NvLogging,
+        Method::DistributedLog,
     ];
     for method in Method::distinct() {
         assert!(tested.contains(&method), "{method} has no test here");

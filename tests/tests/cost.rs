@@ -59,7 +59,8 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::DwbOff
         | Method::NvDisk
         | Method::DiskReplacement
-        | Method::NvLogging => IN_VOLATILE_MEMORY,
+        | Method::NvLogging
+        | Method::DistributedLog => IN_VOLATILE_MEMORY,
     }
 }
 
@@ -72,6 +73,7 @@ fn run(script: &Script, method: Method, broken: &mut Vec<String>) -> Vec<Vec<Str
             fences: variant.fences,
             checkpoint_log_bytes: 16 << 20,
             page_bytes: method.node_bytes_default(),
+            rings: 2,
             ..EngineOptions::default()
         };
         let mut session = Session::new(Place::new(Device::Simulated), method, options).unwrap();
@@ -167,6 +169,11 @@ fn dwb_off_costs_what_the_scripts_say() {
 #[test]
 fn nv_logging_costs_what_the_scripts_say() {
     check(Method::NvLogging);
+}
+
+#[test]
+fn distributed_log_costs_what_the_scripts_say() {
+    check(Method::DistributedLog);
 }
 
 #[test]

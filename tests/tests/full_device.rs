@@ -30,6 +30,7 @@ fn options() -> EngineOptions {
     EngineOptions {
         pool_bytes: 128 << 10,
         checkpoint_log_bytes: 64 << 10,
+        rings: 2,
         ..EngineOptions::default()
     }
 }
@@ -80,6 +81,7 @@ fn a_full_device_stops_growth_and_nothing_else() {
         Method::FullPageWrites,
         Method::Dwb,
         Method::NvLogging,
+        Method::DistributedLog,
     ] {
         for statement in GROWERS {
             // The volatile memory of `inp` does not matter here; its log does. Whoever logs a deletion needs space for that.

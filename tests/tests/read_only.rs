@@ -32,6 +32,7 @@ fn options(method: Method) -> Options {
     match method {
         // A simulated memory has 8 MiB.
         Method::NvLogging => options.ring_bytes(0),
+        Method::DistributedLog => options.ring_bytes(0).rings(2),
         _ => options,
     }
 }

@@ -134,7 +134,8 @@ pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use modelled::{ModelledFiles, ModelledMemories};
 pub use options::{
-    BUFFER_BYTES, Choice, Mode, Options, PARTITIONS_MAX, SESSIONS_MAX, TransactionOptions,
+    BUFFER_BYTES, Choice, Mode, Options, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX,
+    TransactionOptions,
 };
 pub use row_source::IntoRow;
 pub use simulated::SimulatedPlatform;

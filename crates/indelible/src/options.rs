@@ -31,6 +31,10 @@ const PAGE_BYTES: std::ops::RangeInclusive<u32> = 512..=16384;
 const POOL_BYTES_MIN: u64 = 1 << 20;
 /// Bytes of log records that a session has room for: a checkpoint each hundred thousand small transactions.
 const RING_BYTES: u64 = 64 << 20;
+/// The same for each of the rings that sessions share.
+const SHARED_RING_BYTES: u64 = 16 << 20;
+/// Most rings of a partition that sessions share.
+pub const RINGS_MAX: u32 = 256;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
 const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
 
@@ -110,6 +114,7 @@ pub struct Options {
     pub(crate) memtable_bytes: Option<u64>,
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) ring_bytes: Option<u64>,
+    pub(crate) rings: Option<u32>,
     pub(crate) persist: Option<Persist>,
     pub(crate) log_directory: Option<PathBuf>,
     pub(crate) sessions: Option<u32>,
@@ -222,10 +227,17 @@ impl Options {
         self
     }
 
-    /// Bytes of log records that a session of `nv-logging` has room for in durable memory; at most 128 MiB; at least 256 pages are taken. Fixed when the session
-    /// first writes. Default 64 MiB. A checkpoint is due when a quarter of it is used; a transaction can use the rest.
+    /// Bytes of log records that a session of `nv-logging`, or each ring of `distributed-log`, has room for in durable memory; at most 128 MiB; at
+    /// least 256 pages are taken. Fixed when the session first writes, or when the database is created. Default 64 MiB, or 16 for each ring of
+    /// `distributed-log`. A checkpoint is due when a quarter of it is used; transactions can use the rest.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
+        self
+    }
+
+    /// Rings of `distributed-log` in each partition, which sessions share: 1 to [`RINGS_MAX`]. Fixed when the database is created. Default 16.
+    pub fn rings(mut self, rings: u32) -> Self {
+        self.rings = Some(rings);
         self
     }
 
@@ -414,20 +426,15 @@ impl Options {
                 "leave it out, or use `nv-logging`, `full-page-writes` or another page method",
             ));
         }
-        if let Some(Choice::Explicit(method)) = self.method
-            && (self.ring_bytes.is_some() || self.persist.is_some())
-            && !method.has_rings()
+        if let Some(Choice::Explicit(method)) = self.method {
+            self.check_rings(method)?;
+        }
+        if let Some(rings) = self.rings
+            && !(1..=RINGS_MAX).contains(&rings)
         {
-            let option = if self.persist.is_some() {
-                "persist"
-            } else {
-                "ring_bytes"
-            };
-            return Err(Error::option(
-                option,
-                format!("method `{method}` has no log of its own a session"),
-                "leave it out, or use method `nv-logging`",
-            ));
+            let mend = format!("use 1 to {RINGS_MAX}");
+            let problem = format!("{rings} is out of range");
+            return Err(Error::option("rings", problem, mend));
         }
         if let Some(bytes) = self.ring_bytes
             && bytes > RING_BYTES_MAX
@@ -453,6 +460,31 @@ impl Options {
                 format!("method `{method}` runs one transaction at a time in a partition"),
                 "use partitions, or method `full-page-writes` or `dwb`",
             ));
+        }
+        Ok(())
+    }
+
+    /// Rejects options of the logs in durable memory that make no sense with the method.
+    fn check_rings(&self, method: Method) -> Result<()> {
+        let refuse = |option, problem: &str, methods: &str| {
+            let mend = format!("leave it out, or use method {methods}");
+            Err(Error::option(
+                option,
+                format!("method `{method}` {problem}"),
+                mend,
+            ))
+        };
+        if self.ring_bytes.is_some() && !method.has_rings() {
+            let problem = "has no log in rings of durable memory";
+            return refuse("ring_bytes", problem, "`nv-logging` or `distributed-log`");
+        }
+        if self.persist.is_some() && method != Method::NvLogging {
+            let problem = "leaves no choice of when a log record becomes durable";
+            return refuse("persist", problem, "`nv-logging`");
+        }
+        if self.rings.is_some() && method != Method::DistributedLog {
+            let problem = "has no rings that sessions share";
+            return refuse("rings", problem, "`distributed-log`");
         }
         Ok(())
     }
@@ -502,7 +534,11 @@ impl Options {
                 .or(recorded.memtable_bytes)
                 .unwrap_or(default.memtable_bytes),
             buffer_bytes: self.buffer_bytes.unwrap_or(BUFFER_BYTES),
-            ring_bytes: self.ring_bytes.unwrap_or(RING_BYTES),
+            ring_bytes: self.ring_bytes.unwrap_or(match recorded.method {
+                Method::DistributedLog => SHARED_RING_BYTES,
+                _ => RING_BYTES,
+            }),
+            rings: self.rings.unwrap_or(default.rings),
             persist: self.persist.unwrap_or(default.persist),
             ..default
         }

@@ -1,4 +1,4 @@
-//! Runs the library from the command line, for measuring it: `torture METHOD search|scenarios|mutate [SEED] [IMAGES] [SECONDS]`.
+//! Runs the library from the command line, for measuring it: `torture METHOD search|scenarios|flips|faults|mutate [SEED] [IMAGES] [SECONDS]`.
 //!
 //! The program's own command is `indelible torture`; this one needs nothing but this room, so it builds in seconds. It
 //! prints what the reports hold.
@@ -34,6 +34,18 @@ fn main() {
             let report = torture::flips::flip(&config, &mut |_, _| {});
             let report = report.expect("the database can be built");
             println!("{report:#?}");
+        }
+        "faults" => {
+            let config = torture::faults::FaultConfig {
+                method,
+                seed,
+                full: false,
+                only: String::new(),
+                threads: 1,
+                disabled: arguments.iter().skip(5).cloned().collect(),
+            };
+            let report = torture::faults::sweep_faults(&config, &mut |_, _| {});
+            println!("{:#?}", report.expect("it works without faults"));
         }
         "mutate" => run_mutation(method, seed, seconds),
         _ => {

@@ -31,10 +31,20 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         "needed by a second cut in the writing of a header; the searches of nvm-inp and nvm-log come there, and pmem's own crash \
          tests (a_root_never_goes_back)",
     ),
+    ("nv-ring.unset", &[], BESIDE_OTHERS),
+    ("nv-ring.count", &[], BESIDE_OTHERS),
+    ("nv-ring.counted", &[], BETWEEN_THREADS),
+    ("nv-ring.alive", &[], BETWEEN_THREADS),
+    ("nv-ring.start", &[], SPARES_A_MASTER),
+    ("nv-ring.started", &[], SPARES_A_MASTER),
     ("undo.in-place-word", &[Method::NvmLog], HEAP_CHANGED),
     ("undo.in-place-word-fence", &[Method::NvmLog], HEAP_CHANGED),
 ];
 
+const BESIDE_OTHERS: &str =
+    "needed where several sessions write beside each other, and the search has one";
+const BETWEEN_THREADS: &str = "needed where another thread goes on with the log; a later fence of the same thread does its work";
+const SPARES_A_MASTER: &str = "without it the next opening takes the checkpoint for one that may not be durable, and writes its master once more";
 const HEAP_CHANGED: &str = "needed where the heap itself has changed a word that the newest record has; the search of nvm-inp comes there";
 
 /// What became of one site.

@@ -317,6 +317,8 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         // The fewest frames that there can be, so that pages are written while transactions are open.
         buffer_bytes: 0,
         ring_bytes: 2 << 20,
+        // Three sessions of a round, if it has so many, meet in one of them.
+        rings: 2,
         persist: if seed.is_multiple_of(3) {
             Persist::OnCommit
         } else {

@@ -186,9 +186,12 @@ pub(crate) struct RunArgs {
     /// When a log record of nv-logging is durable: flush-on-insert, at once; or flush-on-commit, at a commit at the latest
     #[arg(long, value_enum, default_value_t = PersistName::FlushOnInsert)]
     pub(crate) persist: PersistName,
-    /// Bytes of log of nv-logging that each session has room for, at most 128 MiB
+    /// Bytes of log that each session of nv-logging, or each ring of distributed-log, has room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
+    /// Rings of distributed-log that the sessions of a partition share; 16 by default
+    #[arg(long)]
+    pub(crate) rings: Option<u32>,
     /// What the write-ahead log of inp or log has of a changed row: after, what it becomes; or both, what it was as well, as in the
     /// paper; other methods do not look at it
     #[arg(long, value_enum, default_value_t = LogImagesName::After)]

@@ -184,11 +184,14 @@ pub(super) fn open(
             .buffer_bytes(pool_bytes(args))
             .sessions(args.threads_each());
     }
-    if method.has_rings() {
+    if method == Method::NvLogging {
         options = options.persist(args.persist.into());
-        if let Some(bytes) = args.ring {
-            options = options.ring_bytes(bytes);
-        }
+    }
+    if let (true, Some(bytes)) = (method.has_rings(), args.ring) {
+        options = options.ring_bytes(bytes);
+    }
+    if let (Method::DistributedLog, Some(rings)) = (method, args.rings) {
+        options = options.rings(rings);
     }
     if let Some(path) = scratch.log_path() {
         options = options.log_directory(path);
@@ -286,7 +289,7 @@ impl<'s> Setting<'s> {
 fn log_name(args: &RunArgs, log: LogKind) -> String {
     match log {
         LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
-        LogKind::Central => log.name().into(),
+        LogKind::Central | LogKind::Distributed => log.name().into(),
     }
 }
 

@@ -83,6 +83,7 @@ pub(crate) fn measure_all(
             fences: FencesName::Single,
             persist: PersistName::FlushOnInsert,
             ring: None,
+            rings: None,
             log_images: LogImagesName::After,
             node_bytes: None,
             memtable_bytes: None,

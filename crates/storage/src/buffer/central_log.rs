@@ -11,6 +11,7 @@
 //! The log also knows, a session, since which checkpoint the open transaction has records: a checkpoint keeps what undoing them takes. Both
 //! are noted under the lock that orders the records, so a checkpoint sees a transaction exactly if it has a record in front of it.
 
+use super::claims::Claims;
 use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
@@ -38,50 +39,21 @@ struct State<D: Directory> {
     wal: Wal<D>,
     directory: D,
     /// What each session's transaction needs.
-    claims: Vec<Claim>,
-    /// Sum of the bytes of all claims.
-    reserved: u64,
+    claims: Claims<LogStart>,
     /// The newest checkpoint that has begun.
     newest: LogStart,
     /// Whether somebody leads a sync.
     is_syncing: bool,
 }
 
-/// What the open transaction of a session needs of the log.
-#[derive(Clone, Copy, Default)]
-struct Claim {
-    bytes: u64,
-    /// The newest checkpoint when its first record was appended.
-    since: Option<LogStart>,
-}
-
 impl<D: Directory> State<D> {
-    fn claim(&mut self, session: u32) -> &mut Claim {
-        let session = session as usize;
-        if self.claims.len() <= session {
-            self.claims.resize(session + 1, Claim::default());
-        }
-        &mut self.claims[session]
-    }
-
     /// Makes room for a record and for what all transactions need then.
     fn reserve(&mut self, session: u32, bytes: u64, record: &[u8]) -> Result<()> {
-        let newest = self.newest;
-        let claim = self.claim(session);
-        let old = claim.bytes;
-        let all = self.reserved - old + bytes;
+        let all = self.claims.reserved_with(session, bytes);
         let room = record.len() as u64 + all + FRAME_BYTES;
         self.wal.make_room(&self.directory, room)?;
-        let claim = self.claim(session);
-        claim.bytes = bytes;
-        claim.since.get_or_insert(newest);
-        self.reserved = all;
+        self.claims.claim(session, bytes, self.newest);
         Ok(())
-    }
-
-    fn end(&mut self, session: u32) {
-        let ended = std::mem::take(self.claim(session));
-        self.reserved -= ended.bytes;
     }
 }
 
@@ -102,8 +74,7 @@ impl<D: Directory> CentralLog<D> {
             state: Mutex::new(State {
                 wal,
                 directory,
-                claims: Vec::new(),
-                reserved: 0,
+                claims: Claims::new(),
                 newest: start,
                 is_syncing: false,
             }),
@@ -173,13 +144,13 @@ impl<D: Directory> PageLog for CentralLog<D> {
         state.wal.append(&state.directory, record)?;
         self.synced.store(state.wal.synced().0, Ordering::SeqCst);
         if let Reserve::End(session) = reserve {
-            state.end(session);
+            state.claims.end(session);
         }
         Ok(at)
     }
 
     fn end(&self, session: u32) {
-        self.state().end(session);
+        self.state().claims.end(session);
     }
 
     fn flush_to(&self, lsn: Lsn) -> Result<()> {
@@ -203,14 +174,13 @@ impl<D: Directory> PageLog for CentralLog<D> {
         let state = &mut *self.state();
         let start = state
             .wal
-            .begin_checkpoint_with_room(&state.directory, state.reserved)?;
+            .begin_checkpoint_with_room(&state.directory, state.claims.reserved())?;
         self.synced.store(state.wal.synced().0, Ordering::SeqCst);
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from.store(start.lsn.0, Ordering::SeqCst);
         }
         state.newest = start;
-        let open = state.claims.iter().filter_map(|claim| claim.since);
-        let oldest = open.min_by_key(|since| since.lsn);
+        let oldest = state.claims.since().min_by_key(|since| since.lsn);
         Ok(CheckpointStart {
             redo: start.lsn,
             log: oldest.unwrap_or(start),

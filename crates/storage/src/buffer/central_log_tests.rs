@@ -7,6 +7,7 @@
 
 use super::super::test_device::Device;
 use super::*;
+use crate::sync::lock;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, spawn};

@@ -10,6 +10,7 @@
 //! lock of a later kind; the clock's holder only tries for latches.
 
 pub mod central_log;
+mod claims;
 pub mod cleaner;
 pub mod double_write;
 pub mod file;
@@ -26,5 +27,5 @@ pub use double_write::DoubleWrite;
 pub use file::{Guard, PageFile, PageFileOptions, PageReaders};
 pub use log::{CheckpointStart, PageLog, Reserve};
 pub use master::Master;
-pub use nv_log::{NvLog, NvLogOptions, Persist};
+pub use nv_log::{NvLog, NvLogOptions, Persist, Rings};
 pub use pool::{Pool, ReadGuard, WriteGuard};

@@ -1,7 +1,8 @@
-//! The log of the page engine in durable memory, a ring a session: *log* = per transaction of NV-Logging.
+//! The log of the page engine in durable memory: several rings beside each other, which are *log* = per transaction and *log* = distributed of
+//! NV-Logging.
 //!
-//! A session appends to its own ring, so sessions meet nowhere but at a counter: each record gets the next number ([`Lsn`]) of the partition, while
-//! its pages are latched. What becomes durable when is the [`Persist`] option.
+//! A session appends to its own ring, or to one that it shares with few others ([`Rings`]), so most sessions meet nowhere but at a counter: each
+//! record gets the next number ([`Lsn`]) of the partition, while its pages are latched. What becomes durable when is the [`Persist`] option.
 //!
 //! Records become durable in no order, and a record is worth nothing without those in front of it: they may be of the same page, or of a
 //! transaction whose locks were given back early. So everybody looks at the *horizon*, in front of which no record is missing. A commit is
@@ -11,9 +12,14 @@
 //! Each ring says which of its records may be missing (`missing`). An append stores a bound there *before* it takes its number, so
 //! whoever reads the counter first and then all bounds has the horizon, without a lock.
 //!
+//! Sessions of one ring share its space: what one of them changes waits for room for the rollbacks of all ([`Claims`]). What recovery undoes
+//! it undoes in the ring of the transaction.
+//!
 //! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4 and 5; the horizon mends what its section 4.4 names
-//! as the hazard of early lock release.
+//! as the hazard of early lock release. Several logs with one line of numbers and a group commit that waits for all of them are the state of the art
+//! that the paper compares with, after Wang and Johnson: Scalable Logging through Emerging Non-Volatile Memory (VLDB 2014).
 
+use super::claims::Claims;
 use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN, Stamp};
@@ -46,6 +52,15 @@ pub enum Persist {
     OnCommit,
 }
 
+/// How sessions and rings go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rings {
+    /// A ring a session, made when the session is.
+    PerSession,
+    /// So many rings, made with the log and for its life; each has every so many-th session.
+    Shared(u32),
+}
+
 /// Sizes and manners of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct NvLogOptions {
@@ -53,7 +68,9 @@ pub struct NvLogOptions {
     pub identity: LogIdentity,
     /// Whether it may change.
     pub access: Access,
-    /// Bytes of records in a session's ring.
+    /// Which sessions have a ring. A log that exists has as many shared ones as it was made with.
+    pub rings: Rings,
+    /// Bytes of records in a ring.
     pub ring_bytes: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -61,7 +78,7 @@ pub struct NvLogOptions {
     pub persist: Persist,
 }
 
-/// What an opening calls with each record, and the session that wrote it.
+/// What an opening calls with each record, and a session of the ring that has it.
 pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
 
 impl NvLogOptions {
@@ -84,7 +101,9 @@ pub struct NvLog<S: MemorySource, D> {
     /// The other files of the partition.
     files: Mutex<D>,
     options: NvLogOptions,
-    sessions: Box<[OnceLock<Session<S::Memory>>]>,
+    parts: Box<[OnceLock<Part<S::Memory>>]>,
+    /// How many rings there are if their sessions share them.
+    shared: Option<u32>,
     /// The number of the next record.
     next: AtomicU64,
     /// The newest checkpoint that has begun.
@@ -100,9 +119,9 @@ pub struct NvLog<S: MemorySource, D> {
     found: Mutex<Vec<(u32, Found)>>,
 }
 
-/// A session's part, alone on its lines.
+/// A ring and what is known of it, alone on its lines.
 #[repr(align(128))]
-struct Session<M: pmem::Memory> {
+struct Part<M: pmem::Memory> {
     /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
     missing: AtomicU64,
     /// Bytes of objects since the newest checkpoint, to be read without the lock; and how many make one due.
@@ -113,19 +132,19 @@ struct Session<M: pmem::Memory> {
 
 struct State<M: pmem::Memory> {
     ring: NvRing<M>,
-    /// The newest checkpoint when the open transaction's first record was appended.
-    claimed_since: Option<Lsn>,
+    /// What the transactions of its sessions need.
+    claims: Claims<Lsn>,
     /// Where the ring stood when the newest checkpoint began.
     checkpoint: u64,
 }
 
-impl<M: pmem::Memory> Session<M> {
+impl<M: pmem::Memory> Part<M> {
     fn new(ring: NvRing<M>) -> Self {
         let due = ring.bytes() / DUE_SHARE;
         let state = State {
             checkpoint: ring.tail(),
             ring,
-            claimed_since: None,
+            claims: Claims::new(),
         };
         Self {
             missing: AtomicU64::new(NOTHING),
@@ -149,10 +168,21 @@ fn start_at(lsn: Lsn) -> LogStart {
 }
 
 impl<S: MemorySource, D: Directory> NvLog<S, D> {
-    /// Makes the log with one ring, durable when it returns.
+    /// Makes the log with its first ring, or with all that are shared, durable when it returns.
     pub fn create(memories: &S, options: &NvLogOptions) -> Result<()> {
-        let identity = options.ring(0);
-        NvRing::create(memories, identity, options.bytes()).map(drop)
+        let mut first = NvRing::create(memories, options.ring(0), options.bytes())?;
+        if let Rings::Shared(rings) = options.rings {
+            if !(1..=SESSIONS_MAX as u32).contains(&rings) {
+                return Err(StorageError::Unsupported(format!(
+                    "a log of {rings} rings: use 1 to {SESSIONS_MAX}"
+                )));
+            }
+            for number in 1..rings {
+                NvRing::create(memories, options.ring(number), options.bytes())?;
+            }
+            first.set_rings(u64::from(rings))?;
+        }
+        Ok(())
     }
 
     /// Whether it is proven that a checkpoint at `start` is durable. If not, the records in front of it may have to be needed again.
@@ -168,11 +198,17 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
 
     /// Opens the log and finds the records from `start` on that count. Nothing is stored yet.
     pub fn open(memories: S, files: D, options: NvLogOptions, start: Lsn) -> Result<Self> {
+        let first = NvRing::open(&memories, options.ring(0), options.access)?;
+        let rings = first.rings()?;
+        if !(1..=SESSIONS_MAX as u64).contains(&rings) {
+            return Err(first.damaged(&format!("it says that the log has {rings} rings")));
+        }
         let log = Self {
             memories,
             files: Mutex::new(files),
             options,
-            sessions: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            shared: matches!(options.rings, Rings::Shared(_)).then_some(rings as u32),
             next: AtomicU64::new(start.0),
             newest: AtomicU64::new(start.0),
             image_from: AtomicU64::new(0),
@@ -181,11 +217,6 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             is_poisoned: AtomicBool::new(false),
             found: Mutex::default(),
         };
-        let first = NvRing::open(&log.memories, options.ring(0), options.access)?;
-        let rings = first.rings()?;
-        if !(1..=SESSIONS_MAX as u64).contains(&rings) {
-            return Err(first.damaged(&format!("it says that the log has {rings} rings")));
-        }
         log.set(0, first)?;
         for number in 1..rings as u32 {
             let ring = NvRing::open(&log.memories, options.ring(number), options.access)?;
@@ -196,8 +227,8 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
     }
 
     fn set(&self, number: u32, ring: NvRing<S::Memory>) -> Result<()> {
-        let place = self.sessions.get(number as usize);
-        if place.is_some_and(|place| place.set(Session::new(ring)).is_ok()) {
+        let place = self.parts.get(number as usize);
+        if place.is_some_and(|place| place.set(Part::new(ring)).is_ok()) {
             return Ok(());
         }
         Err(StorageError::Unsupported(format!(
@@ -205,13 +236,21 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         )))
     }
 
-    fn sessions(&self) -> impl Iterator<Item = &Session<S::Memory>> {
-        self.sessions.iter().map_while(OnceLock::get)
+    fn parts(&self) -> impl Iterator<Item = &Part<S::Memory>> {
+        self.parts.iter().map_while(OnceLock::get)
     }
 
-    fn session(&self, number: u32) -> Result<&Session<S::Memory>> {
-        let place = self.sessions.get(number as usize);
+    fn part(&self, number: u32) -> Result<&Part<S::Memory>> {
+        let place = self.parts.get(number as usize);
         place.and_then(OnceLock::get).ok_or(StorageError::Poisoned)
+    }
+
+    /// The part that a session appends to, and its number among the sessions of that part.
+    fn part_of(&self, session: u32) -> Result<(&Part<S::Memory>, u32)> {
+        match self.shared {
+            None => Ok((self.part(session)?, 0)),
+            Some(rings) => Ok((self.part(session % rings)?, session / rings)),
+        }
     }
 
     /// The life of the log that this opening has begun.
@@ -223,7 +262,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         let _one_at_a_time = self.found();
         if self.life.load(Ordering::Acquire) == 0 {
             let cut = Lsn(self.next.load(Ordering::SeqCst));
-            let life = self.session(0)?.state().ring.begin_life(cut);
+            let life = self.part(0)?.state().ring.begin_life(cut);
             self.life.store(self.durable_step(life)?, Ordering::Release);
         }
         Ok(self.life.load(Ordering::Acquire))
@@ -232,9 +271,9 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
     /// Finds the records that count: from `start` on without a gap, and none that an earlier life has lost.
     fn find(&self, start: Lsn) -> Result<()> {
         let (mut all, mut known) = (Vec::new(), start);
-        let (life, cut) = self.session(0)?.state().ring.life()?;
-        for (session, number) in self.sessions().zip(0_u32..) {
-            for found in session.state().ring.records(start)? {
+        let (life, cut) = self.part(0)?.state().ring.life()?;
+        for (part, number) in self.parts().zip(0_u32..) {
+            for found in part.state().ring.records(start)? {
                 known = known.max(found.known);
                 if found.lsn < cut || found.life == life {
                     all.push((number, found));
@@ -248,8 +287,8 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             .count();
         let end = Lsn(start.0 + kept as u64);
         if known > end {
-            let session = self.session(0)?.state();
-            return Err(session.ring.damaged(&format!(
+            let first = self.part(0)?.state();
+            return Err(first.ring.damaged(&format!(
                 "record {} of the log is gone, or cannot be read, and was durable once",
                 end.0
             )));
@@ -265,11 +304,11 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         lock(&self.found)
     }
 
-    /// Hands every record that was found to `visit`, with the session that wrote it, in their order; marks have nothing in them.
+    /// Hands every record that was found to `visit`, with a session of its ring, in their order; marks have nothing in them.
     pub fn visit(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
         for (number, found) in &*self.found() {
-            let session = self.session(*number)?.state();
-            match session.ring.payload(found)? {
+            let part = self.part(*number)?.state();
+            match part.ring.payload(found)? {
                 [] => {}
                 record => visit(found.lsn, *number, record)?,
             }
@@ -281,10 +320,10 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
     pub fn settle(&self) -> Result<()> {
         let end = Lsn(self.next.load(Ordering::SeqCst));
         let all = std::mem::take(&mut *self.found());
-        for (session, number) in self.sessions().zip(0_u32..) {
+        for (part, number) in self.parts().zip(0_u32..) {
             let own = all.iter().filter(|(ring, _)| *ring == number);
             let kept: Vec<Found> = own.map(|(_, found)| *found).collect();
-            let mut state = session.state();
+            let mut state = part.state();
             let known = Lsn(self.known.load(Ordering::Relaxed));
             let settled = state.ring.settle(&kept, known, end);
             self.durable_step(settled)?;
@@ -308,39 +347,37 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         Ok(())
     }
 
-    fn persist(&self, session: &Session<S::Memory>, state: &mut State<S::Memory>) -> Result<()> {
-        if session.missing.load(Ordering::SeqCst) == NOTHING {
+    fn persist(&self, part: &Part<S::Memory>, state: &mut State<S::Memory>) -> Result<()> {
+        if part.missing.load(Ordering::SeqCst) == NOTHING {
             return Ok(());
         }
         self.durable_step(state.ring.persist())?;
-        session.missing.store(NOTHING, Ordering::SeqCst);
+        part.missing.store(NOTHING, Ordering::SeqCst);
         Ok(())
     }
 
-    /// Makes what a session has up to a record durable. If it is about to do so itself, that is worth a short wait.
-    fn persist_to(&self, session: &Session<S::Memory>, lsn: Lsn) -> Result<()> {
+    /// Makes what a ring has up to a record durable. If a session is about to do so, that is worth a short wait.
+    fn persist_to(&self, part: &Part<S::Memory>, lsn: Lsn) -> Result<()> {
         let mut waiting = None;
         for _ in 0..SPINS_MAX {
-            if session.missing.load(Ordering::SeqCst) > lsn.0 {
+            if part.missing.load(Ordering::SeqCst) > lsn.0 {
                 return Ok(());
             }
-            if let Ok(mut state) = session.state.try_lock() {
+            if let Ok(mut state) = part.state.try_lock() {
                 drop(waiting);
-                return self.persist(session, &mut state);
+                return self.persist(part, &mut state);
             }
             waiting.get_or_insert_with(|| probe::begin(Activity::LogWait));
             spin_loop();
         }
         drop(waiting);
-        self.persist(session, &mut session.state())
+        self.persist(part, &mut part.state())
     }
 
     /// Everything in front of it is durable.
     pub fn horizon(&self) -> Lsn {
         let next = self.next.load(Ordering::SeqCst);
-        let missing = self
-            .sessions()
-            .map(|session| session.missing.load(Ordering::SeqCst));
+        let missing = self.parts().map(|part| part.missing.load(Ordering::SeqCst));
         Lsn(missing.fold(next, u64::min))
     }
 }
@@ -358,8 +395,11 @@ where
     }
 
     fn add_session(&self, number: u32) -> Result<()> {
+        if self.shared.is_some() {
+            return Ok(());
+        }
         let _one_at_a_time = self.found();
-        for number in self.sessions().count() as u32..=number {
+        for number in self.parts().count() as u32..=number {
             if self.options.access == Access::Read {
                 return Ok(());
             }
@@ -368,11 +408,7 @@ where
                 self.options.ring(number),
                 self.options.bytes(),
             )?;
-            let counted = self
-                .session(0)?
-                .state()
-                .ring
-                .set_rings(u64::from(number) + 1);
+            let counted = self.part(0)?.state().ring.set_rings(u64::from(number) + 1);
             self.durable_step(counted)?;
             self.set(number, ring)?;
         }
@@ -390,28 +426,29 @@ where
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
         self.require()?;
-        let (number, claim) = match reserve {
-            Reserve::Bytes(session, bytes) => (session, bytes),
-            Reserve::Keep(session) | Reserve::End(session) => (session, 0),
-        };
+        let (Reserve::Bytes(session, _) | Reserve::Keep(session) | Reserve::End(session)) = reserve;
         let life = self.life()?;
-        let session = self.session(number)?;
-        let state = &mut *session.state();
+        let (part, place) = self.part_of(session)?;
+        let state = &mut *part.state();
         record.clear();
         record.resize(HEADER_BYTES, 0);
         encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
-        if !state.ring.has_room(record.len() - HEADER_BYTES, claim) {
-            return Err(state.ring.full(record.len() as u64 + claim));
+        let more = match reserve {
+            Reserve::Bytes(_, bytes) => state.claims.reserved_with(place, bytes),
+            Reserve::Keep(_) | Reserve::End(_) => 0,
+        };
+        if !state.ring.has_room(record.len() - HEADER_BYTES, more) {
+            return Err(state.ring.full(record.len() as u64 + more));
         }
-        if let Reserve::Bytes(..) = reserve {
+        if let Reserve::Bytes(_, bytes) = reserve {
             let newest = Lsn(self.newest.load(Ordering::SeqCst));
-            state.claimed_since.get_or_insert(newest);
+            state.claims.claim(place, bytes, newest);
         }
-        let is_first = session.missing.load(Ordering::Relaxed) == NOTHING;
+        let is_first = part.missing.load(Ordering::Relaxed) == NOTHING;
         if is_first {
             // Before the number is taken: see the header.
             let bound = self.next.load(Ordering::SeqCst);
-            session.missing.store(bound, Ordering::SeqCst);
+            part.missing.store(bound, Ordering::SeqCst);
         }
         let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
         let known = Lsn(self.known.load(Ordering::Relaxed));
@@ -419,18 +456,18 @@ where
         self.durable_step(state.ring.append(stamp, record))?;
         if let Reserve::End(..) = reserve {
             // The record of a transaction's end: whoever waits for it makes it durable, without the locks under which it is logged.
-            state.end();
+            state.claims.end(place);
         } else if self.options.persist == Persist::OnInsert {
-            self.persist(session, state)?;
+            self.persist(part, state)?;
         }
         let since = state.ring.tail() - state.checkpoint;
-        session.since.store(since, Ordering::Relaxed);
+        part.since.store(since, Ordering::Relaxed);
         Ok(lsn)
     }
 
-    fn end(&self, number: u32) {
-        if let Ok(session) = self.session(number) {
-            session.state().end();
+    fn end(&self, session: u32) {
+        if let Ok((part, place)) = self.part_of(session) {
+            part.state().claims.end(place);
         }
     }
 
@@ -444,8 +481,8 @@ where
             if horizon > lsn {
                 return Ok(());
             }
-            for session in self.sessions() {
-                self.persist_to(session, lsn)?;
+            for part in self.parts() {
+                self.persist_to(part, lsn)?;
             }
         }
     }
@@ -466,21 +503,18 @@ where
 
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
         self.require()?;
-        let mut states: Vec<_> = self
-            .sessions()
-            .map(|session| (session, session.state()))
-            .collect();
-        for (session, state) in &mut states {
-            self.persist(session, state)?;
+        let mut states: Vec<_> = self.parts().map(|part| (part, part.state())).collect();
+        for (part, state) in &mut states {
+            self.persist(part, state)?;
             state.checkpoint = state.ring.tail();
-            session.since.store(0, Ordering::Relaxed);
+            part.since.store(0, Ordering::Relaxed);
         }
         let redo = Lsn(self.next.load(Ordering::SeqCst));
         self.newest.store(redo.0, Ordering::SeqCst);
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from(redo);
         }
-        let open = states.iter().filter_map(|(_, state)| state.claimed_since);
+        let open = states.iter().flat_map(|(_, state)| state.claims.since());
         Ok(CheckpointStart {
             redo,
             log: start_at(open.min().unwrap_or(redo)),
@@ -488,20 +522,20 @@ where
     }
 
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
-        let proven = self.session(0)?.state().ring.set_start(start.lsn);
+        let proven = self.part(0)?.state().ring.set_start(start.lsn);
         self.durable_step(proven)?;
-        for session in self.sessions() {
-            session.state().ring.forget(start.lsn)?;
+        for part in self.parts() {
+            part.state().ring.forget(start.lsn)?;
         }
         Ok(())
     }
 
     fn is_due(&self, bytes_max: u64) -> bool {
         let mut sum = 0;
-        let is_full = self.sessions().any(|session| {
-            let since = session.since.load(Ordering::Relaxed);
+        let is_full = self.parts().any(|part| {
+            let since = part.since.load(Ordering::Relaxed);
             sum += since;
-            since > session.due
+            since > part.due
         });
         is_full || sum > bytes_max
     }
@@ -520,8 +554,8 @@ where
         let end = self.horizon();
         let start = Lsn(self.newest.load(Ordering::SeqCst));
         let mut count = 0;
-        for session in self.sessions() {
-            let state = session.state();
+        for part in self.parts() {
+            let state = part.state();
             for found in state.ring.records(start)? {
                 count += u64::from(found.lsn < end);
             }
@@ -529,16 +563,16 @@ where
         if count == end.0.saturating_sub(start.0) {
             return Ok(());
         }
-        let session = self.session(0)?.state();
-        Err(session.ring.damaged(&format!(
+        let first = self.part(0)?.state();
+        Err(first.ring.damaged(&format!(
             "of {} records since the newest checkpoint {count} can be read",
             end.0 - start.0
         )))
     }
 
     fn bytes(&self) -> u64 {
-        self.sessions()
-            .map(|session| session.state().ring.pool_bytes())
+        self.parts()
+            .map(|part| part.state().ring.pool_bytes())
             .sum()
     }
 
@@ -548,8 +582,8 @@ where
 
     fn memory(&self) -> Counters {
         let mut counters = Counters::default();
-        for session in self.sessions() {
-            counters += &session.state().ring.counters();
+        for part in self.parts() {
+            counters += &part.state().ring.counters();
         }
         counters
     }
@@ -560,12 +594,6 @@ where
 
     fn refuse(&self) {
         self.is_poisoned.store(true, Ordering::SeqCst);
-    }
-}
-
-impl<M: pmem::Memory> State<M> {
-    fn end(&mut self) {
-        self.claimed_since = None;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Goal: in no order of threads a record of a ring is said to be durable, or behind the horizon, while one in front of it is missing.
 //!
-//! Method: three threads append to rings of their own and wait, on the real code, over simulated memory. After each wait the test reads what a
+//! Method: three threads append to rings of their own, or to two that they share, and wait, on the real code, over simulated memory. After each wait the test reads what a
 //! power cut would leave just then, if it leaves as little as it may. `shuttle` chooses the order.
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
@@ -16,24 +16,26 @@ const SCHEDULES: usize = 1_000;
 /// Changes of thread that a schedule of the second kind has beyond those that waiting forces.
 const CHANGES: usize = 3;
 
+type Kind = (Rings, Persist);
 type Log = NvLog<SimulatedSource, SimulatedDirectory>;
 
-fn options(persist: Persist) -> NvLogOptions {
+fn options((rings, persist): Kind) -> NvLogOptions {
     NvLogOptions {
         identity: LogIdentity {
             database: 7,
             partition: 1,
         },
         access: Access::Write,
+        rings,
         ring_bytes: RING_BYTES_MIN,
         page_bytes: 0,
         persist,
     }
 }
 
-fn open(world: &SimulatedWorld, persist: Persist) -> Log {
+fn open(world: &SimulatedWorld, kind: Kind) -> Log {
     let files = SimulatedDirectory::new(world);
-    let opened = NvLog::open(world.source(), files, options(persist), Lsn::FIRST);
+    let opened = NvLog::open(world.source(), files, options(kind), Lsn::FIRST);
     opened.expect("what is durable can be opened")
 }
 
@@ -44,17 +46,17 @@ fn append(log: &Log, session: u32) -> Lsn {
 }
 
 /// The number behind the last record that a power cut would leave.
-fn survivors(world: &SimulatedWorld, persist: Persist) -> Lsn {
+fn survivors(world: &SimulatedWorld, kind: Kind) -> Lsn {
     let image = world.image(&ImageChoice { units: Vec::new() });
-    let log = open(&image.expect("an image can be made"), persist);
+    let log = open(&image.expect("an image can be made"), kind);
     Lsn(log.next.load(Ordering::SeqCst))
 }
 
-fn explore(persist: Persist) {
+fn explore(kind: Kind) {
     let test = move || {
         let world = SimulatedWorld::new(WorldOptions::default());
-        Log::create(&world.source(), &options(persist)).expect("there is space");
-        let log = Arc::new(open(&world, persist));
+        Log::create(&world.source(), &options(kind)).expect("there is space");
+        let log = Arc::new(open(&world, kind));
         log.add_session(2).expect("there is space");
         let threads: Vec<_> = (0..3)
             .map(|session| {
@@ -65,10 +67,10 @@ fn explore(persist: Persist) {
                     log.flush_to(lsn).expect("no fence fails");
                     let horizon = log.horizon();
                     assert!(horizon > lsn);
-                    assert!(survivors(&world, persist) >= horizon);
+                    assert!(survivors(&world, kind) >= horizon);
                     if session == 0 {
                         let start = log.begin_checkpoint().expect("no fence fails");
-                        assert!(survivors(&world, persist) >= start.redo);
+                        assert!(survivors(&world, kind) >= start.redo);
                     }
                 })
             })
@@ -83,10 +85,15 @@ fn explore(persist: Persist) {
 
 #[test]
 fn the_horizon_has_no_gap_in_front_if_records_are_durable_at_once() {
-    explore(Persist::OnInsert);
+    explore((Rings::PerSession, Persist::OnInsert));
 }
 
 #[test]
 fn the_horizon_has_no_gap_in_front_if_records_wait_for_a_commit() {
-    explore(Persist::OnCommit);
+    explore((Rings::PerSession, Persist::OnCommit));
+}
+
+#[test]
+fn the_horizon_has_no_gap_in_front_if_sessions_share_rings() {
+    explore((Rings::Shared(2), Persist::OnCommit));
 }

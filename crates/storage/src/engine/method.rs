@@ -45,6 +45,8 @@ pub enum Method {
     /// Slotted pages behind a buffer pool and a doublewrite area, with a log in durable memory that each session writes a part of
     /// (`NV-Logging`).
     NvLogging,
+    /// The same with a few logs that sessions share, and commits that become durable in groups (the baseline of `NV-Logging`).
+    DistributedLog,
 }
 
 /// Where the page engine has its log.
@@ -54,6 +56,8 @@ pub enum LogKind {
     Central,
     /// In durable memory, a ring a session.
     PerTransaction,
+    /// In durable memory, a few rings that sessions share.
+    Distributed,
 }
 
 impl LogKind {
@@ -62,6 +66,7 @@ impl LogKind {
         match self {
             Self::Central => "central",
             Self::PerTransaction => "per-transaction",
+            Self::Distributed => "distributed",
         }
     }
 }
@@ -77,7 +82,7 @@ pub struct PageAxes {
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -91,6 +96,7 @@ impl Method {
         Self::DiskReplacement,
         Self::NvDisk,
         Self::NvLogging,
+        Self::DistributedLog,
     ];
 
     /// The methods that differ in what they do. The others are `dwb` under a name that says where its files are, and what is shown of `dwb` is
@@ -118,6 +124,7 @@ impl Method {
             Self::NvDisk => "nv-disk",
             Self::DiskReplacement => "disk-replacement",
             Self::NvLogging => "nv-logging",
+            Self::DistributedLog => "distributed-log",
         }
     }
 
@@ -147,15 +154,16 @@ impl Method {
             }
             Self::DwbOff => (Guard::Off, LogKind::Central),
             Self::NvLogging => (Guard::DoubleWrite, LogKind::PerTransaction),
+            Self::DistributedLog => (Guard::DoubleWrite, LogKind::Distributed),
             _ => return None,
         };
         Some(PageAxes { guard, log })
     }
 
-    /// Whether its log is in durable memory, a ring a session.
+    /// Whether its log is rings in durable memory.
     pub fn has_rings(self) -> bool {
-        self.axes()
-            .is_some_and(|axes| axes.log == LogKind::PerTransaction)
+        let log = self.axes().map(|axes| axes.log);
+        matches!(log, Some(LogKind::PerTransaction | LogKind::Distributed))
     }
 
     /// Whether a page that a power cut tears is no loss.
@@ -203,6 +211,7 @@ impl Method {
             Self::NvLogging => 11,
             Self::NvDisk => 12,
             Self::DiskReplacement => 14,
+            Self::DistributedLog => 15,
         }
     }
 }
@@ -265,8 +274,10 @@ pub struct EngineOptions {
     pub cleaning: Cleaning,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
-    /// Bytes of log records in durable memory that a session of the page engine has room for.
+    /// Bytes of log records that a ring of the page engine has room for in durable memory.
     pub ring_bytes: u64,
+    /// Rings of a log that sessions share. Fixed when the partition is created.
+    pub rings: u32,
     /// When a log record in durable memory becomes durable.
     pub persist: Persist,
     /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
@@ -293,6 +304,7 @@ impl Default for EngineOptions {
             cleaning: Cleaning::BySessions,
             page_cells_max: usize::MAX,
             ring_bytes: 1 << 20,
+            rings: 16,
             persist: Persist::OnInsert,
             growth_factor: 8,
         }

@@ -14,7 +14,7 @@
 //! 1992). The methods differ in what protects a write of a page that a power cut tears: `full-page-writes` logs a page whole when it changes
 //! first after a checkpoint, `dwb` writes it to an area of its own
 //! first, and `dwb-off` trusts the device to write pages whole. `nv-logging` is `dwb` with its log in durable memory (`buffer/nv_log.rs`), where
-//! fences take the place of syncs.
+//! fences take the place of syncs, and `distributed-log` the same with a few rings that sessions share.
 
 #[cfg(test)]
 mod ahead_tests;

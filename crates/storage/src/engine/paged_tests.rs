@@ -42,6 +42,7 @@ pub(super) fn options() -> EngineOptions {
         buffer_bytes: 0,
         checkpoint_log_bytes: 32 << 10,
         ring_bytes: 0,
+        rings: 2,
         ..EngineOptions::default()
     }
 }
@@ -157,7 +158,12 @@ fn wrong_images(method: Method) -> Vec<String> {
 
 #[test]
 fn a_guard_keeps_torn_pages_from_being_a_loss() {
-    for method in [Method::FullPageWrites, Method::Dwb, Method::NvLogging] {
+    for method in [
+        Method::FullPageWrites,
+        Method::Dwb,
+        Method::NvLogging,
+        Method::DistributedLog,
+    ] {
         let wrong = wrong_images(method);
         assert!(
             wrong.is_empty(),

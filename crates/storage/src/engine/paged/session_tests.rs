@@ -19,11 +19,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: TableId = TableId(1);
 const INDEX: IndexId = IndexId(1);
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case(Method::FullPageWrites, Persist::OnInsert),
     Case(Method::Dwb, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnCommit),
+    // Three sessions share two rings.
+    Case(Method::DistributedLog, Persist::OnCommit),
 ];
 
 /// A method, and when its log records become durable where it has a choice.

@@ -7,7 +7,7 @@
 use crate::buffer::file::first_page;
 use crate::buffer::{
     CentralLog, CheckpointStart, Guard, Master, NvLog, NvLogOptions, PageFile, PageFileOptions,
-    PageLog, Pool,
+    PageLog, Persist, Pool, Rings,
 };
 use crate::engine::{CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes};
 use crate::error::{Result, StorageError};
@@ -138,13 +138,18 @@ fn wal_options(options: &EngineOptions) -> WalOptions {
     }
 }
 
-fn nv_log_options(options: &EngineOptions) -> NvLogOptions {
+fn nv_log_options(options: &EngineOptions, log: LogKind) -> NvLogOptions {
+    let (rings, persist) = match log {
+        LogKind::Distributed => (Rings::Shared(options.rings), Persist::OnCommit),
+        _ => (Rings::PerSession, options.persist),
+    };
     NvLogOptions {
+        rings,
+        persist,
         identity: identity(options),
         access: options.access,
         ring_bytes: options.ring_bytes,
         page_bytes: u64::from(options.page_bytes),
-        persist: options.persist,
     }
 }
 
@@ -198,9 +203,9 @@ impl<P: Platform> Shared<P> {
             catalogue,
             pages: 0,
         };
-        if axes.log == LogKind::PerTransaction {
+        if axes.log != LogKind::Central {
             let memories = platform.memories(options.partition);
-            NvLog::<_, P::Files>::create(&memories, &nv_log_options(options))?;
+            NvLog::<_, P::Files>::create(&memories, &nv_log_options(options, axes.log))?;
         }
         let places = Places::of(platform, options.partition)?;
         let options_file = file_options(options, axes.guard);
@@ -223,9 +228,9 @@ impl<P: Platform> Shared<P> {
                 LogKind::Central => {
                     file.secure_master(has_needless(&places.log, identity(options), start)?)?;
                 }
-                LogKind::PerTransaction => {
+                LogKind::PerTransaction | LogKind::Distributed => {
                     let memories = platform.memories(options.partition);
-                    let rings = nv_log_options(options);
+                    let rings = nv_log_options(options, axes.log);
                     let is_known = NvLog::<_, P::Files>::knows(&memories, &rings, start.lsn)?;
                     file.secure_master(!is_known)?;
                     if !is_known {
@@ -318,9 +323,9 @@ impl<P: Platform> Shared<P> {
                 let log = CentralLog::open(access, files, identity, wal, master.start, found)?;
                 Ok(Box::new(log))
             }
-            LogKind::PerTransaction => {
+            LogKind::PerTransaction | LogKind::Distributed => {
                 let memories = platform.memories(options.partition);
-                let rings = nv_log_options(options);
+                let rings = nv_log_options(options, kind);
                 let log = NvLog::open(memories, files, rings, master.start.lsn)?;
                 log.visit(&mut look)?;
                 if access == Access::Write {

@@ -1,0 +1,70 @@
+//! What the open transactions of some sessions need of the log that they share: bytes for their rollbacks, and what they have logged.
+//!
+//! A claim holds for the whole transaction: what its rollback has used of it meanwhile is counted twice, never less than once. So whoever makes
+//! sure that there is room for the sum of all claims, each time that one grows, has room for every rollback.
+
+/// The claims of sessions, by their number among those that share the log. `S` says how far the log is.
+#[derive(Debug)]
+pub(super) struct Claims<S> {
+    claims: Vec<Claim<S>>,
+    /// Sum of the bytes of all claims.
+    reserved: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Claim<S> {
+    bytes: u64,
+    /// The newest checkpoint when the transaction's first record was appended.
+    since: Option<S>,
+}
+
+impl<S: Copy> Claims<S> {
+    /// No session needs anything.
+    pub(super) fn new() -> Self {
+        Self {
+            claims: Vec::new(),
+            reserved: 0,
+        }
+    }
+
+    /// What all need together.
+    pub(super) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// What all would need together if a session needed so many bytes.
+    pub(super) fn reserved_with(&self, session: u32, bytes: u64) -> u64 {
+        let claim = self.claims.get(session as usize);
+        self.reserved - claim.map_or(0, |claim| claim.bytes) + bytes
+    }
+
+    /// Notes that a session needs so many bytes, for which there is room, and where the newest checkpoint is.
+    pub(super) fn claim(&mut self, session: u32, bytes: u64, newest: S) {
+        self.reserved = self.reserved_with(session, bytes);
+        let place = session as usize;
+        if self.claims.len() <= place {
+            let none = Claim {
+                bytes: 0,
+                since: None,
+            };
+            self.claims.resize(place + 1, none);
+        }
+        let claim = &mut self.claims[place];
+        claim.bytes = bytes;
+        claim.since.get_or_insert(newest);
+    }
+
+    /// Notes that a session needs nothing any more.
+    pub(super) fn end(&mut self, session: u32) {
+        if let Some(claim) = self.claims.get_mut(session as usize) {
+            self.reserved -= claim.bytes;
+            claim.bytes = 0;
+            claim.since = None;
+        }
+    }
+
+    /// The newest checkpoints when the open transactions began.
+    pub(super) fn since(&self) -> impl Iterator<Item = S> {
+        self.claims.iter().filter_map(|claim| claim.since)
+    }
+}
