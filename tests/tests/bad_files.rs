@@ -37,6 +37,8 @@ fn options() -> EngineOptions {
         checkpoint_log_bytes: 64 << 10,
         // The log of `log` has segments of a share of this; each case writes all files anew.
         memtable_bytes: 64 << 10,
+        ring_bytes: 0,
+        rings: 2,
         ..EngineOptions::default()
     }
 }

@@ -177,9 +177,11 @@ fn threads_share_a_partition() {
     let here = place.at("here");
     let common = [
         "--method",
-        "full-page-writes,dwb",
+        "full-page-writes,nv-logging",
         "--threads",
         "3",
+        "--ring",
+        "1000000",
         "--path",
     ];
     let common = [&common[..], &[&here, "--pool", "8000000", "--txns", "900"]].concat();
@@ -191,7 +193,11 @@ fn threads_share_a_partition() {
     ] {
         let rows = rows(benchmark, &[&common, size].concat());
         assert_eq!(rows.len(), 2);
-        for (row, guard) in rows.iter().zip(["full-page-writes", "dwb"]) {
+        let expected = [
+            ("full-page-writes", "central"),
+            ("dwb", "per-transaction, flush-on-insert"),
+        ];
+        for (row, (guard, log)) in rows.iter().zip(expected) {
             assert_eq!(
                 (&row["threads"], &row["partitions"]),
                 (&3.into(), &1.into())
@@ -200,7 +206,7 @@ fn threads_share_a_partition() {
             assert_eq!(row["pool_bytes"], 8_000_000);
             assert_eq!(
                 (&row["log"], &row["commit_mode"]),
-                (&"aries".into(), &"group".into())
+                (&log.into(), &"group".into())
             );
             assert!(row["conflicts"].is_u64(), "{row}");
         }
@@ -215,4 +221,41 @@ fn threads_share_a_partition() {
     assert!(
         refused(&["--method", "dwb", "--partitions", "3"]).contains("leave one of the two out")
     );
+}
+
+#[test]
+fn the_log_lies_where_it_is_wanted() {
+    let place = Place::new();
+    let (here, there) = (place.at("here"), place.at("there"));
+    let common = ["--accounts", "100", "--txns", "300"];
+    let run = |arguments: &[&str]| rows("tpcb", &[&common, arguments].concat());
+    let apart = ["--method", "nv-disk", "--path", &here, "--log-path", &there];
+    let late = ["--commit", "asynchronous"];
+    let row = run(&[&apart[..], &late].concat()).remove(0);
+    assert_eq!(row["commit_mode"], "asynchronous, not durable");
+    for directory in [&here, &there] {
+        let mut left = std::fs::read_dir(directory).unwrap();
+        assert!(left.next().is_none(), "{directory} is not left empty");
+    }
+    // A log on a disk is no traffic of the imitated memory.
+    let emulated = ["--method", "disk-replacement", "--device", "emulated"];
+    let stores = |arguments: &[&str]| {
+        let row = run(&[&emulated[..], arguments].concat()).remove(0);
+        row["per_txn"]["log_stores"].as_f64().unwrap()
+    };
+    let (in_memory, on_disk) = (stores(&[]), stores(&["--log-files", "sync=1000"]));
+    assert!(in_memory > on_disk, "{in_memory} and {on_disk} lines");
+    let refused = |arguments: &[&str]| fail(2, &[&["bench", "tpcb"], arguments].concat());
+    assert!(refused(&["--method", "dwb", "--files", "ssd"]).contains("--device emulated"));
+    let inp = refused(&["--method", "dwb,inp", "--commit", "asynchronous"]);
+    assert!(inp.contains("page methods"), "{inp}");
+    let real = [
+        "--method",
+        "dwb",
+        "--log-path",
+        &there,
+        "--device",
+        "emulated",
+    ];
+    assert!(refused(&real).contains("--log-files"));
 }

@@ -319,17 +319,17 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
     /// Makes what was found durable, and everything behind it undone.
     pub fn settle(&self) -> Result<()> {
         let end = Lsn(self.next.load(Ordering::SeqCst));
-        let all = std::mem::take(&mut *self.found());
-        for (part, number) in self.parts().zip(0_u32..) {
-            let own = all.iter().filter(|(ring, _)| *ring == number);
-            let kept: Vec<Found> = own.map(|(_, found)| *found).collect();
+        let known = Lsn(self.known.load(Ordering::Relaxed));
+        let mut kept = vec![Vec::new(); self.parts().count()];
+        for (number, found) in &*self.found() {
+            kept[*number as usize].push(*found);
+        }
+        for (part, kept) in self.parts().zip(kept) {
             let mut state = part.state();
-            let known = Lsn(self.known.load(Ordering::Relaxed));
             let settled = state.ring.settle(&kept, known, end);
             self.durable_step(settled)?;
             state.checkpoint = state.ring.tail();
         }
-        *self.found() = all;
         Ok(())
     }
 
