@@ -3,6 +3,8 @@
 //! The link in the database's directory is all that says where the log is, so a log that is moved or lost is tried as its owner would
 //! move or lose it.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod common;
 
 use common::{Directory, people};
