@@ -12,7 +12,7 @@
 //! Each ring says which of its records may be missing (`missing`). An append stores a bound there *before* it takes its number, so
 //! whoever reads the counter first and then all bounds has the horizon, without a lock.
 //!
-//! Sessions of one ring share its space: what one of them changes waits for room for the rollbacks of all ([`Claims`]). What recovery undoes
+//! Sessions of one ring share its space: what one of them changes waits for room for the rollbacks of all (`Claims`). What recovery undoes
 //! it undoes in the ring of the transaction.
 //!
 //! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4 and 5; the horizon mends what its section 4.4 names
