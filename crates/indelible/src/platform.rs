@@ -54,19 +54,23 @@ impl NativePlatform {
     /// Makes and locks the directory of a new database, and looks whether one can be made there.
     pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Self> {
         make_directory(path)?;
-        if let Some(log) = &options.log_directory {
+        // What is there keeps its log: the checks say what it is.
+        let new_log = options.log_directory.as_deref();
+        let new_log = new_log.filter(|_| is_empty_directory(path));
+        if let Some(log) = new_log {
             link_log(path, log)?;
         }
         let new = || {
             let native = native_options(options, options.domain);
             let native = Self::new(path, Access::Write, native)?;
             native.check_empty()?;
+            native.check_log(options.log_directory.as_deref())?;
             native.check_writable()?;
             native.check_domain()?;
             Ok(native)
         };
         let prepared = new();
-        if prepared.is_err() && options.log_directory.is_some() {
+        if prepared.is_err() && new_log.is_some() {
             // The first error is the one to report.
             let _ = fs::remove_file(path.join(LOG_LINK));
         }
@@ -236,12 +240,7 @@ fn link_log(path: &Path, log: &Path) -> Result<()> {
         ));
     }
     let link = path.join(LOG_LINK);
-    match symlink(&target, &link) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::Occupied {
-            path: path.to_owned(),
-        }),
-        made => made.map_err(|source| io_error("create", &link, source)),
-    }
+    symlink(&target, &link).map_err(|source| io_error("create", &link, source))
 }
 
 /// Where the log of a database is, if it has a directory of its own.

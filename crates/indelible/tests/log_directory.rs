@@ -162,6 +162,16 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     fs::remove_file(there.path().join("notes.txt")).unwrap();
     let database = Database::create(here.path(), &options(Method::NvLogging, &there)).unwrap();
     drop(database);
+    // A database that is there keeps its log, or that it has none of its own, whoever wants another one in its place.
+    let (plain, elsewhere) = (Directory::new(), Directory::new());
+    Database::create(plain.path(), &Options::new().method(Method::Dwb)).unwrap();
+    for directory in [&here, &plain] {
+        let again = options(Method::NvLogging, &elsewhere);
+        let error = Database::create(directory.path(), &again).unwrap_err();
+        assert!(matches!(error, Error::Occupied { .. }), "{error}");
+        Database::open(directory.path()).unwrap();
+    }
+    assert!(!has(plain.path(), "log") && !elsewhere.path().exists());
     let other = Options::new().log_directory("/");
     let error = Database::open_with(here.path(), &other).unwrap_err();
     assert!(error.to_string().contains("log_directory"), "{error}");
