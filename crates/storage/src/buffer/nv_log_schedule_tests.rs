@@ -65,9 +65,9 @@ fn explore(kind: Kind) {
                     append(&log, session);
                     let lsn = append(&log, session);
                     log.flush_to(lsn).expect("no fence fails");
-                    let horizon = log.horizon();
-                    assert!(horizon > lsn);
-                    assert!(survivors(&world, kind) >= horizon);
+                    // Looked at again, the horizon may lie further in front: another session's bound is older than its number.
+                    let durable = log.horizon().max(Lsn(lsn.0 + 1));
+                    assert!(survivors(&world, kind) >= durable);
                     if session == 0 {
                         let start = log.begin_checkpoint().expect("no fence fails");
                         assert!(survivors(&world, kind) >= start.redo);
