@@ -503,3 +503,19 @@ fn removal_of_the_dead_may_be_lost() {
     assert_eq!(show_live(&next, "f"), "-");
     next.check("f", &["-", "a"]);
 }
+
+#[test]
+fn name_that_the_dead_gave_and_took_away_may_come_back() {
+    let (machine, _file) = Machine::new("a");
+    let mut other = machine.directory.create("g").unwrap();
+    write(&mut other, 0, "b");
+    sync(&mut other);
+    machine.directory.rename("g", "h").unwrap();
+    machine.directory.remove("h").unwrap();
+    let next = machine.die();
+    assert_eq!(show_live(&next, "g h"), "- -");
+    next.check("g h", &["- -", "b -", "- b"]);
+    assert_eq!(machine.outcomes("g h"), next.outcomes("g h"));
+    next.sync_names();
+    next.check("g h", &["- -"]);
+}

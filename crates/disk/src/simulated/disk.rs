@@ -179,10 +179,13 @@ impl DiskState {
     }
 
     fn drop_unreachable(&mut self) {
+        // A name that was taken away again may still be what a power cut leaves.
+        let undecided = self.name_changes.iter().flat_map(|change| &change.sets);
         let named = self
             .names
             .values()
             .chain(self.durable_names.values())
+            .chain(undecided.filter_map(|(_, file)| file.as_ref()))
             .copied();
         let named: BTreeSet<u64> = named.collect();
         self.files
