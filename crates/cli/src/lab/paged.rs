@@ -48,7 +48,8 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
             _ => add(name, value),
         }
     }
-    if point.get("scheme").starts_with("flush-on") {
+    let scheme = point.get("scheme");
+    if scheme.starts_with("flush-on") || scheme == "distributed-log" {
         add("ring", &ring_bytes.max(RING_BYTES_MIN).to_string());
     }
     match workload {
@@ -80,11 +81,12 @@ fn share_of(bytes: u64, share: &str) -> u64 {
     bytes * thousandths / 1000
 }
 
-/// The schemes of the paper's table 3.
+/// The schemes of the paper's table 3, and the log that it takes from others to compare with.
 fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "nv-disk" => &[("method", "nv-disk"), ("commit", "asynchronous")],
         "nv-disk-sync" => &[("method", "nv-disk"), ("commit", "synchronous")],
+        "distributed-log" => &[("method", "distributed-log")],
         "flush-on-commit" => &[("method", "nv-logging"), ("persist", "flush-on-commit")],
         _ => &[("method", "nv-logging"), ("persist", "flush-on-insert")],
     }
@@ -163,6 +165,7 @@ mod tests {
             let options = options_of(&[("scheme", scheme), ("ring-share", "0.01")]);
             options.iter().any(|option| option == "--ring 4194304")
         };
-        assert!(ring("flush-on-insert") && !ring("nv-disk"));
+        assert!(ring("flush-on-insert") && ring("distributed-log"));
+        assert!(!ring("nv-disk"));
     }
 }

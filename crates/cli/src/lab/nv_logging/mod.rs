@@ -57,6 +57,11 @@ const SCHEMES: &[&[&str]] = &[
     ],
     &["nv-disk-sync", "the same", "when its group is synced"],
     &[
+        "distributed-log",
+        "16 rings in memory, which sessions share",
+        "when its group is fenced",
+    ],
+    &[
         "flush-on-insert",
         "a ring a session in memory; each record is flushed and fenced as it is inserted",
         "when its record is fenced",
@@ -74,6 +79,7 @@ const SCHEME: Axis = (
     &[
         "nv-disk",
         "nv-disk-sync",
+        "distributed-log",
         "flush-on-insert",
         "flush-on-commit",
     ],
@@ -93,6 +99,7 @@ const INSERT: Filter = &[("scheme", "flush-on-insert")];
 const COMMIT: Filter = &[("scheme", "flush-on-commit")];
 const DISK: Filter = &[("scheme", "nv-disk")];
 const DISK_SYNC: Filter = &[("scheme", "nv-disk-sync")];
+const DISTRIBUTED: Filter = &[("scheme", "distributed-log")];
 
 /// Throughput of one scheme against another.
 const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
