@@ -67,9 +67,15 @@ impl Seat {
         if self.is_shared {
             self.promised = self.promised.max(self.engine.promised());
         }
-        self.promised > self.settled && {
+        self.is_pending(self.promised)
+    }
+
+    /// Whether a commit may not be durable yet.
+    #[inline]
+    pub(crate) fn is_pending(&mut self, ticket: CommitTicket) -> bool {
+        ticket > self.settled && {
             self.settled = self.engine.durable();
-            self.promised > self.settled
+            ticket > self.settled
         }
     }
 }

@@ -59,6 +59,8 @@ struct Held<'db> {
     changing: bool,
     /// What is durable may have changed since the partition was taken.
     committed: bool,
+    /// Of the transaction, if it has written and is committed. What it has read has older ones.
+    ticket: Option<CommitTicket>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -371,6 +373,7 @@ impl<'db> Session<'db> {
                 wrote: false,
                 changing: false,
                 committed: false,
+                ticket: None,
             }),
             Err(error) => Err(self.not_taken(partition.number, error, out_of_order)),
         }
@@ -637,8 +640,16 @@ impl Held<'_> {
     /// Adds what must be durable before a transaction is acknowledged that has touched this partition.
     #[inline]
     fn promise(&mut self, durability: Durability, promises: &mut Promises) {
-        if durability != Durability::None && self.seat.is_ahead() {
-            promises.add(self.number(), self.seat.promised);
+        let ticket = self.ticket.take();
+        if durability == Durability::None {
+            return;
+        }
+        let pending = match ticket {
+            Some(ticket) => self.seat.is_pending(ticket).then_some(ticket),
+            None => self.seat.is_ahead().then_some(self.seat.promised),
+        };
+        if let Some(pending) = pending {
+            promises.add(self.number(), pending);
         }
     }
 
@@ -668,6 +679,7 @@ impl Held<'_> {
         self.begun = false;
         self.wrote = false;
         self.committed = true;
+        self.ticket = Some(ticket);
         if durability == Durability::Group {
             self.seat.promised = ticket;
             if seats == Seats::Transaction && core.leads_at_once {
@@ -691,7 +703,8 @@ impl Held<'_> {
 
     /// Makes a group durable that nobody can join because nobody waits.
     fn lead(&mut self) -> Result<()> {
-        if self.partition.is_wanted() || !self.seat.is_ahead() {
+        let promised = self.seat.promised;
+        if self.partition.is_wanted() || !self.seat.is_pending(promised) {
             return Ok(());
         }
         self.seat.engine.force().map_err(|error| Error::InDoubt {

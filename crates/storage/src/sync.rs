@@ -17,6 +17,20 @@ pub(crate) use std::sync::{
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
+/// A value alone on its cache lines, which processors fetch in pairs: who writes it does not take those from others that they only read.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Alone<T>(pub(crate) T);
+
+impl<T> std::ops::Deref for Alone<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// The guard of a lock, also of one whose holder has panicked: what it protects is changed in steps that do not panic.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

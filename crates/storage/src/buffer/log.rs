@@ -68,7 +68,7 @@ pub trait PageLog: Send + Sync {
         true
     }
 
-    /// In front of this everything is durable.
+    /// In front of this everything is durable, as far as somebody has seen to it with [`PageLog::flush_to`] or a checkpoint. It never goes back.
     fn synced(&self) -> Lsn;
 
     /// Begins a checkpoint: pages that have not changed since are logged whole, if they are at all. What open transactions may need of the

@@ -3,13 +3,12 @@
 //! ```text
 //! file     record 0 at 0 and again at 512 | record 1 at 4096 and again at 4608 | pages from 8192, or from one page, on
 //! record   magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | guard u32 | generation u64 | segment u64
-//!          | LSN u64 | redo LSN u64 | ticket u64 | next transaction u64 | catalogue u32 | pages u32 | crc32c u32 | zeros to 512
+//!          | LSN u64 | redo LSN u64 | zeros u64 | next transaction u64 | catalogue u32 | pages u32 | crc32c u32 | zeros to 512
 //! ```
 //!
 //! The records take turns; the one with the higher generation counts. Each is there twice, in neighbouring sectors: a record that is torn
 //! was never acknowledged, and damage to one sector of the newest leaves the other, so it cannot bring an older state back, whose log is gone.
 
-use crate::engine::CommitTicket;
 use crate::error::{Result, StorageError};
 use crate::log::{LogIdentity, LogStart, Lsn};
 use crate::page::{PAGE_BYTES, PageId};
@@ -37,8 +36,6 @@ pub struct Master {
     pub start: LogStart,
     /// Where redo begins: everything in front of it is in the pages.
     pub redo: Lsn,
-    /// The newest ticket in front of it.
-    pub ticket: CommitTicket,
     /// No transaction in front of it has this number or a higher one.
     pub next_txn: u64,
     /// Root of the catalogue.
@@ -61,7 +58,7 @@ impl Master {
             self.start.segment,
             self.start.lsn.0,
             self.redo.0,
-            self.ticket.0,
+            0,
             self.next_txn,
         ];
         for long in longs {
@@ -180,7 +177,8 @@ impl Master {
             lsn: Lsn(long()?),
         };
         let redo = Lsn(long()?);
-        let ticket = CommitTicket(long()?);
+        // Earlier versions counted commits there.
+        long()?;
         let next_txn = long()?;
         let catalogue = PageId(reader.number(WHAT)?);
         let pages = reader.number(WHAT)?;
@@ -215,7 +213,6 @@ impl Master {
             guard,
             start,
             redo,
-            ticket,
             next_txn,
             catalogue,
             pages,

@@ -25,7 +25,7 @@ use crate::error::{Result, StorageError};
 use crate::log::nv_ring::{Found, HEADER_BYTES, RING_BYTES_MIN, Stamp};
 use crate::log::{LogIdentity, LogStart, Lsn, NvRing, RingIdentity};
 use crate::probe::{self, Activity, lock_log};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
+use crate::sync::{Alone, AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
 use disk::{Directory, DiskCounters};
 use pmem::{Access, Counters, MemorySource};
 use std::sync::OnceLock;
@@ -105,7 +105,7 @@ pub struct NvLog<S: MemorySource, D> {
     /// How many rings there are if their sessions share them.
     shared: Option<u32>,
     /// The number of the next record.
-    next: AtomicU64,
+    next: Alone<AtomicU64>,
     /// The newest checkpoint that has begun.
     newest: AtomicU64,
     /// Pages that have not changed since here are logged whole; 0 if none are.
@@ -113,7 +113,7 @@ pub struct NvLog<S: MemorySource, D> {
     /// The life of the log that this opening has begun; 0 before its first record.
     life: AtomicU64,
     /// A horizon of some time ago.
-    known: AtomicU64,
+    known: Alone<AtomicU64>,
     is_poisoned: AtomicBool,
     /// What the opening has found, until it is replayed.
     found: Mutex<Vec<(u32, Found)>>,
@@ -209,11 +209,11 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             options,
             parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
             shared: matches!(options.rings, Rings::Shared(_)).then_some(rings as u32),
-            next: AtomicU64::new(start.0),
+            next: Alone(AtomicU64::new(start.0)),
             newest: AtomicU64::new(start.0),
             image_from: AtomicU64::new(0),
             life: AtomicU64::new(0),
-            known: AtomicU64::new(start.0),
+            known: Alone(AtomicU64::new(start.0)),
             is_poisoned: AtomicBool::new(false),
             found: Mutex::default(),
         };
@@ -330,7 +330,15 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             self.durable_step(settled)?;
             state.checkpoint = state.ring.tail();
         }
+        self.learned(end);
         Ok(())
+    }
+
+    /// Notes that everything in front of `horizon` is durable.
+    fn learned(&self, horizon: Lsn) {
+        if self.known.load(Ordering::Relaxed) < horizon.0 {
+            self.known.fetch_max(horizon.0, Ordering::SeqCst);
+        }
     }
 
     fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
@@ -477,7 +485,7 @@ where
         loop {
             self.require()?;
             let horizon = self.horizon();
-            self.known.fetch_max(horizon.0, Ordering::Relaxed);
+            self.learned(horizon);
             if horizon > lsn {
                 return Ok(());
             }
@@ -498,7 +506,7 @@ where
     }
 
     fn synced(&self) -> Lsn {
-        self.horizon()
+        Lsn(self.known.load(Ordering::SeqCst))
     }
 
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
@@ -510,6 +518,7 @@ where
             part.since.store(0, Ordering::Relaxed);
         }
         let redo = Lsn(self.next.load(Ordering::SeqCst));
+        self.learned(redo);
         self.newest.store(redo.0, Ordering::SeqCst);
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from(redo);

@@ -10,7 +10,6 @@ use super::super::file::{Guard, PageFileOptions, first_page};
 use super::super::master::Master;
 use super::super::test_device::{Call, Device};
 use super::*;
-use crate::engine::CommitTicket;
 use crate::log::{LogIdentity, LogStart, WalOptions};
 use crate::page::{PageKind, PageOp};
 use pmem::Access;
@@ -49,7 +48,6 @@ fn pool_on(device: &Device) -> TestPool {
         guard: Guard::FullPageWrites.code(),
         start: LogStart::NEW,
         redo: LogStart::NEW.lsn,
-        ticket: CommitTicket(0),
         next_txn: 1,
         catalogue: first_page(PAGE_BYTES),
         pages: 0,

@@ -18,6 +18,7 @@
 
 #[cfg(test)]
 mod ahead_tests;
+mod group;
 mod running;
 #[cfg(test)]
 mod session_tests;
@@ -235,7 +236,7 @@ impl<P: Platform> Paged<P> {
         self.state = State::Idle;
         self.locks.end();
         if commit.due == Due::Now {
-            self.shared.sync_commit(commit)?;
+            self.shared.sync_commit(commit.ticket)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! head     1 change         –: redone, never undone (splits, merges, new pages of an index)
 //!          2 forward        transaction u64 | undo entry, with its length
 //!          3 compensation   transaction u64 | entries that are left to undo u32
-//!          4 commit         transaction u64 | ticket u64 | pages to free
+//!          4 commit         transaction u64 | zeros u64 | pages to free
 //!          5 abort          transaction u64 | pages to free: everything is undone
 //!          6 prepare        transaction u64 | global transaction u64 | pages to free on commit
 //!          7 freed          transaction u64: one of its pages is free now
@@ -22,7 +22,7 @@
 //! Pages that a transaction gives up are freed after its end is in the log, which names them; a crash in between leaves them to recovery.
 
 use super::header::PageId;
-use crate::engine::{CommitTicket, GlobalTxnId};
+use crate::engine::GlobalTxnId;
 use crate::record::{DecodeError, MAX_KEY_WORDS, Reader};
 
 /// A transaction of the page engine; unique in the life of a partition.
@@ -39,7 +39,7 @@ pub enum Head<'b> {
     /// One undo entry's work; so many are left.
     Compensation(TxnId, u32),
     /// The transaction is committed; these pages are free then.
-    Commit(TxnId, CommitTicket, Vec<PageId>),
+    Commit(TxnId, Vec<PageId>),
     /// The transaction is undone; these pages are free then.
     Abort(TxnId, Vec<PageId>),
     /// The transaction's fate stands in the commit table.
@@ -82,9 +82,9 @@ impl<'b> Head<'b> {
                 tagged(3, *txn);
                 out.extend_from_slice(&left.to_le_bytes());
             }
-            Self::Commit(txn, ticket, pages) => {
+            Self::Commit(txn, pages) => {
                 tagged(4, *txn);
-                out.extend_from_slice(&ticket.0.to_le_bytes());
+                out.extend_from_slice(&[0; 8]);
                 put_pages(pages, out);
             }
             Self::Abort(txn, pages) => {
@@ -112,7 +112,11 @@ impl<'b> Head<'b> {
         Ok(match tag {
             2 => Self::Forward(txn, reader.content(WHAT)?),
             3 => Self::Compensation(txn, reader.number(WHAT)?),
-            4 => Self::Commit(txn, CommitTicket(long()?), take_pages(reader)?),
+            4 => {
+                // Earlier versions counted commits there.
+                long()?;
+                Self::Commit(txn, take_pages(reader)?)
+            }
             5 => Self::Abort(txn, take_pages(reader)?),
             6 => Self::Prepare(txn, GlobalTxnId(long()?), take_pages(reader)?),
             7 => Self::Freed(txn),

@@ -15,7 +15,7 @@ use super::trail::Trail;
 use super::transaction::{Entry, FREED_BYTES, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
 use crate::buffer::Reserve;
-use crate::engine::{CommitTicket, GlobalTxnId};
+use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, KeyOf, Misfit, PageId, Section, TxnId, Undo};
@@ -23,6 +23,8 @@ use crate::record::{DecodeError, KeyBuf, Reader};
 use disk::Directory;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Room for the record of a transaction's end, with what the log puts around it.
+const HEAD_RECORD_BYTES: usize = 128;
 /// Maps that freeing may have to log whole.
 const FREED_MAPS: u64 = 4;
 /// What analysis found.
@@ -34,8 +36,6 @@ pub struct Analysis {
     pub prepared: BTreeMap<TxnId, (GlobalTxnId, Vec<PageId>)>,
     /// Pages that transactions which have ended had not freed yet, with their sessions.
     pub frees: BTreeMap<TxnId, (u32, VecDeque<PageId>)>,
-    /// The newest commit.
-    pub ticket: CommitTicket,
     /// Records, commits among them, and a number above those of all transactions.
     pub records: u64,
     /// Commits.
@@ -74,8 +74,7 @@ impl Analysis {
                     open.undo.pop();
                 }
             }
-            Head::Commit(_, ticket, pages) => {
-                self.ticket = self.ticket.max(ticket);
+            Head::Commit(_, pages) => {
                 self.commits += 1;
                 self.end(txn, session, pages);
             }
@@ -201,7 +200,7 @@ impl<D: Directory> Pages<D> {
             Undo::Replace(at, is_long, value) => {
                 let tree = tree_of(&at);
                 let value = stored(is_long, value);
-                let place = (&*key, &Trail::default());
+                let place = (&*key, &mut Trail::default());
                 tree.replace(self, place, value, &mut entry(txn), |_, _| Ok(()))?
             }
             Undo::Patch(at, offset, bytes) => {
@@ -227,7 +226,7 @@ impl<D: Directory> Pages<D> {
     }
 
     fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<Lsn> {
-        let mut record = Vec::new();
+        let mut record = Vec::with_capacity(HEAD_RECORD_BYTES);
         let encode = &mut |_: Lsn, record: &mut Vec<u8>| head.encode(record);
         self.pool.log().insert(reserve, encode, &mut record)
     }
@@ -258,20 +257,19 @@ impl<D: Directory> Pages<D> {
 
     /// Logs that a transaction is committed, and says where, and which pages are to be freed then. Nothing is durable yet. If
     /// it fails the transaction can be undone.
-    pub fn commit(&self, txn: &Transaction, ticket: CommitTicket) -> Result<(Lsn, Vec<PageId>)> {
+    pub fn commit(&self, txn: &Transaction) -> Result<(Lsn, Vec<PageId>)> {
         let frees = self.given_up(txn, true)?;
-        self.commit_freeing(txn.id, txn.session, ticket, frees)
+        self.commit_freeing(txn.id, txn.session, frees)
     }
 
     fn commit_freeing(
         &self,
         txn: TxnId,
         session: u32,
-        ticket: CommitTicket,
         frees: Vec<PageId>,
     ) -> Result<(Lsn, Vec<PageId>)> {
         let reserve = self.reserve_for_freeing(session, frees.len());
-        let head = Head::Commit(txn, ticket, frees);
+        let head = Head::Commit(txn, frees);
         let lsn = self.log_head(&head, reserve)?;
         match head {
             Head::Commit(.., frees) => Ok((lsn, frees)),
@@ -281,12 +279,8 @@ impl<D: Directory> Pages<D> {
 
     /// Undoes what an opening has found unfinished, commits what was prepared and decided, and frees what was to be freed. Says
     /// how many transactions were undone.
-    pub fn finish(
-        &self,
-        analysis: Analysis,
-        decide: &dyn Fn(GlobalTxnId) -> bool,
-    ) -> Result<(CommitTicket, u64)> {
-        let (mut ticket, mut undone) = (analysis.ticket, 0);
+    pub fn finish(&self, analysis: Analysis, decide: &dyn Fn(GlobalTxnId) -> bool) -> Result<u64> {
+        let mut undone = 0;
         for (txn, (session, frees)) in analysis.frees {
             self.free(txn, session, &Vec::from(frees))?;
         }
@@ -294,8 +288,7 @@ impl<D: Directory> Pages<D> {
         for (id, mut txn) in analysis.open {
             match prepared.remove(&id) {
                 Some((global, frees)) if decide(global) => {
-                    ticket = CommitTicket(ticket.0 + 1);
-                    let (_, frees) = self.commit_freeing(id, txn.session, ticket, frees)?;
+                    let (_, frees) = self.commit_freeing(id, txn.session, frees)?;
                     self.free(id, txn.session, &frees)?;
                 }
                 _ => {
@@ -304,7 +297,7 @@ impl<D: Directory> Pages<D> {
                 }
             }
         }
-        Ok((ticket, undone))
+        Ok(undone)
     }
 
     /// Undoes a transaction, logs that it is, and frees what it had taken.

@@ -1,9 +1,9 @@
 //! What the sessions of one partition share: pages, log, groups of commits, checkpoints; and how it is made and opened.
 //!
-//! Order of locks: the checkpoint's, then the group's, then those of `buffer`. A commit is logged under the group's lock, so tickets
-//! have the order of the log. Nobody has the group's lock while the log is synced: a commit becomes durable by a sync that covers its record,
-//! its own or another's.
+//! Order of locks: the checkpoint's, then those of `buffer`. A commit has no lock of its own: its ticket is the place of its record in the log
+//! (`group`), and it becomes durable by a sync that covers its record, its own or another's.
 
+use super::group::Group;
 use crate::buffer::file::first_page;
 use crate::buffer::{
     CentralLog, CheckpointStart, Guard, Master, NvLog, NvLogOptions, PageFile, PageFileOptions,
@@ -12,15 +12,14 @@ use crate::buffer::{
 use crate::engine::{CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes};
 use crate::error::{Result, StorageError};
 use crate::lock::{LockManager, LockOptions};
-use crate::log::{
-    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Lsn, WalOptions, has_needless,
-};
+use crate::log::{Due, GroupCommitOptions, LogIdentity, LogStart, Lsn, WalOptions, has_needless};
 use crate::page::{PAGE_BYTES, PageId, TxnId, header};
 use crate::paged::recovery::Analysis;
 use crate::paged::tables::CATALOGUE_KEY_WORDS;
 use crate::paged::{Pages, Transaction, Tree, space};
 use crate::platform::Platform;
 use crate::probe::{self, Activity};
+use crate::sync::Alone;
 use disk::{Directory, DiskCounters, DiskError};
 use pmem::Access;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -35,18 +34,12 @@ pub(super) struct Shared<P: Platform> {
     pub(super) pages: Pages<P::Files>,
     /// Where the files of pages are, if those of the log are elsewhere.
     apart: Option<Mutex<P::Files>>,
-    group: Mutex<Group>,
-    /// The newest ticket, to be read without a lock.
-    newest: AtomicU64,
-    /// The newest durable ticket, to be read without a lock.
-    durable: AtomicU64,
-    /// The newest ticket that somebody waits for.
-    promised: AtomicU64,
+    group: Group,
     pub(super) locks: Arc<LockManager>,
     /// Held by whoever writes a checkpoint.
     checkpoint: Mutex<()>,
     is_poisoned: AtomicBool,
-    next_txn: AtomicU64,
+    next_txn: Alone<AtomicU64>,
     sessions: AtomicU32,
     /// Grows with each change of definitions.
     definitions: AtomicU64,
@@ -83,40 +76,16 @@ impl<D> Places<D> {
     }
 }
 
-/// Commits, and where in the log they end.
-struct Group {
-    commits: GroupCommit,
-    /// The record of the newest commit.
-    newest_at: Lsn,
-}
-
 /// A commit that is logged.
 pub(super) struct Logged {
     pub(super) ticket: CommitTicket,
-    /// Where its record is.
-    pub(super) lsn: Lsn,
     pub(super) due: Due,
 }
 
-impl Group {
-    fn new(options: &EngineOptions, ticket: CommitTicket) -> Self {
-        let group = GroupCommitOptions {
-            transactions_max: options.group_transactions_max,
-            wait_us_max: options.group_wait_us_max,
-        };
-        Self {
-            commits: GroupCommit::new(group, ticket),
-            // Durable, and in front of all records.
-            newest_at: Lsn(0),
-        }
-    }
-
-    fn newest(&self, due: Due) -> Logged {
-        Logged {
-            ticket: self.commits.newest(),
-            lsn: self.newest_at,
-            due,
-        }
+fn group_options(options: &EngineOptions) -> GroupCommitOptions {
+    GroupCommitOptions {
+        transactions_max: options.group_transactions_max,
+        wait_us_max: options.group_wait_us_max,
     }
 }
 
@@ -198,7 +167,6 @@ impl<P: Platform> Shared<P> {
             guard: axes.guard.code(),
             start: LogStart::NEW,
             redo: LogStart::NEW.lsn,
-            ticket: CommitTicket(0),
             next_txn: 1,
             catalogue,
             pages: 0,
@@ -253,7 +221,6 @@ impl<P: Platform> Shared<P> {
         let master = file.master();
         let name = file.name().to_owned();
         let mut analysis = Analysis {
-            ticket: master.ticket,
             next_txn: master.next_txn,
             ..Analysis::default()
         };
@@ -273,18 +240,15 @@ impl<P: Platform> Shared<P> {
             pages.pool.log().image_from(master.redo);
         }
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
-        let (ticket, undone) = pages.finish(analysis, decide)?;
+        let undone = pages.finish(analysis, decide)?;
         let shared = Self {
             pages,
             apart: places.apart.map(Mutex::new),
-            group: Mutex::new(Group::new(options, ticket)),
-            newest: AtomicU64::new(ticket.0),
-            durable: AtomicU64::new(ticket.0),
-            promised: AtomicU64::new(ticket.0),
+            group: Group::new(group_options(options)),
             locks: LockManager::new(LockOptions::default()),
             checkpoint: Mutex::new(()),
             is_poisoned: AtomicBool::new(false),
-            next_txn: AtomicU64::new(next_txn),
+            next_txn: Alone(AtomicU64::new(next_txn)),
             sessions: AtomicU32::new(0),
             definitions: AtomicU64::new(0),
             catalogue: master.catalogue,
@@ -358,16 +322,6 @@ impl<P: Platform> Shared<P> {
         self.definitions.fetch_add(1, Ordering::Release) + 1
     }
 
-    fn group(&self) -> MutexGuard<'_, Group> {
-        if let Ok(group) = self.group.try_lock() {
-            return group;
-        }
-        // Commits are logged under it.
-        let _waiting = probe::begin(Activity::LogWait);
-        // Nothing that panics half-way runs under the lock.
-        self.group.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Acquire)
     }
@@ -396,74 +350,64 @@ impl<P: Platform> Shared<P> {
         txn: &Transaction,
         durability: Durability,
     ) -> Result<(Logged, Vec<PageId>)> {
-        let mut group = self.group();
-        let ticket = group.commits.next();
-        let (lsn, frees) = self.pages.commit(txn, ticket)?;
-        let is_promised = durability != Durability::None;
-        if is_promised {
-            self.promised.store(ticket.0, Ordering::Release);
+        let (lsn, frees) = self.pages.commit(txn)?;
+        let ticket = self.group.note(lsn, durability);
+        let due = self.due(durability);
+        Ok((Logged { ticket, due }, frees))
+    }
+
+    /// Whether a commit is to be made durable before it returns.
+    fn due(&self, durability: Durability) -> Due {
+        if durability != Durability::None && !self.pages.pool.log().groups_commits() {
+            return Due::Now;
         }
-        group.newest_at = lsn;
-        self.newest.store(ticket.0, Ordering::Release);
-        let due = match group.commits.join(durability) {
-            Due::Later if is_promised && !self.pages.pool.log().groups_commits() => Due::Now,
-            due => due,
-        };
-        Ok((group.newest(due), frees))
+        self.group.due(durability)
     }
 
     /// Lets a transaction without effects wait for those that it may have read.
     pub(super) fn wait(&self, durability: Durability) -> Logged {
-        let newest = self.newest.load(Ordering::Acquire);
-        if newest == self.durable.load(Ordering::Acquire) {
-            return Logged {
-                ticket: CommitTicket(newest),
-                lsn: Lsn(0),
-                due: Due::Later,
-            };
-        }
-        let mut group = self.group();
-        let due = group.commits.wait(durability);
-        group.newest(due)
+        let ticket = self.newest();
+        let due = if ticket <= self.durable() {
+            Due::Later
+        } else {
+            self.due(durability)
+        };
+        Logged { ticket, due }
     }
 
     /// The newest ticket.
     pub(super) fn newest(&self) -> CommitTicket {
-        CommitTicket(self.newest.load(Ordering::Acquire))
+        self.group.newest()
     }
 
     /// The newest ticket that somebody waits for.
     pub(super) fn promised(&self) -> CommitTicket {
-        CommitTicket(self.promised.load(Ordering::Acquire))
+        self.group.promised()
     }
 
-    /// The newest ticket that is durable.
+    /// Up to this ticket every commit is durable.
+    #[inline]
     pub(super) fn durable(&self) -> CommitTicket {
-        CommitTicket(self.durable.load(Ordering::Acquire))
+        CommitTicket(self.pages.pool.log().synced().0.saturating_sub(1))
     }
 
     /// Makes every commit durable that is logged.
     pub(super) fn sync_log(&self) -> Result<()> {
-        let newest = self.group().newest(Due::Now);
-        self.sync_commit(&newest)
-    }
-
-    /// Whether a record is durable already.
-    fn is_durable(&self, lsn: Lsn) -> bool {
-        lsn < self.pages.pool.log().synced()
+        self.sync_commit(self.newest())
     }
 
     /// Makes a commit durable, with all in front of it.
-    pub(super) fn sync_commit(&self, commit: &Logged) -> Result<()> {
-        let newest = self.group().newest(Due::Now);
-        self.sync_record(commit.lsn)?;
-        // What others have logged up to now is durable as well if this thread has led the sync.
-        let durable = if self.is_durable(newest.lsn) {
-            &newest
-        } else {
-            commit
-        };
-        self.synced(&mut self.group(), durable.ticket);
+    pub(super) fn sync_commit(&self, ticket: CommitTicket) -> Result<()> {
+        let record = Lsn(ticket.0);
+        if !self.pages.pool.log().groups_commits() {
+            return self.sync_record(record);
+        }
+        let joined = self.group.begin_sync();
+        self.sync_record(record)?;
+        // What others have logged up to then is durable as well if this thread has led the sync.
+        if joined.newest <= self.durable() {
+            self.group.end_sync(joined);
+        }
         Ok(())
     }
 
@@ -471,12 +415,6 @@ impl<P: Platform> Shared<P> {
     pub(super) fn sync_record(&self, lsn: Lsn) -> Result<()> {
         let _log = probe::begin(Activity::Log);
         self.durable_step(self.pages.pool.log().flush_to(lsn))
-    }
-
-    fn synced(&self, group: &mut Group, ticket: CommitTicket) {
-        group.commits.synced_to(ticket);
-        let durable = group.commits.durable();
-        self.durable.store(durable.0, Ordering::Release);
     }
 
     /// What the directories of the partition have counted.
@@ -516,27 +454,18 @@ impl<P: Platform> Shared<P> {
 
     fn checkpoint_holding(&self, _one_at_a_time: &MutexGuard<'_, ()>) -> Result<()> {
         let pool = &self.pages.pool;
-        let (start, ticket) = {
-            let mut group = self.group();
-            let start = match pool.log().begin_checkpoint() {
-                Err(error @ StorageError::Disk(DiskError::OutOfSpace { .. })) => return Err(error),
-                result => self.durable_step(result)?,
-            };
-            let newest = group.commits.newest();
-            self.synced(&mut group, newest);
-            (start, newest)
+        let joined = self.group.begin_sync();
+        let start = match pool.log().begin_checkpoint() {
+            Err(error @ StorageError::Disk(DiskError::OutOfSpace { .. })) => return Err(error),
+            result => self.durable_step(result)?,
         };
+        self.group.end_sync(joined);
         // Read behind the start: transactions with records in front of it have their numbers.
         let next_txn = self.next_txn.load(Ordering::SeqCst);
-        self.durable_step(self.finish_checkpoint(start, ticket, next_txn))
+        self.durable_step(self.finish_checkpoint(start, next_txn))
     }
 
-    fn finish_checkpoint(
-        &self,
-        start: CheckpointStart,
-        ticket: CommitTicket,
-        next_txn: u64,
-    ) -> Result<()> {
+    fn finish_checkpoint(&self, start: CheckpointStart, next_txn: u64) -> Result<()> {
         let pool = &self.pages.pool;
         let old = pool.file().master();
         if old.start == start.log && old.redo == start.redo {
@@ -546,7 +475,6 @@ impl<P: Platform> Shared<P> {
         pool.file().checkpoint(Master {
             start: start.log,
             redo: start.redo,
-            ticket,
             next_txn,
             catalogue: self.catalogue,
             ..old
