@@ -180,6 +180,7 @@ impl<D: Directory> Pages<D> {
         let stored = |is_long: bool, bytes| Stored { bytes, is_long };
         let entry = |txn| Entry::Compensation(txn);
         let entries = txn.undo.len();
+        let trail = &mut Trail::default();
         let is_done = match undo {
             Undo::FreePage(page) => {
                 txn.undone_pages.push(page);
@@ -191,17 +192,16 @@ impl<D: Directory> Pages<D> {
             }
             Undo::Remove(at) => {
                 let tree = tree_of(&at);
-                tree.remove(self, &key, &mut entry(txn), |_, _| Ok(()))?
+                tree.remove(self, (&key, trail), &mut entry(txn), |_, _| Ok(()))?
             }
             Undo::Insert(at, is_long, value) => {
                 let tree = tree_of(&at);
-                tree.insert(self, &key, stored(is_long, value), &mut entry(txn))?
+                tree.insert(self, (&key, trail), stored(is_long, value), &mut entry(txn))?
             }
             Undo::Replace(at, is_long, value) => {
                 let tree = tree_of(&at);
                 let value = stored(is_long, value);
-                let place = (&*key, &mut Trail::default());
-                tree.replace(self, place, value, &mut entry(txn), |_, _| Ok(()))?
+                tree.replace(self, (&key, trail), value, &mut entry(txn), |_, _| Ok(()))?
             }
             Undo::Patch(at, offset, bytes) => {
                 let tree = tree_of(&at);

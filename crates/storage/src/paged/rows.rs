@@ -71,9 +71,13 @@ impl Tables {
         let Self { states, value, .. } = self;
         let state = find_mut(states, range.table)?;
         let primary = state.primary;
-        let (tree, is_secondary) = match range.index {
-            None => (primary, false),
-            Some(index) => (state.secondary[index_number(&state.table, index)?], true),
+        let (tree, trail, primary_trail) = match range.index {
+            None => (primary, &mut state.trail, None),
+            Some(index) => {
+                let number = index_number(&state.table, index)?;
+                let trail = &mut state.secondary_trails[number];
+                (state.secondary[number], trail, Some(&mut state.trail))
+            }
         };
         let mut scan = RowScan {
             pages,
@@ -81,15 +85,14 @@ impl Tables {
             table: range.table,
             tree,
             primary,
-            is_secondary,
             key: KeyBuf::new(),
             value,
             row: &mut state.row,
-            trail: &mut state.trail,
+            primary_trail,
             visit,
         };
         let bounds: (&[u64], &[u64]) = (&range.low, &range.high);
-        tree.scan_cells(pages, bounds, range.direction, &mut scan)
+        tree.scan_cells((pages, trail), bounds, range.direction, &mut scan)
     }
 
     /// Inserts a row.
@@ -108,7 +111,8 @@ impl Tables {
         locks.change(id, state.primary.root, &state.key)?;
         image.clear();
         row.write_image(image);
-        if !put_value(pages, state.primary, &state.key, image, txn)? {
+        let place = (state.primary, &mut state.trail);
+        if !put_value(pages, place, &state.key, image, txn)? {
             return Err(duplicate(table, None, row));
         }
         let mut primary_key = Vec::new();
@@ -118,7 +122,8 @@ impl Tables {
             words.for_each(|word| primary_key.extend_from_slice(&word.to_le_bytes()));
             table.secondary[number].encode_row(row, &mut state.changed_key)?;
             locks.change(id, tree.root, &state.changed_key)?;
-            if !put_value(pages, *tree, &state.changed_key, &primary_key, txn)? {
+            let place = (*tree, &mut state.secondary_trails[number]);
+            if !put_value(pages, place, &state.changed_key, &primary_key, txn)? {
                 return Err(duplicate(table, Some(number), row));
             }
         }
@@ -156,7 +161,8 @@ impl Tables {
         image.clear();
         state.changed.write_image(image);
         if *image != *value {
-            replace_value(pages, (state.primary, &state.trail), key, image, txn)?;
+            let place = (state.primary, &mut state.trail);
+            replace_value(pages, place, key, image, txn)?;
         }
         Ok(true)
     }
@@ -172,7 +178,7 @@ impl Tables {
         let state = find_mut(&mut self.states, id)?;
         locks.change(id, state.primary.root, key)?;
         if state.secondary.is_empty() {
-            return remove_value(pages, state.primary, key, txn);
+            return remove_value(pages, (state.primary, &mut state.trail), key, txn);
         }
         let place = (state.primary, &mut state.trail);
         if !get_row(pages, place, key, &mut self.value, &mut state.row)? {
@@ -181,9 +187,10 @@ impl Tables {
         for (number, tree) in state.secondary.iter().enumerate() {
             state.table.secondary[number].encode_row(&state.row, &mut state.key)?;
             locks.change(id, tree.root, &state.key)?;
-            remove_value(pages, *tree, &state.key, txn)?;
+            let place = (*tree, &mut state.secondary_trails[number]);
+            remove_value(pages, place, &state.key, txn)?;
         }
-        remove_value(pages, state.primary, key, txn)
+        remove_value(pages, (state.primary, &mut state.trail), key, txn)
     }
 }
 
@@ -208,10 +215,12 @@ impl TableState {
             let id = self.table.def.id;
             locks.change(id, tree.root, &self.changed_key)?;
             locks.change(id, tree.root, &self.key)?;
-            if !put_value(pages, *tree, &self.changed_key, &primary_key, txn)? {
+            let trail = &mut self.secondary_trails[number];
+            let place = (*tree, &mut *trail);
+            if !put_value(pages, place, &self.changed_key, &primary_key, txn)? {
                 return Err(duplicate(&self.table, Some(number), &self.changed));
             }
-            remove_value(pages, *tree, &self.key, txn)?;
+            remove_value(pages, (*tree, trail), &self.key, txn)?;
         }
         Ok(())
     }
@@ -224,11 +233,11 @@ struct RowScan<'s, D: Directory> {
     table: TableId,
     tree: Tree,
     primary: Tree,
-    is_secondary: bool,
     key: KeyBuf,
     value: &'s mut Vec<u8>,
     row: &'s mut Row,
-    trail: &'s mut Trail,
+    /// If the scanned tree is an index.
+    primary_trail: Option<&'s mut Trail>,
     visit: &'s mut dyn FnMut(&Row) -> ControlFlow<()>,
 }
 
@@ -248,13 +257,13 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
             key,
             value,
             row,
-            trail,
+            primary_trail,
             ..
         } = self;
-        if !self.is_secondary {
+        let Some(trail) = primary_trail else {
             read_stored(pages, *primary, stored, value, row)?;
             return Ok((self.visit)(row));
-        }
+        };
         assign(key, primary.key_words, stored.bytes);
         let found = self
             .locks

@@ -12,7 +12,8 @@
 
 use super::change::wrong_page;
 use super::space::Pages;
-use super::tree::{ScanCells, Tree, Unlocked, Visit, check_child, stored};
+use super::trail::{Moment, Trail};
+use super::tree::{Child, ScanCells, Tree, Unlocked, Visit, check_child, stored};
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::page::slotted::{compare, key_words};
@@ -29,6 +30,8 @@ const LEAVES_AHEAD: usize = 16;
 struct LeafCopy {
     bytes: Vec<u8>,
     id: PageId,
+    /// When it was that leaf.
+    moment: Moment,
     /// The separator at its far end, if it is not the last leaf: the first key behind it, or going backward, its own lowest possible key.
     bound: Option<KeyBuf>,
     /// Leaves copied until the next ones are named to the device.
@@ -44,13 +47,14 @@ impl Tree {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        self.scan_cells(pages, bounds, direction, &mut Unlocked(visit))
+        let trail = &mut Trail::default();
+        self.scan_cells((pages, trail), bounds, direction, &mut Unlocked(visit))
     }
 
     /// Visits cells in key order until the range, both ends included, ends or a visit breaks.
-    pub fn scan_cells<D: Directory>(
+    pub(super) fn scan_cells<D: Directory>(
         &self,
-        pages: &Pages<D>,
+        (pages, trail): (&Pages<D>, &mut Trail),
         (low, high): (&[u64], &[u64]),
         direction: Direction,
         cells: &mut impl ScanCells,
@@ -65,19 +69,20 @@ impl Tree {
         let mut leaf = LeafCopy {
             bytes: Vec::new(),
             id: self.root,
+            moment: Moment::default(),
             bound: None,
             until_ahead: 1,
         };
         let mut batch = if cells.is_locking() { 1 } else { usize::MAX };
         loop {
-            self.copy_leaf(pages, &next, direction, &mut leaf)?;
+            self.copy_leaf((pages, trail), &next, direction, &mut leaf)?;
             loop {
                 let edge = leaf.edge(&next, end, direction, batch);
                 if cells.is_locking() {
                     let (low, high) = ordered(&next, &edge, direction);
                     cells.cover(low, high)?;
-                    if !leaf.is_current(self, pages, &next)? {
-                        self.copy_leaf(pages, &next, direction, &mut leaf)?;
+                    if !leaf.is_current(self, (pages, trail), &next)? {
+                        self.copy_leaf((pages, trail), &next, direction, &mut leaf)?;
                     }
                     batch = batch.saturating_mul(2);
                 }
@@ -109,43 +114,35 @@ impl Tree {
     /// Copies the leaf that has or would have a key.
     fn copy_leaf<D: Directory>(
         &self,
-        pages: &Pages<D>,
+        (pages, trail): (&Pages<D>, &mut Trail),
         key: &[u64],
         direction: Direction,
         leaf: &mut LeafCopy,
     ) -> Result<()> {
-        let mut guard = pages.pool.read(self.root)?;
-        self.check_root(pages, guard.bytes())?;
-        leaf.id = self.root;
-        leaf.bound = None;
+        let moment = pages.structure.now(self.root);
+        let mut below = None;
+        if let Some(root) = trail.root(moment) {
+            let (id, level) = leaf.pass(self, pages, root, key, direction);
+            below = self.read_child(pages, Child { id, level, moment })?;
+        }
+        let mut guard = match below {
+            Some(child) => child,
+            None => {
+                let root = self.root_again(pages, trail)?;
+                leaf.id = self.root;
+                leaf.bound = None;
+                root
+            }
+        };
         while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
-            let view = Slotted::new(guard.bytes());
-            let place = view.child_place(key);
-            let separator = match direction {
-                Direction::Forward => Some(place),
-                Direction::Backward => place.checked_sub(1),
-            };
-            if let Some(slot) = separator.filter(|&slot| slot < view.slots()) {
-                let bound = leaf.bound.get_or_insert_default();
-                let words = bound.resized(self.key_words);
-                for (word, on_page) in words.iter_mut().zip(key_words(view.key(slot))) {
-                    *word = on_page;
-                }
-            }
-            let (id, level) = (
-                view.child_at(place),
-                view.header().level().saturating_sub(1),
-            );
-            if level == 0 {
-                leaf.name_ahead(pages, &view, place, direction);
-            }
+            let (id, level) = leaf.pass(self, pages, guard.bytes(), key, direction);
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
-            leaf.id = id;
             guard = child;
         }
         leaf.bytes.clear();
         leaf.bytes.extend_from_slice(guard.bytes());
+        leaf.moment = pages.structure.now(self.root);
         drop(guard);
         // So each leaf brings the scan forward.
         let is_outside = leaf.bound.as_ref().is_some_and(|bound| match direction {
@@ -161,6 +158,39 @@ impl Tree {
 }
 
 impl LeafCopy {
+    /// Goes through an inner page on the way to a key, the root first, and says which child has it, and the child's level.
+    fn pass<D: Directory>(
+        &mut self,
+        tree: &Tree,
+        pages: &Pages<D>,
+        page: &[u8],
+        key: &[u64],
+        direction: Direction,
+    ) -> (PageId, u8) {
+        let view = Slotted::new(page);
+        let place = view.child_place(key);
+        if view.header().number() == tree.root {
+            self.bound = None;
+        }
+        let separator = match direction {
+            Direction::Forward => Some(place),
+            Direction::Backward => place.checked_sub(1),
+        };
+        if let Some(slot) = separator.filter(|&slot| slot < view.slots()) {
+            let bound = self.bound.get_or_insert_default();
+            let words = bound.resized(tree.key_words);
+            for (word, on_page) in words.iter_mut().zip(key_words(view.key(slot))) {
+                *word = on_page;
+            }
+        }
+        self.id = view.child_at(place);
+        let level = view.header().level().saturating_sub(1);
+        if level == 0 {
+            self.name_ahead(pages, &view, place, direction);
+        }
+        (self.id, level)
+    }
+
     /// Tells the device which leaves of a parent come behind the one at `place`, once for as many as it is told.
     fn name_ahead<D: Directory>(
         &mut self,
@@ -236,8 +266,20 @@ impl LeafCopy {
 
     /// Whether the key still leads to this leaf, and it is as it was. The page alone does not tell: one that was merged away keeps its
     /// content while others change the cells where they are now.
-    fn is_current<D: Directory>(&self, tree: &Tree, pages: &Pages<D>, key: &[u64]) -> Result<bool> {
-        let now = tree.leaf(pages, key)?;
+    fn is_current<D: Directory>(
+        &self,
+        tree: &Tree,
+        (pages, trail): (&Pages<D>, &mut Trail),
+        key: &[u64],
+    ) -> Result<bool> {
+        let is_same = || pages.structure.now(tree.root) == self.moment;
+        if is_same() {
+            let now = pages.pool.read(self.id)?;
+            if is_same() {
+                return Ok(Header(now.bytes()).lsn() == Header(&self.bytes).lsn());
+            }
+        }
+        let now = tree.leaf(pages, key, trail)?;
         let header = Header(now.bytes());
         Ok(header.number() == self.id && header.lsn() == Header(&self.bytes).lsn())
     }

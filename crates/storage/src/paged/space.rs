@@ -19,7 +19,7 @@ pub struct Pages<D: Directory> {
     /// The frames.
     pub pool: Pool<D>,
     free_from: FreeFrom,
-    /// How often the structure of trees has changed.
+    /// How often the structure of each tree has changed.
     pub(super) structure: Structure,
     /// Most cells of a page of a tree, where that is less than what fits.
     cells_max: usize,
@@ -115,7 +115,7 @@ impl<D: Directory> Pages<D> {
         Self {
             pool,
             free_from: FreeFrom::default(),
-            structure: Structure::default(),
+            structure: Structure::new(),
             cells_max,
         }
     }

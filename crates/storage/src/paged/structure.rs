@@ -133,7 +133,7 @@ impl Tree {
                 link: id,
             },
         );
-        finish(pages, change, reserve)
+        self.finish(pages, change, reserve)
     }
 
     /// Splits a child at a place of its parent, which has room.
@@ -187,7 +187,7 @@ impl Tree {
                 cell: &cell,
             },
         );
-        finish(pages, change, reserve)
+        self.finish(pages, change, reserve)
     }
 
     /// Merges the leaf that has or had a key with a neighbour, if both fit into one page, and what is sparse above it then.
@@ -265,7 +265,7 @@ impl Tree {
         } else {
             parent_left < view.capacity() / 4
         };
-        merge(pages, parent, left_place, left, right, reserve)?;
+        self.merge(pages, parent, left_place, left, right, reserve)?;
         if root_is_parent && is_sparse {
             let root = pages.pool.write(self.root)?;
             return self.shrink_root(pages, root, reserve);
@@ -298,62 +298,64 @@ impl Tree {
             push_copy(&mut change, root, slot, &view, slot);
         }
         pages.release(&mut change, id)?;
-        finish(pages, change, reserve)?;
+        self.finish(pages, change, reserve)?;
         child.give_up();
         Ok(false)
     }
-}
 
-/// Moves everything of the right page to the left one and gives the right one up.
-fn merge<'p, D: Directory>(
-    pages: &'p Pages<D>,
-    parent: WriteGuard<'p>,
-    left_place: usize,
-    left: WriteGuard<'p>,
-    mut right: WriteGuard<'p>,
-    reserve: Reserve,
-) -> Result<()> {
-    let moved = right.bytes().to_vec();
-    let view = Slotted::new(&moved);
-    let right_id = right.id();
-    let mut slot = Slotted::new(left.bytes()).slots();
-    let separator: Vec<u64> = key_words(Slotted::new(parent.bytes()).key(left_place)).collect();
-    let mut change = Change::new();
-    let parent = change.add(parent);
-    let left = change.add(left);
-    if view.header().kind() == Some(PageKind::Inner) {
-        let cell = cell_of(&separator, &view.header().link().0.to_le_bytes());
-        change.push(
-            left,
-            PageOp::Insert {
-                slot: slot as u16,
-                is_long: false,
-                cell: &cell,
-            },
-        );
-        slot += 1;
+    /// Moves everything of the right page to the left one and gives the right one up.
+    fn merge<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        parent: WriteGuard<'p>,
+        left_place: usize,
+        left: WriteGuard<'p>,
+        mut right: WriteGuard<'p>,
+        reserve: Reserve,
+    ) -> Result<()> {
+        let moved = right.bytes().to_vec();
+        let view = Slotted::new(&moved);
+        let right_id = right.id();
+        let mut slot = Slotted::new(left.bytes()).slots();
+        let separator: Vec<u64> = key_words(Slotted::new(parent.bytes()).key(left_place)).collect();
+        let mut change = Change::new();
+        let parent = change.add(parent);
+        let left = change.add(left);
+        if view.header().kind() == Some(PageKind::Inner) {
+            let cell = cell_of(&separator, &view.header().link().0.to_le_bytes());
+            change.push(
+                left,
+                PageOp::Insert {
+                    slot: slot as u16,
+                    is_long: false,
+                    cell: &cell,
+                },
+            );
+            slot += 1;
+        }
+        for number in 0..view.slots() {
+            push_copy(&mut change, left, slot + number, &view, number);
+        }
+        let slot = left_place as u16;
+        change.push(parent, PageOp::Remove { slot });
+        pages.release(&mut change, right_id)?;
+        self.finish(pages, change, reserve)?;
+        right.give_up();
+        Ok(())
     }
-    for number in 0..view.slots() {
-        push_copy(&mut change, left, slot + number, &view, number);
-    }
-    let slot = left_place as u16;
-    change.push(parent, PageOp::Remove { slot });
-    pages.release(&mut change, right_id)?;
-    finish(pages, change, reserve)?;
-    right.give_up();
-    Ok(())
-}
 
-fn finish<'p, D: Directory>(
-    pages: &'p Pages<D>,
-    change: Change<'p>,
-    reserve: Reserve,
-) -> Result<()> {
-    let mut record = Vec::new();
-    pages.structure.count();
-    change
-        .finish(&pages.pool, &Head::Change, reserve, &mut record)
-        .map(drop)
+    fn finish<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        change: Change<'p>,
+        reserve: Reserve,
+    ) -> Result<()> {
+        let mut record = Vec::new();
+        pages.structure.count(self.root);
+        change
+            .finish(&pages.pool, &Head::Change, reserve, &mut record)
+            .map(drop)
+    }
 }
 
 /// The slot at which about half of a page's bytes lie behind, at least one cell on either side.

@@ -53,6 +53,8 @@ pub(super) struct TableState {
     pub(super) secondary: Vec<Tree>,
     /// Of the primary tree.
     pub(super) trail: Trail,
+    /// Of the secondary ones.
+    pub(super) secondary_trails: Vec<Trail>,
     pub(super) row: Row,
     pub(super) changed: Row,
     pub(super) key: KeyBuf,
@@ -85,6 +87,7 @@ impl TableState {
             changed: Row::new(Arc::clone(&table.layout)),
             table,
             primary,
+            secondary_trails: secondary.iter().map(|_| Trail::default()).collect(),
             secondary,
             trail: Trail::default(),
             key: KeyBuf::default(),
@@ -235,8 +238,8 @@ impl Tables {
         value: &[u8],
         txn: &mut Transaction,
     ) -> Result<()> {
-        if !put_value(pages, self.catalogue, &key, value, txn)? {
-            let trail = &Trail::default();
+        let trail = &mut Trail::default();
+        if !put_value(pages, (self.catalogue, trail), &key, value, txn)? {
             replace_value(pages, (self.catalogue, trail), &key, value, txn)?;
         }
         Ok(())
@@ -256,7 +259,9 @@ impl Tables {
         let primary = state.primary;
         let names = tree_names(&state.table.def).collect::<Vec<_>>();
         for name in names.into_iter().chain([DEFINITION]) {
-            remove_value(pages, self.catalogue, &[u64::from(id.0), name], txn)?;
+            let trail = &mut Trail::default();
+            let key = [u64::from(id.0), name];
+            remove_value(pages, (self.catalogue, trail), &key, txn)?;
         }
         long_pages(pages, primary, &mut txn.frees)?;
         txn.trees.extend(trees.iter().map(|tree| tree.root));
@@ -288,6 +293,7 @@ impl Tables {
                 row,
                 key: index_key,
                 table,
+                secondary_trails,
                 ..
             } = &mut state;
             value.clear();
@@ -298,7 +304,8 @@ impl Tables {
                 bytes: key,
                 is_long: false,
             };
-            if tree.insert(pages, index_key, primary_key, &mut Entry::Quiet(txn))? {
+            let place = (&**index_key, &mut secondary_trails[number]);
+            if tree.insert(pages, place, primary_key, &mut Entry::Quiet(txn))? {
                 Ok(ControlFlow::Continue(()))
             } else {
                 Err(duplicate(table, Some(number), row))
@@ -324,7 +331,8 @@ impl Tables {
         def.indexes.remove(number);
         let state = self.changed(pages, &def)?;
         let key = [u64::from(id.0), SECONDARY + u64::from(index.0)];
-        remove_value(pages, self.catalogue, &key, txn)?;
+        let trail = &mut Trail::default();
+        remove_value(pages, (self.catalogue, trail), &key, txn)?;
         self.put_definition(pages, &def, txn)?;
         txn.trees.push(tree.root);
         self.add(state);

@@ -1,35 +1,50 @@
-//! The leaves of a tree that one session came to last, so that a key that was just read is changed without a way from the root.
+//! What one session remembers of a tree: the leaves that it came to last, so that a key that was just read is changed without a way from the root,
+//! and the root itself, so that sessions do not take the root's latch from each other with every key.
 //!
 //! A leaf stays the leaf of its keys until it is split, merged or given up. Whoever does that has its latch for writing, and counts in
 //! [`Structure`] before giving the latch back. So a leaf that is latched is still the one that was noted if the number is the same behind the
 //! latch. It is the same in front of it too, since a page that was given up long ago need not be one that can be read. A place of the trail may stand for another key that falls on it: the key is looked for in the leaf, and
 //! where it is not, the way from the root is taken.
+//!
+//! The same holds for a child of the root that the copy of the root leads to: whoever gives its keys to another page, or the page to another tree, has
+//! its latch for writing and counts. So the child is the right one if the number is the same behind its latch. The copy is made where the
+//! root is met for the second time since the structure has changed, since many trees are met once.
 
-use crate::page::PageId;
+use crate::page::{Header, PageId, PageKind};
+use crate::sync::Alone;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Leaves that are remembered.
 const STEPS: usize = 16;
+/// Trees that are counted apart from each other.
+const TREES: usize = 64;
 
-/// Counts changes of the structure of trees.
-#[derive(Default)]
-pub(super) struct Structure(AtomicU64);
+/// Counts changes of the structure of trees, some trees together.
+pub(super) struct Structure(Box<[Alone<AtomicU64>]>);
 
-/// How often structure had changed.
+/// How often the structure of a tree had changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment(u64);
 
 impl Structure {
-    /// Structure is about to change. The caller has the latches of all pages of trees that will be another key's, or nobody's.
-    pub(super) fn count(&self) {
-        // The latches order it.
-        self.0.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn new() -> Self {
+        Self((0..TREES).map(|_| Alone::default()).collect())
     }
 
-    /// Now. For a leaf whose latch the caller has.
+    fn of(&self, root: PageId) -> &AtomicU64 {
+        &self.0[root.0 as usize % TREES]
+    }
+
+    /// The structure of a tree is about to change. The caller has the latches of all of its pages that will be another key's, or nobody's.
+    pub(super) fn count(&self, root: PageId) {
+        // The latches order it.
+        self.of(root).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Now. For a page of the tree whose latch the caller has.
     #[inline]
-    pub(super) fn now(&self) -> Moment {
-        Moment(self.0.load(Ordering::Relaxed))
+    pub(super) fn now(&self, root: PageId) -> Moment {
+        Moment(self.of(root).load(Ordering::Relaxed))
     }
 }
 
@@ -40,13 +55,45 @@ struct Step {
     moment: Moment,
 }
 
-/// The last leaves of one tree.
+/// The root as it was, where it has children.
+#[derive(Default)]
+struct RootCopy {
+    /// When it was met last.
+    met: Option<Moment>,
+    /// Whether `bytes` are what it was then.
+    is_copied: bool,
+    bytes: Vec<u8>,
+}
+
+/// The last leaves of one tree, and its root.
 #[derive(Default)]
 pub(super) struct Trail {
     steps: [Option<Step>; STEPS],
+    root: RootCopy,
 }
 
 impl Trail {
+    /// The root as it was at some moment, if it has children.
+    #[inline]
+    pub(super) fn root(&self, moment: Moment) -> Option<&[u8]> {
+        let root = &self.root;
+        (root.is_copied && root.met == Some(moment)).then_some(&root.bytes)
+    }
+
+    /// Notes what the root is at some moment; the caller has its latch.
+    pub(super) fn note_root(&mut self, root: &[u8], moment: Moment) {
+        if Header(root).kind() != Some(PageKind::Inner) {
+            return;
+        }
+        let copy = &mut self.root;
+        copy.is_copied = copy.met == Some(moment);
+        copy.met = Some(moment);
+        if copy.is_copied {
+            copy.bytes.clear();
+            copy.bytes.extend_from_slice(root);
+        }
+    }
+
     /// Where a key was found, and when.
     #[inline]
     pub(super) fn find(&self, key: &[u64]) -> Option<(PageId, Moment)> {
@@ -78,18 +125,21 @@ mod tests {
 
     #[test]
     fn a_leaf_is_known_by_its_key_until_another_takes_its_place() {
-        let (structure, mut trail) = (Structure::default(), Trail::default());
+        let (structure, mut trail) = (Structure::new(), Trail::default());
+        let (root, other) = (PageId(3), PageId(4));
         assert_eq!(trail.find(&[7, 1]), None);
-        let then = structure.now();
+        let then = structure.now(root);
         trail.note(&[7, 1], PageId(5), then);
         assert_eq!(trail.find(&[7, 1]), Some((PageId(5), then)));
         assert_eq!(trail.find(&[1, 7]), None);
-        structure.count();
-        assert_ne!(structure.now(), then);
+        structure.count(other);
+        assert_eq!(structure.now(root), then);
+        structure.count(root);
+        assert_ne!(structure.now(root), then);
         for key in 0..1000 {
-            trail.note(&[key], PageId(6), structure.now());
+            trail.note(&[key], PageId(6), structure.now(root));
         }
         assert_eq!(trail.find(&[7, 1]), None);
-        assert_eq!(trail.find(&[999]), Some((PageId(6), structure.now())));
+        assert_eq!(trail.find(&[999]), Some((PageId(6), structure.now(root))));
     }
 }

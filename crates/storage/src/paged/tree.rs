@@ -2,7 +2,7 @@
 //!
 //! The root keeps its page for life, so a tree is known by it, in memory and in undo entries.
 //!
-//! A lookup couples latches on its way down. A change of one cell does the same and latches the leaf for writing; if the leaf has no room,
+//! A lookup couples latches on its way down, from the root or from its child where a trail knows that. A change of one cell does the same and latches the leaf for writing; if the leaf has no room,
 //! or too much, it lets go, changes the structure (`structure`) from the root down, and tries again.
 //!
 //! Invariants:
@@ -12,7 +12,7 @@
 
 use super::change::{change_one, wrong_page};
 use super::space::Pages;
-use super::trail::Trail;
+use super::trail::{Moment, Trail};
 use super::transaction::Entry;
 use crate::buffer::{ReadGuard, WriteGuard};
 use crate::error::{Result, StorageError};
@@ -33,6 +33,14 @@ pub struct Tree {
 /// Longest key of a page of so many bytes, in words.
 pub fn key_words_max(page_bytes: usize) -> usize {
     (capacity(page_bytes) / 4 - SLOT_BYTES - CHILD_BYTES) / 8
+}
+
+/// A child of the root, as it was at some moment.
+#[derive(Clone, Copy)]
+pub(super) struct Child {
+    pub(super) id: PageId,
+    pub(super) level: u8,
+    pub(super) moment: Moment,
 }
 
 /// A value and whether it lies in pages of its own, when only its place is in the cell.
@@ -108,9 +116,9 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
+        trail: &mut Trail,
     ) -> Result<ReadGuard<'p>> {
-        let mut guard = pages.pool.read(self.root)?;
-        self.check_root(pages, guard.bytes())?;
+        let mut guard = self.begin(pages, key, trail)?;
         while let Some((id, level)) = child_of(guard.bytes(), key) {
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
@@ -119,15 +127,80 @@ impl Tree {
         Ok(guard)
     }
 
+    /// The root, which the trail takes note of.
+    pub(super) fn root_again<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        trail: &mut Trail,
+    ) -> Result<ReadGuard<'p>> {
+        let root = pages.pool.read(self.root)?;
+        self.check_root(pages, root.bytes())?;
+        trail.note_root(root.bytes(), pages.structure.now(self.root));
+        Ok(root)
+    }
+
+    /// The root's child that has or would have a key, by what the trail knows of the root.
+    #[inline]
+    fn known_child<D: Directory>(
+        &self,
+        pages: &Pages<D>,
+        key: &[u64],
+        trail: &Trail,
+    ) -> Option<Child> {
+        let moment = pages.structure.now(self.root);
+        let (id, level) = child_of(trail.root(moment)?, key)?;
+        Some(Child { id, level, moment })
+    }
+
+    /// A child of the root, unless the structure has changed since.
+    #[inline]
+    pub(super) fn read_child<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        Child { id, level, moment }: Child,
+    ) -> Result<Option<ReadGuard<'p>>> {
+        let child = pages.pool.read(id)?;
+        if pages.structure.now(self.root) != moment {
+            return Ok(None);
+        }
+        check_child(pages, id, child.bytes(), level)?;
+        Ok(Some(child))
+    }
+
+    /// The page to descend from: a child of the root that the trail leads to, or the root.
+    #[inline]
+    fn begin<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        key: &[u64],
+        trail: &mut Trail,
+    ) -> Result<ReadGuard<'p>> {
+        if let Some(child) = self.known_child(pages, key, trail)
+            && let Some(guard) = self.read_child(pages, child)?
+        {
+            return Ok(guard);
+        }
+        self.root_again(pages, trail)
+    }
+
     /// The leaf that has or would have a key, to change it.
     fn leaf_to_change<'p, D: Directory>(
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
+        trail: &mut Trail,
     ) -> Result<WriteGuard<'p>> {
         loop {
-            let mut guard = pages.pool.read(self.root)?;
-            self.check_root(pages, guard.bytes())?;
+            if let Some(child @ Child { level: 0, .. }) = self.known_child(pages, key, trail) {
+                let leaf = pages.pool.write(child.id)?;
+                if pages.structure.now(self.root) == child.moment {
+                    check_child(pages, child.id, leaf.bytes(), 0)?;
+                    return Ok(leaf);
+                }
+                // What the trail knows is out of date now.
+                continue;
+            }
+            let mut guard = self.begin(pages, key, trail)?;
             loop {
                 let Some((id, level)) = child_of(guard.bytes(), key) else {
                     drop(guard);
@@ -172,22 +245,38 @@ impl Tree {
         trail: &mut Trail,
         read: impl FnOnce(Stored<'_>) -> T,
     ) -> Result<Option<T>> {
-        if let Some(leaf) = leaf_again(pages, key, trail)? {
+        if let Some(leaf) = self.leaf_again(pages, key, trail)? {
             let view = Slotted::new(leaf.bytes());
             if let (slot, true) = view.search(key) {
                 return Ok(Some(read(stored(view.cell(slot)))));
             }
         }
-        let leaf = self.leaf(pages, key)?;
+        let leaf = self.leaf(pages, key, trail)?;
         let view = Slotted::new(leaf.bytes());
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(None);
         }
         if let Some(id) = leaf.id() {
-            trail.note(key, id, pages.structure.now());
+            trail.note(key, id, pages.structure.now(self.root));
         }
         Ok(Some(read(stored(view.cell(slot)))))
+    }
+
+    /// The leaf that the trail has for a key, if it is still the one.
+    #[inline]
+    fn leaf_again<'p, D: Directory>(
+        &self,
+        pages: &'p Pages<D>,
+        key: &[u64],
+        trail: &Trail,
+    ) -> Result<Option<ReadGuard<'p>>> {
+        let now = || pages.structure.now(self.root);
+        let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) else {
+            return Ok(None);
+        };
+        let leaf = pages.pool.read(id)?;
+        Ok((now() == moment).then_some(leaf))
     }
 
     /// As [`Tree::leaf_to_change`], for a key that is there: by the trail if it leads to it.
@@ -196,16 +285,16 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
-        trail: &Trail,
+        trail: &mut Trail,
     ) -> Result<WriteGuard<'p>> {
-        let now = || pages.structure.now();
+        let now = || pages.structure.now(self.root);
         if let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) {
             let leaf = pages.pool.write(id)?;
             if now() == moment && Slotted::new(leaf.bytes()).search(key).1 {
                 return Ok(leaf);
             }
         }
-        self.leaf_to_change(pages, key)
+        self.leaf_to_change(pages, key, trail)
     }
 
     /// Calls `read` with the cell of a key.
@@ -216,7 +305,7 @@ impl Tree {
         key: &[u64],
         read: impl FnOnce(Stored<'_>) -> T,
     ) -> Result<Option<T>> {
-        let leaf = self.leaf(pages, key)?;
+        let leaf = self.leaf(pages, key, &mut Trail::default())?;
         let view = Slotted::new(leaf.bytes());
         let (slot, is_there) = view.search(key);
         if !is_there {
@@ -226,16 +315,16 @@ impl Tree {
     }
 
     /// Adds a cell; false, and no effect, if the key is there.
-    pub fn insert<D: Directory>(
+    pub(super) fn insert<D: Directory>(
         &self,
         pages: &Pages<D>,
-        key: &[u64],
+        (key, trail): (&[u64], &mut Trail),
         value: Stored<'_>,
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
         let cell_bytes = self.key_words * 8 + value.bytes.len();
         loop {
-            let leaf = self.leaf_to_change(pages, key)?;
+            let leaf = self.leaf_to_change(pages, key, trail)?;
             let view = Slotted::new(leaf.bytes());
             let (slot, is_there) = view.search(key);
             if is_there {
@@ -260,14 +349,14 @@ impl Tree {
     }
 
     /// Takes the cell of a key out and calls `removed` with it first; false if there is none.
-    pub fn remove<D: Directory>(
+    pub(super) fn remove<D: Directory>(
         &self,
         pages: &Pages<D>,
-        key: &[u64],
+        (key, trail): (&[u64], &mut Trail),
         entry: &mut Entry<'_>,
         removed: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let leaf = self.leaf_to_change(pages, key)?;
+        let leaf = self.leaf_to_change(pages, key, trail)?;
         let view = Slotted::new(leaf.bytes());
         let (slot, is_there) = view.search(key);
         if !is_there {
@@ -291,7 +380,7 @@ impl Tree {
     pub(super) fn replace<D: Directory>(
         &self,
         pages: &Pages<D>,
-        (key, trail): (&[u64], &Trail),
+        (key, trail): (&[u64], &mut Trail),
         value: Stored<'_>,
         entry: &mut Entry<'_>,
         replaced: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
@@ -353,7 +442,7 @@ impl Tree {
         bytes: &[u8],
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
-        let leaf = self.leaf_to_change(pages, key)?;
+        let leaf = self.leaf_to_change(pages, key, &mut Trail::default())?;
         let view = Slotted::new(leaf.bytes());
         let (slot, is_there) = view.search(key);
         if !is_there {
@@ -434,21 +523,6 @@ fn put_cell(key: &[u64], value: &[u8], cell: &mut Vec<u8>) {
         cell.extend_from_slice(&word.to_le_bytes());
     }
     cell.extend_from_slice(value);
-}
-
-/// The leaf that the trail has for a key, if it is still the one.
-#[inline]
-fn leaf_again<'p, D: Directory>(
-    pages: &'p Pages<D>,
-    key: &[u64],
-    trail: &Trail,
-) -> Result<Option<ReadGuard<'p>>> {
-    let now = || pages.structure.now();
-    let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) else {
-        return Ok(None);
-    };
-    let leaf = pages.pool.read(id)?;
-    Ok((now() == moment).then_some(leaf))
 }
 
 /// The child that has a key, and its level; none for a leaf.

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 /// Adds a value of any length; false, and no effect, if its key is there.
 pub(super) fn put_value<D: Directory>(
     pages: &Pages<D>,
-    tree: Tree,
+    (tree, trail): (Tree, &mut Trail),
     key: &[u64],
     value: &[u8],
     txn: &mut Transaction,
@@ -28,13 +28,13 @@ pub(super) fn put_value<D: Directory>(
     }
     let mut stub = [0; long::STUB_BYTES];
     let stored = store(pages, tree, value, &mut stub, txn)?;
-    tree.insert(pages, key, stored, &mut Entry::Undoable(txn))
+    tree.insert(pages, (key, trail), stored, &mut Entry::Undoable(txn))
 }
 
 /// Gives a key that is there a value of any length.
 pub(super) fn replace_value<D: Directory>(
     pages: &Pages<D>,
-    (tree, trail): (Tree, &Trail),
+    (tree, trail): (Tree, &mut Trail),
     key: &[u64],
     value: &[u8],
     txn: &mut Transaction,
@@ -66,12 +66,12 @@ fn store<'v, D: Directory>(
 
 pub(super) fn remove_value<D: Directory>(
     pages: &Pages<D>,
-    tree: Tree,
+    (tree, trail): (Tree, &mut Trail),
     key: &[u64],
     txn: &mut Transaction,
 ) -> Result<bool> {
     let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
-    tree.remove(pages, key, &mut Entry::Undoable(txn), give_up)
+    tree.remove(pages, (key, trail), &mut Entry::Undoable(txn), give_up)
 }
 
 /// Pages of all long values of a tree.
