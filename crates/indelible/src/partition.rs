@@ -34,6 +34,10 @@ const PATIENCE: Duration = Duration::from_millis(1);
 const TRIES: u32 = 12;
 const PAUSES: u32 = 8;
 
+/// A seat and its lock, alone on their cache lines: each transaction stores to them.
+#[repr(align(128))]
+struct Place(Mutex<Seat>);
+
 /// What a holder works with: a session of the partition's engine, and what is known about its commits.
 pub(crate) struct Seat {
     pub(crate) engine: Box<dyn Engine>,
@@ -122,7 +126,7 @@ fn thread_number() -> usize {
 /// One partition of a database.
 pub(crate) struct Partition {
     pub(crate) number: u32,
-    seats: Box<[Mutex<Seat>]>,
+    seats: Box<[Place]>,
     stopped: AtomicBool,
     /// Number of the waiter that has lost patience and gets the next turn; 0 if none has.
     next: AtomicU64,
@@ -147,13 +151,13 @@ impl Partition {
         let durable = durable.unwrap_or_default();
         let is_shared = sessions.len() > 1;
         let seat = |engine| {
-            Mutex::new(Seat {
+            Place(Mutex::new(Seat {
                 engine,
                 is_shared,
                 manner: None,
                 promised: durable,
                 settled: durable,
-            })
+            }))
         };
         Self {
             number,
@@ -184,11 +188,12 @@ impl Partition {
     #[inline]
     fn try_take(&self) -> Option<MutexGuard<'_, Seat>> {
         let seat = match &*self.seats {
-            [only] => try_lock(only)?,
+            [only] => try_lock(&only.0)?,
             // Each thread tries its own one first, which is where its caches are warm.
             seats => {
                 let (front, back) = seats.split_at(thread_number() % seats.len());
-                back.iter().chain(front).find_map(try_lock)?
+                let mut places = back.iter().chain(front);
+                places.find_map(|place| try_lock(&place.0))?
             }
         };
         // The lock orders this load behind the store of the holder that stopped the partition.
@@ -264,7 +269,7 @@ impl Partition {
         let mut at = 0;
         while rest.len() < others {
             // One of them is the caller's own and stays busy.
-            match try_lock(&self.seats[at % self.seats.len()]) {
+            match try_lock(&self.seats[at % self.seats.len()].0) {
                 Some(seat) => rest.push(seat),
                 None if start.elapsed() >= limit => {
                     return Err(Error::Conflict {

@@ -127,7 +127,8 @@ struct Part<M: pmem::Memory> {
     /// Bytes of objects since the newest checkpoint, to be read without the lock; and how many make one due.
     since: AtomicU64,
     due: u64,
-    state: Mutex<State<M>>,
+    /// Apart from what other sessions read.
+    state: Alone<Mutex<State<M>>>,
 }
 
 struct State<M: pmem::Memory> {
@@ -150,7 +151,7 @@ impl<M: pmem::Memory> Part<M> {
             missing: AtomicU64::new(NOTHING),
             since: AtomicU64::new(0),
             due,
-            state: Mutex::new(state),
+            state: Alone(Mutex::new(state)),
         }
     }
 

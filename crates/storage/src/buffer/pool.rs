@@ -53,6 +53,8 @@ struct Content {
     bytes: Box<[u8]>,
 }
 
+/// Alone on its cache line: pages that are made one after the other are often used by many.
+#[repr(align(64))]
 struct Frame {
     latch: RwLock<Content>,
     dirty: AtomicBool,

@@ -20,8 +20,9 @@ const WANTED: u32 = 1;
 const IDLE: u32 = 2;
 const REVOKED: u32 = 3;
 
-/// The word.
+/// The word, alone on its cache line: each transaction of the session stores to it.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Inheritance(AtomicU32);
 
 impl Inheritance {

@@ -16,7 +16,8 @@ const GRANTED: u32 = 1;
 /// Looks at the word before it sleeps: some microseconds, the length of a short transaction's end.
 const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
 
-/// Where one session sleeps.
+/// Where one session sleeps. Alone on its cache lines, as the next one is another session's.
+#[repr(align(128))]
 pub(super) struct Parker {
     word: AtomicU32,
     mutex: Mutex<()>,
@@ -90,7 +91,8 @@ pub(super) struct Wait {
     pub(super) queue: Queue,
 }
 
-/// What a session shows to others.
+/// What a session shows to others, alone on its cache lines.
+#[repr(align(128))]
 pub(super) struct Visible {
     pub(super) waiting: Mutex<Option<Wait>>,
     pub(super) counters: VisibleCounters,
