@@ -39,8 +39,8 @@ const NOTHING: u64 = u64::MAX;
 const RING_PAGES_MIN: u64 = 256;
 /// Times that a session looks again before it sleeps until another has made its records durable.
 const SPINS_MAX: u32 = 500;
-/// Of a ring, so much may be in use before a checkpoint is due; the rest is for long transactions.
-const DUE_SHARE: u64 = 4;
+/// Of a ring, so much may be in use before a checkpoint is due; the rest is for what is logged meanwhile. Who finds the ring full writes a checkpoint.
+const DUE_SHARE: u64 = 2;
 
 /// When a record becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
