@@ -11,6 +11,7 @@
 //! | `pool` | the pool's header: identity, size, named roots |
 //! | `heap` | which blocks are free; reserve, activate, free |
 //! | `arena` | a pool and its heap, owned by one thread |
+//! | `pages` | a memory in pages, each owned by whoever has it |
 #![allow(
     unsafe_code,
     reason = "this room is the unsafe boundary of the workspace"
@@ -26,6 +27,7 @@ mod cell;
 pub mod device;
 mod error;
 mod heap;
+mod pages;
 mod plain;
 mod pool;
 mod ptr;
@@ -43,6 +45,7 @@ pub use heap::{
     block_bytes,
 };
 pub use heap::{HeapMark, Outcome, Owner, WordChange};
+pub use pages::{Page, PageHandle, PageMemory};
 pub use plain::Plain;
 pub use pool::{POOL_BYTES_MIN, POOL_FORMAT, PoolId, PoolIdentity, PoolKind, RootIndex};
 pub use ptr::NvPtr;

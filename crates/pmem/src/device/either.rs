@@ -96,6 +96,11 @@ unsafe impl<A: Memory, B: Memory> Memory for Either<A, B> {
         of_either!(self, memory => memory.domain())
     }
 
+    unsafe fn share(&self) -> Result<Self> {
+        // SAFETY: the caller promises the same of the memory inside.
+        self.each(|a| unsafe { a.share() }, |b| unsafe { b.share() })
+    }
+
     fn view(&self) -> Result<View> {
         of_either!(self, memory => memory.view())
     }

@@ -95,10 +95,10 @@ pub(crate) struct Mapping {
 }
 
 /// What is mapped at the front of the range.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Backing {
     Anonymous { pages: PageSize },
-    File(BackingFile),
+    File(Arc<BackingFile>),
 }
 
 /// A range of addresses, with what is mapped in it; given back when the memory and all views of it are gone.
@@ -126,7 +126,7 @@ impl Drop for Reserved {
     }
 }
 
-/// A locked file.
+/// A locked file, for the life of all that map it.
 #[derive(Debug)]
 struct BackingFile {
     descriptor: OwnedFd,
@@ -257,7 +257,7 @@ impl Mapping {
             access,
             medium,
         };
-        let backing = Backing::File(file);
+        let backing = Backing::File(Arc::new(file));
         let mut mapping = Self {
             range,
             bytes: 0,
@@ -269,7 +269,9 @@ impl Mapping {
             if in_memory {
                 return Err(error);
             }
-            if let Backing::File(file) = &mut mapping.backing {
+            if let Backing::File(file) = &mut mapping.backing
+                && let Some(file) = Arc::get_mut(file)
+            {
                 file.medium = Medium::OrdinaryFile;
             }
             mapping.extend_to(bytes)?;
@@ -286,6 +288,15 @@ impl Mapping {
     /// A read-only way into what is mapped now.
     pub(crate) fn view(&self) -> View {
         View::new(self.range.base, self.bytes, Arc::clone(&self.range) as _)
+    }
+
+    /// The same range of the same file, as far as it is mapped now. Only one of them may grow.
+    pub(crate) fn share(&self) -> Self {
+        Self {
+            range: Arc::clone(&self.range),
+            backing: self.backing.clone(),
+            ..*self
+        }
     }
 
     /// Usable bytes: the length of the file.
@@ -384,13 +395,11 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for BackingFile {
     fn drop(&mut self) {
-        if let Backing::File(file) = &self.backing {
-            // Closing would do, unless a child process that was just forked still holds a copy of
-            // the descriptor.
-            let _ = rustix::fs::flock(&file.descriptor, FlockOperation::Unlock);
-        }
+        // Closing would do, unless a child process that was just forked still holds a copy of the
+        // descriptor.
+        let _ = rustix::fs::flock(&self.descriptor, FlockOperation::Unlock);
     }
 }
 

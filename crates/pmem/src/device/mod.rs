@@ -89,6 +89,17 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// What the medium promises.
     fn domain(&self) -> Domain;
 
+    /// Another handle of the bytes that are mapped now, for another thread, with flushes and fences of its own. A device without
+    /// one refuses.
+    ///
+    /// # Safety
+    /// Handles do not know of each other. Nobody may store through one to bytes that somebody has a reference to or stores to through
+    /// another; no line may have stores of two handles that are not fenced; and only the first handle may grow the memory.
+    unsafe fn share(&self) -> Result<Self> {
+        let text = "this memory has one owner".to_owned();
+        Err(crate::PmemError::Unsupported(text))
+    }
+
     /// A read-only way into the bytes that are mapped now, for another thread. Its reads are neither counted nor delayed.
     /// A device without one refuses.
     fn view(&self) -> Result<View> {

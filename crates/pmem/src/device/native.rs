@@ -398,6 +398,12 @@ unsafe impl Memory for NativeMemory {
         self.domain
     }
 
+    unsafe fn share(&self) -> Result<Self> {
+        let mut handle = Self::over(self.mapping.share(), self.route, self.domain);
+        handle.poisoned = self.poisoned;
+        Ok(handle)
+    }
+
     fn view(&self) -> Result<View> {
         Ok(self.mapping.view())
     }

@@ -50,6 +50,11 @@ impl View {
         self.bytes
     }
 
+    /// Where the memory begins.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
     /// Fills `out` with what lies at `offset`; an error if the range leaves the view.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let end = offset.checked_add(out.len() as u64);

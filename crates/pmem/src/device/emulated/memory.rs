@@ -141,6 +141,17 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
         self.inner.domain()
     }
 
+    unsafe fn share(&self) -> Result<Self> {
+        // SAFETY: the caller promises the same of the memory inside.
+        let inner = unsafe { self.inner.share() }?;
+        Ok(Self {
+            inner,
+            region: self.region.clone(),
+            part: Cell::new(self.part.get()),
+            lifetime: self.lifetime,
+        })
+    }
+
     fn view(&self) -> Result<View> {
         self.inner.view()
     }

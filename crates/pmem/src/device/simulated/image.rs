@@ -46,7 +46,11 @@ impl MemoryState {
 
     /// Takes over what is certain in `origin`. No handle of `self` may be open.
     pub(super) fn restore(&mut self, origin: &Self) {
-        assert!(!self.open, "the image of {} is still open", self.name);
+        assert!(
+            self.handles == 0,
+            "the image of {} is still open",
+            self.name
+        );
         let mut touched = self.forget();
         let known = self
             .origin

@@ -96,7 +96,8 @@ pub(super) struct MemoryState {
     pub(super) number: u32,
     pub(super) name: String,
     pub(super) profile: Profile,
-    pub(super) open: bool,
+    /// Handles of whoever has it open.
+    pub(super) handles: u32,
     pub(super) bytes: u64,
     pub(super) template: Arc<Template>,
     pub(super) live: Region,
@@ -105,7 +106,8 @@ pub(super) struct MemoryState {
     pub(super) hash: u64,
     pub(super) dirty: Vec<DirtyLine>,
     slot_of: Vec<u32>,
-    waiting: Vec<u32>,
+    /// Of each handle, the lines whose write-backs and streams its next fence waits for.
+    waiting: Vec<Vec<u32>>,
     spare_events: Vec<Vec<Event>>,
     pub(super) touched: Vec<u32>,
     is_touched: Vec<bool>,
@@ -140,7 +142,7 @@ impl MemoryState {
             number,
             name: name.to_owned(),
             profile,
-            open: false,
+            handles: 0,
             bytes: 0,
             live: Region::copied(&template)?,
             durable: Region::copied(&template)?,
@@ -162,7 +164,7 @@ impl MemoryState {
     }
 
     /// Records an ordinary or streaming store of any length.
-    pub(super) fn store(&mut self, offset: u64, data: &[u8], kind: Kind) {
+    pub(super) fn store(&mut self, handle: usize, offset: u64, data: &[u8], kind: Kind) {
         let mut offset = offset as usize;
         let mut rest = data;
         while !rest.is_empty() {
@@ -172,6 +174,7 @@ impl MemoryState {
             content[at..at + piece.len()].copy_from_slice(piece);
             let mask = (u64::MAX >> (LINE - piece.len())) << at;
             self.push(
+                handle,
                 offset / LINE,
                 Event {
                     mask,
@@ -184,7 +187,7 @@ impl MemoryState {
         }
     }
 
-    fn push(&mut self, line: usize, event: Event) {
+    fn push(&mut self, handle: usize, line: usize, event: Event) {
         let kind = event.kind;
         if let Some(watch) = &mut self.watch {
             watch.stored(line as u32, event.mask);
@@ -193,7 +196,7 @@ impl MemoryState {
         let dirty = self.dirty_line(line);
         dirty.events.push(event);
         if kind == Kind::Stream {
-            self.waiting.push(line as u32);
+            self.waiting(handle).push(line as u32);
         } else if flush_free {
             dirty.flushed = dirty.events.len() as u32;
             self.fold(line, false);
@@ -230,7 +233,7 @@ impl MemoryState {
     }
 
     /// Starts the write-back of `lines`. Returns how many of them had something to write.
-    pub(super) fn flush(&mut self, lines: std::ops::Range<usize>) -> u64 {
+    pub(super) fn flush(&mut self, handle: usize, lines: std::ops::Range<usize>) -> u64 {
         let mut written = 0;
         for line in lines {
             let slot = self.slot_of[line];
@@ -240,34 +243,65 @@ impl MemoryState {
             let dirty = &mut self.dirty[slot as usize - 1];
             if dirty.has_unflushed() {
                 dirty.flushed = dirty.events.len() as u32;
-                self.waiting.push(line as u32);
+                self.waiting(handle).push(line as u32);
                 written += 1;
             }
         }
         written
     }
 
-    /// Whether a fence would have anything to wait for.
-    pub(super) fn fence_is_useful(&self) -> bool {
-        !self.waiting.is_empty()
+    fn waiting(&mut self, handle: usize) -> &mut Vec<u32> {
+        if self.waiting.len() <= handle {
+            self.waiting.resize(handle + 1, Vec::new());
+        }
+        &mut self.waiting[handle]
     }
 
-    /// Makes all flushed and all streaming stores durable.
-    pub(super) fn fence(&mut self) {
-        let mut waiting = std::mem::take(&mut self.waiting);
+    /// Whether a fence of a handle would have anything to wait for.
+    pub(super) fn fence_is_useful(&self, handle: usize) -> bool {
+        let waiting = self.waiting.get(handle);
+        waiting.is_some_and(|waiting| !waiting.is_empty())
+    }
+
+    /// Makes all stores durable that a handle has flushed or streamed. A line is one handle's until then.
+    pub(super) fn fence(&mut self, handle: usize) {
+        let mut waiting = std::mem::take(self.waiting(handle));
         for line in waiting.drain(..) {
             // A line that waits twice is done the first time.
             if self.slot_of[line as usize] != 0 {
                 self.fold(line as usize, true);
             }
         }
-        self.waiting = waiting;
+        *self.waiting(handle) = waiting;
+    }
+
+    /// The number of a further handle.
+    pub(super) fn share(&mut self) -> usize {
+        self.handles += 1;
+        self.waiting.push(Vec::new());
+        self.waiting.len() - 1
+    }
+
+    /// The first handle has it open.
+    pub(super) fn open(&mut self) {
+        self.handles = 1;
+        self.waiting = vec![Vec::new()];
+    }
+
+    /// One of several handles is gone: nobody waits for its write-backs any more, which every other one knows.
+    pub(super) fn leave(&mut self, handle: usize) {
+        self.handles -= 1;
+        if self.handles == 0 {
+            self.close();
+        } else {
+            self.waiting(handle).clear();
+        }
     }
 
     /// The handle is gone without a last fence, with its process or alone: nobody waits for its write-backs any more, and a
     /// fence of the next handle does not cover them. What it stored stays visible, and the next handle can flush it.
     pub(super) fn close(&mut self) {
-        self.open = false;
+        self.handles = 0;
         self.waiting.clear();
         let flush_free = self.profile == Profile::FlushFree;
         for dirty in &mut self.dirty {

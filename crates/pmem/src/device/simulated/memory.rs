@@ -2,7 +2,7 @@
 //!
 //! A handle writes the live bytes itself and tells the memory's state what it did. Durable memories
 //! record events; volatile ones are plain bytes, and flushes and fences on them do nothing and are
-//! not counted. One handle at a time has a memory open, so nothing else writes its live bytes:
+//! not counted. One owner at a time has a memory open, with handles that keep out of each other's way, so nothing else writes its live bytes:
 //! images are made in closed memories only.
 
 use super::fault::MemoryCall;
@@ -70,11 +70,12 @@ impl MemorySource for SimulatedSource {
         let name = &self.full_name(name);
         let found = self.world.find(name);
         let state = found.ok_or_else(|| refused("open", name, std::io::ErrorKind::NotFound))?;
-        if std::mem::replace(&mut lock(&state).open, true) {
+        if lock(&state).handles > 0 {
             return Err(PmemError::InUse {
                 path: name.as_str().into(),
             });
         }
+        lock(&state).open();
         Ok(SimulatedMemory::durable(&self.world, state, access))
     }
 
@@ -82,7 +83,7 @@ impl MemorySource for SimulatedSource {
         let name = &self.full_name(name);
         let found = self.world.find(name);
         let state = found.ok_or_else(|| refused("remove", name, std::io::ErrorKind::NotFound))?;
-        if lock(&state).open {
+        if lock(&state).handles > 0 {
             return Err(PmemError::InUse {
                 path: name.as_str().into(),
             });
@@ -117,6 +118,8 @@ pub struct SimulatedMemory {
     bytes: u64,
     world: SimulatedWorld,
     backing: Backing,
+    /// Which of the memory's handles it is.
+    handle: usize,
     access: Access,
     /// Whether the memory was watched when it was opened.
     watched: bool,
@@ -145,6 +148,7 @@ impl SimulatedMemory {
             bytes: 0,
             world: world.clone(),
             backing,
+            handle: 0,
             access,
             watched: false,
             poisoned: false,
@@ -211,7 +215,7 @@ impl SimulatedMemory {
         match &mut self.backing {
             Backing::Durable(state) => {
                 self.world.before_store();
-                lock(state).store(offset, data, kind);
+                lock(state).store(self.handle, offset, data, kind);
             }
             Backing::Volatile { region } => {
                 if let Some(region) = region {
@@ -353,7 +357,11 @@ unsafe impl Memory for SimulatedMemory {
         let mut state = lock(state);
         let useful = state.flush_is_useful(lines.clone());
         let enabled = self.world.execute(site, SiteKind::Flush, useful);
-        let written = if enabled { state.flush(lines) } else { 0 };
+        let written = if enabled {
+            state.flush(self.handle, lines)
+        } else {
+            0
+        };
         drop(state);
         if enabled {
             let counts = self.counts();
@@ -375,9 +383,9 @@ unsafe impl Memory for SimulatedMemory {
             return Err(error);
         }
         let mut state = lock(state);
-        let useful = state.fence_is_useful();
+        let useful = state.fence_is_useful(self.handle);
         if self.world.execute(site, SiteKind::Fence, useful) {
-            state.fence();
+            state.fence(self.handle);
             self.counters.fences += 1;
         }
         Ok(())
@@ -399,6 +407,18 @@ unsafe impl Memory for SimulatedMemory {
         }
     }
 
+    unsafe fn share(&self) -> Result<Self> {
+        let Backing::Durable(state) = &self.backing else {
+            let text = "a volatile memory has one owner".to_owned();
+            return Err(PmemError::Unsupported(text));
+        };
+        let handle = lock(state).share();
+        let mut memory = Self::durable(&self.world, Arc::clone(state), self.access);
+        memory.handle = handle;
+        memory.poisoned = self.poisoned;
+        Ok(memory)
+    }
+
     fn view(&self) -> Result<View> {
         match &self.backing {
             // The state owns the live bytes and never moves them.
@@ -414,7 +434,7 @@ unsafe impl Memory for SimulatedMemory {
 impl Drop for SimulatedMemory {
     fn drop(&mut self) {
         match &mut self.backing {
-            Backing::Durable(state) => lock(state).close(),
+            Backing::Durable(state) => lock(state).leave(self.handle),
             Backing::Volatile { region } => {
                 if let Some(region) = region.take() {
                     return_region(region);

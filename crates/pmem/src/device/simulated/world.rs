@@ -490,7 +490,7 @@ impl SimulatedWorld {
         let unusable = || PmemError::Unsupported(format!("cannot damage {name} at {offset}"));
         let memory = self.find(name).ok_or_else(unusable)?;
         let mut memory = lock(&memory);
-        if memory.open || offset >= memory.bytes {
+        if memory.handles > 0 || offset >= memory.bytes {
             return Err(unusable());
         }
         memory.flip(offset, mask);
@@ -550,7 +550,7 @@ impl SimulatedWorld {
         let template = Template::new(options.capacity_bytes, &options.content, seed)?;
         let mut memory = MemoryState::new(name, number, Arc::new(template), options.profile)?;
         extend(&mut memory, bytes)?;
-        memory.open = true;
+        memory.open();
         let memory = Arc::new(Mutex::new(memory));
         let mut state = lock(&self.shared.state);
         state.next_number += 1;

@@ -1,0 +1,268 @@
+//! A memory in pages that threads read and change at once, each page by whoever has it.
+//!
+//! [`PageMemory`] hands out each page once. A [`Page`] is the only way to its bytes: `&Page` reads them in place, `&mut Page` lets a
+//! [`PageHandle`] store to them. So a lock around a page is a lock around its bytes, and pages need no lock together. Every thread that stores has a
+//! handle of its own, whose fence waits for its own stores, as that of a processor does.
+//!
+//! In front of the pages is a *head*, which belongs to the memory itself.
+
+use crate::device::{Counters, LINE_BYTES, Memory, Part, Site, View};
+use crate::error::{PmemError, Result};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A memory in pages.
+pub struct PageMemory<M: Memory> {
+    memory: M,
+    head_bytes: u64,
+    page_bytes: u64,
+    /// Where the first page begins that nobody has.
+    next: u64,
+}
+
+/// One page of a memory. It stays mapped while somebody has it.
+pub struct Page {
+    at: NonNull<u8>,
+    bytes: usize,
+    offset: u64,
+    view: Arc<View>,
+}
+
+// SAFETY: the address is not tied to a thread, and `&mut Page` is the only way to change what it leads to.
+unsafe impl Send for Page {}
+// SAFETY: as above; `&Page` only reads.
+unsafe impl Sync for Page {}
+
+/// Stores to pages, for one thread at a time.
+pub struct PageHandle<M: Memory>(M);
+
+impl<M: Memory> PageMemory<M> {
+    /// A memory with so many bytes in front of its pages; both are whole lines.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub fn new(memory: M, head_bytes: u64, page_bytes: u64) -> Self {
+        assert!(
+            head_bytes.is_multiple_of(LINE_BYTES)
+                && page_bytes.is_multiple_of(LINE_BYTES)
+                && page_bytes > 0,
+            "pages of {page_bytes} bytes behind {head_bytes} are no whole lines"
+        );
+        Self {
+            memory,
+            head_bytes,
+            page_bytes,
+            next: head_bytes,
+        }
+    }
+
+    /// Pages that there is room for.
+    pub fn pages(&self) -> u64 {
+        self.memory.bytes().saturating_sub(self.head_bytes) / self.page_bytes
+    }
+
+    /// The bytes in front of the pages, as many as there are.
+    pub fn head(&self) -> &[u8] {
+        let bytes = self.head_bytes.min(self.memory.bytes()) as usize;
+        self.memory.load(0, bytes);
+        // SAFETY: the range is mapped, no page lies there, and stores to it need `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.memory.base().as_ptr(), bytes) }
+    }
+
+    /// Replaces bytes at the start of the head, durable with the next [`PageMemory::fence`].
+    ///
+    /// # Panics
+    /// If they are more than the head has.
+    pub fn set_head(&mut self, bytes: &[u8], site: &'static Site) {
+        assert!(bytes.len() as u64 <= self.head_bytes, "the head is shorter");
+        self.memory.store(0, bytes);
+        self.memory.flush(0, bytes.len(), site);
+    }
+
+    /// Clears the first line of every page that nobody has: what is durable there with the next [`PageMemory::fence`] is no page.
+    pub fn clear(&mut self, site: &'static Site) {
+        let (mut at, bytes) = (self.next, self.memory.bytes());
+        while at + self.page_bytes <= bytes {
+            self.memory.store(at, &[0; LINE_BYTES as usize]);
+            self.memory.flush(at, LINE_BYTES as usize, site);
+            at += self.page_bytes;
+        }
+    }
+
+    /// Waits until what this value has stored is durable.
+    pub fn fence(&mut self, site: &'static Site) -> Result<()> {
+        self.memory.fence(site)
+    }
+
+    /// Makes room for so many pages; the new ones have any content.
+    pub fn grow(&mut self, pages: u64) -> Result<()> {
+        let bytes = pages.checked_mul(self.page_bytes);
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(self.head_bytes));
+        let bytes = bytes.ok_or_else(|| PmemError::OutOfSpace {
+            wanted_bytes: u64::MAX,
+            limit: "so many pages have no address".to_owned(),
+        })?;
+        self.memory.grow(bytes)
+    }
+
+    /// All pages that nobody has, in their order. Nobody gets them again.
+    pub fn take(&mut self) -> Result<Vec<Page>> {
+        let view = Arc::new(self.memory.view()?);
+        let (end, page_bytes) = (self.memory.bytes(), self.page_bytes);
+        let mut pages = Vec::new();
+        while self.next + page_bytes <= end {
+            let base = self.memory.base();
+            // SAFETY: the page lies in the mapping, so the sum stays inside one allocation.
+            let at = unsafe { base.add(self.next as usize) };
+            pages.push(Page {
+                at,
+                bytes: page_bytes as usize,
+                offset: self.next,
+                view: Arc::clone(&view),
+            });
+            self.next += page_bytes;
+        }
+        Ok(pages)
+    }
+
+    /// What stores to all pages that have been taken by now.
+    pub fn handle(&self) -> Result<PageHandle<M>> {
+        // SAFETY: a handle stores only to pages that its user has for changing, which lie on lines of their own. This value stores only to the
+        // head and to pages that nobody has, and is the one that grows.
+        let memory = unsafe { self.memory.share() }?;
+        memory.enter(Part::Table);
+        Ok(PageHandle(memory))
+    }
+
+    /// Bytes of the memory.
+    pub fn bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    /// What this value, and no handle, has counted.
+    pub fn counters(&self) -> Counters {
+        self.memory.counters()
+    }
+}
+
+impl Page {
+    /// The page.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the view keeps the range mapped, nobody else has the page, and stores to it need `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.bytes) }
+    }
+}
+
+impl<M: Memory> PageHandle<M> {
+    /// Whether the page is one that it can store to: one that had been taken when it was made.
+    pub fn reaches(&self, page: &Page) -> bool {
+        page.view.base() == self.0.base() && page.offset + page.bytes as u64 <= self.0.bytes()
+    }
+
+    /// Stores to a page and starts the write-back. The bytes are durable with the next [`PageHandle::fence`].
+    ///
+    /// # Panics
+    /// If the bytes leave the page, or the page is not one of this memory.
+    #[inline]
+    pub fn store(&mut self, page: &mut Page, at: usize, bytes: &[u8], site: &'static Site) {
+        assert!(
+            self.reaches(page) && at + bytes.len() <= page.bytes,
+            "{} bytes at {at} leave a page of {} bytes",
+            bytes.len(),
+            page.bytes
+        );
+        let offset = page.offset + at as u64;
+        self.0.store(offset, bytes);
+        self.0.flush(offset, bytes.len(), site);
+    }
+
+    /// Accounts for a load of a part of a page.
+    ///
+    /// # Panics
+    /// If the page is not one of this memory.
+    pub fn load(&self, page: &Page, at: usize, bytes: usize) {
+        assert!(self.reaches(page), "the page is of another memory");
+        self.0.load(page.offset + at as u64, bytes);
+    }
+
+    /// Waits until all its stores are durable.
+    #[inline]
+    pub fn fence(&mut self, site: &'static Site) -> Result<()> {
+        self.0.fence(site)
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> Counters {
+        self.0.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::MemorySource;
+    use crate::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
+    use crate::device::{NativeMemory, PageSize};
+    use crate::site;
+
+    const PAGE: u64 = 512;
+
+    #[test]
+    fn every_page_is_handed_out_once_and_outlives_the_memory() {
+        let memory = NativeMemory::volatile(8192, PageSize::Base).unwrap();
+        let mut memory = PageMemory::new(memory, 1024, PAGE);
+        let mut pages = memory.take().unwrap();
+        assert_eq!(pages.len() as u64, memory.pages());
+        assert!(memory.take().unwrap().is_empty());
+        memory.grow(40).unwrap();
+        let old = memory.handle().unwrap();
+        pages.extend(memory.take().unwrap());
+        assert!(pages.len() >= 40 && old.reaches(pages.last().unwrap()));
+        drop((memory, old));
+        assert_eq!(pages[39].bytes().len() as u64, PAGE);
+    }
+
+    #[test]
+    fn threads_change_pages_at_once() {
+        let memory = NativeMemory::volatile(1 << 16, PageSize::Base).unwrap();
+        let mut memory = PageMemory::new(memory, 0, PAGE);
+        let mut pages = memory.take().unwrap();
+        std::thread::scope(|scope| {
+            for (page, number) in pages.iter_mut().zip(0_u8..) {
+                let mut handle = memory.handle().unwrap();
+                scope.spawn(move || {
+                    for at in 0..PAGE as usize {
+                        handle.store(page, at, &[number], site!("pages.test-thread"));
+                    }
+                });
+            }
+        });
+        for (page, number) in pages.iter().zip(0_u8..) {
+            assert!(page.bytes().iter().all(|&byte| byte == number));
+        }
+    }
+
+    #[test]
+    fn a_fence_is_for_the_stores_of_its_handle() {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let memory = world.source().create("pages", 1 << 16).unwrap();
+        let mut memory = PageMemory::new(memory, 0, PAGE);
+        let mut pages = memory.take().unwrap();
+        let (mut one, mut other) = (memory.handle().unwrap(), memory.handle().unwrap());
+        one.store(&mut pages[0], 0, &[7; 8], site!("pages.test-one"));
+        other.store(&mut pages[1], 0, &[8; 8], site!("pages.test-other"));
+        one.fence(site!("pages.test-fence")).unwrap();
+        drop(one);
+        let image = world.image(&ImageChoice { units: Vec::new() }).unwrap();
+        let found = image.source().open("pages", crate::Access::Read).unwrap();
+        assert_eq!(found.peek(0, 8), [7; 8]);
+        assert_ne!(found.peek(PAGE, 8), [8; 8]);
+        // It is open as long as anybody has it.
+        let again = || world.source().open("pages", crate::Access::Write);
+        drop((memory, pages));
+        assert!(again().is_err());
+        drop(other);
+        assert!(again().is_ok());
+    }
+}
