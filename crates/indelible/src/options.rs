@@ -406,7 +406,7 @@ impl Options {
     /// Rejects options of the page methods that make no sense with the method, or at all.
     fn check_paged(&self) -> Result<()> {
         if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.buffer_bytes)
-            && !method.is_paged()
+            && !method.has_buffer_pool()
         {
             return Err(Error::option(
                 "buffer_bytes",
@@ -415,7 +415,7 @@ impl Options {
             ));
         }
         if let (Some(Choice::Explicit(method)), Some(path)) = (self.method, &self.log_directory)
-            && !method.is_paged()
+            && !method.has_buffer_pool()
         {
             return Err(Error::option(
                 "log_directory",
@@ -476,7 +476,11 @@ impl Options {
         };
         if self.ring_bytes.is_some() && !method.has_rings() {
             let problem = "has no log in rings of durable memory";
-            return refuse("ring_bytes", problem, "`nv-logging` or `distributed-log`");
+            return refuse(
+                "ring_bytes",
+                problem,
+                "`nv-logging`, `distributed-log` or `in-place`",
+            );
         }
         if self.persist.is_some() && method != Method::NvLogging {
             let problem = "leaves no choice of when a log record becomes durable";

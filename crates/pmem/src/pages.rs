@@ -134,12 +134,12 @@ impl<M: Memory> PageMemory<M> {
         Ok(PageHandle(memory))
     }
 
-    /// Bytes of the memory.
-    pub fn bytes(&self) -> u64 {
-        self.memory.bytes()
+    /// Whether loads have to be accounted for.
+    pub fn counts_loads(&self) -> bool {
+        self.memory.counts_loads()
     }
 
-    /// What this value, and no handle, has counted.
+    /// What this value has counted. An emulated memory counts for all of its handles here.
     pub fn counters(&self) -> Counters {
         self.memory.counters()
     }

@@ -36,6 +36,7 @@ fn options(method: Method) -> Options {
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(16 << 10),
         // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
         Method::NvLogging => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
+        Method::InPlace => Options::new().ring_bytes(2 << 20),
         Method::DistributedLog => Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2),
         method if method.is_paged() => Options::new().buffer_bytes(0),
         _ => Options::new(),

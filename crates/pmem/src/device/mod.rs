@@ -54,6 +54,11 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// range: it costs one latency plus its bandwidth.
     fn load(&self, offset: u64, bytes: usize);
 
+    /// Whether anything becomes of [`Memory::load`]. Where nothing does, a caller may spare itself the calls.
+    fn counts_loads(&self) -> bool {
+        true
+    }
+
     /// Asks for the lines of a range ahead of their use, so that their misses overlap.
     fn prefetch(&self, offset: u64, bytes: usize);
 

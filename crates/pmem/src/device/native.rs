@@ -247,6 +247,10 @@ unsafe impl Memory for NativeMemory {
         );
     }
 
+    fn counts_loads(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn prefetch(&self, offset: u64, bytes: usize) {
         if bytes == 0 {

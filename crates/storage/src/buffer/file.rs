@@ -33,6 +33,8 @@ pub enum Guard {
     DoubleWrite,
     /// The first change of a page after a checkpoint logs the page as it was: a longer log, no sync.
     FullPageWrites,
+    /// Pages are not in the file but in durable memory, and change in place: the log has what their lines were.
+    BeforeImages,
 }
 
 impl Guard {
@@ -42,6 +44,7 @@ impl Guard {
             Self::Off => "dwb-off",
             Self::DoubleWrite => "dwb",
             Self::FullPageWrites => "full-page-writes",
+            Self::BeforeImages => "before-images",
         }
     }
 
@@ -51,6 +54,7 @@ impl Guard {
             Self::Off => 1,
             Self::DoubleWrite => 2,
             Self::FullPageWrites => 3,
+            Self::BeforeImages => 4,
         }
     }
 }
@@ -93,7 +97,7 @@ impl<D: Directory> PageFile<D> {
         let page_bytes = master.page_bytes as usize;
         let area = match options.guard {
             Guard::DoubleWrite => Some(DoubleWrite::create(directory, area_name, page_bytes)?),
-            Guard::Off | Guard::FullPageWrites => None,
+            Guard::Off | Guard::FullPageWrites | Guard::BeforeImages => None,
         };
         let unpublished = format!("{name}.tmp");
         let mut file = directory.create(&unpublished)?;
@@ -150,7 +154,11 @@ impl<D: Directory> PageFile<D> {
         }
         let page_bytes = master.page_bytes as usize;
         let bytes = file.bytes()?;
-        let pages = (bytes / page_bytes as u64) as u32;
+        let pages = match options.guard {
+            // The memory tells how many there are.
+            Guard::BeforeImages => master.pages,
+            _ => (bytes / page_bytes as u64) as u32,
+        };
         if pages < master.pages {
             let detail = format!(
                 "it ends here, and had {} pages of {page_bytes} bytes at the newest checkpoint",
@@ -160,7 +168,7 @@ impl<D: Directory> PageFile<D> {
         }
         let area = match options.guard {
             Guard::DoubleWrite => Some(DoubleWrite::open(directory, area_name, page_bytes)?),
-            Guard::Off | Guard::FullPageWrites => None,
+            Guard::Off | Guard::FullPageWrites | Guard::BeforeImages => None,
         };
         Ok(Self {
             file,
@@ -363,6 +371,11 @@ impl<D: Directory> PageFile<D> {
         let pages = (self.file.bytes()? / page_bytes) as u32;
         self.pages.store(pages, Ordering::Release);
         Ok(())
+    }
+
+    /// Notes that there is room for so many pages, which do not lie in this file.
+    pub fn set_pages(&mut self, pages: u32) {
+        self.pages.store(pages, Ordering::Release);
     }
 
     /// One sentence for each thing outside of the pages that is not what it must be.

@@ -23,6 +23,14 @@ pub enum Reserve {
     End(u32),
 }
 
+impl Reserve {
+    /// The number of the session.
+    pub fn session(self) -> u32 {
+        let (Self::Keep(session) | Self::Bytes(session, _) | Self::End(session)) = self;
+        session
+    }
+}
+
 /// Where a checkpoint begins.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointStart {

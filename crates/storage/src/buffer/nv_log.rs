@@ -76,6 +76,18 @@ pub struct NvLogOptions {
     pub page_bytes: u64,
     /// When a record becomes durable.
     pub persist: Persist,
+    /// What a record is for.
+    pub content: Content,
+}
+
+/// What the records of a log are for, and so which of them count after a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// To repeat what was done: those in front of the first one that is missing.
+    Redo,
+    /// To undo what was done in place, which nobody does before the record is durable: all of them. Each is durable when it is
+    /// appended, so a session's locks are given back behind its commit.
+    Undo,
 }
 
 /// What an opening calls with each record, and a session of the ring that has it.
@@ -114,6 +126,14 @@ pub struct NvLog<S: MemorySource, D> {
     life: AtomicU64,
     /// A horizon of some time ago.
     known: Alone<AtomicU64>,
+    /// Where the opening has begun to look for records, and where they ended.
+    start: Lsn,
+    opened_at: Lsn,
+    /// Everything in front of it is there, as the opening has proven.
+    proven: Lsn,
+    /// The opening has found that records are missing which were never durable. Until they are in front of a checkpoint, no record says that
+    /// all are there.
+    has_gaps: AtomicBool,
     is_poisoned: AtomicBool,
     /// What the opening has found, until it is replayed.
     found: Mutex<Vec<(u32, Found)>>,
@@ -204,7 +224,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         if !(1..=SESSIONS_MAX as u64).contains(&rings) {
             return Err(first.damaged(&format!("it says that the log has {rings} rings")));
         }
-        let log = Self {
+        let mut log = Self {
             memories,
             files: Mutex::new(files),
             options,
@@ -215,6 +235,10 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             image_from: AtomicU64::new(0),
             life: AtomicU64::new(0),
             known: Alone(AtomicU64::new(start.0)),
+            start,
+            opened_at: start,
+            proven: start,
+            has_gaps: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             found: Mutex::default(),
         };
@@ -224,6 +248,8 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             log.set(number, ring)?;
         }
         log.find(start)?;
+        log.opened_at = Lsn(log.next.load(Ordering::SeqCst));
+        log.proven = Lsn(log.known.load(Ordering::SeqCst));
         Ok(log)
     }
 
@@ -283,10 +309,10 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         }
         all.sort_unstable_by_key(|(_, found)| found.lsn);
         let in_order = all.iter().zip(start.0..);
-        let kept = in_order
+        let whole = in_order
             .take_while(|((_, found), lsn)| found.lsn.0 == *lsn)
             .count();
-        let end = Lsn(start.0 + kept as u64);
+        let mut end = Lsn(start.0 + whole as u64);
         if known > end {
             let first = self.part(0)?.state();
             return Err(first.ring.damaged(&format!(
@@ -294,7 +320,14 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
                 end.0
             )));
         }
-        all.truncate(kept);
+        match self.options.content {
+            Content::Redo => all.truncate(whole),
+            Content::Undo if whole < all.len() => {
+                self.has_gaps.store(true, Ordering::SeqCst);
+                end = all.last().map_or(end, |(_, found)| Lsn(found.lsn.0 + 1));
+            }
+            Content::Undo => {}
+        }
         self.known.store(known.0, Ordering::Relaxed);
         self.next.store(end.0, Ordering::SeqCst);
         *self.found() = all;
@@ -317,17 +350,47 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         Ok(())
     }
 
-    /// Makes what was found durable, and everything behind it undone.
+    /// Hands the newest record of each ring to `visit`, unless it is a mark: of those it is not certain that they have been done.
+    pub fn visit_newest(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
+        let mut newest: Vec<Option<Found>> = vec![None; self.parts().count()];
+        for (number, found) in &*self.found() {
+            newest[*number as usize] = Some(*found);
+        }
+        for (number, found) in (0..).zip(newest) {
+            let Some(found) = found else { continue };
+            let part = self.part(number)?.state();
+            match part.ring.payload(&found)? {
+                [] => {}
+                record => visit(found.lsn, number, record)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets records not count that were found.
+    pub fn give_up(&self, records: &[Lsn]) {
+        if !records.is_empty() {
+            self.has_gaps.store(true, Ordering::SeqCst);
+            self.found()
+                .retain(|(_, found)| !records.contains(&found.lsn));
+        }
+    }
+
+    /// Makes what was found durable, and everything else undone.
     pub fn settle(&self) -> Result<()> {
         let end = Lsn(self.next.load(Ordering::SeqCst));
         let known = Lsn(self.known.load(Ordering::Relaxed));
+        let from = match self.options.content {
+            Content::Redo => end,
+            Content::Undo => self.start,
+        };
         let mut kept = vec![Vec::new(); self.parts().count()];
         for (number, found) in &*self.found() {
             kept[*number as usize].push(*found);
         }
         for (part, kept) in self.parts().zip(kept) {
             let mut state = part.state();
-            let settled = state.ring.settle(&kept, known, end);
+            let settled = state.ring.settle(&kept, known, from..end);
             self.durable_step(settled)?;
             state.checkpoint = state.ring.tail();
         }
@@ -435,7 +498,7 @@ where
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
         self.require()?;
-        let (Reserve::Bytes(session, _) | Reserve::Keep(session) | Reserve::End(session)) = reserve;
+        let session = reserve.session();
         let life = self.life()?;
         let (part, place) = self.part_of(session)?;
         let state = &mut *part.state();
@@ -460,13 +523,20 @@ where
             part.missing.store(bound, Ordering::SeqCst);
         }
         let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
-        let known = Lsn(self.known.load(Ordering::Relaxed));
+        let known = if self.has_gaps.load(Ordering::Relaxed) {
+            self.proven
+        } else {
+            Lsn(self.known.load(Ordering::Relaxed))
+        };
         let stamp = Stamp { lsn, known, life };
         self.durable_step(state.ring.append(stamp, record))?;
-        if let Reserve::End(..) = reserve {
-            // The record of a transaction's end: whoever waits for it makes it durable, without the locks under which it is logged.
+        let is_end = matches!(reserve, Reserve::End(..));
+        if is_end {
             state.claims.end(place);
-        } else if self.options.persist == Persist::OnInsert {
+        }
+        // The record of a transaction's end: whoever waits for it makes it durable, without the locks under which it is logged.
+        let is_later = is_end && self.options.content == Content::Redo;
+        if self.options.persist == Persist::OnInsert && !is_later {
             self.persist(part, state)?;
         }
         let since = state.ring.tail() - state.checkpoint;
@@ -536,6 +606,9 @@ where
         self.durable_step(proven)?;
         for part in self.parts() {
             part.state().ring.forget(start.lsn)?;
+        }
+        if start.lsn >= self.opened_at {
+            self.has_gaps.store(false, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -30,6 +30,7 @@ fn options((rings, persist): Kind) -> NvLogOptions {
         ring_bytes: RING_BYTES_MIN,
         page_bytes: 0,
         persist,
+        content: Content::Redo,
     }
 }
 

@@ -39,6 +39,7 @@ fn options((rings, persist): Kind) -> NvLogOptions {
         ring_bytes: 40 << 10,
         page_bytes: 0,
         persist,
+        content: Content::Redo,
     }
 }
 

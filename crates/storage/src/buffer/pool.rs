@@ -18,10 +18,14 @@
 
 use super::cleaner::Cleaner;
 use super::file::{PageFile, PageReaders};
+use super::home::{CHECKED, Home, Unusable};
 use super::log::PageLog;
+use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId, header};
 use disk::Directory;
+use pmem::Page;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -46,23 +50,66 @@ const PIECE_ENTRIES_LOG2: u32 = 10;
 /// Pieces of the table: enough for every page number.
 const PIECES: usize = (u32::BITS - PIECE_ENTRIES_LOG2) as usize + 1;
 const NOT_HERE: u32 = u32::MAX;
+const END_IN_FRONT: &str = "the file ends in front of a page that is in use";
+const WRONG_PAGE: &str = "the page's checksum or number is wrong";
 
 /// A frame's page.
-struct Content {
-    page: Option<PageId>,
-    bytes: Box<[u8]>,
+pub(super) struct Content {
+    pub(super) page: Option<PageId>,
+    pub(super) bytes: PageBytes,
+}
+
+/// Where a page's bytes are.
+pub(super) enum PageBytes {
+    /// In a buffer.
+    Buffer(Box<[u8]>),
+    /// In durable memory itself.
+    Memory(Page),
+}
+
+impl PageBytes {
+    /// The bytes of a buffer, to change. Those in durable memory change by [`Pool::store`] only.
+    fn buffer(&mut self) -> &mut [u8] {
+        match self {
+            Self::Buffer(bytes) => bytes,
+            Self::Memory(_) => &mut [],
+        }
+    }
+}
+
+impl Deref for PageBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Buffer(bytes) => bytes,
+            Self::Memory(page) => page.bytes(),
+        }
+    }
 }
 
 /// Alone on its cache line: pages that are made one after the other are often used by many.
 #[repr(align(64))]
-struct Frame {
-    latch: RwLock<Content>,
+pub(super) struct Frame {
+    pub(super) latch: RwLock<Content>,
     dirty: AtomicBool,
-    /// 0 not used since the hand came by, 1 used once, 2 more often.
-    uses: AtomicU8,
+    /// 0 not used since the hand came by, 1 used once, 2 more often. Of a page in durable memory: 0 not checked since it was opened.
+    pub(super) uses: AtomicU8,
 }
 
 impl Frame {
+    pub(super) fn new() -> Self {
+        Self {
+            latch: RwLock::new(Content {
+                page: None,
+                bytes: PageBytes::Buffer(Box::default()),
+            }),
+            dirty: AtomicBool::new(false),
+            uses: AtomicU8::new(0),
+        }
+    }
+
     fn touch(&self) {
         let uses = self.uses.load(Ordering::Relaxed);
         if uses < 2 {
@@ -129,6 +176,8 @@ pub struct Pool<D: Directory> {
     readers: PageReaders<D::File>,
     log: Box<dyn PageLog>,
     page_bytes: usize,
+    /// The pages themselves, if they lie in durable memory: then no other frame is used.
+    home: Option<Home>,
 }
 
 /// What whoever needs a frame works with.
@@ -172,6 +221,16 @@ impl ReadGuard<'_> {
     }
 }
 
+/// Lines that a latched page in durable memory gets.
+pub struct NewLines<'g, 'p> {
+    /// The page.
+    pub guard: &'g mut WriteGuard<'p>,
+    /// What it becomes, sealed.
+    pub new: &'g [u8],
+    /// Where that differs, in whole lines.
+    pub lines: &'g [Range<usize>],
+}
+
 /// A page that nobody else sees meanwhile.
 pub struct WriteGuard<'p> {
     content: RwLockWriteGuard<'p, Content>,
@@ -194,13 +253,23 @@ impl<'p> WriteGuard<'p> {
     /// The page, to change what the log has.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.frame.dirty.store(true, Ordering::Relaxed);
-        &mut self.content.bytes
+        self.content.bytes.buffer()
+    }
+
+    /// The page as it lies in durable memory, if it does.
+    fn page_mut(&mut self) -> Option<&mut Page> {
+        match &mut self.content.bytes {
+            PageBytes::Memory(page) => Some(page),
+            PageBytes::Buffer(_) => None,
+        }
     }
 
     /// Lets the page's frame go first: it is not in use any more. It is written all the same if it is dirty, since a checkpoint may begin in front
     /// of the record that gives the page up, and a power cut may lose that record.
     pub fn give_up(&mut self) {
-        self.frame.uses.store(0, Ordering::Relaxed);
+        if matches!(self.content.bytes, PageBytes::Buffer(_)) {
+            self.frame.uses.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Lets others read it.
@@ -211,7 +280,7 @@ impl<'p> WriteGuard<'p> {
     }
 }
 
-fn unpoisoned<T>(lock: Result<T, PoisonError<T>>) -> T {
+pub(super) fn unpoisoned<T>(lock: Result<T, PoisonError<T>>) -> T {
     // A panic under a latch leaves a page that the log can bring back; the engine goes on only to be dropped.
     lock.unwrap_or_else(PoisonError::into_inner)
 }
@@ -221,16 +290,8 @@ impl<D: Directory> Pool<D> {
     pub fn new(file: PageFile<D>, log: Box<dyn PageLog>, bytes: u64) -> Result<Self> {
         let page_bytes = file.page_bytes();
         let frames = (bytes / page_bytes as u64).clamp(FRAMES_MIN as u64, u64::from(NOT_HERE - 1));
-        let frame = |_| Frame {
-            latch: RwLock::new(Content {
-                page: None,
-                bytes: Box::default(),
-            }),
-            dirty: AtomicBool::new(false),
-            uses: AtomicU8::new(0),
-        };
         Ok(Self {
-            frames: (0..frames).map(frame).collect(),
+            frames: (0..frames).map(|_| Frame::new()).collect(),
             table: PageTable::new(),
             clock: Mutex::new(Clock {
                 hand: 0,
@@ -243,7 +304,44 @@ impl<D: Directory> Pool<D> {
             file: Mutex::new(file),
             log,
             page_bytes,
+            home: None,
         })
+    }
+
+    /// The pages of a memory, without a copy of any.
+    pub fn in_memory(file: PageFile<D>, log: Box<dyn PageLog>, home: Home) -> Result<Self> {
+        let mut pool = Self::new(file, log, 0)?;
+        pool.home = Some(home);
+        Ok(pool)
+    }
+
+    /// The pages, if they lie in durable memory.
+    pub fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
+    }
+
+    /// Makes room for more pages, at least for `pages` in all.
+    pub fn grow(&self, pages: u32) -> Result<()> {
+        let mut file = self.file();
+        match &self.home {
+            None => file.grow(pages),
+            Some(home) if pages > file.pages() => {
+                let end = home.grow(file.pages(), pages)?;
+                file.set_pages(end);
+                Ok(())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Whether a page is intact on the medium, where everything has been written.
+    pub fn is_intact(&self, id: PageId) -> Result<bool> {
+        if self.home.is_some() {
+            return Ok(Header(self.blank(id)?.bytes()).is_intact(id));
+        }
+        let mut page = vec![0; self.page_bytes];
+        self.readers.read(id, &mut page)?;
+        Ok(Header(&page).is_intact(id))
     }
 
     /// Bytes of a page.
@@ -263,6 +361,9 @@ impl<D: Directory> Pool<D> {
 
     /// Says that pages are going to be read soon: those that have no frame are fetched by a device that can do so meanwhile.
     pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
+        if self.home.is_some() {
+            return;
+        }
         let mut missing = pages.filter(|&id| self.table.get(id).is_none()).peekable();
         if missing.peek().is_some() {
             self.readers.will_read(missing);
@@ -281,6 +382,10 @@ impl<D: Directory> Pool<D> {
     /// The page, for reading.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        if let Some(home) = &self.home {
+            let content = home.read(id).map_err(|why| self.unusable(id, why))?;
+            return Ok(ReadGuard { content });
+        }
         loop {
             let Some(frame) = self.table.get(id) else {
                 return self.load(id, false).map(WriteGuard::downgrade);
@@ -302,6 +407,11 @@ impl<D: Directory> Pool<D> {
 
     #[inline]
     fn write_or_load(&self, id: PageId, is_blank: bool) -> Result<WriteGuard<'_>> {
+        if let Some(home) = &self.home {
+            let found = home.write(id, is_blank);
+            let (content, frame) = found.map_err(|why| self.unusable(id, why))?;
+            return Ok(WriteGuard { content, frame, id });
+        }
         loop {
             let Some(number) = self.table.get(id) else {
                 return self.load(id, is_blank);
@@ -313,6 +423,34 @@ impl<D: Directory> Pool<D> {
                 return Ok(WriteGuard { content, frame, id });
             }
         }
+    }
+
+    #[cold]
+    fn unusable(&self, id: PageId, why: Unusable) -> StorageError {
+        let text = match why {
+            Unusable::Missing => END_IN_FRONT,
+            Unusable::Damaged => WRONG_PAGE,
+        };
+        self.file().damage(id, text)
+    }
+
+    /// Changes lines of latched pages that lie in durable memory, durable when it returns.
+    pub fn store(&self, session: u32, changes: &mut [NewLines<'_, '_>]) -> Result<()> {
+        let Some(home) = &self.home else {
+            return Err(StorageError::Poisoned);
+        };
+        let edits = changes.iter_mut().filter_map(|change| {
+            Some(Edit {
+                page: change.guard.page_mut()?,
+                new: change.new,
+                lines: change.lines,
+            })
+        });
+        home.source.store(session, &mut edits.collect::<Vec<_>>())?;
+        for change in changes {
+            change.guard.frame.uses.store(CHECKED, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// A page whose content does not matter: it is to be formatted, or brought back from the log.
@@ -365,11 +503,11 @@ impl<D: Directory> Pool<D> {
         // Whoever wants the page too waits for its latch, and nobody for the clock.
         drop(clock);
         if content.bytes.is_empty() {
-            content.bytes = vec![0; self.page_bytes].into();
+            content.bytes = PageBytes::Buffer(vec![0; self.page_bytes].into());
         }
         if is_blank {
-            content.bytes.fill(0);
-        } else if let Err(error) = self.fill(id, &mut content.bytes) {
+            content.bytes.buffer().fill(0);
+        } else if let Err(error) = self.fill(id, content.bytes.buffer()) {
             self.table.clear(id);
             content.page = None;
             return Err(error);
@@ -385,10 +523,10 @@ impl<D: Directory> Pool<D> {
         }
         let file = self.file();
         if id.0 >= file.pages() {
-            return Err(file.damage(id, "the file ends in front of a page that is in use"));
+            return Err(file.damage(id, END_IN_FRONT));
         }
         read?;
-        Err(file.damage(id, "the page's checksum or number is wrong"))
+        Err(file.damage(id, WRONG_PAGE))
     }
 
     /// A frame without a page, if there is one now.
@@ -449,6 +587,9 @@ impl<D: Directory> Pool<D> {
     /// Writes dirty pages in front of the hand, whenever it has moved, until [`Pool::end_cleaning`]. An error ends it too: who needs a
     /// frame meets it again.
     pub fn clean(&self) {
+        if self.home.is_some() {
+            return;
+        }
         let present = self.cleaner.begin();
         let mut batch = Batch::default();
         while present.next() {
@@ -495,6 +636,9 @@ impl<D: Directory> Pool<D> {
     /// Writes every page that has a change which the log has now, while others go on. A latch that somebody has is waited for, since its
     /// holder may have logged a change that the page does not have yet; never while another one is held.
     pub fn write_all(&self) -> Result<()> {
+        if self.home.is_some() {
+            return Ok(());
+        }
         let batch = &mut Batch::default();
         let all: Vec<usize> = (0..self.frames.len()).collect();
         for numbers in all.chunks(4 * BATCH_PAGES) {

@@ -47,6 +47,27 @@ pub enum Method {
     NvLogging,
     /// The same with a few logs that sessions share, and commits that become durable in groups (the baseline of `NV-Logging`).
     DistributedLog,
+    /// Slotted pages in durable memory that change there, with what they were in the log, and nothing to redo (`In-Place Updates` of NVRAM-era).
+    InPlace,
+}
+
+/// Where the page engine has its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PagesKind {
+    /// In a file, behind a buffer pool.
+    Ssd,
+    /// In durable memory, without a copy.
+    Nvm,
+}
+
+impl PagesKind {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ssd => "ssd",
+            Self::Nvm => "nvm",
+        }
+    }
 }
 
 /// Where the page engine has its log.
@@ -74,6 +95,8 @@ impl LogKind {
 /// What a method of the page engine is a name for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageAxes {
+    /// Where the pages are.
+    pub pages: PagesKind,
     /// What keeps a torn write of a page from being a loss.
     pub guard: Guard,
     /// Where the log is.
@@ -82,7 +105,7 @@ pub struct PageAxes {
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -97,6 +120,7 @@ impl Method {
         Self::NvDisk,
         Self::NvLogging,
         Self::DistributedLog,
+        Self::InPlace,
     ];
 
     /// The methods that differ in what they do. The others are `dwb` under a name that says where its files are, and what is shown of `dwb` is
@@ -125,6 +149,7 @@ impl Method {
             Self::DiskReplacement => "disk-replacement",
             Self::NvLogging => "nv-logging",
             Self::DistributedLog => "distributed-log",
+            Self::InPlace => "in-place",
         }
     }
 
@@ -140,7 +165,7 @@ impl Method {
         }
     }
 
-    /// Whether it keeps pages in a file, which a power cut can tear.
+    /// Whether it is one of the page engine.
     pub fn is_paged(self) -> bool {
         self.axes().is_some()
     }
@@ -155,9 +180,20 @@ impl Method {
             Self::DwbOff => (Guard::Off, LogKind::Central),
             Self::NvLogging => (Guard::DoubleWrite, LogKind::PerTransaction),
             Self::DistributedLog => (Guard::DoubleWrite, LogKind::Distributed),
+            Self::InPlace => (Guard::BeforeImages, LogKind::PerTransaction),
             _ => return None,
         };
-        Some(PageAxes { guard, log })
+        let pages = match self {
+            Self::InPlace => PagesKind::Nvm,
+            _ => PagesKind::Ssd,
+        };
+        Some(PageAxes { pages, guard, log })
+    }
+
+    /// Whether pages are cached in buffers, beside a file that has them.
+    pub fn has_buffer_pool(self) -> bool {
+        let pages = self.axes().map(|axes| axes.pages);
+        pages == Some(PagesKind::Ssd)
     }
 
     /// Whether its log is rings in durable memory.
@@ -212,6 +248,7 @@ impl Method {
             Self::NvDisk => 12,
             Self::DiskReplacement => 14,
             Self::DistributedLog => 15,
+            Self::InPlace => 16,
         }
     }
 }

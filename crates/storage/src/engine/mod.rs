@@ -17,7 +17,8 @@ mod read_only;
 pub use crate::buffer::{Cleaning, Persist};
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use method::{
-    Decide, EngineOptions, FenceOrder, LogImages, LogKind, Method, PageAxes, create, open,
+    Decide, EngineOptions, FenceOrder, LogImages, LogKind, Method, PageAxes, PagesKind, create,
+    open,
 };
 
 use crate::error::Result;

@@ -447,9 +447,13 @@ impl<P: Platform> Engine for Paged<P> {
     }
 
     fn status(&self) -> EngineStatus {
-        let log = self.shared.pages.pool.log();
+        let pool = &self.shared.pages.pool;
+        let mut memory = pool.log().memory();
+        if let Some(home) = pool.home() {
+            memory += &home.source().counters();
+        }
         EngineStatus {
-            memory: log.memory(),
+            memory,
             disk: self.shared.disk(),
             recovery_undone: self.shared.undone,
             recovery_replayed: self.shared.replayed,

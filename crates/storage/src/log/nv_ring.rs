@@ -34,6 +34,7 @@ use pmem::{
     Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
     PoolIdentity, PoolKind, RootIndex, site,
 };
+use std::ops::Range;
 use std::path::Path;
 
 /// Marks a pool as a log's ring: `NVLG`.
@@ -513,11 +514,16 @@ impl<M: Memory> NvRing<M> {
         Ok(self.arena.bytes(at, found.payload_bytes)?)
     }
 
-    /// Ends an opening: `kept` are the ring's records that count, in their order, all of them in front of `end`. Every other entry from `end` on is
+    /// Ends an opening: `kept` are the ring's records that count, in their order, of the numbers `range`. Every other entry from there on is
     /// unset. What is in front of `known` is durable; the rest may be in a cache only, perhaps after a fence that failed and as if it were clean. So it is
     /// stored again, the same bytes to the same place, and fenced.
-    pub fn settle(&mut self, kept: &[Found], known: Lsn, end: Lsn) -> Result<()> {
-        for (slot, _) in self.entries_from(end)? {
+    pub fn settle(&mut self, kept: &[Found], known: Lsn, range: Range<Lsn>) -> Result<()> {
+        let counts = |entry: &Entry| {
+            let place = kept.binary_search_by_key(&entry.lsn, |found| found.lsn);
+            range.contains(&entry.lsn) && place.is_ok()
+        };
+        let all = self.entries_from(range.start)?;
+        for (slot, _) in all.iter().filter(|(_, entry)| !counts(entry)) {
             let offset = self.index + slot * ENTRY_BYTES;
             self.arena.store_word(offset, 0)?;
             self.arena.flush(offset, 8, site!("nv-ring.unset"))?;

@@ -87,6 +87,13 @@ pub enum PageOp<'b> {
         /// All of it.
         bytes: &'b [u8],
     },
+    /// Gives bytes of a page back, whatever they mean: what they were before a change in place.
+    Before {
+        /// From which byte of the page on.
+        at: u16,
+        /// Old bytes.
+        bytes: &'b [u8],
+    },
 }
 
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -153,6 +160,11 @@ impl<'b> PageOp<'b> {
                 out.push(9);
                 put_bytes(bytes, out);
             }
+            Self::Before { at, bytes } => {
+                out.push(10);
+                out.extend_from_slice(&at.to_le_bytes());
+                put_bytes(bytes, out);
+            }
         }
     }
 
@@ -212,6 +224,10 @@ impl<'b> PageOp<'b> {
                 index: reader.number(WHAT)?,
             },
             9 => Self::Content {
+                bytes: reader.content(WHAT)?,
+            },
+            10 => Self::Before {
+                at: short(reader)?,
                 bytes: reader.content(WHAT)?,
             },
             found => {
@@ -283,6 +299,12 @@ impl<'b> PageOp<'b> {
                 let place = page.get_mut(HEADER_BYTES..end).ok_or(Misfit)?;
                 place.copy_from_slice(bytes);
                 set_slots(page, bytes.len());
+                Ok(())
+            }
+            Self::Before { at, bytes } => {
+                let at = usize::from(at);
+                let place = page.get_mut(at..at + bytes.len()).ok_or(Misfit)?;
+                place.copy_from_slice(bytes);
                 Ok(())
             }
         }
@@ -469,12 +491,18 @@ impl<'b> Section<'b> {
 
     /// Does all operations, as those of the record at `lsn`.
     pub fn apply(&self, page: &mut [u8], lsn: Lsn) -> Result<(), Misfit> {
+        self.apply_all(page)?;
+        set_lsn(page, lsn);
+        Ok(())
+    }
+
+    /// Does all operations. What the page says of its last change stays, unless they change it.
+    pub fn apply_all(&self, page: &mut [u8]) -> Result<(), Misfit> {
         let mut reader = Reader::new(self.ops);
         while reader.remaining() > 0 {
             let op = PageOp::decode(&mut reader).map_err(|_| Misfit)?;
             op.apply(page, self.page)?;
         }
-        set_lsn(page, lsn);
         Ok(())
     }
 }

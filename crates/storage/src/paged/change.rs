@@ -3,6 +3,7 @@
 //! The pages are latched and the operations collected; then the log gets one record with all of them, and the pages get what the record
 //! says. Nothing is changed before the record is in the log, so a change that finds the log's disk full has no effect.
 
+use super::in_place;
 use crate::buffer::{Pool, Reserve, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
@@ -15,11 +16,13 @@ pub struct Change<'p> {
     pages: Vec<Touched<'p>>,
 }
 
-struct Touched<'p> {
-    guard: WriteGuard<'p>,
-    ops: Vec<u8>,
-    /// Its content need not be in the log: the page was free before, or is free afterwards.
-    is_new: bool,
+/// A page that a change touches.
+pub(super) struct Touched<'p> {
+    pub(super) guard: WriteGuard<'p>,
+    /// What is done to it.
+    pub(super) ops: Vec<u8>,
+    /// Its content need not be in the log: the page was free before.
+    pub(super) is_new: bool,
 }
 
 impl<'p> Change<'p> {
@@ -81,12 +84,15 @@ impl<'p> Change<'p> {
 
     /// Logs the change under `head` and makes it.
     pub fn finish<D: Directory>(
-        self,
+        mut self,
         pool: &Pool<D>,
         head: &Head<'_>,
         reserve: Reserve,
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
+        if pool.home().is_some() {
+            return in_place::change(pool, &mut self.pages, (head, reserve), record);
+        }
         let lsn = pool.log().insert(
             reserve,
             &mut |image_from, record| self.encode(head, image_from, record),
@@ -118,6 +124,14 @@ pub(super) fn change_one<D: Directory>(
     (head, reserve): (&Head<'_>, Reserve),
     record: &mut Vec<u8>,
 ) -> Result<Lsn> {
+    if pool.home().is_some() {
+        let touched = Touched {
+            guard,
+            ops: ops.to_vec(),
+            is_new: false,
+        };
+        return in_place::change(pool, &mut [touched], (head, reserve), record);
+    }
     let encode = &mut |image_from, record: &mut Vec<u8>| {
         head.encode(record);
         encode_section(&guard, image_from, ops, record);

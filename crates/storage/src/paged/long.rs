@@ -38,7 +38,7 @@ pub fn write<D: Directory>(
         );
         change.push(page, PageOp::Content { bytes: piece });
         let undo = Undo::FreePage(id);
-        Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserve, record| {
+        Entry::Undoable(txn).log(pages.log_room(), &undo, |head, reserve, record| {
             change.finish(&pages.pool, head, reserve, record).map(drop)
         })?;
         txn.taken += 1;

@@ -8,6 +8,7 @@
 
 pub mod change;
 mod check;
+pub mod in_place;
 pub mod locking;
 pub mod long;
 pub mod recovery;

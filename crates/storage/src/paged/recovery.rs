@@ -12,7 +12,7 @@
 use super::change::Change;
 use super::space::Pages;
 use super::trail::Trail;
-use super::transaction::{Entry, FREED_BYTES, Transaction, TransactionMark};
+use super::transaction::{Entry, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
 use crate::buffer::Reserve;
 use crate::engine::GlobalTxnId;
@@ -36,7 +36,7 @@ pub struct Analysis {
     pub prepared: BTreeMap<TxnId, (GlobalTxnId, Vec<PageId>)>,
     /// Pages that transactions which have ended had not freed yet, with their sessions.
     pub frees: BTreeMap<TxnId, (u32, VecDeque<PageId>)>,
-    /// Records, commits among them, and a number above those of all transactions.
+    /// Records, those that do not count among them.
     pub records: u64,
     /// Commits.
     pub commits: u64,
@@ -132,7 +132,7 @@ impl<D: Directory> Pages<D> {
 
     fn redo_section(&self, lsn: Lsn, section: &Section<'_>) -> Result<()> {
         let id = section.page;
-        self.pool.file().grow(id.0 + 1)?;
+        self.pool.grow(id.0 + 1)?;
         let (mut page, is_intact) = self.pool.recover(id)?;
         if !is_intact && !section.is_whole() {
             let text =
@@ -250,7 +250,7 @@ impl<D: Directory> Pages<D> {
     /// Logs that a transaction is prepared, with what its commit frees, and says where.
     pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<Lsn> {
         let frees = self.given_up(txn, true)?;
-        let bytes = txn.rollback_bytes(self.page_bytes()) + self.freed_bytes(frees.len());
+        let bytes = txn.rollback_bytes(self.log_room()) + self.freed_bytes(frees.len());
         let reserve = Reserve::Bytes(txn.session, bytes);
         self.log_head(&Head::Prepare(txn.id, global, frees), reserve)
     }
@@ -336,7 +336,7 @@ impl<D: Directory> Pages<D> {
         if pages == 0 {
             return 0;
         }
-        pages as u64 * FREED_BYTES + FREED_MAPS * self.page_bytes() as u64
+        pages as u64 * self.log_room().freed_bytes + FREED_MAPS * self.page_bytes() as u64
     }
 
     /// Frees pages that the end of a transaction names, in their order.

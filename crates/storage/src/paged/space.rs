@@ -6,6 +6,7 @@
 
 use super::change::{Change, wrong_page};
 use super::trail::Structure;
+use super::transaction::LogRoom;
 use crate::buffer::Pool;
 use crate::buffer::file::first_page;
 use crate::error::Result;
@@ -135,6 +136,15 @@ impl<D: Directory> Pages<D> {
         self.pool.page_bytes()
     }
 
+    /// What records take of the log.
+    pub(super) fn log_room(&self) -> LogRoom {
+        let room = match self.pool.home() {
+            None => LogRoom::of_redo,
+            Some(_) => LogRoom::of_lines,
+        };
+        room(self.page_bytes())
+    }
+
     /// Takes a free page for a change. A full disk is met here.
     pub fn allocate<'p>(&'p self, change: &mut Change<'p>) -> Result<PageId> {
         let page_bytes = self.page_bytes();
@@ -174,10 +184,7 @@ impl<D: Directory> Pages<D> {
                 return Ok(id);
             }
             from = PageId(from.0 - bit + end);
-            let mut file = self.pool.file();
-            if from.0 >= file.pages() {
-                file.grow(from.0 + 1)?;
-            }
+            self.pool.grow(from.0 + 1)?;
         }
     }
 
@@ -254,7 +261,7 @@ impl<D: Directory> Pages<D> {
             // Another thread was faster.
             return Ok(change.add(self.pool.write(id)?));
         }
-        self.pool.file().grow(id.0 + 1)?;
+        self.pool.grow(id.0 + 1)?;
         change.push(before, PageOp::Link { link: id });
         let map = change.add_new(self.pool.blank(id)?);
         let ops = [

@@ -297,9 +297,10 @@ impl Tree {
         for slot in 0..view.slots() {
             push_copy(&mut change, root, slot, &view, slot);
         }
+        child.give_up();
+        change.add(child);
         pages.release(&mut change, id)?;
         self.finish(pages, change, reserve)?;
-        child.give_up();
         Ok(false)
     }
 
@@ -338,10 +339,10 @@ impl Tree {
         }
         let slot = left_place as u16;
         change.push(parent, PageOp::Remove { slot });
-        pages.release(&mut change, right_id)?;
-        self.finish(pages, change, reserve)?;
         right.give_up();
-        Ok(())
+        change.add(right);
+        pages.release(&mut change, right_id)?;
+        self.finish(pages, change, reserve)
     }
 
     fn finish<'p, D: Directory>(

@@ -366,7 +366,7 @@ fn new_root<D: Directory>(pages: &Pages<D>, tree: Tree, txn: &mut Transaction) -
     let page = change.add_new(pages.pool.blank(id)?);
     change.push(page, tree.format_root());
     let undo = Undo::FreeTree(id);
-    Entry::Undoable(txn).log(pages.page_bytes(), &undo, |head, reserve, record| {
+    Entry::Undoable(txn).log(pages.log_room(), &undo, |head, reserve, record| {
         change.finish(&pages.pool, head, reserve, record).map(drop)
     })?;
     txn.taken += 1;

@@ -10,10 +10,36 @@ use crate::page::{Head, PageId, PageOp, TxnId, Undo, UndoEntries};
 /// Log space that a rollback may take beyond its entries, in pages: the images of pages that it touches first after a checkpoint, and
 /// splits that it makes.
 const ROLLBACK_PAGES: u64 = 16;
-/// Bytes that the record of an undo entry takes beyond the entry.
-const ENTRY_BYTES: u64 = 96;
-/// Bytes that freeing one page takes: its number in the record of the transaction's end, and a record of its own.
-pub(super) const FREED_BYTES: u64 = 96;
+/// What records take of the log, at most about.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRoom {
+    /// Bytes of a page.
+    pub page_bytes: usize,
+    /// Bytes that the record of an undo entry takes beyond the entry.
+    pub entry_bytes: u64,
+    /// Bytes that freeing one page takes: its number in the record of the transaction's end, and a record of its own.
+    pub freed_bytes: u64,
+}
+
+impl LogRoom {
+    /// That of records which repeat what was done.
+    pub fn of_redo(page_bytes: usize) -> Self {
+        Self {
+            page_bytes,
+            entry_bytes: 96,
+            freed_bytes: 96,
+        }
+    }
+
+    /// That of records which have the lines of pages as they were: a dozen of an entry, two of a page that is freed.
+    pub fn of_lines(page_bytes: usize) -> Self {
+        Self {
+            page_bytes,
+            entry_bytes: 1024,
+            freed_bytes: 256,
+        }
+    }
+}
 
 /// Bytes of buffers that are kept for the next transaction.
 const KEPT_BYTES: usize = 1 << 20;
@@ -106,20 +132,20 @@ impl Transaction {
     }
 
     /// Claims the log space that its rollback takes.
-    pub fn reserve(&mut self, page_bytes: usize) -> Reserve {
+    pub fn reserve(&mut self, room: LogRoom) -> Reserve {
         self.has_claim = true;
-        Reserve::Bytes(self.session, self.rollback_bytes(page_bytes))
+        Reserve::Bytes(self.session, self.rollback_bytes(room))
     }
 
     /// The log space that its rollback takes.
-    pub(super) fn rollback_bytes(&self, page_bytes: usize) -> u64 {
+    pub(super) fn rollback_bytes(&self, room: LogRoom) -> u64 {
         let entries = self.undo.len() as u64 + 1;
         let bytes = (self.undo.bytes() + self.entry.len()) as u64;
         // Pages of a tree are at least about half full.
-        let quiet = 3 * self.quiet_bytes / page_bytes as u64;
+        let quiet = 3 * self.quiet_bytes / room.page_bytes as u64;
         let frees = quiet + self.taken + (self.frees.len() + self.undone_pages.len()) as u64;
-        let pages = ROLLBACK_PAGES * page_bytes as u64;
-        bytes + entries * ENTRY_BYTES + frees * FREED_BYTES + pages
+        let pages = ROLLBACK_PAGES * room.page_bytes as u64;
+        bytes + entries * room.entry_bytes + frees * room.freed_bytes + pages
     }
 }
 
@@ -142,9 +168,9 @@ impl Entry<'_> {
     }
 
     /// Log space to keep while changes of structure are made on the way.
-    pub fn reserve(&mut self, page_bytes: usize) -> Reserve {
+    pub fn reserve(&mut self, room: LogRoom) -> Reserve {
         match self {
-            Self::Undoable(txn) | Self::Quiet(txn) => txn.reserve(page_bytes),
+            Self::Undoable(txn) | Self::Quiet(txn) => txn.reserve(room),
             Self::Compensation(txn) => Reserve::Keep(txn.session),
         }
     }
@@ -177,19 +203,19 @@ impl Entry<'_> {
     /// Runs `log` with the head of the record that makes a change which `undo` undoes.
     pub fn log(
         &mut self,
-        page_bytes: usize,
+        room: LogRoom,
         undo: &Undo<'_>,
         log: impl FnOnce(&Head<'_>, Reserve, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         self.note_undo(undo);
-        self.log_noted(page_bytes, log)
+        self.log_noted(room, log)
     }
 
     /// As [`Entry::log`], with what was taken down.
     #[inline]
     pub(super) fn log_noted(
         &mut self,
-        page_bytes: usize,
+        room: LogRoom,
         log: impl FnOnce(&Head<'_>, Reserve, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let is_undoable = matches!(self, Self::Undoable(_));
@@ -198,7 +224,7 @@ impl Entry<'_> {
         let reserve = if is_compensation {
             Reserve::Keep(txn.session)
         } else {
-            txn.reserve(page_bytes)
+            txn.reserve(room)
         };
         let mut record = std::mem::take(&mut txn.record);
         let head = if is_undoable {

@@ -332,7 +332,7 @@ impl Tree {
             }
             if !pages.fits(&view, cell_bytes) {
                 drop(leaf);
-                self.split_for(pages, key, cell_bytes, entry.reserve(pages.page_bytes()))?;
+                self.split_for(pages, key, cell_bytes, entry.reserve(pages.log_room()))?;
                 continue;
             }
             let cell = entry.take_cell(key, value.bytes);
@@ -370,7 +370,7 @@ impl Tree {
         entry.note(&PageOp::Remove { slot: slot as u16 }, &undo);
         log_noted(pages, leaf, entry)?;
         if is_sparse {
-            self.merge_for(pages, key, entry.reserve(pages.page_bytes()))?;
+            self.merge_for(pages, key, entry.reserve(pages.log_room()))?;
         }
         Ok(true)
     }
@@ -398,7 +398,7 @@ impl Tree {
             let more = (key_bytes + value.bytes.len()).saturating_sub(raw.len());
             if view.used_bytes() + more > view.capacity() {
                 drop(leaf);
-                self.split_for(pages, key, more, entry.reserve(pages.page_bytes()))?;
+                self.split_for(pages, key, more, entry.reserve(pages.log_room()))?;
                 continue;
             }
             if !old.is_long && !value.is_long && old.bytes.len() == value.bytes.len() {
@@ -471,7 +471,7 @@ fn log_noted<D: Directory>(
     entry: &mut Entry<'_>,
 ) -> Result<()> {
     let ops = std::mem::take(&mut entry.transaction().ops);
-    let logged = entry.log_noted(pages.page_bytes(), |head, reserve, record| {
+    let logged = entry.log_noted(pages.log_room(), |head, reserve, record| {
         change_one(&pages.pool, leaf, &ops, (head, reserve), record).map(drop)
     });
     entry.transaction().ops = ops;

@@ -8,7 +8,7 @@ use super::tree::Stored;
 use super::values::{assign, long_pages, read_stored};
 use crate::engine::{Direction, Footprint, VerifyReport};
 use crate::error::Result;
-use crate::page::{Header, PageId};
+use crate::page::PageId;
 use crate::record::KeyBuf;
 use disk::Directory;
 use std::collections::BTreeSet;
@@ -187,7 +187,6 @@ impl<D: Directory> Pages<D> {
         ids: impl Iterator<Item = &'i PageId>,
         report: &mut VerifyReport,
     ) -> Result<()> {
-        let mut page = vec![0; self.page_bytes()];
         for &id in ids {
             if id.0 >= self.pool.readers().pages() {
                 report
@@ -195,8 +194,7 @@ impl<D: Directory> Pages<D> {
                     .push(format!("{id} is in use behind the end of the file"));
                 continue;
             }
-            self.pool.readers().read(id, &mut page)?;
-            if !Header(&page).is_intact(id) {
+            if !self.pool.is_intact(id)? {
                 let error = self
                     .pool
                     .file()

@@ -18,6 +18,8 @@ pub struct EmulatedMemory<M: Memory> {
     region: Region,
     part: Cell<Part>,
     lifetime: Lifetime,
+    /// Whether what the region counts is said to be this handle's: it is one of its memory's handles only.
+    is_first: bool,
 }
 
 /// Whether a memory outlives its process.
@@ -45,6 +47,7 @@ impl<M: Memory> EmulatedMemory<M> {
             region,
             part: Cell::default(),
             lifetime,
+            is_first: true,
         })
     }
 
@@ -134,6 +137,9 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
     }
 
     fn counters(&self) -> Counters {
+        if !self.is_first {
+            return Counters::default();
+        }
         self.region.counters()
     }
 
@@ -149,6 +155,7 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
             region: self.region.clone(),
             part: Cell::new(self.part.get()),
             lifetime: self.lifetime,
+            is_first: false,
         })
     }
 

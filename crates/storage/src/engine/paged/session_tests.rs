@@ -19,13 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: TableId = TableId(1);
 const INDEX: IndexId = IndexId(1);
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     Case(Method::FullPageWrites, Persist::OnInsert),
     Case(Method::Dwb, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnCommit),
     // Three sessions share two rings.
     Case(Method::DistributedLog, Persist::OnCommit),
+    Case(Method::InPlace, Persist::OnInsert),
 ];
 
 /// A method, and when its log records become durable where it has a choice.

@@ -6,14 +6,17 @@
 use super::group::Group;
 use crate::buffer::file::first_page;
 use crate::buffer::{
-    CentralLog, CheckpointStart, Guard, Master, NvLog, NvLogOptions, PageFile, PageFileOptions,
-    PageLog, Persist, Pool, Rings,
+    CentralLog, CheckpointStart, Content, Guard, Home, Master, NvLog, NvLogOptions, NvPages,
+    PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
 };
-use crate::engine::{CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes};
+use crate::engine::{
+    CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
+};
 use crate::error::{Result, StorageError};
 use crate::lock::{LockManager, LockOptions};
 use crate::log::{Due, GroupCommitOptions, LogIdentity, LogStart, Lsn, WalOptions, has_needless};
 use crate::page::{PAGE_BYTES, PageId, TxnId, header};
+use crate::paged::in_place::undo_unfinished;
 use crate::paged::recovery::Analysis;
 use crate::paged::tables::CATALOGUE_KEY_WORDS;
 use crate::paged::{Pages, Transaction, Tree, space};
@@ -21,7 +24,7 @@ use crate::platform::Platform;
 use crate::probe::{self, Activity};
 use crate::sync::Alone;
 use disk::{Directory, DiskCounters, DiskError};
-use pmem::Access;
+use pmem::{Access, Page};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -47,6 +50,14 @@ pub(super) struct Shared<P: Platform> {
     log_bytes_max: u64,
     pub(super) replayed: u64,
     pub(super) undone: u64,
+}
+
+/// What a partition is made of.
+struct Parts<P: Platform> {
+    axes: PageAxes,
+    file: PageFile<P::Files>,
+    /// The pages, if they are in durable memory.
+    home: Option<(NvPages<P::Memories>, Vec<Page>)>,
 }
 
 /// Where a partition keeps its files.
@@ -107,10 +118,15 @@ fn wal_options(options: &EngineOptions) -> WalOptions {
     }
 }
 
-fn nv_log_options(options: &EngineOptions, log: LogKind) -> NvLogOptions {
-    let (rings, persist) = match log {
+fn nv_log_options(options: &EngineOptions, axes: PageAxes) -> NvLogOptions {
+    let (rings, persist) = match axes.log {
         LogKind::Distributed => (Rings::Shared(options.rings), Persist::OnCommit),
+        _ if axes.pages == PagesKind::Nvm => (Rings::PerSession, Persist::OnInsert),
         _ => (Rings::PerSession, options.persist),
+    };
+    let content = match axes.pages {
+        PagesKind::Ssd => Content::Redo,
+        PagesKind::Nvm => Content::Undo,
     };
     NvLogOptions {
         rings,
@@ -119,6 +135,7 @@ fn nv_log_options(options: &EngineOptions, log: LogKind) -> NvLogOptions {
         access: options.access,
         ring_bytes: options.ring_bytes,
         page_bytes: u64::from(options.page_bytes),
+        content,
     }
 }
 
@@ -171,14 +188,28 @@ impl<P: Platform> Shared<P> {
             catalogue,
             pages: 0,
         };
+        let memories = platform.memories(options.partition);
         if axes.log != LogKind::Central {
-            let memories = platform.memories(options.partition);
-            NvLog::<_, P::Files>::create(&memories, &nv_log_options(options, axes.log))?;
+            NvLog::<_, P::Files>::create(&memories, &nv_log_options(options, axes))?;
         }
+        let home = match axes.pages {
+            PagesKind::Ssd => None,
+            PagesKind::Nvm => {
+                let bytes = page_bytes as usize;
+                Some(NvPages::create(
+                    &memories,
+                    identity(options),
+                    bytes,
+                    &pages,
+                )?)
+            }
+        };
+        let pages_in_file = if home.is_none() { &*pages } else { &[] };
         let places = Places::of(platform, options.partition)?;
         let options_file = file_options(options, axes.guard);
-        let file = PageFile::create(places.pages(), &options_file, master, &pages)?;
-        Self::start(platform, places, options, (axes.log, file), &|_| false)
+        let file = PageFile::create(places.pages(), &options_file, master, pages_in_file)?;
+        let parts = Parts { axes, file, home };
+        Self::start(platform, places, options, parts, &|_| false)
     }
 
     /// Opens a partition and recovers it.
@@ -198,7 +229,7 @@ impl<P: Platform> Shared<P> {
                 }
                 LogKind::PerTransaction | LogKind::Distributed => {
                     let memories = platform.memories(options.partition);
-                    let rings = nv_log_options(options, axes.log);
+                    let rings = nv_log_options(options, axes);
                     let is_known = NvLog::<_, P::Files>::knows(&memories, &rings, start.lsn)?;
                     file.secure_master(!is_known)?;
                     if !is_known {
@@ -208,32 +239,65 @@ impl<P: Platform> Shared<P> {
             }
         }
         file.repair(options.access)?;
-        Self::start(platform, places, options, (axes.log, file), decide)
+        let home = match axes.pages {
+            PagesKind::Ssd => None,
+            PagesKind::Nvm => {
+                let memories = platform.memories(options.partition);
+                let sizes = (file.page_bytes(), file.pages());
+                let identity = identity(options);
+                Some(NvPages::open(&memories, identity, options.access, sizes)?)
+            }
+        };
+        let parts = Parts { axes, file, home };
+        Self::start(platform, places, options, parts, decide)
     }
 
     fn start(
         platform: &P,
         places: Places<P::Files>,
         options: &EngineOptions,
-        (log, file): (LogKind, PageFile<P::Files>),
+        parts: Parts<P>,
         decide: Decide<'_>,
     ) -> Result<Self> {
+        let Parts {
+            axes,
+            mut file,
+            mut home,
+        } = parts;
         let master = file.master();
         let name = file.name().to_owned();
         let mut analysis = Analysis {
             next_txn: master.next_txn,
             ..Analysis::default()
         };
-        let log = Self::open_log(platform, places.log, options, (log, master), &mut analysis)?;
+        let kind = (axes, master.start);
+        let log = Self::open_log(
+            platform,
+            places.log,
+            options,
+            kind,
+            &mut home,
+            &mut analysis,
+        )?;
         let is_found = analysis.records > 0;
         if is_found && options.access == Access::Read {
             return Err(StorageError::NeedsRecovery(name));
         }
         let images = file.guard() == Guard::FullPageWrites;
-        let pool = Pool::new(file, log, options.buffer_bytes)?;
+        let pool = match home {
+            None => Pool::new(file, log, options.buffer_bytes)?,
+            Some((source, pages)) => {
+                let first = source.first();
+                file.set_pages(first.0 + pages.len() as u32);
+                Pool::in_memory(file, log, Home::new(Box::new(source), first, pages))?
+            }
+        };
         let pages = Pages::new(pool, options.page_cells_max);
         if is_found {
-            let redo = &mut |lsn, bytes: &[u8]| pages.redo(master.redo, lsn, bytes);
+            let redo = &mut |lsn, bytes: &[u8]| match axes.pages {
+                PagesKind::Ssd => pages.redo(master.redo, lsn, bytes),
+                PagesKind::Nvm => Ok(()),
+            };
             pages.pool.log().replay(redo)?;
         }
         if images {
@@ -268,7 +332,8 @@ impl<P: Platform> Shared<P> {
         platform: &P,
         files: P::Files,
         options: &EngineOptions,
-        (kind, master): (LogKind, Master),
+        (axes, start): (PageAxes, LogStart),
+        home: &mut Option<(NvPages<P::Memories>, Vec<Page>)>,
         analysis: &mut Analysis,
     ) -> Result<Box<dyn PageLog>> {
         let (access, identity) = (options.access, identity(options));
@@ -280,18 +345,23 @@ impl<P: Platform> Shared<P> {
                 detail: error.to_string(),
             })
         };
-        match kind {
+        match axes.log {
             LogKind::Central => {
                 let found = &mut |lsn, bytes: &[u8]| look(lsn, 0, bytes);
                 let wal = wal_options(options);
-                let log = CentralLog::open(access, files, identity, wal, master.start, found)?;
+                let log = CentralLog::open(access, files, identity, wal, start, found)?;
                 Ok(Box::new(log))
             }
             LogKind::PerTransaction | LogKind::Distributed => {
                 let memories = platform.memories(options.partition);
-                let rings = nv_log_options(options, kind);
-                let log = NvLog::open(memories, files, rings, master.start.lsn)?;
+                let rings = nv_log_options(options, axes);
+                let log = NvLog::open(memories, files, rings, start.lsn)?;
+                let mut given_up = 0;
+                if let (Some((source, pages)), Access::Write) = (home, access) {
+                    given_up = undo_unfinished(&log, source, source.first(), pages)?;
+                }
                 log.visit(&mut look)?;
+                analysis.records += given_up;
                 if access == Access::Write {
                     log.settle()?;
                 }

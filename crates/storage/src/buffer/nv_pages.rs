@@ -1,0 +1,271 @@
+//! Pages that lie in durable memory themselves: no copy of them is in DRAM, and no file has them.
+//!
+//! ```text
+//! memory   head, as long as what stands in front of the first page of a file | pages, each at its number
+//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros
+//! ```
+//!
+//! A page changes by stores to some of its lines. What it was is in the log by then, so a crash in the middle is undone by whoever opens the
+//! memory next (`paged/in_place.rs`). A page that was never in use has a first line of zeros, so its LSN says so.
+
+use super::file::first_page;
+use crate::error::{Result, StorageError};
+use crate::log::LogIdentity;
+use crate::page::PageId;
+use crate::sync::{Mutex, lock};
+use pmem::{Access, Counters, MemorySource, Page, PageHandle, PageMemory, PmemError, Site, site};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+const MAGIC: [u8; 8] = *b"INDPGS\x1a\x01";
+const VERSION: u32 = 1;
+const HEAD_FIELDS_BYTES: usize = 40;
+/// The memory grows by an eighth of itself, within these bounds.
+const GROWTH_BYTES_MIN: u64 = 64 << 10;
+const GROWTH_BYTES_MAX: u64 = 32 << 20;
+/// Most sessions of a partition, for its life.
+const SESSIONS_MAX: usize = super::nv_log::SESSIONS_MAX;
+
+/// Lines of a page that change.
+pub struct Edit<'e> {
+    /// The page.
+    pub page: &'e mut Page,
+    /// What it becomes.
+    pub new: &'e [u8],
+    /// Where that differs, in whole lines.
+    pub lines: &'e [Range<usize>],
+}
+
+/// The pages of one partition, whatever memory they lie in.
+pub trait PageHome: Send + Sync {
+    /// Makes room for so many pages, first ones included, and hands out those that are new.
+    fn grow(&self, pages: u32) -> Result<Vec<Page>>;
+
+    /// Changes pages, durable when it returns. One call at a time is from a session.
+    fn store(&self, session: u32, edits: &mut [Edit<'_>]) -> Result<()>;
+
+    /// Whether loads have to be accounted for: no native memory cares.
+    fn counts_loads(&self) -> bool;
+
+    /// Accounts for the load of a page.
+    fn load(&self, page: &Page);
+
+    /// What its handles have counted.
+    fn counters(&self) -> Counters;
+}
+
+/// Pages in one memory.
+pub struct NvPages<S: MemorySource> {
+    memory: Mutex<PageMemory<S::Memory>>,
+    handles: Box<[OnceLock<Mutex<PageHandle<S::Memory>>>]>,
+    /// Accounts for loads, where that is asked for.
+    reader: Mutex<PageHandle<S::Memory>>,
+    /// What handles had counted that were exchanged because the memory has grown.
+    before: Mutex<Counters>,
+    first: PageId,
+    page_bytes: u64,
+    counts_loads: bool,
+}
+
+fn name(identity: LogIdentity) -> String {
+    format!("p{}.nvpages", identity.partition)
+}
+
+fn head(identity: LogIdentity, page_bytes: usize) -> [u8; HEAD_FIELDS_BYTES + 4] {
+    let mut head = [0; HEAD_FIELDS_BYTES + 4];
+    head[..8].copy_from_slice(&MAGIC);
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    head[12..16].copy_from_slice(&(page_bytes as u32).to_le_bytes());
+    head[16..32].copy_from_slice(&identity.database.to_le_bytes());
+    head[32..36].copy_from_slice(&identity.partition.to_le_bytes());
+    let checksum = crc32c::crc32c(&head[..HEAD_FIELDS_BYTES]);
+    head[HEAD_FIELDS_BYTES..].copy_from_slice(&checksum.to_le_bytes());
+    head
+}
+
+/// Stores the lines that differ and starts their write-back.
+fn store_lines<M: pmem::Memory>(
+    handle: &mut PageHandle<M>,
+    edit: &mut Edit<'_>,
+    site: &'static Site,
+) {
+    for lines in edit.lines {
+        handle.store(edit.page, lines.start, &edit.new[lines.clone()], site);
+    }
+}
+
+impl<S: MemorySource> NvPages<S> {
+    /// Makes the memory with these pages from the first place on, all durable, and hands out its pages.
+    pub fn create(
+        memories: &S,
+        identity: LogIdentity,
+        page_bytes: usize,
+        pages: &[Vec<u8>],
+    ) -> Result<(Self, Vec<Page>)> {
+        let first = u64::from(first_page(page_bytes).0) * page_bytes as u64;
+        let bytes = first + (pages.len() * page_bytes) as u64;
+        let memory = memories.create(&name(identity), bytes.next_multiple_of(GROWTH_BYTES_MIN))?;
+        let mut memory = PageMemory::new(memory, first, page_bytes as u64);
+        let mut blank = vec![0; first as usize];
+        blank[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));
+        memory.clear(site!("nv-pages.clear"));
+        memory.set_head(&blank, site!("nv-pages.head"));
+        memory.fence(site!("nv-pages.create"))?;
+        let mut taken = memory.take()?;
+        let mut handle = memory.handle()?;
+        for (page, new) in taken.iter_mut().zip(pages) {
+            let lines = &[0..page_bytes];
+            store_lines(
+                &mut handle,
+                &mut Edit { page, new, lines },
+                site!("nv-pages.first"),
+            );
+        }
+        // commit point: a file of masters that is there has its first pages here
+        handle.fence(site!("nv-pages.made"))?;
+        Ok((Self::over(memory, page_bytes)?, taken))
+    }
+
+    /// Opens the memory, which had so many pages at the newest checkpoint, and hands out its pages. Stores nothing.
+    pub fn open(
+        memories: &S,
+        identity: LogIdentity,
+        access: Access,
+        (page_bytes, pages): (usize, u32),
+    ) -> Result<(Self, Vec<Page>)> {
+        let name = name(identity);
+        let first = first_page(page_bytes);
+        let head_bytes = u64::from(first.0) * page_bytes as u64;
+        let memory = memories.open(&name, access)?;
+        let mut memory = PageMemory::new(memory, head_bytes, page_bytes as u64);
+        let damaged = |offset: u64, detail: String| StorageError::DamagedFile {
+            file: name.clone(),
+            offset,
+            detail,
+        };
+        let fields = memory.head();
+        let mut expected = vec![0; head_bytes as usize];
+        expected[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));
+        if fields != expected {
+            if fields.get(..8) != Some(&MAGIC) {
+                return Err(damaged(0, "it is no memory of pages".to_owned()));
+            }
+            let checksum = crc32c::crc32c(&fields[..HEAD_FIELDS_BYTES]).to_le_bytes();
+            if fields[HEAD_FIELDS_BYTES..HEAD_FIELDS_BYTES + 4] != checksum
+                || fields[HEAD_FIELDS_BYTES + 4..]
+                    .iter()
+                    .any(|&byte| byte != 0)
+            {
+                return Err(damaged(0, "its head is not as it was written".to_owned()));
+            }
+            let reason =
+                "it belongs to another database, partition or version; put the right file back";
+            return Err(StorageError::from(PmemError::Foreign {
+                path: name.into(),
+                reason: reason.to_owned(),
+            }));
+        }
+        let found = memory.pages() + u64::from(first.0);
+        if found < u64::from(pages) {
+            let detail = format!(
+                "it ends here, and had {pages} pages of {page_bytes} bytes at the newest checkpoint"
+            );
+            return Err(damaged(found * page_bytes as u64, detail));
+        }
+        let taken = memory.take()?;
+        Ok((Self::over(memory, page_bytes)?, taken))
+    }
+
+    fn over(memory: PageMemory<S::Memory>, page_bytes: usize) -> Result<Self> {
+        Ok(Self {
+            handles: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            reader: Mutex::new(memory.handle()?),
+            before: Mutex::default(),
+            first: first_page(page_bytes),
+            page_bytes: page_bytes as u64,
+            counts_loads: memory.counts_loads(),
+            memory: Mutex::new(memory),
+        })
+    }
+
+    /// The number of the first page.
+    pub fn first(&self) -> PageId {
+        self.first
+    }
+
+    /// The handle of a session.
+    fn handle(&self, session: u32) -> Result<&Mutex<PageHandle<S::Memory>>> {
+        let place = self.handles.get(session as usize);
+        let place = place.ok_or(StorageError::Poisoned)?;
+        if let Some(handle) = place.get() {
+            return Ok(handle);
+        }
+        let handle = lock(&self.memory).handle()?;
+        Ok(place.get_or_init(|| Mutex::new(handle)))
+    }
+}
+
+impl<S: MemorySource + Send + Sync> PageHome for NvPages<S>
+where
+    S::Memory: Send,
+{
+    fn grow(&self, pages: u32) -> Result<Vec<Page>> {
+        let mut memory = lock(&self.memory);
+        let first = u64::from(self.first.0);
+        let wanted = u64::from(pages).saturating_sub(first);
+        if wanted > memory.pages() {
+            let now = memory.pages() * self.page_bytes;
+            let step = (now / 8).clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
+            let more = (now + step).div_ceil(self.page_bytes).max(wanted);
+            match memory.grow(more) {
+                // Perhaps there is space for what is needed, if not for more.
+                Err(PmemError::OutOfSpace { .. }) if wanted < more => memory.grow(wanted)?,
+                result => result?,
+            }
+            memory.clear(site!("nv-pages.new"));
+            // commit point: a page of the new part may be used
+            memory.fence(site!("nv-pages.grown"))?;
+        }
+        Ok(memory.take()?)
+    }
+
+    fn store(&self, session: u32, edits: &mut [Edit<'_>]) -> Result<()> {
+        let mut handle = lock(self.handle(session)?);
+        if !edits.iter().all(|edit| handle.reaches(edit.page)) {
+            let newer = lock(&self.memory).handle()?;
+            let older = std::mem::replace(&mut *handle, newer);
+            *lock(&self.before) += &older.counters();
+        }
+        for edit in edits {
+            store_lines(&mut handle, edit, site!("nv-pages.lines"));
+        }
+        // commit point: the change is in its pages, and nobody else has seen them since the log has what they were
+        Ok(handle.fence(site!("nv-pages.change"))?)
+    }
+
+    fn counts_loads(&self) -> bool {
+        self.counts_loads
+    }
+
+    fn load(&self, page: &Page) {
+        let mut reader = lock(&self.reader);
+        if !reader.reaches(page) {
+            match lock(&self.memory).handle() {
+                Ok(newer) => *reader = newer,
+                // A load that cannot be counted is read all the same.
+                Err(_) => return,
+            }
+        }
+        reader.load(page, 0, self.page_bytes as usize);
+    }
+
+    fn counters(&self) -> Counters {
+        let mut counters = lock(&self.memory).counters();
+        counters += &*lock(&self.before);
+        counters += &lock(&self.reader).counters();
+        for handle in self.handles.iter().filter_map(OnceLock::get) {
+            counters += &lock(handle).counters();
+        }
+        counters
+    }
+}

@@ -1,0 +1,223 @@
+//! Changes of pages that lie in durable memory, in place (*In-Place Updates* of NVRAM-era).
+//!
+//! A change is made on copies of its pages first. The log gets what the lines that differ were, and how the transaction undoes the row; when that
+//! is durable, the lines are stored, and when these are durable, the latches are given back: two fences. Nothing is ever repeated, so there is no
+//! redo: a page has every change whose latches somebody else has had since.
+//!
+//! After a power cut each session may have been in the middle of its newest change, and of no other, since the record of the next one was made
+//! behind it. Whether that change was finished is told by its pages: somebody has changed one of them since, and has left a record or a
+//! higher LSN in the page. If nobody has, the lines are given back what they were and the record counts as never made: so it is undone whole, whether
+//! it was finished or not, and nobody else has seen it change anything.
+//!
+//! Invariants:
+//! 1. No line of a page changes before the log has durably what it was, but for pages that were free before.
+//! 2. No latch of a change is given back before all of its lines are durable.
+//! 3. A page whose content a change has moved elsewhere is among its pages, also if nothing is done to it.
+//! 4. Records that are given up are given up durably before anything else is logged, and after the pages have their old lines.
+//!
+//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "In-Place Updates". Its before-images are of pages; ours are
+//! of the lines that change.
+
+use super::change::Touched;
+use crate::buffer::{Edit, NewLines, NvLog, PageHome, Pool, Reserve};
+use crate::error::{Result, StorageError};
+use crate::log::Lsn;
+use crate::page::{Head, Header, Misfit, PageId, PageOp, Section, header};
+use crate::record::{DecodeError, Reader};
+use disk::Directory;
+use pmem::{MemorySource, Page};
+use std::collections::HashMap;
+use std::ops::Range;
+
+const LINE_BYTES: usize = 64;
+
+/// What a page is going to be.
+struct Planned {
+    new: Vec<u8>,
+    lines: Vec<Range<usize>>,
+    /// What the lines are, as operations.
+    before: Vec<u8>,
+}
+
+/// The lines in which two contents of a page differ, neighbours together; the first line is always among them.
+fn differing(old: &[u8], new: &[u8]) -> Vec<Range<usize>> {
+    let mut lines: Vec<Range<usize>> = vec![0..LINE_BYTES];
+    let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
+    for ((old, new), number) in both.zip(0..).skip(1) {
+        if old == new {
+            continue;
+        }
+        let start = number * LINE_BYTES;
+        match lines.last_mut() {
+            Some(last) if last.end == start => last.end += LINE_BYTES,
+            _ => lines.push(start..start + LINE_BYTES),
+        }
+    }
+    lines
+}
+
+fn plan(touched: &Touched<'_>) -> Result<Planned, Misfit> {
+    let old = touched.guard.bytes();
+    let mut new = old.to_vec();
+    let section = Section::new(touched.guard.id(), &touched.ops);
+    section.apply_all(&mut new)?;
+    let lines = differing(old, &new);
+    let mut before = Vec::new();
+    if !(touched.is_new && section.is_whole()) {
+        for line in &lines {
+            let at = line.start as u16;
+            let bytes = &old[line.clone()];
+            PageOp::Before { at, bytes }.encode(&mut before);
+        }
+    }
+    Ok(Planned { new, lines, before })
+}
+
+/// Logs a change of pages and makes it in place.
+pub(super) fn change<D: Directory>(
+    pool: &Pool<D>,
+    pages: &mut [Touched<'_>],
+    (head, reserve): (&Head<'_>, Reserve),
+    record: &mut Vec<u8>,
+) -> Result<Lsn> {
+    let mut plans = Vec::with_capacity(pages.len());
+    for touched in pages.iter() {
+        plans.push(plan(touched).map_err(|Misfit| {
+            let text = "the page does not fit what it was to become";
+            pool.file().damage(touched.guard.id(), text)
+        })?);
+    }
+    let encode = &mut |_: Lsn, record: &mut Vec<u8>| {
+        head.encode(record);
+        for (touched, planned) in pages.iter().zip(&plans) {
+            Section::encode(touched.guard.id(), None, &planned.before, record);
+        }
+    };
+    let lsn = pool.log().insert(reserve, encode, record)?;
+    for planned in &mut plans {
+        header::set_lsn(&mut planned.new, lsn);
+        header::seal(&mut planned.new);
+    }
+    let mut changes: Vec<_> = pages
+        .iter_mut()
+        .zip(&plans)
+        .map(|(touched, planned)| NewLines {
+            guard: &mut touched.guard,
+            new: &planned.new,
+            lines: &planned.lines,
+        })
+        .collect();
+    let stored = pool.store(reserve.session(), &mut changes);
+    if stored.is_err() {
+        pool.log().refuse();
+    }
+    stored?;
+    Ok(lsn)
+}
+
+fn unreadable(lsn: Lsn, error: &DecodeError) -> StorageError {
+    let text = format!("the log record at {} cannot be read: {error}", lsn.0);
+    StorageError::Unsupported(text)
+}
+
+/// The sections of a record.
+fn sections(lsn: Lsn, record: &[u8]) -> Result<Vec<Section<'_>>> {
+    let mut reader = Reader::new(record);
+    Head::decode(&mut reader).map_err(|error| unreadable(lsn, &error))?;
+    let mut sections = Vec::new();
+    while reader.remaining() > 0 {
+        let section = Section::decode(&mut reader);
+        sections.push(section.map_err(|error| unreadable(lsn, &error))?);
+    }
+    Ok(sections)
+}
+
+/// Undoes the changes of which it is not certain that they were finished, and says how many. The pages are those from `first` on, in their order.
+pub fn undo_unfinished<S, D>(
+    log: &NvLog<S, D>,
+    home: &dyn PageHome,
+    first: PageId,
+    pages: &mut [Page],
+) -> Result<u64>
+where
+    S: MemorySource,
+    D: Directory,
+{
+    let mut changed: HashMap<PageId, Lsn> = HashMap::new();
+    log.visit(&mut |lsn, _, record| {
+        for section in sections(lsn, record)? {
+            // In the order of their numbers.
+            changed.insert(section.page, lsn);
+        }
+        Ok(())
+    })?;
+    let mut newest: Vec<(Lsn, Vec<u8>)> = Vec::new();
+    log.visit_newest(&mut |lsn, _, record| {
+        newest.push((lsn, record.to_vec()));
+        Ok(())
+    })?;
+    newest.sort_unstable_by_key(|(lsn, _)| std::cmp::Reverse(*lsn));
+    let mut given_up = Vec::new();
+    for (lsn, record) in &newest {
+        let sections = sections(*lsn, record)?;
+        let place = |id: PageId| id.0.checked_sub(first.0).map(|place| place as usize);
+        let is_finished = sections.iter().any(|section| {
+            let page = place(section.page).and_then(|place| pages.get(place));
+            let in_page = page.map(|page| Header(page.bytes()).lsn());
+            in_page > Some(*lsn) || changed.get(&section.page) > Some(lsn)
+        });
+        if is_finished || sections.is_empty() {
+            continue;
+        }
+        for section in &sections {
+            let page = place(section.page).and_then(|place| pages.get_mut(place));
+            let misfit = || {
+                let text = format!("the log record at {} does not fit {}", lsn.0, section.page);
+                StorageError::Unsupported(text)
+            };
+            give_back(home, page.ok_or_else(misfit)?, section).map_err(|error| match error {
+                GiveBack::Misfit => misfit(),
+                GiveBack::Failed(error) => error,
+            })?;
+        }
+        given_up.push(*lsn);
+    }
+    log.give_up(&given_up);
+    Ok(given_up.len() as u64)
+}
+
+enum GiveBack {
+    Misfit,
+    Failed(StorageError),
+}
+
+/// Gives a page back what it was before the section.
+fn give_back(home: &dyn PageHome, page: &mut Page, section: &Section<'_>) -> Result<(), GiveBack> {
+    let mut old = page.bytes().to_vec();
+    section
+        .apply_all(&mut old)
+        .map_err(|Misfit| GiveBack::Misfit)?;
+    let lines = differing(page.bytes(), &old);
+    let edit = Edit {
+        page,
+        new: &old,
+        lines: &lines,
+    };
+    home.store(0, &mut [edit]).map_err(GiveBack::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differing;
+
+    #[test]
+    fn lines_that_differ_are_named_once_and_the_first_always() {
+        let old = vec![0; 512];
+        assert_eq!(differing(&old, &old), [0..64]);
+        let mut new = old.clone();
+        for at in [70, 127, 128, 300, 511] {
+            new[at] = 1;
+        }
+        assert_eq!(differing(&old, &new), [0..192, 256..320, 448..512]);
+    }
+}
