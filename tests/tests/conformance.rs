@@ -141,6 +141,11 @@ fn distributed_log_keeps_every_script() {
 }
 
 #[test]
+fn in_place_keeps_every_script() {
+    run_everywhere(Method::InPlace);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -155,6 +160,7 @@ fn every_method_has_its_test() {
         Method::DwbOff,
         Method::NvLogging,
         Method::DistributedLog,
+        Method::InPlace,
     ];
     for method in Method::distinct() {
         assert!(tested.contains(&method), "{method} has no test here");

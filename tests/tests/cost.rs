@@ -60,7 +60,9 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::NvDisk
         | Method::DiskReplacement
         | Method::NvLogging
-        | Method::DistributedLog => IN_VOLATILE_MEMORY,
+        | Method::DistributedLog
+        | Method::InPlace
+        | Method::NvWsp => IN_VOLATILE_MEMORY,
     }
 }
 
@@ -174,6 +176,11 @@ fn nv_logging_costs_what_the_scripts_say() {
 #[test]
 fn distributed_log_costs_what_the_scripts_say() {
     check(Method::DistributedLog);
+}
+
+#[test]
+fn in_place_costs_what_the_scripts_say() {
+    check(Method::InPlace);
 }
 
 #[test]

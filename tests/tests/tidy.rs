@@ -110,6 +110,10 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
     ("ring of log records", "crates/storage/src/log/nv_ring.rs"),
     (
+        "pages in durable memory",
+        "crates/storage/src/buffer/nv_pages.rs",
+    ),
+    (
         "doublewrite batch",
         "crates/storage/src/buffer/double_write.rs",
     ),

@@ -69,14 +69,27 @@ impl<M: Memory> PageMemory<M> {
         unsafe { std::slice::from_raw_parts(self.memory.base().as_ptr(), bytes) }
     }
 
-    /// Replaces bytes at the start of the head, durable with the next [`PageMemory::fence`].
+    /// Replaces bytes of the head, durable with the next [`PageMemory::fence`].
     ///
     /// # Panics
-    /// If they are more than the head has.
-    pub fn set_head(&mut self, bytes: &[u8], site: &'static Site) {
-        assert!(bytes.len() as u64 <= self.head_bytes, "the head is shorter");
-        self.memory.store(0, bytes);
-        self.memory.flush(0, bytes.len(), site);
+    /// If they leave the head.
+    pub fn set_head(&mut self, at: u64, bytes: &[u8], site: &'static Site) {
+        assert!(
+            at + bytes.len() as u64 <= self.head_bytes,
+            "the head is shorter"
+        );
+        self.memory.store(at, bytes);
+        self.memory.flush(at, bytes.len(), site);
+    }
+
+    /// Replaces an aligned word of the head, failure-atomically; durable with the next [`PageMemory::fence`].
+    ///
+    /// # Panics
+    /// If it leaves the head.
+    pub fn set_head_word(&mut self, at: u64, word: u64, site: &'static Site) {
+        assert!(at + 8 <= self.head_bytes, "the head is shorter");
+        self.memory.store_word(at, word);
+        self.memory.flush(at, 8, site);
     }
 
     /// Clears the first line of every page that nobody has: what is durable there with the next [`PageMemory::fence`] is no page.
@@ -105,12 +118,13 @@ impl<M: Memory> PageMemory<M> {
         self.memory.grow(bytes)
     }
 
-    /// All pages that nobody has, in their order. Nobody gets them again.
-    pub fn take(&mut self) -> Result<Vec<Page>> {
+    /// Those of the first `pages` that nobody has, in their order. Nobody gets them again.
+    pub fn take(&mut self, pages: u64) -> Result<Vec<Page>> {
         let view = Arc::new(self.memory.view()?);
-        let (end, page_bytes) = (self.memory.bytes(), self.page_bytes);
+        let page_bytes = self.page_bytes;
+        let end = self.head_bytes + pages.min(self.pages()) * page_bytes;
         let mut pages = Vec::new();
-        while self.next + page_bytes <= end {
+        while self.next < end {
             let base = self.memory.base();
             // SAFETY: the page lies in the mapping, so the sum stays inside one allocation.
             let at = unsafe { base.add(self.next as usize) };
@@ -212,12 +226,12 @@ mod tests {
     fn every_page_is_handed_out_once_and_outlives_the_memory() {
         let memory = NativeMemory::volatile(8192, PageSize::Base).unwrap();
         let mut memory = PageMemory::new(memory, 1024, PAGE);
-        let mut pages = memory.take().unwrap();
+        let mut pages = memory.take(u64::MAX).unwrap();
         assert_eq!(pages.len() as u64, memory.pages());
-        assert!(memory.take().unwrap().is_empty());
+        assert!(memory.take(u64::MAX).unwrap().is_empty());
         memory.grow(40).unwrap();
         let old = memory.handle().unwrap();
-        pages.extend(memory.take().unwrap());
+        pages.extend(memory.take(u64::MAX).unwrap());
         assert!(pages.len() >= 40 && old.reaches(pages.last().unwrap()));
         drop((memory, old));
         assert_eq!(pages[39].bytes().len() as u64, PAGE);
@@ -227,7 +241,7 @@ mod tests {
     fn threads_change_pages_at_once() {
         let memory = NativeMemory::volatile(1 << 16, PageSize::Base).unwrap();
         let mut memory = PageMemory::new(memory, 0, PAGE);
-        let mut pages = memory.take().unwrap();
+        let mut pages = memory.take(u64::MAX).unwrap();
         std::thread::scope(|scope| {
             for (page, number) in pages.iter_mut().zip(0_u8..) {
                 let mut handle = memory.handle().unwrap();
@@ -248,7 +262,7 @@ mod tests {
         let world = SimulatedWorld::new(WorldOptions::default());
         let memory = world.source().create("pages", 1 << 16).unwrap();
         let mut memory = PageMemory::new(memory, 0, PAGE);
-        let mut pages = memory.take().unwrap();
+        let mut pages = memory.take(u64::MAX).unwrap();
         let (mut one, mut other) = (memory.handle().unwrap(), memory.handle().unwrap());
         one.store(&mut pages[0], 0, &[7; 8], site!("pages.test-one"));
         other.store(&mut pages[1], 0, &[8; 8], site!("pages.test-other"));

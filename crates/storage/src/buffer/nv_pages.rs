@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! memory   head, as long as what stands in front of the first page of a file | pages, each at its number
-//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros
+//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros to 64 | count u64 | zeros
+//! count    pages u32 that may be in use | crc32c u32 of that number and the fields in front
 //! ```
 //!
 //! A page changes by stores to some of its lines. What it was is in the log by then, so a crash in the middle is undone by whoever opens the
@@ -20,6 +21,7 @@ use std::sync::OnceLock;
 const MAGIC: [u8; 8] = *b"INDPGS\x1a\x01";
 const VERSION: u32 = 1;
 const HEAD_FIELDS_BYTES: usize = 40;
+const COUNT_AT: usize = 64;
 /// The memory grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
@@ -56,6 +58,7 @@ pub trait PageHome: Send + Sync {
 
 /// Pages in one memory.
 pub struct NvPages<S: MemorySource> {
+    identity: LogIdentity,
     memory: Mutex<PageMemory<S::Memory>>,
     handles: Box<[OnceLock<Mutex<PageHandle<S::Memory>>>]>,
     /// Accounts for loads, where that is asked for.
@@ -83,6 +86,14 @@ fn head(identity: LogIdentity, page_bytes: usize) -> [u8; HEAD_FIELDS_BYTES + 4]
     head
 }
 
+/// The word that says how many pages may be in use.
+fn count_word(identity: LogIdentity, page_bytes: usize, pages: u64) -> u64 {
+    let pages = pages as u32;
+    let salt = crc32c::crc32c(&head(identity, page_bytes));
+    let checksum = crc32c::crc32c_append(salt, &pages.to_le_bytes());
+    u64::from(pages) | u64::from(checksum) << 32
+}
+
 /// Stores the lines that differ and starts their write-back.
 fn store_lines<M: pmem::Memory>(
     handle: &mut PageHandle<M>,
@@ -108,10 +119,12 @@ impl<S: MemorySource> NvPages<S> {
         let mut memory = PageMemory::new(memory, first, page_bytes as u64);
         let mut blank = vec![0; first as usize];
         blank[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));
+        let count = count_word(identity, page_bytes, memory.pages());
+        blank[COUNT_AT..COUNT_AT + 8].copy_from_slice(&count.to_le_bytes());
         memory.clear(site!("nv-pages.clear"));
-        memory.set_head(&blank, site!("nv-pages.head"));
+        memory.set_head(0, &blank, site!("nv-pages.head"));
         memory.fence(site!("nv-pages.create"))?;
-        let mut taken = memory.take()?;
+        let mut taken = memory.take(u64::MAX)?;
         let mut handle = memory.handle()?;
         for (page, new) in taken.iter_mut().zip(pages) {
             let lines = &[0..page_bytes];
@@ -123,10 +136,10 @@ impl<S: MemorySource> NvPages<S> {
         }
         // commit point: a file of masters that is there has its first pages here
         handle.fence(site!("nv-pages.made"))?;
-        Ok((Self::over(memory, page_bytes)?, taken))
+        Ok((Self::over(memory, identity, page_bytes)?, taken))
     }
 
-    /// Opens the memory, which had so many pages at the newest checkpoint, and hands out its pages. Stores nothing.
+    /// Opens the memory, which had so many pages at the newest checkpoint, and hands out its pages.
     pub fn open(
         memories: &S,
         identity: LogIdentity,
@@ -146,16 +159,18 @@ impl<S: MemorySource> NvPages<S> {
         let fields = memory.head();
         let mut expected = vec![0; head_bytes as usize];
         expected[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));
+        let count = fields.get(COUNT_AT..COUNT_AT + 8).unwrap_or_default();
+        let count = count.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        let used = u64::from(count as u32);
+        let count = count_word(identity, page_bytes, used);
+        expected[COUNT_AT..COUNT_AT + 8].copy_from_slice(&count.to_le_bytes());
         if fields != expected {
-            if fields.get(..8) != Some(&MAGIC) {
+            if fields.len() < expected.len() || fields[..8] != MAGIC {
                 return Err(damaged(0, "it is no memory of pages".to_owned()));
             }
             let checksum = crc32c::crc32c(&fields[..HEAD_FIELDS_BYTES]).to_le_bytes();
-            if fields[HEAD_FIELDS_BYTES..HEAD_FIELDS_BYTES + 4] != checksum
-                || fields[HEAD_FIELDS_BYTES + 4..]
-                    .iter()
-                    .any(|&byte| byte != 0)
-            {
+            let is_same = fields[..COUNT_AT] == expected[..COUNT_AT];
+            if is_same || fields[HEAD_FIELDS_BYTES..HEAD_FIELDS_BYTES + 4] != checksum {
                 return Err(damaged(0, "its head is not as it was written".to_owned()));
             }
             let reason =
@@ -165,19 +180,29 @@ impl<S: MemorySource> NvPages<S> {
                 reason: reason.to_owned(),
             }));
         }
-        let found = memory.pages() + u64::from(first.0);
+        let found = memory.pages().min(used) + u64::from(first.0);
         if found < u64::from(pages) {
             let detail = format!(
                 "it ends here, and had {pages} pages of {page_bytes} bytes at the newest checkpoint"
             );
             return Err(damaged(found * page_bytes as u64, detail));
         }
-        let taken = memory.take()?;
-        Ok((Self::over(memory, page_bytes)?, taken))
+        if found > u64::from(pages) && access == Access::Write {
+            // No checkpoint proves it: a process that has died may have left it in a cache only.
+            memory.set_head_word(COUNT_AT as u64, count, site!("nv-pages.count-found"));
+            memory.fence(site!("nv-pages.found"))?;
+        }
+        let taken = memory.take(used)?;
+        Ok((Self::over(memory, identity, page_bytes)?, taken))
     }
 
-    fn over(memory: PageMemory<S::Memory>, page_bytes: usize) -> Result<Self> {
+    fn over(
+        memory: PageMemory<S::Memory>,
+        identity: LogIdentity,
+        page_bytes: usize,
+    ) -> Result<Self> {
         Ok(Self {
+            identity,
             handles: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
             reader: Mutex::new(memory.handle()?),
             before: Mutex::default(),
@@ -222,11 +247,14 @@ where
                 Err(PmemError::OutOfSpace { .. }) if wanted < more => memory.grow(wanted)?,
                 result => result?,
             }
-            memory.clear(site!("nv-pages.new"));
-            // commit point: a page of the new part may be used
-            memory.fence(site!("nv-pages.grown"))?;
         }
-        Ok(memory.take()?)
+        memory.clear(site!("nv-pages.new"));
+        memory.fence(site!("nv-pages.cleared"))?;
+        let count = count_word(self.identity, self.page_bytes as usize, memory.pages());
+        memory.set_head_word(COUNT_AT as u64, count, site!("nv-pages.count"));
+        // commit point: a page of the new part may be used
+        memory.fence(site!("nv-pages.grown"))?;
+        Ok(memory.take(u64::MAX)?)
     }
 
     fn store(&self, session: u32, edits: &mut [Edit<'_>]) -> Result<()> {

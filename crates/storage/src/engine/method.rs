@@ -49,6 +49,9 @@ pub enum Method {
     DistributedLog,
     /// Slotted pages in durable memory that change there, with what they were in the log, and nothing to redo (`In-Place Updates` of NVRAM-era).
     InPlace,
+    /// As `in-place`: all pages in durable memory and undo only, on a machine that writes its caches back when the power fails
+    /// (`NV-WSP` of NV-Logging). There a flush costs nothing, so what is left of it is the order of stores.
+    NvWsp,
 }
 
 /// Where the page engine has its pages.
@@ -105,7 +108,7 @@ pub struct PageAxes {
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -121,15 +124,17 @@ impl Method {
         Self::NvLogging,
         Self::DistributedLog,
         Self::InPlace,
+        Self::NvWsp,
     ];
 
-    /// The methods that differ in what they do. The others are `dwb` under a name that says where its files are, and what is shown of `dwb` is
-    /// shown of them.
+    /// The methods that differ in what they do. The others are `dwb` or `in-place` under a name that says where their files are, or on
+    /// which machine, and what is shown of these is shown of them.
     pub fn distinct() -> impl Iterator<Item = Self> {
-        let is_placement = |method: &Self| matches!(method, Self::NvDisk | Self::DiskReplacement);
+        let is_another_name =
+            |method: &Self| matches!(method, Self::NvDisk | Self::DiskReplacement | Self::NvWsp);
         Self::ALL
             .into_iter()
-            .filter(move |method| !is_placement(method))
+            .filter(move |method| !is_another_name(method))
     }
 
     /// The name by which a user selects it.
@@ -150,6 +155,7 @@ impl Method {
             Self::NvLogging => "nv-logging",
             Self::DistributedLog => "distributed-log",
             Self::InPlace => "in-place",
+            Self::NvWsp => "nv-wsp",
         }
     }
 
@@ -180,11 +186,11 @@ impl Method {
             Self::DwbOff => (Guard::Off, LogKind::Central),
             Self::NvLogging => (Guard::DoubleWrite, LogKind::PerTransaction),
             Self::DistributedLog => (Guard::DoubleWrite, LogKind::Distributed),
-            Self::InPlace => (Guard::BeforeImages, LogKind::PerTransaction),
+            Self::InPlace | Self::NvWsp => (Guard::BeforeImages, LogKind::PerTransaction),
             _ => return None,
         };
         let pages = match self {
-            Self::InPlace => PagesKind::Nvm,
+            Self::InPlace | Self::NvWsp => PagesKind::Nvm,
             _ => PagesKind::Ssd,
         };
         Some(PageAxes { pages, guard, log })
@@ -249,6 +255,7 @@ impl Method {
             Self::DiskReplacement => 14,
             Self::DistributedLog => 15,
             Self::InPlace => 16,
+            Self::NvWsp => 17,
         }
     }
 }

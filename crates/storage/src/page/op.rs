@@ -18,6 +18,7 @@ use super::header::{
 use super::slotted::{LONG_BIT, SLOT_BYTES, Slotted};
 use crate::log::Lsn;
 use crate::record::{DecodeError, Reader};
+use std::ops::Range;
 
 /// One step of a change to one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -494,6 +495,21 @@ impl<'b> Section<'b> {
         self.apply_all(page)?;
         set_lsn(page, lsn);
         Ok(())
+    }
+
+    /// The bytes of the page that the operations give back, all of which must do that.
+    pub fn changed(&self) -> Result<Vec<Range<usize>>, Misfit> {
+        let mut reader = Reader::new(self.ops);
+        let mut changed = Vec::new();
+        while reader.remaining() > 0 {
+            match PageOp::decode(&mut reader) {
+                Ok(PageOp::Before { at, bytes }) => {
+                    changed.push(usize::from(at)..usize::from(at) + bytes.len());
+                }
+                _ => return Err(Misfit),
+            }
+        }
+        Ok(changed)
     }
 
     /// Does all operations. What the page says of its last change stays, unless they change it.

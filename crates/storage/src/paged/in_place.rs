@@ -197,7 +197,8 @@ fn give_back(home: &dyn PageHome, page: &mut Page, section: &Section<'_>) -> Res
     section
         .apply_all(&mut old)
         .map_err(|Misfit| GiveBack::Misfit)?;
-    let lines = differing(page.bytes(), &old);
+    // All of them, also those that look right: what is seen may be in a cache only.
+    let lines = section.changed().map_err(|Misfit| GiveBack::Misfit)?;
     let edit = Edit {
         page,
         new: &old,
