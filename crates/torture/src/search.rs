@@ -316,7 +316,12 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         memtable_bytes: 1 << 10,
         // The fewest frames that there can be, so that pages are written while transactions are open.
         buffer_bytes: 0,
-        ring_bytes: 2 << 20,
+        // Records to undo with are longer than those to repeat.
+        ring_bytes: if method == Method::InPlace {
+            4 << 20
+        } else {
+            2 << 20
+        },
         // Three sessions of a round, if it has so many, meet in one of them.
         rings: 2,
         persist: if seed.is_multiple_of(3) {

@@ -137,6 +137,8 @@ pub struct NvLog<S: MemorySource, D> {
     is_poisoned: AtomicBool,
     /// What the opening has found, until it is replayed.
     found: Mutex<Vec<(u32, Found)>>,
+    /// What of it is given up, until that is durable.
+    given_up: Mutex<Vec<Lsn>>,
 }
 
 /// A ring and what is known of it, alone on its lines.
@@ -241,6 +243,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             has_gaps: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             found: Mutex::default(),
+            given_up: Mutex::default(),
         };
         log.set(0, first)?;
         for number in 1..rings as u32 {
@@ -350,7 +353,8 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         Ok(())
     }
 
-    /// Hands the newest record of each ring to `visit`, unless it is a mark: of those it is not certain that they have been done.
+    /// Hands the newest record of each ring to `visit`, unless it is a mark or there was another one: of those it is not certain that they have
+    /// been done.
     pub fn visit_newest(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
         let mut newest: Vec<Option<Found>> = vec![None; self.parts().count()];
         for (number, found) in &*self.found() {
@@ -359,6 +363,10 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
         for (number, found) in (0..).zip(newest) {
             let Some(found) = found else { continue };
             let part = self.part(number)?.state();
+            if part.ring.newest_given_up(self.start)? > Some(found.lsn) {
+                // There was another one behind it.
+                continue;
+            }
             match part.ring.payload(&found)? {
                 [] => {}
                 record => visit(found.lsn, number, record)?,
@@ -373,6 +381,7 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             self.has_gaps.store(true, Ordering::SeqCst);
             self.found()
                 .retain(|(_, found)| !records.contains(&found.lsn));
+            lock(&self.given_up).extend_from_slice(records);
         }
     }
 
@@ -384,13 +393,14 @@ impl<S: MemorySource, D: Directory> NvLog<S, D> {
             Content::Redo => end,
             Content::Undo => self.start,
         };
+        let given_up = std::mem::take(&mut *lock(&self.given_up));
         let mut kept = vec![Vec::new(); self.parts().count()];
         for (number, found) in &*self.found() {
             kept[*number as usize].push(*found);
         }
         for (part, kept) in self.parts().zip(kept) {
             let mut state = part.state();
-            let settled = state.ring.settle(&kept, known, from..end);
+            let settled = state.ring.settle(&kept, known, (from, &given_up));
             self.durable_step(settled)?;
             state.checkpoint = state.ring.tail();
         }

@@ -9,7 +9,7 @@
 //!         its newest life, and that life's; and from where on recovery may need records, as far as is proven
 //!         | offsets of the pieces, 8 u64 | index: entries of 16 bytes
 //! piece   objects, each on lines of its own; a ring has 1 to 8 pieces, blocks of up to 16 MiB
-//! entry   number u64, 0 if unset | position u64 of the object, counted from the first one ever
+//! entry   number u64, 0 if unset, with the highest bit set if the record is given up | position u64 of the object, counted from the first one ever
 //! object  crc32c u32 | bytes u32 | number u64 | known u64 | life u64 | payload, padded to whole lines
 //! ```
 //!
@@ -19,9 +19,12 @@
 //! 2. Nothing is written over that recovery may need: an append that finds no room fails and changes nothing.
 //! 3. Every record in front of an object's *known* was durable when the object was made. A missing one there is damage; any other one
 //!    was never acknowledged, and recovery ends in front of it.
-//! 4. Recovery unsets every entry behind its end, and stores what is not known to be durable again, before anything is appended. So a number that is used again
+//! 4. Recovery unsets every entry behind its end that is not given up, and stores what is not known to be durable again, before anything is appended. So a number that is used again
 //!    never has two entries. It may have two objects, and even one entry for both: what comes first after an opening begins a *life* of the
 //!    log, and from its number on only objects of that life count.
+//!
+//! 5. A record that recovery gives up keeps its entry, marked. So whoever opens the ring next knows that it was there, and marks it again: the mark may
+//!    have been in a cache only.
 //!
 //! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems, VLDB 2014, section 4): the
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
@@ -34,7 +37,6 @@ use pmem::{
     Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
     PoolIdentity, PoolKind, RootIndex, site,
 };
-use std::ops::Range;
 use std::path::Path;
 
 /// Marks a pool as a log's ring: `NVLG`.
@@ -46,6 +48,8 @@ const OWNER: Owner = Owner {
 };
 const LINE: u64 = 64;
 const ENTRY_BYTES: u64 = 16;
+/// In an entry's number: the record is given up.
+const GIVEN_UP: u64 = 1 << 63;
 /// Bytes in front of an object's payload.
 pub const HEADER_BYTES: usize = 32;
 /// Bytes of objects for each entry of the index.
@@ -103,6 +107,17 @@ pub struct Stamp {
 struct Entry {
     lsn: Lsn,
     position: u64,
+    is_given_up: bool,
+}
+
+impl Entry {
+    fn new(number: u64, position: u64) -> Self {
+        Self {
+            lsn: Lsn(number & !GIVEN_UP),
+            position,
+            is_given_up: number & GIVEN_UP != 0,
+        }
+    }
 }
 
 /// A record that an opening has found.
@@ -449,10 +464,7 @@ impl<M: Memory> NvRing<M> {
         let words = self
             .arena
             .slice::<u64>(self.index + slot * ENTRY_BYTES, 2)?;
-        Ok(Entry {
-            lsn: Lsn(words[0]),
-            position: words[1],
-        })
+        Ok(Entry::new(words[0], words[1]))
     }
 
     /// The object that an entry names, if it is whole.
@@ -491,10 +503,9 @@ impl<M: Memory> NvRing<M> {
         let words = self
             .arena
             .slice::<u64>(self.index, 2 * self.entries as usize)?;
-        let entries = words.chunks_exact(2).map(|words| Entry {
-            lsn: Lsn(words[0]),
-            position: words[1],
-        });
+        let entries = words
+            .chunks_exact(2)
+            .map(|words| Entry::new(words[0], words[1]));
         let slots = (0..).zip(entries);
         Ok(slots.filter(|(_, entry)| entry.lsn >= from).collect())
     }
@@ -503,9 +514,18 @@ impl<M: Memory> NvRing<M> {
     pub fn records(&self, from: Lsn) -> Result<Vec<Found>> {
         let mut found = Vec::new();
         for (slot, entry) in self.entries_from(from)? {
-            found.extend(self.object(slot, entry)?);
+            if !entry.is_given_up {
+                found.extend(self.object(slot, entry)?);
+            }
         }
         Ok(found)
+    }
+
+    /// The newest record from `from` on that was given up.
+    pub fn newest_given_up(&self, from: Lsn) -> Result<Option<Lsn>> {
+        let entries = self.entries_from(from)?.into_iter();
+        let given_up = entries.filter(|(_, entry)| entry.is_given_up);
+        Ok(given_up.map(|(_, entry)| entry.lsn).max())
     }
 
     /// A record's payload.
@@ -514,18 +534,30 @@ impl<M: Memory> NvRing<M> {
         Ok(self.arena.bytes(at, found.payload_bytes)?)
     }
 
-    /// Ends an opening: `kept` are the ring's records that count, in their order, of the numbers `range`. Every other entry from there on is
-    /// unset. What is in front of `known` is durable; the rest may be in a cache only, perhaps after a fence that failed and as if it were clean. So it is
+    /// Ends an opening: `kept` are the ring's records that count, in their order. Of the entries from `from` on those that are not theirs are unset, or
+    /// marked if they are among those `given_up` or were marked before.
+    /// What is in front of `known` is durable; the rest may be in a cache only, perhaps after a fence that failed and as if it were clean. So it is
     /// stored again, the same bytes to the same place, and fenced.
-    pub fn settle(&mut self, kept: &[Found], known: Lsn, range: Range<Lsn>) -> Result<()> {
-        let counts = |entry: &Entry| {
+    pub fn settle(
+        &mut self,
+        kept: &[Found],
+        known: Lsn,
+        (from, given_up): (Lsn, &[Lsn]),
+    ) -> Result<()> {
+        for (slot, entry) in self.entries_from(from)? {
             let place = kept.binary_search_by_key(&entry.lsn, |found| found.lsn);
-            range.contains(&entry.lsn) && place.is_ok()
-        };
-        let all = self.entries_from(range.start)?;
-        for (slot, _) in all.iter().filter(|(_, entry)| !counts(entry)) {
+            if place.is_ok_and(|place| kept[place].slot == slot) && !entry.is_given_up {
+                continue;
+            }
             let offset = self.index + slot * ENTRY_BYTES;
-            self.arena.store_word(offset, 0)?;
+            let is_whole = || Ok::<_, StorageError>(self.object(slot, entry)?.is_some());
+            let is_given_up = entry.is_given_up || given_up.contains(&entry.lsn) && is_whole()?;
+            let number = if is_given_up {
+                entry.lsn.0 | GIVEN_UP
+            } else {
+                0
+            };
+            self.arena.store_word(offset, number)?;
             self.arena.flush(offset, 8, site!("nv-ring.unset"))?;
         }
         for found in kept.iter().filter(|found| found.lsn >= known) {

@@ -61,14 +61,17 @@ fn plan(touched: &Touched<'_>) -> Result<Planned, Misfit> {
     let mut new = old.to_vec();
     let section = Section::new(touched.guard.id(), &touched.ops);
     section.apply_all(&mut new)?;
-    let lines = differing(old, &new);
     let mut before = Vec::new();
-    if !(touched.is_new && section.is_whole()) {
-        for line in &lines {
-            let at = line.start as u16;
-            let bytes = &old[line.clone()];
-            PageOp::Before { at, bytes }.encode(&mut before);
-        }
+    if touched.is_new && section.is_whole() {
+        // What is seen of a free page may be in a cache only: a change that is given up may have left it there.
+        let lines = vec![0..new.len()];
+        return Ok(Planned { new, lines, before });
+    }
+    let lines = differing(old, &new);
+    for line in &lines {
+        let at = line.start as u16;
+        let bytes = &old[line.clone()];
+        PageOp::Before { at, bytes }.encode(&mut before);
     }
     Ok(Planned { new, lines, before })
 }

@@ -31,12 +31,12 @@ impl LogRoom {
         }
     }
 
-    /// That of records which have the lines of pages as they were: a dozen of an entry, two of a page that is freed.
+    /// That of records which have the lines of pages as they were: up to ten or so of an entry, two of a page that is freed. Rings keep twice as much.
     pub fn of_lines(page_bytes: usize) -> Self {
         Self {
             page_bytes,
-            entry_bytes: 1024,
-            freed_bytes: 256,
+            entry_bytes: 384,
+            freed_bytes: 128,
         }
     }
 }

@@ -294,7 +294,12 @@ impl MemoryState {
         if self.handles == 0 {
             self.close();
         } else {
-            self.waiting(handle).clear();
+            for line in std::mem::take(self.waiting(handle)) {
+                // Whoever needs it flushes it again.
+                if self.slot_of[line as usize] != 0 {
+                    self.dirty_line(line as usize).flushed = 0;
+                }
+            }
         }
     }
 
