@@ -56,11 +56,14 @@ pub trait PageHome: Send + Sync {
     fn counters(&self) -> Counters;
 }
 
+/// The handle of a session.
+type Handle<M> = Mutex<PageHandle<M>>;
+
 /// Pages in one memory.
 pub struct NvPages<S: MemorySource> {
     identity: LogIdentity,
     memory: Mutex<PageMemory<S::Memory>>,
-    handles: Box<[OnceLock<Mutex<PageHandle<S::Memory>>>]>,
+    handles: Box<[OnceLock<Handle<S::Memory>>]>,
     /// Accounts for loads, where that is asked for.
     reader: Mutex<PageHandle<S::Memory>>,
     /// What handles had counted that were exchanged because the memory has grown.
@@ -127,7 +130,8 @@ impl<S: MemorySource> NvPages<S> {
         let mut taken = memory.take(u64::MAX)?;
         let mut handle = memory.handle()?;
         for (page, new) in taken.iter_mut().zip(pages) {
-            let lines = &[0..page_bytes];
+            let whole = 0..page_bytes;
+            let lines = std::slice::from_ref(&whole);
             store_lines(
                 &mut handle,
                 &mut Edit { page, new, lines },
@@ -219,7 +223,7 @@ impl<S: MemorySource> NvPages<S> {
     }
 
     /// The handle of a session.
-    fn handle(&self, session: u32) -> Result<&Mutex<PageHandle<S::Memory>>> {
+    fn handle(&self, session: u32) -> Result<&Handle<S::Memory>> {
         let place = self.handles.get(session as usize);
         let place = place.ok_or(StorageError::Poisoned)?;
         if let Some(handle) = place.get() {
