@@ -125,14 +125,13 @@ impl Tree {
             let (id, level) = leaf.pass(self, pages, root, key, direction);
             below = self.read_child(pages, Child { id, level, moment })?;
         }
-        let mut guard = match below {
-            Some(child) => child,
-            None => {
-                let root = self.root_again(pages, trail)?;
-                leaf.id = self.root;
-                leaf.bound = None;
-                root
-            }
+        let mut guard = if let Some(child) = below {
+            child
+        } else {
+            let root = self.root_again(pages, trail)?;
+            leaf.id = self.root;
+            leaf.bound = None;
+            root
         };
         while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
             let (id, level) = leaf.pass(self, pages, guard.bytes(), key, direction);
