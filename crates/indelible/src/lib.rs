@@ -150,7 +150,7 @@ pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
     CommitTicket, Direction, Durability, FenceOrder, Footprint, Isolation, LogImages, LogKind,
-    Method, Persist, VerifyReport,
+    Method, PageAxes, PagesKind, Persist, VerifyReport,
 };
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{

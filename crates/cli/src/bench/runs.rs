@@ -14,7 +14,7 @@ use anyhow::Result;
 use disk::FileProfile;
 use indelible::{
     BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages,
-    LogKind, Method, Options, Statistics,
+    LogKind, Method, Options, PageAxes, PagesKind, Statistics,
 };
 use pmem::Part;
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
@@ -52,9 +52,9 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     let is_of_pages = args.log_files.is_some()
         || args.log_path.is_some()
         || args.commit == CommitName::Asynchronous;
-    if is_of_pages && (others || methods.iter().any(|method| !method.is_paged())) {
+    if is_of_pages && (others || methods.iter().any(|method| !method.has_buffer_pool())) {
         return wrong(
-            "--log-path, --log-files and --commit asynchronous are for page methods, such as full-page-writes or nv-logging; leave them out for others",
+            "--log-path, --log-files and --commit asynchronous are for methods with a buffer pool, such as full-page-writes or nv-logging; leave them out for others",
         );
     }
     if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
@@ -180,9 +180,10 @@ pub(super) fn open(
         options = options.memtable_bytes(bytes);
     }
     if method.is_paged() {
-        options = options
-            .buffer_bytes(pool_bytes(args))
-            .sessions(args.threads_each());
+        options = options.sessions(args.threads_each());
+    }
+    if method.has_buffer_pool() {
+        options = options.buffer_bytes(pool_bytes(args));
     }
     if method == Method::NvLogging {
         options = options.persist(args.persist.into());
@@ -275,9 +276,14 @@ impl<'s> Setting<'s> {
             profile,
             directory,
             pages: method.axes().map(|axes| PageNumbers {
-                pool_bytes: pool_bytes(args),
+                pages: axes.pages.name().into(),
+                pool_bytes: if method.has_buffer_pool() {
+                    pool_bytes(args)
+                } else {
+                    0
+                },
                 guard: axes.guard.name().into(),
-                log: log_name(args, axes.log),
+                log: log_name(args, axes),
                 commit_mode: commit_mode(args).into(),
                 conflicts: 0,
             }),
@@ -286,8 +292,10 @@ impl<'s> Setting<'s> {
 }
 
 /// The design of the log.
-fn log_name(args: &RunArgs, log: LogKind) -> String {
+fn log_name(args: &RunArgs, axes: PageAxes) -> String {
+    let log = axes.log;
     match log {
+        _ if axes.pages == PagesKind::Nvm => format!("{}, undo", log.name()),
         LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
         LogKind::Central | LogKind::Distributed => log.name().into(),
     }

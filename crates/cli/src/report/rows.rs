@@ -55,7 +55,10 @@ pub(crate) struct RunRow {
 /// is called a mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PageNumbers {
-    /// Of the buffer pool of each partition.
+    /// Where they are: `ssd` or `nvm`.
+    #[serde(default)]
+    pub(crate) pages: String,
+    /// Of the buffer pool of each partition, 0 if there is none.
     pub(crate) pool_bytes: u64,
     /// What protects a write of a page that a power cut tears.
     pub(crate) guard: String,

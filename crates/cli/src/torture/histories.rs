@@ -26,7 +26,10 @@ pub(super) fn histories(
     let scratch = Scratch::new()?;
     let mut options = Options::new().method(method);
     if method.is_paged() {
-        options = options.buffer_bytes(BUFFER_BYTES).sessions(args.sessions);
+        options = options.sessions(args.sessions);
+    }
+    if method.has_buffer_pool() {
+        options = options.buffer_bytes(BUFFER_BYTES);
     }
     let database = Database::create(scratch.path().join("history.db"), &options)?;
     let bar = progress::spinner(format!("{} sessions of {method}", args.sessions));
