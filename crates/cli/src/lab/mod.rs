@@ -3,7 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `experiment` | what an experiment is: data |
-//! | `n_store`, `joins`, `nv_logging` | the experiments of the three papers |
+//! | `n_store`, `joins`, `nv_logging`, `nvram_era` | the experiments of the four papers |
 //! | `size` | how much is run |
 //! | `point` | one run of an experiment, and the name of its configuration |
 //! | `paged` | what the parameters of the page engine's points mean |
@@ -21,6 +21,7 @@ mod judge;
 mod kinds;
 mod n_store;
 mod nv_logging;
+mod nvram_era;
 mod page;
 mod paged;
 mod point;
@@ -45,7 +46,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// The papers, in the order in which the lab learnt them.
-const PAPERS: [&Paper; 3] = [&n_store::PAPER, &joins::PAPER, &nv_logging::PAPER];
+const PAPERS: [&Paper; 4] = [
+    &n_store::PAPER,
+    &joins::PAPER,
+    &nv_logging::PAPER,
+    &nvram_era::PAPER,
+];
 
 /// All experiments of all papers.
 fn experiments() -> impl Iterator<Item = &'static Experiment> {
@@ -287,7 +293,7 @@ mod tests {
     fn equal_configurations_have_equal_parameters() {
         for size in [Size::smoke(), Size::default(), Size::full()] {
             let mut known = std::collections::HashMap::new();
-            let checked = [&joins::PAPER, &nv_logging::PAPER];
+            let checked = [&joins::PAPER, &nv_logging::PAPER, &nvram_era::PAPER];
             for experiment in checked.iter().flat_map(|paper| paper.experiments) {
                 for point in Point::of(experiment, &size, 1) {
                     let configuration = point.configuration(&size);
@@ -318,7 +324,13 @@ mod tests {
                 < count(&["joins/fig11"]) + count(&["joins/phases"])
         );
         assert!(chosen(&["n-store/fig99".into()]).is_err());
-        let names = ["nv-logging/all", "joins/all", "n-store/all"].map(str::to_owned);
+        let names = [
+            "nv-logging/all",
+            "joins/all",
+            "n-store/all",
+            "nvram-era/all",
+        ];
+        let names = names.map(str::to_owned);
         let all = chosen(&names).unwrap();
         assert_eq!(all.len(), experiments().count());
     }

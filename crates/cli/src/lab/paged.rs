@@ -49,7 +49,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
         }
     }
     let scheme = point.get("scheme");
-    if scheme.starts_with("flush-on") || scheme == "distributed-log" {
+    if scheme.starts_with("flush-on") || matches!(scheme, "distributed-log" | "in-place") {
         add("ring", &ring_bytes.max(RING_BYTES_MIN).to_string());
     }
     match workload {
@@ -81,12 +81,14 @@ fn share_of(bytes: u64, share: &str) -> u64 {
     bytes * thousandths / 1000
 }
 
-/// The schemes of the paper's table 3, and the log that it takes from others to compare with.
+/// The schemes of NV-Logging's table 3, and the log that it takes from others to compare with; the designs of NVRAM-era.
 fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "nv-disk" => &[("method", "nv-disk"), ("commit", "asynchronous")],
         "nv-disk-sync" => &[("method", "nv-disk"), ("commit", "synchronous")],
         "distributed-log" => &[("method", "distributed-log")],
+        "disk-replacement" => &[("method", "disk-replacement"), ("commit", "synchronous")],
+        "in-place" => &[("method", "in-place")],
         "flush-on-commit" => &[("method", "nv-logging"), ("persist", "flush-on-commit")],
         _ => &[("method", "nv-logging"), ("persist", "flush-on-insert")],
     }

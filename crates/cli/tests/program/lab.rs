@@ -193,6 +193,33 @@ fn nv_logging_has_rows_and_a_page_as_well() {
     assert!(fail(2, &wrong).contains("dollars a gigabyte"));
 }
 
+#[test]
+fn nvram_era_has_rows_and_a_page_as_well() {
+    let place = Place::new();
+    let out = place.at("out");
+    let run = [
+        "lab",
+        "run",
+        "nvram-era/fig6",
+        "--smoke",
+        "--out",
+        &out,
+        "--format",
+        "json",
+    ];
+    let printed = succeed(&run);
+    let verdict: Value = serde_json::from_str(printed.trim()).unwrap();
+    assert_ne!(verdict["verdict"], "not measured", "{verdict}");
+    let measured = rows(&place, "out");
+    check_rows(&measured);
+    assert_eq!(measured.len(), 12);
+    for row in &measured {
+        assert!(row["metrics"]["latency_p95_us"]["median"].as_f64() > Some(0.0));
+    }
+    let page = place.read("out/report.html");
+    assert!(page.contains("persist barrier") || page.contains("barriers of 3"));
+}
+
 /// The threads' activities add up, and insertions were seen.
 fn check_probes(row: &Value) {
     let median = |name: &str| row["metrics"][name]["median"].as_f64().unwrap();
@@ -351,15 +378,24 @@ fn the_list_names_every_figure() {
         let name = format!("nv-logging/fig{number} ");
         assert!(listed.contains(&name), "{name}");
     }
+    for name in ["nvram-era/fig5 ", "nvram-era/fig6 "] {
+        assert!(listed.contains(name), "{name}");
+    }
     // A wrong name is answered with the way to the right ones, before anything is run or made.
     let place = Place::new();
     for name in ["n-store/fig99", "joins/fig5", "fig5", "all", "joins/", ""] {
         let out = place.at("none");
         let error = fail(2, &["lab", "run", name, "--smoke", "--out", &out]);
         assert!(
-            ["lab list", "n-store/all", "joins/all", "nv-logging/all"]
-                .iter()
-                .all(|part| error.contains(part)),
+            [
+                "lab list",
+                "n-store/all",
+                "joins/all",
+                "nv-logging/all",
+                "nvram-era/all"
+            ]
+            .iter()
+            .all(|part| error.contains(part)),
             "{error}"
         );
         assert!(!Path::new(&out).exists());

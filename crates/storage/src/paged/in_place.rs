@@ -30,6 +30,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 const LINE_BYTES: usize = 64;
+/// What is compared at once.
+const BLOCK_BYTES: usize = 8 * LINE_BYTES;
 
 /// What a page is going to be.
 struct Planned {
@@ -42,15 +44,23 @@ struct Planned {
 /// The lines in which two contents of a page differ, neighbours together; the first line is always among them.
 fn differing(old: &[u8], new: &[u8]) -> Vec<Range<usize>> {
     let mut lines: Vec<Range<usize>> = std::iter::once(0..LINE_BYTES).collect();
-    let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
-    for ((old, new), number) in both.zip(0..).skip(1) {
+    let both = old.chunks(BLOCK_BYTES).zip(new.chunks(BLOCK_BYTES));
+    for ((old, new), block) in both.zip(0..) {
+        // Most of a page stays as it was.
         if old == new {
             continue;
         }
-        let start = number * LINE_BYTES;
-        match lines.last_mut() {
-            Some(last) if last.end == start => last.end += LINE_BYTES,
-            _ => lines.push(start..start + LINE_BYTES),
+        let first = block * BLOCK_BYTES;
+        let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
+        for ((old, new), line) in both.zip(0..) {
+            let start = first + line * LINE_BYTES;
+            if old == new || start == 0 {
+                continue;
+            }
+            match lines.last_mut() {
+                Some(last) if last.end == start => last.end += LINE_BYTES,
+                _ => lines.push(start..start + LINE_BYTES),
+            }
         }
     }
     lines

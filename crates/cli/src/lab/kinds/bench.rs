@@ -100,6 +100,7 @@ fn metrics(row: &RunRow) -> Metrics {
         ("txn_per_cpu_s", 1e6 / row.cpu_us_per_txn.max(1e-3)),
         ("txns", row.txns as f64),
         ("latency_p50_us", row.latency_us.p50),
+        ("latency_p95_us", row.latency_us.p95),
         ("latency_p99_us", row.latency_us.p99),
         ("loads_per_txn", per_txn.loads),
         ("stores_per_txn", per_txn.stores),

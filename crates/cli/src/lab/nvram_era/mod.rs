@@ -1,0 +1,226 @@
+//! The experiments of "Storage Management in the NVRAM Era", PVLDB 7(2), 2013.
+//!
+//! Everything lies in memory that keeps its content; what varies is how long a *persist barrier* takes, which is a fence here. The paper has plots without
+//! numbers at their points, so what is compared is the shape that its text states. Its third design, which commits batches of transactions whole
+//! (*NVRAM Group Commit*), is not built yet.
+
+use super::experiment::{
+    Axes, Axis, Check, Experiment, Filter, Kind, Paper, Plot, Shape, Sweep, Table, Test, Within,
+};
+use super::size::Size;
+
+/// The paper.
+pub(super) const PAPER: Paper = Paper {
+    name: "nvram-era",
+    title: "NVRAM-era: a page engine whose data lie in non-volatile memory",
+    lead: "The experiments of the VLDB 2013 paper, run again on this engine: every figure beside what the paper says of it. \
+           Absolute numbers are not compared, ratios are.",
+    compared: Table {
+        heading: "The designs",
+        header: &["Design", "Pages", "Log", "Barriers"],
+        rows: DESIGNS,
+    },
+    experiments: &[&FIG5, &FIG6],
+    describe: Size::describe_nv_logging,
+};
+
+const DESIGNS: &[&[&str]] = &[
+    &[
+        "disk-replacement",
+        "in files on a filesystem in the memory, behind a buffer pool",
+        "ARIES, in files there",
+        "one a sync of a file",
+    ],
+    &[
+        "in-place",
+        "in the memory, changed there",
+        "what lines were, in the memory",
+        "two a change of pages, one a commit",
+    ],
+];
+
+const DESIGN: Axis = ("scheme", &["disk-replacement", "in-place"]);
+const BARRIER: Axis = (
+    "sync-latency-ns",
+    &["10", "300", "1000", "3000", "5000", "10000"],
+);
+const BARRIERS_OF_FIG6: Axis = ("sync-latency-ns", &["10", "3000"]);
+const THREADS: Axis = ("threads", &["2"]);
+/// All of the data, and what a run adds.
+const POOL_ALL: Axis = ("pool-share", &["2"]);
+
+const ANY: f64 = f64::INFINITY;
+const SPEED: &str = "txn_per_s";
+const P95: &str = "latency_p95_us";
+const IN_PLACE: Filter = &[("scheme", "in-place")];
+const DISK: Filter = &[("scheme", "disk-replacement")];
+const SHORTEST: Filter = &[("sync-latency-ns", "10")];
+const LONGEST: Filter = &[("sync-latency-ns", "10000")];
+const OF_FIG6: Filter = &[("sync-latency-ns", "3000")];
+
+const NO_BARRIER: &str = "The shortest barrier that the emulator has takes 10 ns more than a fence does, where the paper has none.";
+const COUNTED: &str = "A barrier is a fence of one thread, who waits for it by spinning, as in the paper. Reads and write-backs are as fast as DRAM's.";
+
+/// The write transactions of the paper's table 3.
+const TPCC: &[Axis] = &[
+    ("workload", &["tpcc"]),
+    ("mix", &["new-order"]),
+    POOL_ALL,
+    BARRIER,
+    THREADS,
+    DESIGN,
+];
+const TPCB: &[Axis] = &[("workload", &["tpcb"]), POOL_ALL, BARRIER, THREADS, DESIGN];
+const TATP: &[Axis] = &[
+    ("workload", &["tatp"]),
+    ("mix", &["update-location"]),
+    POOL_ALL,
+    BARRIER,
+    THREADS,
+    DESIGN,
+];
+
+const fn over(caption: &'static str, rows: Filter) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Lines {
+            metric: SPEED,
+            x: "sync-latency-ns",
+            x_label: "time of a barrier, ns",
+            y_label: "txn/s",
+            line: "scheme",
+            x_scale: Axes::Logarithmic,
+            scale: Axes::Linear,
+        },
+    }
+}
+
+const fn ratio(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
+    Test::Ratio {
+        metric: SPEED,
+        over,
+        under,
+        rows,
+        within,
+    }
+}
+
+const FIG5: Experiment = Experiment {
+    name: "nvram-era/fig5",
+    title: "Figure 5: throughput over the time of a persist barrier",
+    shows: &[NO_BARRIER, COUNTED],
+    sweeps: &[
+        Sweep {
+            kind: Kind::Paged,
+            axes: TPCC,
+        },
+        Sweep {
+            kind: Kind::Paged,
+            axes: TPCB,
+        },
+        Sweep {
+            kind: Kind::Paged,
+            axes: TATP,
+        },
+    ],
+    plots: &[
+        over("TPC-C, New-Order", &[("workload", "tpcc")]),
+        over("TPC-B", &[("workload", "tpcb")]),
+        over("TATP, Update-Location", &[("workload", "tatp")]),
+    ],
+    checks: &[
+        Check {
+            what: "with barriers that cost nothing, in-place is ahead of disk-replacement",
+            paper: "in-place performs best",
+            source: "figure 5",
+            test: ratio(IN_PLACE, DISK, SHORTEST, Within::Mean(1.0, ANY)),
+            why: "What in-place saves is the software of files and buffers; what it pays here are copies and checksums of whole pages at each change, which the \
+                  paper's engine has not.",
+        },
+        Check {
+            what: "it falls as barriers take longer",
+            paper: "throughput suffers as latency increases",
+            source: "figure 5",
+            test: ratio(SHORTEST, LONGEST, IN_PLACE, Within::Mean(1.5, ANY)),
+            why: "Each change of a page waits for two barriers.",
+        },
+        Check {
+            what: "disk-replacement hardly feels them",
+            paper: "insensitive",
+            source: "figure 5",
+            test: ratio(SHORTEST, LONGEST, DISK, Within::Mean(0.8, 1.25)),
+            why: "A group of commits shares one sync.",
+        },
+        Check {
+            what: "with the longest barriers disk-replacement is ahead",
+            paper: "the lines cross",
+            source: "figure 5",
+            test: ratio(DISK, IN_PLACE, LONGEST, Within::Mean(1.0, ANY)),
+            why: "As the two before say.",
+        },
+    ],
+};
+
+const FIG6: Experiment = Experiment {
+    name: "nvram-era/fig6",
+    title: "Figure 6: 95th percentile of latency with barriers of 3 µs",
+    shows: &[NO_BARRIER],
+    sweeps: &[
+        Sweep {
+            kind: Kind::Paged,
+            axes: &[
+                ("workload", &["tpcc"]),
+                ("mix", &["new-order"]),
+                POOL_ALL,
+                BARRIERS_OF_FIG6,
+                THREADS,
+                DESIGN,
+            ],
+        },
+        Sweep {
+            kind: Kind::Paged,
+            axes: &[
+                ("workload", &["tpcb"]),
+                POOL_ALL,
+                BARRIERS_OF_FIG6,
+                THREADS,
+                DESIGN,
+            ],
+        },
+        Sweep {
+            kind: Kind::Paged,
+            axes: &[
+                ("workload", &["tatp"]),
+                ("mix", &["update-location"]),
+                POOL_ALL,
+                BARRIERS_OF_FIG6,
+                THREADS,
+                DESIGN,
+            ],
+        },
+    ],
+    plots: &[Plot {
+        caption: "Barriers of 3 µs",
+        rows: OF_FIG6,
+        shape: Shape::Bars {
+            metric: P95,
+            group: "workload",
+            bar: "scheme",
+            scale: Axes::Logarithmic,
+        },
+    }],
+    checks: &[Check {
+        what: "in-place's transactions take longer than without barriers",
+        paper: "above 1, normalised to in-place at 0 µs",
+        source: "figure 6",
+        test: Test::Ratio {
+            metric: P95,
+            over: OF_FIG6,
+            under: SHORTEST,
+            rows: IN_PLACE,
+            within: Within::Mean(1.1, ANY),
+        },
+        why: "A transaction of four changes waits for nine barriers.",
+    }],
+};
