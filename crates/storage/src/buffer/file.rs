@@ -102,8 +102,14 @@ impl<D: Directory> PageFile<D> {
         let unpublished = format!("{name}.tmp");
         let mut file = directory.create(&unpublished)?;
         let first = u64::from(first_page(page_bytes).0) * page_bytes as u64;
-        let bytes = first + (pages.len() * page_bytes) as u64;
-        let bytes = bytes.next_multiple_of(GROWTH_BYTES_MIN);
+        let bytes = match options.guard {
+            // The pages are elsewhere.
+            Guard::BeforeImages => HEAD_BYTES,
+            _ => {
+                let bytes = first + (pages.len() * page_bytes) as u64;
+                bytes.next_multiple_of(GROWTH_BYTES_MIN)
+            }
+        };
         master.pages = (bytes / page_bytes as u64) as u32;
         master.generation = FIRST_GENERATION;
         file.set_bytes(bytes)?;

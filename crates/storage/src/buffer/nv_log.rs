@@ -35,8 +35,9 @@ use std::sync::atomic::AtomicBool;
 pub const SESSIONS_MAX: usize = 1024;
 /// Nothing of a ring is missing.
 const NOTHING: u64 = u64::MAX;
-/// A ring has room for the rollback of a small transaction several times.
+/// A ring has room for the rollback of a small transaction several times. Records to undo with have lines as they were, and are longer.
 const RING_PAGES_MIN: u64 = 256;
+const RING_PAGES_MIN_UNDO: u64 = 768;
 /// Times that a session looks again before it sleeps until another has made its records durable.
 const SPINS_MAX: u32 = 500;
 /// Of a ring, so much may be in use before a checkpoint is due; the rest is for what is logged meanwhile. Who finds the ring full writes a checkpoint.
@@ -102,7 +103,11 @@ impl NvLogOptions {
     }
 
     fn bytes(&self) -> u64 {
-        let least = RING_PAGES_MIN * self.page_bytes;
+        let pages = match self.content {
+            Content::Redo => RING_PAGES_MIN,
+            Content::Undo => RING_PAGES_MIN_UNDO,
+        };
+        let least = pages * self.page_bytes;
         self.ring_bytes.max(least).max(RING_BYTES_MIN)
     }
 }
