@@ -136,9 +136,9 @@ impl Subject {
             checkpoint_log_bytes: 64 << 10,
             // Damage to what nothing uses shows nothing, so rings are not larger than they have to be.
             ring_bytes: if method == Method::InPlace {
-                3 << 19
+                5 << 19
             } else {
-                1 << 19
+                1 << 20
             },
             ..options(method, seed)
         };
