@@ -134,12 +134,6 @@ impl Subject {
             pool_bytes: DATABASE_BYTES,
             // Long enough that a part of the log lies behind the checkpoint.
             checkpoint_log_bytes: 64 << 10,
-            // Damage to what nothing uses shows nothing, so rings are not larger than they have to be.
-            ring_bytes: if method == Method::InPlace {
-                5 << 19
-            } else {
-                1 << 20
-            },
             ..options(method, seed)
         };
         let engine = platform

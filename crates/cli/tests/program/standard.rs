@@ -248,7 +248,7 @@ fn the_log_lies_where_it_is_wanted() {
     let refused = |arguments: &[&str]| fail(2, &[&["bench", "tpcb"], arguments].concat());
     assert!(refused(&["--method", "dwb", "--files", "ssd"]).contains("--device emulated"));
     let inp = refused(&["--method", "dwb,inp", "--commit", "asynchronous"]);
-    assert!(inp.contains("page methods"), "{inp}");
+    assert!(inp.contains("a buffer pool"), "{inp}");
     let real = [
         "--method",
         "dwb",
