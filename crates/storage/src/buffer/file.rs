@@ -102,15 +102,16 @@ impl<D: Directory> PageFile<D> {
         let unpublished = format!("{name}.tmp");
         let mut file = directory.create(&unpublished)?;
         let first = u64::from(first_page(page_bytes).0) * page_bytes as u64;
-        let bytes = match options.guard {
-            // The pages are elsewhere.
-            Guard::BeforeImages => HEAD_BYTES,
-            _ => {
-                let bytes = first + (pages.len() * page_bytes) as u64;
-                bytes.next_multiple_of(GROWTH_BYTES_MIN)
-            }
+        let bytes = if options.guard == Guard::BeforeImages {
+            // The pages are elsewhere, and counted there.
+            HEAD_BYTES
+        } else {
+            let bytes = first + (pages.len() * page_bytes) as u64;
+            bytes.next_multiple_of(GROWTH_BYTES_MIN)
         };
-        master.pages = (bytes / page_bytes as u64) as u32;
+        if options.guard != Guard::BeforeImages {
+            master.pages = (bytes / page_bytes as u64) as u32;
+        }
         master.generation = FIRST_GENERATION;
         file.set_bytes(bytes)?;
         for (page, number) in pages.iter().zip(0_u64..) {
@@ -160,10 +161,11 @@ impl<D: Directory> PageFile<D> {
         }
         let page_bytes = master.page_bytes as usize;
         let bytes = file.bytes()?;
-        let pages = match options.guard {
+        let pages = if options.guard == Guard::BeforeImages {
             // The memory tells how many there are.
-            Guard::BeforeImages => master.pages,
-            _ => (bytes / page_bytes as u64) as u32,
+            master.pages
+        } else {
+            (bytes / page_bytes as u64) as u32
         };
         if pages < master.pages {
             let detail = format!(

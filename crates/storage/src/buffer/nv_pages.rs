@@ -143,18 +143,18 @@ impl<S: MemorySource> NvPages<S> {
         Ok((Self::over(memory, identity, page_bytes)?, taken))
     }
 
-    /// Opens the memory, which had so many pages at the newest checkpoint, and hands out its pages.
+    /// Opens the memory, which had so many pages at the newest checkpoint.
     pub fn open(
         memories: &S,
         identity: LogIdentity,
         access: Access,
         (page_bytes, pages): (usize, u32),
-    ) -> Result<(Self, Vec<Page>)> {
+    ) -> Result<Self> {
         let name = name(identity);
         let first = first_page(page_bytes);
         let head_bytes = u64::from(first.0) * page_bytes as u64;
         let memory = memories.open(&name, access)?;
-        let mut memory = PageMemory::new(memory, head_bytes, page_bytes as u64);
+        let memory = PageMemory::new(memory, head_bytes, page_bytes as u64);
         let damaged = |offset: u64, detail: String| StorageError::DamagedFile {
             file: name.clone(),
             offset,
@@ -191,13 +191,26 @@ impl<S: MemorySource> NvPages<S> {
             );
             return Err(damaged(found * page_bytes as u64, detail));
         }
-        if found > u64::from(pages) && access == Access::Write {
+        Self::over(memory, identity, page_bytes)
+    }
+
+    /// Hands out the pages of a memory that was opened. The newest checkpoint knows of so many; the log has records behind it, or has not.
+    pub fn take(&self, pages: u32, has_records: bool) -> Result<Vec<Page>> {
+        let mut memory = lock(&self.memory);
+        let known = u64::from(pages.saturating_sub(self.first.0));
+        if !has_records {
+            // Nobody has used another one.
+            return Ok(memory.take(known)?);
+        }
+        let word = memory.head().get(COUNT_AT..COUNT_AT + 8);
+        let word = word.and_then(|word| word.first_chunk().copied());
+        let word = word.map_or(0, u64::from_le_bytes);
+        if u64::from(word as u32) > known {
             // No checkpoint proves it: a process that has died may have left it in a cache only.
-            memory.set_head_word(COUNT_AT as u64, count, site!("nv-pages.count-found"));
+            memory.set_head_word(COUNT_AT as u64, word, site!("nv-pages.count-found"));
             memory.fence(site!("nv-pages.found"))?;
         }
-        let taken = memory.take(used)?;
-        Ok((Self::over(memory, identity, page_bytes)?, taken))
+        Ok(memory.take(u64::from(word as u32))?)
     }
 
     fn over(

@@ -178,7 +178,7 @@ impl<P: Platform> Shared<P> {
             )));
         }
         let (pages, catalogue) = first_pages(page_bytes as usize)?;
-        let master = Master {
+        let mut master = Master {
             generation: 0,
             page_bytes,
             guard: axes.guard.code(),
@@ -204,6 +204,9 @@ impl<P: Platform> Shared<P> {
                 )?)
             }
         };
+        if let Some((source, pages)) = &home {
+            master.pages = source.first().0 + pages.len() as u32;
+        }
         let pages_in_file = if home.is_none() { &*pages } else { &[] };
         let places = Places::of(platform, options.partition)?;
         let options_file = file_options(options, axes.guard);
@@ -245,7 +248,9 @@ impl<P: Platform> Shared<P> {
                 let memories = platform.memories(options.partition);
                 let sizes = (file.page_bytes(), file.pages());
                 let identity = identity(options);
-                Some(NvPages::open(&memories, identity, options.access, sizes)?)
+                let opened = NvPages::open(&memories, identity, options.access, sizes)?;
+                // The log tells which pages may be in use.
+                Some((opened, Vec::new()))
             }
         };
         let parts = Parts { axes, file, home };
@@ -270,7 +275,7 @@ impl<P: Platform> Shared<P> {
             next_txn: master.next_txn,
             ..Analysis::default()
         };
-        let kind = (axes, master.start);
+        let kind = (axes, master.start, file.pages());
         let log = Self::open_log(
             platform,
             places.log,
@@ -332,7 +337,7 @@ impl<P: Platform> Shared<P> {
         platform: &P,
         files: P::Files,
         options: &EngineOptions,
-        (axes, start): (PageAxes, LogStart),
+        (axes, start, known_pages): (PageAxes, LogStart, u32),
         home: &mut Option<(NvPages<P::Memories>, Vec<Page>)>,
         analysis: &mut Analysis,
     ) -> Result<Box<dyn PageLog>> {
@@ -357,8 +362,19 @@ impl<P: Platform> Shared<P> {
                 let rings = nv_log_options(options, axes);
                 let log = NvLog::open(memories, files, rings, start.lsn)?;
                 let mut given_up = 0;
-                if let (Some((source, pages)), Access::Write) = (home, access) {
-                    given_up = undo_unfinished(&log, source, source.first(), pages)?;
+                if let Some((source, pages)) = home {
+                    let mut has_records = false;
+                    log.visit(&mut |_, _, _| {
+                        has_records = true;
+                        Ok(())
+                    })?;
+                    if pages.is_empty() {
+                        let has_records = has_records && access == Access::Write;
+                        *pages = source.take(known_pages, has_records)?;
+                    }
+                    if access == Access::Write {
+                        given_up = undo_unfinished(&log, source, source.first(), pages)?;
+                    }
                 }
                 log.visit(&mut look)?;
                 analysis.records += given_up;
