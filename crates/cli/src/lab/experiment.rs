@@ -179,6 +179,9 @@ pub(super) enum Test {
     },
 }
 
+/// No bound.
+pub(super) const ANY: f64 = f64::INFINITY;
+
 /// When a set of numbers passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Within {

@@ -1,11 +1,49 @@
-//! What the parameters of points of the page engine mean as options of `indelible bench`.
+//! What experiments on the page engine have in common, and what their parameters mean as options of `indelible bench`.
 //!
 //! Names of the paper stand for several options at once (a scheme is a method with its way of committing, a placement is where two kinds of files
 //! lie), and sizes that depend on the data are given as shares of it.
 
+use super::experiment::{Axes, Axis, Filter, Plot, Shape, Test, Within};
 use super::point::Point;
 use super::size::Size;
 use pmem::device::emulated::DRAM_READ_NS;
+
+pub(super) const SPEED: &str = "txn_per_s";
+/// All of the data in the buffer pool, and what a run adds.
+pub(super) const POOL_ALL: Axis = ("pool-share", &["2"]);
+
+/// Throughput over a parameter, a line for each scheme.
+pub(super) const fn over(
+    caption: &'static str,
+    x: &'static str,
+    x_label: &'static str,
+    rows: Filter,
+) -> Plot {
+    Plot {
+        caption,
+        rows,
+        shape: Shape::Lines {
+            metric: SPEED,
+            x,
+            x_label,
+            y_label: "txn/s",
+            line: "scheme",
+            x_scale: Axes::Logarithmic,
+            scale: Axes::Linear,
+        },
+    }
+}
+
+/// Throughput of some rows against others.
+pub(super) const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
+    Test::Ratio {
+        metric: SPEED,
+        over,
+        under,
+        rows,
+        within,
+    }
+}
 
 /// The modelled cache in front of log and files: that of the paper's processor.
 const CACHE_BYTES: u64 = 8 << 20;

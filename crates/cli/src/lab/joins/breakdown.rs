@@ -4,9 +4,9 @@
 //! the cache is divided as the threads' own clocks were.
 
 use super::super::experiment::{
-    Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
+    ANY, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
 };
-use super::{ABSTRACT, ANY, CODE, CONCLUSIONS, M_PASS, M_WAY, MPSM, RADIX, SPEED, ahead, speeds};
+use super::{ABSTRACT, CODE, CONCLUSIONS, M_PASS, M_WAY, MPSM, RADIX, SPEED, ahead, speeds};
 
 const WORKLOAD_A: &[&str] = &["A m=1", "A m=2", "A m=4", "A m=8"];
 

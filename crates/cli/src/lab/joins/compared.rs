@@ -3,8 +3,10 @@
 //! Sort-merge with networks is the paper's own; our default sorts runs by bytes, which no vector instruction helps. Both stand in
 //! the second figure.
 
-use super::super::experiment::{Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Within};
-use super::{ABSTRACT, ANY, CODE, CONCLUSIONS, M_PASS, M_WAY, N_PART, RADIX, SPEED, ahead, speeds};
+use super::super::experiment::{
+    ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Within,
+};
+use super::{ABSTRACT, CODE, CONCLUSIONS, M_PASS, M_WAY, N_PART, RADIX, SPEED, ahead, speeds};
 
 pub(super) const FIG18: Experiment = Experiment {
     name: "joins/fig18",

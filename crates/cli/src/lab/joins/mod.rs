@@ -75,7 +75,6 @@ const ALGORITHMS: &[&[&str]] = &[
 ];
 
 /// No upper bound.
-const ANY: f64 = f64::INFINITY;
 /// Of the wall clock: an algorithm that leaves a thread idle is slower.
 const SPEED: &str = "tuples_per_s";
 

@@ -4,9 +4,9 @@
 //! where not partitioning is better.
 
 use super::super::experiment::{
-    Axes, Axis, Check, Experiment, Kind, Plot, Shape, Sweep, Test, Within,
+    ANY, Axes, Axis, Check, Experiment, Kind, Plot, Shape, Sweep, Test, Within,
 };
-use super::{ABSTRACT, ANY, CODE, CONCLUSIONS, M_WAY, N_PART, RADIX, SPEED, ahead};
+use super::{ABSTRACT, CODE, CONCLUSIONS, M_WAY, N_PART, RADIX, SPEED, ahead};
 
 const THREE: Axis = ("algorithm", &["radix", "m-way", "n-part"]);
 

@@ -4,11 +4,10 @@
 //! are no hardware counters to ask.
 
 use super::super::experiment::{
-    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
+    ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
 };
 use super::{METHOD, MIX, TPCC};
 
-const ANY: f64 = f64::INFINITY;
 const RECOVERY: &str = "recovery_ms";
 
 const fn recovery(caption: &'static str, rows: Filter) -> Plot {

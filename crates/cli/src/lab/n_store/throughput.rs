@@ -4,13 +4,12 @@
 //! points of figure 5 too, for the ratios between latencies.
 
 use super::super::experiment::{
-    Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+    ANY, Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
 };
 use super::{METHOD, MIX, SKEW, TPCC};
 
 /// Of processor time, so that other programs on the machine do not change it. Delays are spun, and so are part of it.
 const SPEED: &str = "txn_per_cpu_s";
-const ANY: f64 = f64::INFINITY;
 
 const SETTING: &str = "The paper: 2 million tuples of 1 KB, 8 million transactions, 8 partitions, on a hardware emulator whose filesystem is \
     PMFS. Here: the emulated device in software, files in shared memory whose copies and syncs are charged to the same device, \

@@ -5,11 +5,10 @@
 //! counted tuples.
 
 use super::super::experiment::{
-    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+    ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
 };
 use super::{METHOD, MIX, SKEW, TPCC};
 
-const ANY: f64 = f64::INFINITY;
 const NVM_INP: Filter = &[("method", "nvm-inp")];
 const INP: Filter = &[("method", "inp")];
 const NVM_COW: Filter = &[("method", "nvm-cow")];

@@ -3,11 +3,10 @@
 //! Only the NVM-aware methods, at the low latency and with low skew, as in the paper.
 
 use super::super::experiment::{
-    Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+    ANY, Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
 };
 use super::MIX;
 
-const ANY: f64 = f64::INFINITY;
 /// Of processor time, as in figures 5 to 8.
 const SPEED: &str = "txn_per_cpu_s";
 const LOW: Axis = ("profile", &["low"]);

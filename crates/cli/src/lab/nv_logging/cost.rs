@@ -4,9 +4,9 @@
 //! of the lab, with the paper's as defaults.
 
 use super::super::experiment::{
-    Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+    ANY, Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
 };
-use super::{ANY, POOL};
+use super::POOL;
 
 const VALUE: &str = "txn_per_s_per_dollar";
 const BASE: Filter = &[("scheme", "nv-disk"), ("placement", "all-in-nvm")];

@@ -3,9 +3,10 @@
 //! Both are measured where they happen, without the rest of a transaction around them.
 
 use super::super::experiment::{
-    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+    ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
 };
-use super::{ANY, POOL_ALL, SCHEME, THREADS};
+use super::super::paged::POOL_ALL;
+use super::{SCHEME, THREADS};
 
 const fn latency(caption: &'static str, rows: Filter) -> Plot {
     Plot {

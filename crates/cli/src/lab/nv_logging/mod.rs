@@ -20,7 +20,7 @@ mod placement;
 mod throughput;
 mod time;
 
-use super::experiment::{Axis, Filter, Paper, Table, Test, Within};
+use super::experiment::{Axis, Filter, Paper, Table};
 use super::size::Size;
 
 /// The paper.
@@ -90,24 +90,9 @@ const SOME_THREADS: Axis = ("threads", &["4"]);
 const SLOWDOWN: Axis = ("slowdown", &["1", "4", "8"]);
 /// As much of the data in the buffer pool as in the paper: 6 of 9 GB.
 const POOL: Axis = ("pool-share", &["0.67"]);
-/// All of the data, and what a run adds.
-const POOL_ALL: Axis = ("pool-share", &["2"]);
 
-const ANY: f64 = f64::INFINITY;
-const SPEED: &str = "txn_per_s";
 const INSERT: Filter = &[("scheme", "flush-on-insert")];
 const COMMIT: Filter = &[("scheme", "flush-on-commit")];
 const DISK: Filter = &[("scheme", "nv-disk")];
 const DISK_SYNC: Filter = &[("scheme", "nv-disk-sync")];
 const DISTRIBUTED: Filter = &[("scheme", "distributed-log")];
-
-/// Throughput of one scheme against another.
-const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
-    Test::Ratio {
-        metric: SPEED,
-        over,
-        under,
-        rows,
-        within,
-    }
-}

@@ -4,9 +4,9 @@
 //! thread runs meanwhile, as one would beside a real drive.
 
 use super::super::experiment::{
-    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
+    ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
 };
-use super::{ANY, SPEED};
+use super::super::paged::SPEED;
 
 const ALL_NVM: Filter = &[("placement", "all-in-nvm")];
 const LOG_NVM: Filter = &[("placement", "db-ssd-log-nvm")];

@@ -4,31 +4,13 @@
 //! of a few lines waits for one to eight microseconds at eight, as on the paper's first machine. The memory of its second machine is slower in both directions:
 //! there reads that miss the cache have the whole latency as well.
 
-use super::super::experiment::{
-    Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
-};
+use super::super::experiment::{ANY, Check, Experiment, Filter, Kind, Sweep, Test, Within};
+use super::super::paged::{POOL_ALL, SPEED, faster, over};
 use super::{
-    ANY, COMMIT, DISK, DISK_SYNC, DISTRIBUTED, INSERT, POOL_ALL, SCHEME, SLOWDOWN, SOME_THREADS,
-    SPEED, THREADS, faster,
+    COMMIT, DISK, DISK_SYNC, DISTRIBUTED, INSERT, SCHEME, SLOWDOWN, SOME_THREADS, THREADS,
 };
 
 const PLACED: super::Axis = ("placement", &["db-ssd-log-nvm"]);
-
-const fn over(caption: &'static str, x: &'static str, x_label: &'static str, rows: Filter) -> Plot {
-    Plot {
-        caption,
-        rows,
-        shape: Shape::Lines {
-            metric: SPEED,
-            x,
-            x_label,
-            y_label: "txn/s",
-            line: "scheme",
-            x_scale: Axes::Logarithmic,
-            scale: Axes::Linear,
-        },
-    }
-}
 
 const SETTING: &str = "All data are in the page cache: pages on the imitated flash drive, which a thread waits for by spinning, would hide the log. Logs lie in \
     the imitated memory, in files or in memory as the scheme has it. On two cores more than two threads add nothing but turns.";

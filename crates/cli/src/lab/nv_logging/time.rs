@@ -4,9 +4,10 @@
 //! are shares of the threads' time, not of the processors'.
 
 use super::super::experiment::{
-    Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
+    ANY, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
 };
-use super::{ANY, POOL_ALL, SCHEME, THREADS};
+use super::super::paged::POOL_ALL;
+use super::{SCHEME, THREADS};
 
 const ACTIVITIES: &[(&str, &str)] = &[
     ("log_percent", "log work"),

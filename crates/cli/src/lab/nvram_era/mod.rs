@@ -5,8 +5,10 @@
 //! (*NVRAM Group Commit*), is not built yet.
 
 use super::experiment::{
-    Axes, Axis, Check, Experiment, Filter, Kind, Paper, Plot, Shape, Sweep, Table, Test, Within,
+    ANY, Axes, Axis, Check, Experiment, Filter, Kind, Paper, Plot, Shape, Sweep, Table, Test,
+    Within,
 };
+use super::paged::{POOL_ALL, faster, over};
 use super::size::Size;
 
 /// The paper.
@@ -44,13 +46,8 @@ const BARRIER: Axis = (
     "sync-latency-ns",
     &["10", "300", "1000", "3000", "5000", "10000"],
 );
-const BARRIERS_OF_FIG6: Axis = ("sync-latency-ns", &["10", "3000"]);
 const THREADS: Axis = ("threads", &["2"]);
-/// All of the data, and what a run adds.
-const POOL_ALL: Axis = ("pool-share", &["2"]);
 
-const ANY: f64 = f64::INFINITY;
-const SPEED: &str = "txn_per_s";
 const P95: &str = "latency_p95_us";
 const IN_PLACE: Filter = &[("scheme", "in-place")];
 const DISK: Filter = &[("scheme", "disk-replacement")];
@@ -61,80 +58,54 @@ const OF_FIG6: Filter = &[("sync-latency-ns", "3000")];
 const NO_BARRIER: &str = "The shortest barrier that the emulator has takes 10 ns more than a fence does, where the paper has none.";
 const COUNTED: &str = "A barrier is a fence of one thread, who waits for it by spinning, as in the paper. Reads and write-backs are as fast as DRAM's.";
 
-/// The write transactions of the paper's table 3.
-const TPCC: &[Axis] = &[
-    ("workload", &["tpcc"]),
-    ("mix", &["new-order"]),
-    POOL_ALL,
-    BARRIER,
-    THREADS,
-    DESIGN,
-];
-const TPCB: &[Axis] = &[("workload", &["tpcb"]), POOL_ALL, BARRIER, THREADS, DESIGN];
-const TATP: &[Axis] = &[
-    ("workload", &["tatp"]),
-    ("mix", &["update-location"]),
-    POOL_ALL,
-    BARRIER,
-    THREADS,
-    DESIGN,
-];
-
-const fn over(caption: &'static str, rows: Filter) -> Plot {
-    Plot {
-        caption,
-        rows,
-        shape: Shape::Lines {
-            metric: SPEED,
-            x: "sync-latency-ns",
-            x_label: "time of a barrier, ns",
-            y_label: "txn/s",
-            line: "scheme",
-            x_scale: Axes::Logarithmic,
-            scale: Axes::Linear,
-        },
+const fn paged(axes: &'static [Axis]) -> Sweep {
+    Sweep {
+        kind: Kind::Paged,
+        axes,
     }
 }
 
-const fn ratio(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
-    Test::Ratio {
-        metric: SPEED,
-        over,
-        under,
-        rows,
-        within,
-    }
+/// The write transactions of the paper's table 3.
+const SWEEPS: &[Sweep] = &[
+    paged(&[
+        ("workload", &["tpcc"]),
+        ("mix", &["new-order"]),
+        POOL_ALL,
+        BARRIER,
+        THREADS,
+        DESIGN,
+    ]),
+    paged(&[("workload", &["tpcb"]), POOL_ALL, BARRIER, THREADS, DESIGN]),
+    paged(&[
+        ("workload", &["tatp"]),
+        ("mix", &["update-location"]),
+        POOL_ALL,
+        BARRIER,
+        THREADS,
+        DESIGN,
+    ]),
+];
+
+const fn over_barriers(caption: &'static str, rows: Filter) -> Plot {
+    over(caption, "sync-latency-ns", "time of a barrier, ns", rows)
 }
 
 const FIG5: Experiment = Experiment {
     name: "nvram-era/fig5",
     title: "Figure 5: throughput over the time of a persist barrier",
     shows: &[NO_BARRIER, COUNTED],
-    sweeps: &[
-        Sweep {
-            kind: Kind::Paged,
-            axes: TPCC,
-        },
-        Sweep {
-            kind: Kind::Paged,
-            axes: TPCB,
-        },
-        Sweep {
-            kind: Kind::Paged,
-            axes: TATP,
-        },
-    ],
+    sweeps: SWEEPS,
     plots: &[
-        over("TPC-C, New-Order", &[("workload", "tpcc")]),
-        over("TPC-B", &[("workload", "tpcb")]),
-        over("TATP, Update-Location", &[("workload", "tatp")]),
+        over_barriers("TPC-C, New-Order", &[("workload", "tpcc")]),
+        over_barriers("TPC-B", &[("workload", "tpcb")]),
+        over_barriers("TATP, Update-Location", &[("workload", "tatp")]),
     ],
     checks: &[
         Check {
             what: "with barriers that cost nothing, in-place is ahead of disk-replacement",
             paper: "in-place performs best",
             source: "figure 5",
-            test: ratio(IN_PLACE, DISK, SHORTEST, Within::Mean(1.0, ANY)),
+            test: faster(IN_PLACE, DISK, SHORTEST, Within::Mean(1.0, ANY)),
             why: "What in-place saves is the software of files and buffers; what it pays here are copies and checksums of whole pages at each change, which the \
                   paper's engine has not.",
         },
@@ -142,21 +113,21 @@ const FIG5: Experiment = Experiment {
             what: "it falls as barriers take longer",
             paper: "throughput suffers as latency increases",
             source: "figure 5",
-            test: ratio(SHORTEST, LONGEST, IN_PLACE, Within::Mean(1.5, ANY)),
+            test: faster(SHORTEST, LONGEST, IN_PLACE, Within::Mean(1.5, ANY)),
             why: "Each change of a page waits for two barriers.",
         },
         Check {
             what: "disk-replacement hardly feels them",
             paper: "insensitive",
             source: "figure 5",
-            test: ratio(SHORTEST, LONGEST, DISK, Within::Mean(0.8, 1.25)),
+            test: faster(SHORTEST, LONGEST, DISK, Within::Mean(0.8, 1.25)),
             why: "A group of commits shares one sync.",
         },
         Check {
             what: "with the longest barriers disk-replacement is ahead",
             paper: "the lines cross",
             source: "figure 5",
-            test: ratio(DISK, IN_PLACE, LONGEST, Within::Mean(1.0, ANY)),
+            test: faster(DISK, IN_PLACE, LONGEST, Within::Mean(1.0, ANY)),
             why: "As the two before say.",
         },
     ],
@@ -166,40 +137,7 @@ const FIG6: Experiment = Experiment {
     name: "nvram-era/fig6",
     title: "Figure 6: 95th percentile of latency with barriers of 3 µs",
     shows: &[NO_BARRIER],
-    sweeps: &[
-        Sweep {
-            kind: Kind::Paged,
-            axes: &[
-                ("workload", &["tpcc"]),
-                ("mix", &["new-order"]),
-                POOL_ALL,
-                BARRIERS_OF_FIG6,
-                THREADS,
-                DESIGN,
-            ],
-        },
-        Sweep {
-            kind: Kind::Paged,
-            axes: &[
-                ("workload", &["tpcb"]),
-                POOL_ALL,
-                BARRIERS_OF_FIG6,
-                THREADS,
-                DESIGN,
-            ],
-        },
-        Sweep {
-            kind: Kind::Paged,
-            axes: &[
-                ("workload", &["tatp"]),
-                ("mix", &["update-location"]),
-                POOL_ALL,
-                BARRIERS_OF_FIG6,
-                THREADS,
-                DESIGN,
-            ],
-        },
-    ],
+    sweeps: SWEEPS,
     plots: &[Plot {
         caption: "Barriers of 3 µs",
         rows: OF_FIG6,
