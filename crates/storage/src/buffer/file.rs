@@ -107,11 +107,10 @@ impl<D: Directory> PageFile<D> {
             HEAD_BYTES
         } else {
             let bytes = first + (pages.len() * page_bytes) as u64;
-            bytes.next_multiple_of(GROWTH_BYTES_MIN)
-        };
-        if options.guard != Guard::BeforeImages {
+            let bytes = bytes.next_multiple_of(GROWTH_BYTES_MIN);
             master.pages = (bytes / page_bytes as u64) as u32;
-        }
+            bytes
+        };
         master.generation = FIRST_GENERATION;
         file.set_bytes(bytes)?;
         for (page, number) in pages.iter().zip(0_u64..) {

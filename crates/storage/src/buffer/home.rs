@@ -2,18 +2,15 @@
 //!
 //! A page is checked when it is first used after an opening, and from then on kept right by whoever changes it.
 
+use super::by_page::ByPage;
 use super::nv_pages::PageHome;
 use super::pool::{Content, Frame, PageBytes, unpoisoned};
 use crate::error::Result;
 use crate::page::{Header, PageId};
 use pmem::Page;
 use std::sync::atomic::Ordering;
-use std::sync::{OnceLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-/// Frames of the first piece; each later one has twice as many.
-const PIECE_FRAMES_LOG2: u32 = 10;
-/// Pieces: enough for every page number.
-const PIECES: usize = (u32::BITS - PIECE_FRAMES_LOG2) as usize + 1;
 /// What a frame says of a page that was found to be intact.
 pub(super) const CHECKED: u8 = 1;
 
@@ -29,17 +26,8 @@ pub(super) enum Unusable {
 /// Pages that lie in durable memory, with a latch each.
 pub struct Home {
     pub(super) source: Box<dyn PageHome>,
-    pieces: Box<[OnceLock<Box<[Frame]>>]>,
+    frames: ByPage<Frame>,
     counts_loads: bool,
-}
-
-/// The piece that has a page's frame, and where in it.
-#[inline]
-fn place(page: PageId) -> (usize, usize) {
-    let number = u64::from(page.0) + (1 << PIECE_FRAMES_LOG2);
-    let piece = number.ilog2() - PIECE_FRAMES_LOG2;
-    let first = 1 << (piece + PIECE_FRAMES_LOG2);
-    (piece as usize, (number - first) as usize)
 }
 
 impl Home {
@@ -48,7 +36,7 @@ impl Home {
         let home = Self {
             counts_loads: source.counts_loads(),
             source,
-            pieces: (0..PIECES).map(|_| OnceLock::new()).collect(),
+            frames: ByPage::new(Frame::new),
         };
         home.add(first.0, pages);
         home
@@ -62,13 +50,8 @@ impl Home {
     /// Gives pages their frames.
     fn add(&self, first: u32, pages: Vec<Page>) {
         for (page, number) in pages.into_iter().zip(first..) {
-            let (piece, at) = place(PageId(number));
-            let frames = self.pieces[piece].get_or_init(|| {
-                (0..1_usize << (piece as u32 + PIECE_FRAMES_LOG2))
-                    .map(|_| Frame::new())
-                    .collect()
-            });
-            let mut content = unpoisoned(frames[at].latch.write());
+            let frame = self.frames.entry(PageId(number));
+            let mut content = unpoisoned(frame.latch.write());
             content.page = Some(PageId(number));
             content.bytes = PageBytes::Memory(page);
         }
@@ -84,11 +67,7 @@ impl Home {
 
     #[inline]
     fn frame(&self, id: PageId) -> Result<&Frame, Unusable> {
-        let (piece, at) = place(id);
-        let frames = self.pieces[piece].get();
-        frames
-            .and_then(|frames| frames.get(at))
-            .ok_or(Unusable::Missing)
+        self.frames.get(id).ok_or(Unusable::Missing)
     }
 
     /// The page, for reading.

@@ -9,6 +9,7 @@
 //! Order of locks: latches of frames, then the pool's clock, then the file, then the log. A latch is waited for only by who holds no
 //! lock of a later kind; the clock's holder only tries for latches.
 
+mod by_page;
 pub mod central_log;
 mod claims;
 pub mod cleaner;

@@ -97,6 +97,23 @@ fn count_word(identity: LogIdentity, page_bytes: usize, pages: u64) -> u64 {
     u64::from(pages) | u64::from(checksum) << 32
 }
 
+/// What stands in front of the first page.
+fn front(identity: LogIdentity, page_bytes: usize, pages: u64) -> Vec<u8> {
+    let mut front = vec![0; first_page(page_bytes).0 as usize * page_bytes];
+    front[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));
+    let count = count_word(identity, page_bytes, pages);
+    front[COUNT_AT..COUNT_AT + 8].copy_from_slice(&count.to_le_bytes());
+    front
+}
+
+/// The count word that is there, and the pages that it says.
+fn found_count(front: &[u8]) -> (u64, u64) {
+    let word = front.get(COUNT_AT..COUNT_AT + 8);
+    let word = word.and_then(|word| word.first_chunk().copied());
+    let word = word.map_or(0, u64::from_le_bytes);
+    (word, u64::from(word as u32))
+}
+
 /// Stores the lines that differ and starts their write-back.
 fn store_lines<M: pmem::Memory>(
     handle: &mut PageHandle<M>,
@@ -120,12 +137,9 @@ impl<S: MemorySource> NvPages<S> {
         let bytes = first + (pages.len() * page_bytes) as u64;
         let memory = memories.create(&name(identity), bytes.next_multiple_of(GROWTH_BYTES_MIN))?;
         let mut memory = PageMemory::new(memory, first, page_bytes as u64);
-        let mut blank = vec![0; first as usize];
-        blank[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));
-        let count = count_word(identity, page_bytes, memory.pages());
-        blank[COUNT_AT..COUNT_AT + 8].copy_from_slice(&count.to_le_bytes());
+        let front = front(identity, page_bytes, memory.pages());
         memory.clear(site!("nv-pages.clear"));
-        memory.set_head(0, &blank, site!("nv-pages.head"));
+        memory.set_head(0, &front, site!("nv-pages.head"));
         memory.fence(site!("nv-pages.create"))?;
         let mut taken = memory.take(u64::MAX)?;
         let mut handle = memory.handle()?;
@@ -161,13 +175,8 @@ impl<S: MemorySource> NvPages<S> {
             detail,
         };
         let fields = memory.head();
-        let mut expected = vec![0; head_bytes as usize];
-        expected[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));
-        let count = fields.get(COUNT_AT..COUNT_AT + 8).unwrap_or_default();
-        let count = count.first_chunk().copied().map_or(0, u64::from_le_bytes);
-        let used = u64::from(count as u32);
-        let count = count_word(identity, page_bytes, used);
-        expected[COUNT_AT..COUNT_AT + 8].copy_from_slice(&count.to_le_bytes());
+        let (_, used) = found_count(fields);
+        let expected = front(identity, page_bytes, used);
         if fields != expected {
             if fields.len() < expected.len() || fields[..8] != MAGIC {
                 return Err(damaged(0, "it is no memory of pages".to_owned()));
@@ -202,15 +211,13 @@ impl<S: MemorySource> NvPages<S> {
             // Nobody has used another one.
             return Ok(memory.take(known)?);
         }
-        let word = memory.head().get(COUNT_AT..COUNT_AT + 8);
-        let word = word.and_then(|word| word.first_chunk().copied());
-        let word = word.map_or(0, u64::from_le_bytes);
-        if u64::from(word as u32) > known {
+        let (word, used) = found_count(memory.head());
+        if used > known {
             // No checkpoint proves it: a process that has died may have left it in a cache only.
             memory.set_head_word(COUNT_AT as u64, word, site!("nv-pages.count-found"));
             memory.fence(site!("nv-pages.found"))?;
         }
-        Ok(memory.take(u64::from(word as u32))?)
+        Ok(memory.take(used)?)
     }
 
     fn over(

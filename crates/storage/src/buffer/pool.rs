@@ -16,6 +16,7 @@
 //! 2. A page is written to the file only after the log up to its last change is durable.
 //! 3. A frame is clean only if the file has its bytes, written though perhaps not synced.
 
+use super::by_page::ByPage;
 use super::cleaner::Cleaner;
 use super::file::{PageFile, PageReaders};
 use super::home::{CHECKED, Home, Unusable};
@@ -27,9 +28,7 @@ use disk::Directory;
 use pmem::Page;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{
-    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Fewest frames of a pool.
@@ -45,10 +44,6 @@ const FULL_PAUSE: Duration = Duration::from_micros(200);
 const AHEAD_SHARE: usize = 8;
 const AHEAD_MIN: usize = 32;
 const AHEAD_MAX: usize = 8192;
-/// Entries of the first piece of the table; each later one has twice as many.
-const PIECE_ENTRIES_LOG2: u32 = 10;
-/// Pieces of the table: enough for every page number.
-const PIECES: usize = (u32::BITS - PIECE_ENTRIES_LOG2) as usize + 1;
 const NOT_HERE: u32 = u32::MAX;
 const END_IN_FRONT: &str = "the file ends in front of a page that is in use";
 const WRONG_PAGE: &str = "the page's checksum or number is wrong";
@@ -120,47 +115,28 @@ impl Frame {
 
 /// Which frame has which page.
 struct PageTable {
-    pieces: Box<[OnceLock<Box<[AtomicU32]>>]>,
+    frames: ByPage<AtomicU32>,
 }
 
 impl PageTable {
     fn new() -> Self {
         Self {
-            pieces: (0..PIECES).map(|_| OnceLock::new()).collect(),
+            frames: ByPage::new(|| AtomicU32::new(NOT_HERE)),
         }
     }
 
-    /// The piece that has a page, and where in it.
-    #[inline]
-    fn place(page: PageId) -> (usize, usize) {
-        let number = u64::from(page.0) + (1 << PIECE_ENTRIES_LOG2);
-        let piece = number.ilog2() - PIECE_ENTRIES_LOG2;
-        let first = 1 << (piece + PIECE_ENTRIES_LOG2);
-        (piece as usize, (number - first) as usize)
-    }
-
-    fn entry(&self, page: PageId) -> &AtomicU32 {
-        let (piece, at) = Self::place(page);
-        let entries = self.pieces[piece].get_or_init(|| {
-            (0..1_usize << (piece as u32 + PIECE_ENTRIES_LOG2))
-                .map(|_| AtomicU32::new(NOT_HERE))
-                .collect()
-        });
-        &entries[at]
-    }
-
     fn get(&self, page: PageId) -> Option<usize> {
-        let (piece, at) = Self::place(page);
-        let frame = self.pieces[piece].get()?[at].load(Ordering::Acquire);
+        let frame = self.frames.get(page)?.load(Ordering::Acquire);
         (frame != NOT_HERE).then_some(frame as usize)
     }
 
     fn set(&self, page: PageId, frame: usize) {
-        self.entry(page).store(frame as u32, Ordering::Release);
+        let entry = self.frames.entry(page);
+        entry.store(frame as u32, Ordering::Release);
     }
 
     fn clear(&self, page: PageId) {
-        self.entry(page).store(NOT_HERE, Ordering::Release);
+        self.frames.entry(page).store(NOT_HERE, Ordering::Release);
     }
 }
 

@@ -184,14 +184,16 @@ where
         }
         for section in &sections {
             let page = place(section.page).and_then(|place| pages.get_mut(place));
-            let misfit = || {
+            let found = page.ok_or(Misfit).and_then(|page| {
+                let (old, lines) = before(page.bytes(), section)?;
+                Ok((page, old, lines))
+            });
+            let (page, new, lines) = found.map_err(|Misfit| {
                 let text = format!("the log record at {} does not fit {}", lsn.0, section.page);
                 StorageError::Unsupported(text)
-            };
-            give_back(home, page.ok_or_else(misfit)?, section).map_err(|error| match error {
-                GiveBack::Misfit => misfit(),
-                GiveBack::Failed(error) => error,
             })?;
+            let (new, lines) = (&new, &lines);
+            home.store(0, &mut [Edit { page, new, lines }])?;
         }
         given_up.push(*lsn);
     }
@@ -199,25 +201,12 @@ where
     Ok(given_up.len() as u64)
 }
 
-enum GiveBack {
-    Misfit,
-    Failed(StorageError),
-}
-
-/// Gives a page back what it was before the section.
-fn give_back(home: &dyn PageHome, page: &mut Page, section: &Section<'_>) -> Result<(), GiveBack> {
-    let mut old = page.bytes().to_vec();
-    section
-        .apply_all(&mut old)
-        .map_err(|Misfit| GiveBack::Misfit)?;
-    // All of them, also those that look right: what is seen may be in a cache only.
-    let lines = section.changed().map_err(|Misfit| GiveBack::Misfit)?;
-    let edit = Edit {
-        page,
-        new: &old,
-        lines: &lines,
-    };
-    home.store(0, &mut [edit]).map_err(GiveBack::Failed)
+/// What a page was before a section, and which lines are to say so: all that the section names, also those that look right, since what is seen may be
+/// in a cache only.
+fn before(page: &[u8], section: &Section<'_>) -> Result<(Vec<u8>, Vec<Range<usize>>), Misfit> {
+    let mut old = page.to_vec();
+    section.apply_all(&mut old)?;
+    Ok((old, section.changed()?))
 }
 
 #[cfg(test)]
