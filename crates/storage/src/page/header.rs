@@ -26,6 +26,8 @@ pub const PAGE_BYTES: RangeInclusive<u32> = 512..=16384;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 32;
 
+/// The checksum is of what stands behind it.
+pub(super) const CHECKSUM_BYTES: usize = 4;
 const KIND_AT: usize = 4;
 const LEVEL_AT: usize = 5;
 const KEY_WORDS_AT: usize = 6;
@@ -146,7 +148,7 @@ impl Header<'_> {
     pub fn is_intact(self, id: PageId) -> bool {
         self.number() == id
             && self.kind().is_some()
-            && u32::from_le_bytes(array(self.0, 0)) == crc32c::crc32c(&self.0[4..])
+            && checksum(self.0) == crc32c::crc32c(&self.0[CHECKSUM_BYTES..])
     }
 }
 
@@ -160,8 +162,17 @@ pub(super) fn array<const N: usize>(page: &[u8], at: usize) -> [u8; N] {
 
 /// Stores the checksum, as the last thing before the page is written.
 pub fn seal(page: &mut [u8]) {
-    let checksum = crc32c::crc32c(&page[4..]);
-    page[..4].copy_from_slice(&checksum.to_le_bytes());
+    let checksum = crc32c::crc32c(&page[CHECKSUM_BYTES..]);
+    set_checksum(page, checksum);
+}
+
+/// The checksum that the page has.
+pub(super) fn checksum(page: &[u8]) -> u32 {
+    u32::from_le_bytes(array(page, 0))
+}
+
+pub(super) fn set_checksum(page: &mut [u8], checksum: u32) {
+    page[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Notes the last change.

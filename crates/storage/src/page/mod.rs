@@ -2,13 +2,15 @@
 //!
 //! A page is an array of bytes with a header ([`header`]). Its content changes only by the operations of [`op`], which are what
 //! the log has of a change as well: a change is encoded first, then applied from its encoding, so what recovery repeats is what
-//! was done. [`slotted`] reads trees' pages.
+//! was done. [`slotted`] reads trees' pages; [`draft`] makes a change beside a page that must not change yet.
 
+pub mod draft;
 pub mod header;
 pub mod op;
 pub mod record;
 pub mod slotted;
 
+pub use draft::Draft;
 pub use header::{Header, PAGE_BYTES, PageId, PageKind};
 pub use op::{Misfit, PageOp, Section};
 pub use record::{Head, KeyOf, TxnId, Undo, UndoEntries};

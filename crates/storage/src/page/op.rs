@@ -475,6 +475,13 @@ impl<'b> Section<'b> {
         self.image.is_some() || self.ops.first() == Some(&FORMAT_TAG)
     }
 
+    /// The operation, if there is just one.
+    pub fn single(&self) -> Option<PageOp<'b>> {
+        let mut reader = Reader::new(self.ops);
+        let op = PageOp::decode(&mut reader).ok()?;
+        (reader.remaining() == 0).then_some(op)
+    }
+
     /// Makes the page what it was before, if the section has an image.
     pub fn restore(&self, page: &mut [u8]) -> Result<(), Misfit> {
         let Some((head, tail)) = self.image else {

@@ -22,68 +22,35 @@ use super::change::Touched;
 use crate::buffer::{Edit, NewLines, NvLog, PageHome, Pool, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
-use crate::page::{Head, Header, Misfit, PageId, PageOp, Section, header};
+use crate::page::{Draft, Head, Header, Misfit, PageId, PageOp, Section};
 use crate::record::{DecodeError, Reader};
 use disk::Directory;
 use pmem::{MemorySource, Page};
 use std::collections::HashMap;
 use std::ops::Range;
 
-const LINE_BYTES: usize = 64;
-/// What is compared at once.
-const BLOCK_BYTES: usize = 8 * LINE_BYTES;
-
-/// What a page is going to be.
+/// What a page is going to be, and what its lines are, as operations.
 struct Planned {
-    new: Vec<u8>,
-    lines: Vec<Range<usize>>,
-    /// What the lines are, as operations.
+    draft: Draft,
     before: Vec<u8>,
-}
-
-/// The lines in which two contents of a page differ, neighbours together; the first line is always among them.
-fn differing(old: &[u8], new: &[u8]) -> Vec<Range<usize>> {
-    let mut lines: Vec<Range<usize>> = std::iter::once(0..LINE_BYTES).collect();
-    let both = old.chunks(BLOCK_BYTES).zip(new.chunks(BLOCK_BYTES));
-    for ((old, new), block) in both.zip(0..) {
-        // Most of a page stays as it was.
-        if old == new {
-            continue;
-        }
-        let first = block * BLOCK_BYTES;
-        let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
-        for ((old, new), line) in both.zip(0..) {
-            let start = first + line * LINE_BYTES;
-            if old == new || start == 0 {
-                continue;
-            }
-            match lines.last_mut() {
-                Some(last) if last.end == start => last.end += LINE_BYTES,
-                _ => lines.push(start..start + LINE_BYTES),
-            }
-        }
-    }
-    lines
 }
 
 fn plan(touched: &Touched<'_>) -> Result<Planned, Misfit> {
     let old = touched.guard.bytes();
-    let mut new = old.to_vec();
     let section = Section::new(touched.guard.id(), &touched.ops);
-    section.apply_all(&mut new)?;
     let mut before = Vec::new();
     if touched.is_new && section.is_whole() {
         // What is seen of a free page may be in a cache only: a change that is given up may have left it there.
-        let lines = std::iter::once(0..new.len()).collect();
-        return Ok(Planned { new, lines, before });
+        let draft = Draft::whole(&section, old)?;
+        return Ok(Planned { draft, before });
     }
-    let lines = differing(old, &new);
-    for line in &lines {
+    let draft = Draft::of(&section, old)?;
+    for line in draft.lines() {
         let at = line.start as u16;
         let bytes = &old[line.clone()];
         PageOp::Before { at, bytes }.encode(&mut before);
     }
-    Ok(Planned { new, lines, before })
+    Ok(Planned { draft, before })
 }
 
 /// Logs a change of pages and makes it in place.
@@ -107,17 +74,16 @@ pub(super) fn change<D: Directory>(
         }
     };
     let lsn = pool.log().insert(reserve, encode, record)?;
-    for planned in &mut plans {
-        header::set_lsn(&mut planned.new, lsn);
-        header::seal(&mut planned.new);
+    for (touched, planned) in pages.iter().zip(&mut plans) {
+        planned.draft.seal(touched.guard.bytes(), lsn);
     }
     let mut changes: Vec<_> = pages
         .iter_mut()
         .zip(&plans)
         .map(|(touched, planned)| NewLines {
             guard: &mut touched.guard,
-            new: &planned.new,
-            lines: &planned.lines,
+            new: planned.draft.bytes(),
+            lines: planned.draft.lines(),
         })
         .collect();
     let stored = pool.store(reserve.session(), &mut changes);
@@ -207,20 +173,4 @@ fn before(page: &[u8], section: &Section<'_>) -> Result<(Vec<u8>, Vec<Range<usiz
     let mut old = page.to_vec();
     section.apply_all(&mut old)?;
     Ok((old, section.changed()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::differing;
-
-    #[test]
-    fn lines_that_differ_are_named_once_and_the_first_always() {
-        let old = vec![0; 512];
-        assert_eq!(differing(&old, &old).len(), 1);
-        let mut new = old.clone();
-        for at in [70, 127, 128, 300, 511] {
-            new[at] = 1;
-        }
-        assert_eq!(differing(&old, &new), [0..192, 256..320, 448..512]);
-    }
 }
