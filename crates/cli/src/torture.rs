@@ -18,7 +18,7 @@ use ::torture::mutation::{MutationConfig, SiteVerdict, Verdict, kind_name, mutat
 use ::torture::scenarios::{self, Scenario};
 use ::torture::search::{Config, Focus, Report, search};
 use ::torture::standard::{self, Benchmark};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use indelible::Method;
 use serde::Serialize;
 use std::io::Write;
@@ -271,7 +271,7 @@ fn run_catalogue(args: &TortureArgs, method: Method, format: Format) -> Result<u
     let mut sum = Report::default();
     let mut failed = None;
     for scenario in scenarios::ALL {
-        let report = scenarios::run(scenario, method, args.seed, &[]);
+        let report = scenarios::run(scenario, method, args.seed);
         sum.crash_points += report.crash_points;
         sum.images += report.images;
         sum.nested += report.nested;
@@ -309,7 +309,7 @@ fn run_scenarios(
     let bar = progress::count("scenarios", scenarios.len() as u64);
     let mut wrong = 0;
     for scenario in scenarios {
-        let report = scenarios::run(scenario, method, args.seed, &[]);
+        let report = scenarios::run(scenario, method, args.seed);
         wrong += report.wrong;
         bar.inc(1);
         let replay = report.failure.as_ref();
@@ -349,6 +349,7 @@ fn run_mutation(
         ));
     });
     note.finish_and_clear();
+    let verdicts = verdicts.context("it is wrong with nothing switched off")?;
     if format == Format::Json {
         let report = Report {
             seconds: start.elapsed().as_secs_f64(),

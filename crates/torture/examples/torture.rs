@@ -28,7 +28,7 @@ fn main() {
             let config = torture::flips::FlipConfig {
                 method,
                 seed,
-                every_bit: false,
+                density: torture::flips::Density::Lines,
                 threads: 1,
             };
             let report = torture::flips::flip(&config, &mut |_, _| {});
@@ -70,7 +70,7 @@ fn run_scenarios(method: Method, seed: u64, only: Option<&String>) {
         .iter()
         .filter(|scenario| only.is_none_or(|name| name == scenario.name));
     for scenario in chosen {
-        let report = scenarios::run(scenario, method, seed, &[]);
+        let report = scenarios::run(scenario, method, seed);
         println!(
             "{:28} {:4} points {:7} images {:7} nested {:7.2} s {}",
             scenario.name,
@@ -94,7 +94,7 @@ fn run_mutation(method: Method, seed: u64, seconds: u64) {
         duration_max: Duration::from_secs(seconds),
     };
     let start = Instant::now();
-    mutation::mutate(&config, &mut |verdict| {
+    let result = mutation::mutate(&config, &mut |verdict| {
         println!(
             "{:12} {:32} {:8} {:7}/{:7} {:6.2} s {}",
             verdict.verdict.name(),
@@ -106,5 +106,8 @@ fn run_mutation(method: Method, seed: u64, seconds: u64) {
             verdict.what,
         );
     });
+    if let Err(failure) = result {
+        println!("wrong with nothing switched off: {failure}");
+    }
     println!("{:.1} s", start.elapsed().as_secs_f64());
 }

@@ -34,10 +34,19 @@ const GROWN_SITE_IMAGES: u64 = 3;
 /// One life after recovery in so many ends with the growth of the pool.
 const GROWTH_ONE_IN: u64 = 4;
 
-/// Runs one scenario with every image.
-pub(crate) fn run(scenario: &Scenario, method: Method, seed: u64, disabled: &[String]) -> Report {
+/// Runs one scenario with every image, or with those that come before `until`.
+pub(crate) fn run(
+    scenario: &Scenario,
+    method: Method,
+    seed: u64,
+    disabled: &[String],
+    until: Option<Instant>,
+) -> Report {
     let start = Instant::now();
-    let shared = Arc::new(Mutex::new(Exhaustive::default()));
+    let shared = Arc::new(Mutex::new(Exhaustive {
+        until,
+        ..Exhaustive::default()
+    }));
     let result = catch_unwind(AssertUnwindSafe(|| {
         drive(scenario, method, seed, disabled, &shared)
     }));
@@ -59,6 +68,7 @@ pub(crate) fn run(scenario: &Scenario, method: Method, seed: u64, disabled: &[St
 struct Exhaustive {
     report: Report,
     distinct: HashSet<u64>,
+    until: Option<Instant>,
 }
 
 fn drive(
@@ -130,6 +140,10 @@ fn memory_bytes(world: &SimulatedWorld) -> u64 {
 }
 
 impl Exhaustive {
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
     fn point(
         &mut self,
         world: &SimulatedWorld,
@@ -143,7 +157,7 @@ impl Exhaustive {
             let next = branches.take();
             let next =
                 next.map_err(|error| (Failure::new("too many images", error), String::new()))?;
-            let Some(choice) = next else {
+            let Some(choice) = next.filter(|_| !self.is_over()) else {
                 return Ok(());
             };
             let hash = world.image_hash(&choice);
@@ -175,6 +189,9 @@ impl Exhaustive {
     ) -> Result<(), (Failure, String)> {
         let seed = mix(world.events());
         for number in 0..count {
+            if self.is_over() {
+                break;
+            }
             self.report.process_deaths += 1;
             let images = recovery.examine_death(world, oracle, mix(seed ^ mix(number)));
             self.report.nested += images.map_err(|failure| (failure, DIED.to_owned()))?;

@@ -1,7 +1,7 @@
 //! Bit flips: single bits of a small closed database are turned over, one at a time.
 //!
-//! By default one bit in each 64 bytes of everything durable that the method keeps, chosen by the seed; or every bit. The simulated
-//! device makes a damaged copy in microseconds, so all bits of a quarter of a megabyte are a matter of minutes.
+//! By default one bit in each 64 bytes of everything durable that the method keeps, chosen by the seed; or every bit, or fewer in what is long. The
+//! simulated device makes a damaged copy in microseconds, so all bits of a quarter of a megabyte are a matter of minutes.
 
 use crate::check::Failure;
 use crate::damage::{DamageReport, Subject, Trial, Verdict, Worker, sweep};
@@ -27,10 +27,21 @@ pub struct FlipConfig {
     pub method: Method,
     /// Where all randomness comes from.
     pub seed: u64,
-    /// Every bit, instead of one in each 64 bytes.
-    pub every_bit: bool,
+    /// How many.
+    pub density: Density,
     /// Threads that work at it.
     pub threads: usize,
+}
+
+/// How many bits to flip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Density {
+    /// All.
+    EveryBit,
+    /// One in each 64 bytes.
+    Lines,
+    /// The same, but no more than so many in a file or memory: most of a ring is empty.
+    Most(u64),
 }
 
 /// Flips bits. `progress` is called with the flips that are done and their number.
@@ -122,7 +133,8 @@ impl Flips {
         target.damage(&image, byte, 1 << bit)?;
         let (subject, oracle) = (&self.subject, &self.subject.oracle);
         let verdict = subject.judge(&|| subject.recovery.open(&image, oracle));
-        let has_life = !self.config.every_bit || mix(number).is_multiple_of(LIFE_ONE_IN);
+        let has_life =
+            self.config.density != Density::EveryBit || mix(number).is_multiple_of(LIFE_ONE_IN);
         if !has_life || !matches!(verdict, Verdict::Harmless) {
             return Ok(verdict);
         }
@@ -173,23 +185,29 @@ fn targets(world: &SimulatedWorld) -> Result<Vec<Target>, Failure> {
 }
 
 impl Target {
-    fn trials(&self, config: &FlipConfig) -> u64 {
-        if config.every_bit {
-            self.bytes * 8
-        } else {
-            self.bytes.div_ceil(STRIDE)
+    /// Bytes of which one bit is flipped, or none if all are.
+    fn stride(&self, config: &FlipConfig) -> Option<u64> {
+        match config.density {
+            Density::EveryBit => None,
+            Density::Lines => Some(STRIDE),
+            Density::Most(count) => Some(self.bytes.div_ceil(count.max(1)).max(STRIDE)),
         }
+    }
+
+    fn trials(&self, config: &FlipConfig) -> u64 {
+        let stride = self.stride(config);
+        stride.map_or(self.bytes * 8, |stride| self.bytes.div_ceil(stride))
     }
 
     /// The byte and bit of a trial.
     fn place(&self, trial: u64, config: &FlipConfig) -> (u64, u8) {
-        if config.every_bit {
+        let Some(stride) = self.stride(config) else {
             return (trial / 8, (trial % 8) as u8);
-        }
-        let at = trial * STRIDE;
+        };
+        let at = trial * stride;
         let name = self.name.len() as u64;
         let random = mix(config.seed ^ at.wrapping_mul(0x9e37) ^ name);
-        let byte = (at + random % STRIDE).min(self.bytes - 1);
+        let byte = (at + random % stride).min(self.bytes - 1);
         (byte, (random >> 32) as u8 % 8)
     }
 

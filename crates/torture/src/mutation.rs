@@ -3,6 +3,8 @@
 //! A site whose removal no search detects is either a needless cost (it never had anything to do) or a hole in the checker;
 //! the report says which.
 
+use crate::check::Failure;
+use crate::exhaustive;
 use crate::faults::{FaultConfig, sweep_faults};
 use crate::scenarios;
 use crate::search::{Config, Plan, Searcher, Start, round, run};
@@ -16,6 +18,9 @@ use storage::engine::Method;
 const LIVE_ROUNDS: u64 = 24;
 /// Rounds that are run with a few images, for the sites of recoveries.
 const RECOVERY_ROUNDS: u64 = 3;
+
+/// A round may take this share of all time, as the sites are to be tried in the rest.
+const SITES_SHARE: u32 = 20;
 
 /// Sites whose removal a search may notice and need not: the methods in which it need not, all if none is named, and why.
 const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
@@ -95,11 +100,14 @@ pub struct MutationConfig {
     pub duration_max: Duration,
 }
 
-/// Tries every site. `progress` is called with each verdict.
-pub fn mutate(config: &MutationConfig, progress: &mut dyn FnMut(&SiteVerdict)) -> Vec<SiteVerdict> {
+/// Tries every site. `progress` is called with each verdict. Fails if something is wrong while nothing is switched off.
+pub fn mutate(
+    config: &MutationConfig,
+    progress: &mut dyn FnMut(&SiteVerdict),
+) -> Result<Vec<SiteVerdict>, Failure> {
     let start = Instant::now();
     let mut verdicts = Vec::new();
-    for found in sites(config) {
+    for found in sites(config)? {
         if start.elapsed() > config.duration_max {
             break;
         }
@@ -107,7 +115,7 @@ pub fn mutate(config: &MutationConfig, progress: &mut dyn FnMut(&SiteVerdict)) -
         progress(&verdict);
         verdicts.push(verdict);
     }
-    verdicts
+    Ok(verdicts)
 }
 
 /// A site, and where it does something.
@@ -118,23 +126,21 @@ struct Found {
 }
 
 /// All sites that a few rounds run through, and their recoveries.
-fn sites(config: &MutationConfig) -> Vec<Found> {
+fn sites(config: &MutationConfig) -> Result<Vec<Found>, Failure> {
     let mut sites: BTreeMap<(&'static str, SiteKind), Found> = BTreeMap::new();
     for number in 0..LIVE_ROUNDS + RECOVERY_ROUNDS {
         let seed = config.seed.wrapping_add(number);
         let is_live = number < LIVE_ROUNDS;
-        let plan = Plan {
+        let mut plan = Plan {
             point_images: if is_live { 0 } else { 2 },
             deep_one_in: 2,
             death_one_in: 4,
             ..plan(config, &[])
         };
-        let Ok(world) = round(
-            &Start::whole(seed),
-            &Arc::new(Mutex::new(Searcher::new(plan))),
-        ) else {
-            continue;
-        };
+        let share = config.duration_max / SITES_SHARE;
+        plan.config.duration_max = plan.config.duration_max.min(share);
+        let searcher = Arc::new(Mutex::new(Searcher::new(plan)));
+        let world = round(&Start::whole(seed), &searcher)?;
         for site in world.sites() {
             let useful = site.useful;
             let key = (site.name, site.kind);
@@ -149,7 +155,7 @@ fn sites(config: &MutationConfig) -> Vec<Found> {
             }
         }
     }
-    sites.into_values().collect()
+    Ok(sites.into_values().collect())
 }
 
 fn plan(config: &MutationConfig, disabled: &[String]) -> Plan {
@@ -223,11 +229,16 @@ fn reason_if_unnoticed(site: &str, method: Method) -> Option<&'static str> {
 /// Time of the random rounds before the scenarios are asked, which find what needs a rare order of events.
 const FIRST_ROUNDS: Duration = Duration::from_secs(4);
 
+/// Time of all scenarios for one site: those of the page methods have minutes' worth of images.
+const SCENARIOS_MAX: Duration = Duration::from_mins(1);
+
 /// The failure of the first scenario that notices the removal of a site.
 fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {
     let disabled = [site.to_owned()];
+    let until = Instant::now() + SCENARIOS_MAX.min(config.duration_max);
     scenarios::ALL.iter().find_map(|scenario| {
-        let report = scenarios::run(scenario, config.method, config.seed, &disabled);
+        let (method, seed) = (config.method, config.seed);
+        let report = exhaustive::run(scenario, method, seed, &disabled, Some(until));
         let failure = report.failure?;
         Some(format!("scenario {}: {}", scenario.name, failure.what))
     })

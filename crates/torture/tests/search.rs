@@ -52,7 +52,7 @@ fn every_image_of_every_scenario_is_right() {
             ) {
                 continue;
             }
-            let report = scenarios::run(scenario, method, 1, &[]);
+            let report = scenarios::run(scenario, method, 1);
             let name = method.name();
             assert!(
                 report.failure.is_none(),
@@ -255,7 +255,7 @@ fn every_site_is_caught() {
             site_duration_max: Duration::from_secs(5),
             duration_max: Duration::from_mins(2),
         };
-        let verdicts = mutate(&config, &mut |_| {});
+        let verdicts = mutate(&config, &mut |_| {}).unwrap();
         let open: Vec<_> = verdicts
             .iter()
             .filter(|found| found.verdict == Verdict::Unexplained)

@@ -10,7 +10,7 @@ use crate::progress;
 use crate::scratch::Scratch;
 use ::torture::Failure;
 use ::torture::damage::DamageReport;
-use ::torture::flips::{FlipConfig, flip};
+use ::torture::flips::{Density, FlipConfig, flip};
 use ::torture::truncations::{RANDOM_LENGTHS, TruncationConfig, truncate};
 use anyhow::Result;
 use indelible::Method;
@@ -23,16 +23,16 @@ pub(super) fn flips(
     every_bit: bool,
     format: Format,
 ) -> Result<u64> {
+    let (density, option) = if every_bit {
+        (Density::EveryBit, "--flips --every-bit")
+    } else {
+        (Density::Lines, "--flips")
+    };
     let config = FlipConfig {
         method,
         seed: args.seed,
-        every_bit,
+        density,
         threads: args.threads(),
-    };
-    let option = if every_bit {
-        "--flips --every-bit"
-    } else {
-        "--flips"
     };
     let report = with_bar("flipping", |progress| flip(&config, progress))?;
     print(args, method, ("flips", "bits", option), &report, format)
