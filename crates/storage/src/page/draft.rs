@@ -8,6 +8,7 @@ use super::header::{self, HEADER_BYTES, Header, PageKind};
 use super::op::{Misfit, PageOp, Section};
 use super::slotted::{SLOT_BYTES, Slotted};
 use crate::log::Lsn;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// What differs is told in lines of a cache.
@@ -16,6 +17,20 @@ pub const LINE_BYTES: usize = 64;
 const BLOCK_BYTES: usize = 8 * LINE_BYTES;
 /// The longest page, in lines.
 const LINES_MAX: usize = *super::header::PAGE_BYTES.end() as usize / LINE_BYTES;
+
+thread_local! {
+    /// Buffers of drafts that are gone: every change needs one or two.
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+/// Buffers that a thread keeps.
+const SPARE_MAX: usize = 4;
+
+/// Any bytes, so many.
+fn buffer(bytes: usize) -> Vec<u8> {
+    let mut buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+    buffer.resize(bytes, 0);
+    buffer
+}
 
 /// The new content of some lines of a page.
 pub struct Draft {
@@ -27,7 +42,8 @@ pub struct Draft {
 impl Draft {
     /// A page made from nothing: all of its lines are new.
     pub fn whole(section: &Section<'_>, old: &[u8]) -> Result<Self, Misfit> {
-        let mut bytes = old.to_vec();
+        let mut bytes = buffer(old.len());
+        bytes.copy_from_slice(old);
         section.apply_all(&mut bytes)?;
         let lines = std::iter::once(0..bytes.len()).collect();
         Ok(Self { bytes, lines })
@@ -37,7 +53,7 @@ impl Draft {
     pub fn of(section: &Section<'_>, old: &[u8]) -> Result<Self, Misfit> {
         let reach = section.single().and_then(|op| reach(&op, old));
         let reach = reach.map_or_else(|| std::iter::once(0..old.len()).collect(), in_lines);
-        let mut bytes = vec![0; old.len()];
+        let mut bytes = buffer(old.len());
         for lines in &reach {
             bytes[lines.clone()].copy_from_slice(&old[lines.clone()]);
         }
@@ -74,6 +90,17 @@ impl Draft {
             checksum ^= times(difference, LINES_BEHIND[behind]);
         }
         header::set_checksum(&mut self.bytes, checksum);
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.bytes);
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < SPARE_MAX {
+                spare.push(buffer);
+            }
+        });
     }
 }
 

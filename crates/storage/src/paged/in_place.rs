@@ -29,6 +29,9 @@ use pmem::{MemorySource, Page};
 use std::collections::HashMap;
 use std::ops::Range;
 
+/// What stands in front of the bytes of an operation that gives them back.
+const BEFORE_BYTES: usize = 7;
+
 /// What a page is going to be, and what its lines are, as operations.
 struct Planned {
     draft: Draft,
@@ -45,6 +48,8 @@ fn plan(touched: &Touched<'_>) -> Result<Planned, Misfit> {
         return Ok(Planned { draft, before });
     }
     let draft = Draft::of(&section, old)?;
+    let bytes = draft.lines().iter().map(|line| line.len() + BEFORE_BYTES);
+    before.reserve(bytes.sum());
     for line in draft.lines() {
         let at = line.start as u16;
         let bytes = &old[line.clone()];
