@@ -136,6 +136,11 @@ fn nv_logging_keeps_every_script() {
 }
 
 #[test]
+fn nv_disk_decentralized_keeps_every_script() {
+    run_everywhere(Method::NvDiskDecentralized);
+}
+
+#[test]
 fn distributed_log_keeps_every_script() {
     run_everywhere(Method::DistributedLog);
 }
@@ -158,6 +163,7 @@ fn every_method_has_its_test() {
         Method::FullPageWrites,
         Method::Dwb,
         Method::DwbOff,
+        Method::NvDiskDecentralized,
         Method::NvLogging,
         Method::DistributedLog,
         Method::InPlace,

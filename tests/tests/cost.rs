@@ -59,6 +59,7 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::DwbOff
         | Method::NvDisk
         | Method::DiskReplacement
+        | Method::NvDiskDecentralized
         | Method::NvLogging
         | Method::DistributedLog
         | Method::InPlace
@@ -171,6 +172,11 @@ fn dwb_off_costs_what_the_scripts_say() {
 #[test]
 fn nv_logging_costs_what_the_scripts_say() {
     check(Method::NvLogging);
+}
+
+#[test]
+fn nv_disk_decentralized_costs_what_the_scripts_say() {
+    check(Method::NvDiskDecentralized);
 }
 
 #[test]

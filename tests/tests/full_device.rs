@@ -80,6 +80,7 @@ fn a_full_device_stops_growth_and_nothing_else() {
         Method::NvmCow,
         Method::FullPageWrites,
         Method::Dwb,
+        Method::NvDiskDecentralized,
         Method::NvLogging,
         Method::DistributedLog,
         Method::InPlace,

@@ -108,6 +108,7 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "crates/storage/src/log/wal_sync.rs",
     ),
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
+    ("log files of a session", "crates/storage/src/log/series.rs"),
     ("ring of log records", "crates/storage/src/log/nv_ring.rs"),
     (
         "pages in durable memory",

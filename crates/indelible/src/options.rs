@@ -229,7 +229,7 @@ impl Options {
 
     /// Bytes of log records that a session of `nv-logging`, or each ring of `distributed-log`, has room for in durable memory; at most 128 MiB; at
     /// least 256 pages are taken. Fixed when the session first writes, or when the database is created. Default 64 MiB, or 16 for each ring of
-    /// `distributed-log`. A checkpoint is due when a quarter of it is used; transactions can use the rest.
+    /// `distributed-log`. A checkpoint is due when half of it is used; transactions can use the rest.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
         self

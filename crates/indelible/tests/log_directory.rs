@@ -13,7 +13,14 @@ use std::fs;
 use std::path::Path;
 
 /// Methods whose log is in files, and one that has it in memory.
-const METHODS: [Method; 3] = [Method::FullPageWrites, Method::NvDisk, Method::NvLogging];
+const METHODS: [Method; 4] = [
+    Method::FullPageWrites,
+    Method::NvDisk,
+    Method::NvDiskDecentralized,
+    Method::NvLogging,
+];
+/// What the names of its files have in them.
+const LOGS: [&str; 3] = [".wal.", ".log.", ".ring."];
 
 /// A method, and a log with a directory of its own.
 fn options(method: impl Into<Choice>, log: &Directory) -> Options {
@@ -58,12 +65,12 @@ fn the_log_is_there_and_the_pages_are_here() {
         let database = Database::create(here.path(), &options(method, &there)).unwrap();
         people(&database);
         fill(&database, 0);
-        for log in [".wal", ".ring"] {
+        for log in LOGS {
             assert!(!has(here.path(), log), "{method} has {log} beside pages");
         }
         let (pages, log) = (names(here.path()), names(there.path()));
         assert!(
-            has(there.path(), ".wal") || has(there.path(), ".ring"),
+            LOGS.iter().any(|log| has(there.path(), log)),
             "{method}: {log:?}"
         );
         assert!(

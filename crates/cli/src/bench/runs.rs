@@ -297,7 +297,7 @@ fn log_name(args: &RunArgs, axes: PageAxes) -> String {
     match log {
         _ if axes.pages == PagesKind::Nvm => format!("{}, undo", log.name()),
         LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
-        LogKind::Central | LogKind::Distributed => log.name().into(),
+        LogKind::Central | LogKind::Decentralized | LogKind::Distributed => log.name().into(),
     }
 }
 

@@ -16,11 +16,19 @@ pub mod cleaner;
 pub mod double_write;
 pub mod file;
 pub mod home;
+pub mod horizon;
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+mod horizon_explore;
+#[cfg(test)]
+#[cfg(feature = "schedules")]
+mod horizon_schedules;
 pub mod log;
 pub mod master;
 pub mod nv_log;
 pub mod nv_pages;
 pub mod pool;
+pub mod session_files;
 #[cfg(test)]
 pub(crate) mod test_device;
 
@@ -29,8 +37,10 @@ pub use cleaner::Cleaning;
 pub use double_write::DoubleWrite;
 pub use file::{Guard, PageFile, PageFileOptions, PageReaders};
 pub use home::Home;
+pub use horizon::{Content, HorizonLog, HorizonOptions, Persist};
 pub use log::{CheckpointStart, PageLog, Reserve};
 pub use master::Master;
-pub use nv_log::{Content, NvLog, NvLogOptions, Persist, Rings};
+pub use nv_log::{NvLog, NvLogOptions, Rings};
 pub use nv_pages::{Edit, NvPages, PageHome};
 pub use pool::{NewLines, Pool, ReadGuard, WriteGuard};
+pub use session_files::{FilesLog, SessionFilesOptions};

@@ -26,7 +26,7 @@ const COUNT_AT: usize = 64;
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 /// Most sessions of a partition, for its life.
-const SESSIONS_MAX: usize = super::nv_log::SESSIONS_MAX;
+const SESSIONS_MAX: usize = super::horizon::SESSIONS_MAX;
 
 /// Lines of a page that change.
 pub struct Edit<'e> {

@@ -42,6 +42,9 @@ pub enum Method {
     NvDisk,
     /// As `dwb`, with pages and log in a filesystem on durable memory, which takes the place of the disk (`NVRAM Disk-Replacement` of NVRAM-era).
     DiskReplacement,
+    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in files of which each session has a series of its own
+    /// (the log with a buffer a transaction of `NV-Logging`).
+    NvDiskDecentralized,
     /// Slotted pages behind a buffer pool and a doublewrite area, with a log in durable memory that each session writes a part of
     /// (`NV-Logging`).
     NvLogging,
@@ -78,6 +81,8 @@ impl PagesKind {
 pub enum LogKind {
     /// In files, which all sessions append to under one lock.
     Central,
+    /// In files, a series a session.
+    Decentralized,
     /// In durable memory, a ring a session.
     PerTransaction,
     /// In durable memory, a few rings that sessions share.
@@ -89,6 +94,7 @@ impl LogKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Central => "central",
+            Self::Decentralized => "decentralized",
             Self::PerTransaction => "per-transaction",
             Self::Distributed => "distributed",
         }
@@ -108,7 +114,7 @@ pub struct PageAxes {
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -121,6 +127,7 @@ impl Method {
         Self::DwbOff,
         Self::DiskReplacement,
         Self::NvDisk,
+        Self::NvDiskDecentralized,
         Self::NvLogging,
         Self::DistributedLog,
         Self::InPlace,
@@ -152,6 +159,7 @@ impl Method {
             Self::DwbOff => "dwb-off",
             Self::NvDisk => "nv-disk",
             Self::DiskReplacement => "disk-replacement",
+            Self::NvDiskDecentralized => "nv-disk-decentralized",
             Self::NvLogging => "nv-logging",
             Self::DistributedLog => "distributed-log",
             Self::InPlace => "in-place",
@@ -184,6 +192,7 @@ impl Method {
                 (Guard::DoubleWrite, LogKind::Central)
             }
             Self::DwbOff => (Guard::Off, LogKind::Central),
+            Self::NvDiskDecentralized => (Guard::DoubleWrite, LogKind::Decentralized),
             Self::NvLogging => (Guard::DoubleWrite, LogKind::PerTransaction),
             Self::DistributedLog => (Guard::DoubleWrite, LogKind::Distributed),
             Self::InPlace | Self::NvWsp => (Guard::BeforeImages, LogKind::PerTransaction),
@@ -252,6 +261,7 @@ impl Method {
             Self::DwbOff => 10,
             Self::NvLogging => 11,
             Self::NvDisk => 12,
+            Self::NvDiskDecentralized => 13,
             Self::DiskReplacement => 14,
             Self::DistributedLog => 15,
             Self::InPlace => 16,

@@ -15,6 +15,7 @@
 //! first after a checkpoint, `dwb` writes it to an area of its own
 //! first, and `dwb-off` trusts the device to write pages whole. `nv-logging` is `dwb` with its log in durable memory (`buffer/nv_log.rs`), where
 //! fences take the place of syncs, and `distributed-log` the same with a few rings that sessions share.
+//! `nv-disk-decentralized` is `dwb` with log files of each session's own (`buffer/session_files.rs`).
 
 #[cfg(test)]
 mod ahead_tests;

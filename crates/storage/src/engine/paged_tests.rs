@@ -163,6 +163,7 @@ fn a_guard_keeps_torn_pages_from_being_a_loss() {
         Method::Dwb,
         Method::NvLogging,
         Method::DistributedLog,
+        Method::NvDiskDecentralized,
     ] {
         let wrong = wrong_images(method);
         assert!(

@@ -6,12 +6,14 @@
 
 pub mod checkpoint;
 pub mod group_commit;
+pub mod numbered;
 mod nv_lines;
 pub mod nv_master;
 mod nv_record;
 pub mod nv_ring;
 pub mod nv_undo;
 pub mod redo;
+pub mod series;
 pub mod volatile_undo;
 pub mod wal;
 mod wal_segment;

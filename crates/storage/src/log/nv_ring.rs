@@ -30,6 +30,7 @@
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
 //! laps and torn objects apart.
 
+use super::numbered::{Found, FoundRecords, HEADER_BYTES, Place, Stamp};
 use super::wal::{LogIdentity, Lsn};
 use super::wal_segment::damage;
 use crate::error::{Result, StorageError};
@@ -37,6 +38,7 @@ use pmem::{
     Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
     PoolIdentity, PoolKind, RootIndex, site,
 };
+use std::convert::Infallible;
 use std::path::Path;
 
 /// Marks a pool as a log's ring: `NVLG`.
@@ -50,8 +52,8 @@ const LINE: u64 = 64;
 const ENTRY_BYTES: u64 = 16;
 /// In an entry's number: the record is given up.
 const GIVEN_UP: u64 = 1 << 63;
-/// Bytes in front of an object's payload.
-pub const HEADER_BYTES: usize = 32;
+/// Of a ring, so much may be in use before a checkpoint is due; the rest is for what is logged meanwhile. Who finds the ring full writes a checkpoint.
+const DUE_SHARE: u64 = 2;
 /// Bytes of objects for each entry of the index.
 const BYTES_PER_ENTRY: u64 = 128;
 /// Bytes of a pool that are not the block: header, tables, the rest of a chunk.
@@ -91,17 +93,6 @@ impl RingIdentity {
     }
 }
 
-/// What a record is marked with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// Its number.
-    pub lsn: Lsn,
-    /// Everything in front of this is durable.
-    pub known: Lsn,
-    /// The life of the log.
-    pub life: u64,
-}
-
 /// Where a record lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
@@ -118,21 +109,6 @@ impl Entry {
             is_given_up: number & GIVEN_UP != 0,
         }
     }
-}
-
-/// A record that an opening has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Its number.
-    pub lsn: Lsn,
-    /// Everything in front of this was durable when it was made.
-    pub known: Lsn,
-    /// In which life of the log it was made.
-    pub life: u64,
-    /// Its slot in the index.
-    slot: u64,
-    position: u64,
-    payload_bytes: usize,
 }
 
 /// One ring.
@@ -323,50 +299,13 @@ impl<M: Memory> NvRing<M> {
         Ok(self.arena.word(self.index - HEAD_BYTES)?)
     }
 
-    /// Notes how many rings the partition has, durably.
-    pub fn set_rings(&mut self, rings: u64) -> Result<()> {
-        let offset = self.index - HEAD_BYTES;
-        self.arena.store_word(offset, rings)?;
-        self.arena.flush(offset, 8, site!("nv-ring.count"))?;
-        // commit point: an opening looks into so many rings
-        Ok(self.arena.fence(site!("nv-ring.counted"))?)
-    }
-
     /// From where on recovery may need records, as far as is proven: ring 0 knows.
     pub fn start(&self) -> Result<Lsn> {
         Ok(Lsn(self.arena.word(self.index - HEAD_BYTES + 24)?))
     }
 
-    /// Notes durably that recovery needs no record in front of `start` any more.
-    pub fn set_start(&mut self, start: Lsn) -> Result<()> {
-        let offset = self.index - HEAD_BYTES + 24;
-        self.arena.store_word(offset, start.0)?;
-        self.arena.flush(offset, 8, site!("nv-ring.start"))?;
-        // commit point: what is in front may be written over
-        Ok(self.arena.fence(site!("nv-ring.started"))?)
-    }
-
-    /// The newest life of the log, and its first number: ring 0 knows.
-    pub fn life(&self) -> Result<(u64, Lsn)> {
-        let words = self.arena.slice::<u64>(self.index - HEAD_BYTES, 3)?;
-        Ok((words[2], Lsn(words[1])))
-    }
-
-    /// Begins another life of the log with the record `cut`, durably, and says its number.
-    pub fn begin_life(&mut self, cut: Lsn) -> Result<u64> {
-        let offset = self.index - HEAD_BYTES;
-        let life = self.life()?.0 + 1;
-        // The line keeps the order. With the new cut and the old life nothing changes: what is behind the cut is lost in either.
-        self.arena.store_word(offset + 8, cut.0)?;
-        self.arena.store_word(offset + 16, life)?;
-        self.arena.flush(offset, 24, site!("nv-ring.life"))?;
-        // commit point: from the cut on, only objects of this life count
-        self.arena.fence(site!("nv-ring.alive"))?;
-        Ok(life)
-    }
-
     /// Whether a record with so long a payload has room now, and `more` bytes of short ones behind it.
-    pub fn has_room(&self, payload: usize, more: u64) -> bool {
+    fn has_room(&self, payload: usize, more: u64) -> bool {
         let bytes = object_bytes(payload);
         if bytes > self.piece_bytes {
             return false;
@@ -385,45 +324,6 @@ impl<M: Memory> NvRing<M> {
         } else {
             self.tail + left
         }
-    }
-
-    /// Adds a record, which is durable after the next [`NvRing::persist`]. `record` has [`HEADER_BYTES`] free bytes in front of the
-    /// payload, and is changed. The caller has asked for room.
-    pub fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()> {
-        let Stamp { lsn, known, life } = stamp;
-        let payload = record.len() - HEADER_BYTES;
-        record[4..8].copy_from_slice(&(payload as u32).to_le_bytes());
-        record[8..16].copy_from_slice(&lsn.0.to_le_bytes());
-        record[16..24].copy_from_slice(&known.0.to_le_bytes());
-        record[24..32].copy_from_slice(&life.to_le_bytes());
-        let checksum = crc32c::crc32c_append(self.salt, &record[4..]);
-        record[..4].copy_from_slice(&checksum.to_le_bytes());
-        record.resize(object_bytes(payload) as usize, 0);
-        let position = self.place(record.len() as u64);
-        if position != self.tail || position.is_multiple_of(self.piece_bytes) {
-            // What lies at the piece's end goes to the medium now, so that what is to be flushed is one range.
-            self.persist()?;
-            self.unflushed_from = position;
-        }
-        let object = self.offset(position);
-        self.arena.store(object, record)?;
-        let entry = self.index + self.next % self.entries * ENTRY_BYTES;
-        // The position first: the line keeps the order, so a number is never seen with the position of the lap before.
-        self.arena.store_word(entry + 8, position)?;
-        self.arena.store_word(entry, lsn.0)?;
-        self.next += 1;
-        self.tail = position + record.len() as u64;
-        Ok(())
-    }
-
-    /// Makes all records durable.
-    pub fn persist(&mut self) -> Result<()> {
-        if self.unflushed == self.next {
-            return Ok(());
-        }
-        self.flush()?;
-        // commit point: recovery takes every record in front of the first one that is missing
-        Ok(self.arena.fence(site!("nv-ring.persist"))?)
     }
 
     /// Starts the write-back of all records.
@@ -446,20 +346,6 @@ impl<M: Memory> NvRing<M> {
         Ok(())
     }
 
-    /// Forgets the records in front of `lsn`: nobody needs them any more.
-    pub fn forget(&mut self, lsn: Lsn) -> Result<()> {
-        while self.oldest < self.next {
-            let entry = self.entry(self.oldest % self.entries)?;
-            if entry.lsn >= lsn {
-                self.head = entry.position;
-                return Ok(());
-            }
-            self.oldest += 1;
-        }
-        self.head = self.tail;
-        Ok(())
-    }
-
     fn entry(&self, slot: u64) -> Result<Entry> {
         let words = self
             .arena
@@ -467,8 +353,8 @@ impl<M: Memory> NvRing<M> {
         Ok(Entry::new(words[0], words[1]))
     }
 
-    /// The object that an entry names, if it is whole.
-    fn object(&self, slot: u64, entry: Entry) -> Result<Option<Found>> {
+    /// The object that an entry names, if it is whole, and what was durable when it was made.
+    fn object(&self, slot: u64, entry: Entry) -> Result<Option<(Found, Lsn)>> {
         let room = self.piece_bytes - entry.position % self.piece_bytes;
         if !entry.position.is_multiple_of(LINE) || room < HEADER_BYTES as u64 {
             return Ok(None);
@@ -488,14 +374,15 @@ impl<M: Memory> NvRing<M> {
             .arena
             .bytes(at + 4, HEADER_BYTES - 4 + bytes as usize)?;
         let is_whole = crc32c::crc32c_append(self.salt, covered) == checksum;
-        Ok(is_whole.then_some(Found {
+        let found = Found {
             lsn: entry.lsn,
-            known: Lsn(known),
+            from: entry.lsn,
             life: number(24),
             slot,
             position: entry.position,
             payload_bytes: bytes as usize,
-        }))
+        };
+        Ok(is_whole.then_some((found, Lsn(known))))
     }
 
     /// The slots of all entries from `from` on, in no order.
@@ -510,40 +397,64 @@ impl<M: Memory> NvRing<M> {
         Ok(slots.filter(|(_, entry)| entry.lsn >= from).collect())
     }
 
-    /// All whole records from `from` on, in no order.
-    pub fn records(&self, from: Lsn) -> Result<Vec<Found>> {
-        let mut found = Vec::new();
-        for (slot, entry) in self.entries_from(from)? {
-            if !entry.is_given_up {
-                found.extend(self.object(slot, entry)?);
-            }
-        }
-        Ok(found)
+    fn store_again(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        let same = self.arena.bytes(offset, bytes as usize)?.to_vec();
+        self.arena.store(offset, &same)?;
+        let site = site!("nv-ring.confirm");
+        Ok(self.arena.flush(offset, same.len(), site)?)
     }
 
-    /// The newest record from `from` on that was given up.
-    pub fn newest_given_up(&self, from: Lsn) -> Result<Option<Lsn>> {
+    /// The error for a record that finds no room.
+    #[cold]
+    fn full(&self, wanted: u64) -> StorageError {
+        StorageError::Memory(PmemError::OutOfSpace {
+            wanted_bytes: wanted,
+            limit: format!(
+                "and the log's ring `{}` of {} bytes has records of open transactions; give the log more memory, or end transactions earlier",
+                self.name, self.bytes
+            ),
+        })
+    }
+
+    /// Where the first object ever lies in the pool.
+    #[cfg(test)]
+    pub fn first_object(&self) -> u64 {
+        self.pieces[0]
+    }
+}
+
+impl<M: Memory> Place for NvRing<M>
+where
+    Self: Send,
+{
+    type Pending = Infallible;
+
+    fn records(&mut self, from: Lsn) -> Result<FoundRecords> {
+        let mut records = FoundRecords::default();
+        for (slot, entry) in self.entries_from(from)? {
+            if entry.is_given_up {
+                continue;
+            }
+            if let Some((found, known)) = self.object(slot, entry)? {
+                records.known = records.known.max(known);
+                records.found.push(found);
+            }
+        }
+        Ok(records)
+    }
+
+    fn newest_given_up(&self, from: Lsn) -> Result<Option<Lsn>> {
         let entries = self.entries_from(from)?.into_iter();
         let given_up = entries.filter(|(_, entry)| entry.is_given_up);
         Ok(given_up.map(|(_, entry)| entry.lsn).max())
     }
 
-    /// A record's payload.
-    pub fn payload(&self, found: &Found) -> Result<&[u8]> {
+    fn payload(&mut self, found: &Found) -> Result<&[u8]> {
         let at = self.offset(found.position) + HEADER_BYTES as u64;
         Ok(self.arena.bytes(at, found.payload_bytes)?)
     }
 
-    /// Ends an opening: `kept` are the ring's records that count, in their order. Of the entries from `from` on those that are not theirs are unset, or
-    /// marked if they are among those `given_up` or were marked before.
-    /// What is in front of `known` is durable; the rest may be in a cache only, perhaps after a fence that failed and as if it were clean. So it is
-    /// stored again, the same bytes to the same place, and fenced.
-    pub fn settle(
-        &mut self,
-        kept: &[Found],
-        known: Lsn,
-        (from, given_up): (Lsn, &[Lsn]),
-    ) -> Result<()> {
+    fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn, given_up: &[Lsn]) -> Result<()> {
         for (slot, entry) in self.entries_from(from)? {
             let place = kept.binary_search_by_key(&entry.lsn, |found| found.lsn);
             if place.is_ok_and(|place| kept[place].slot == slot) && !entry.is_given_up {
@@ -583,55 +494,123 @@ impl<M: Memory> NvRing<M> {
         Ok(())
     }
 
-    fn store_again(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        let same = self.arena.bytes(offset, bytes as usize)?.to_vec();
-        self.arena.store(offset, &same)?;
-        let site = site!("nv-ring.confirm");
-        Ok(self.arena.flush(offset, same.len(), site)?)
+    fn make_room(&mut self, payload: usize, more: u64) -> Result<()> {
+        if self.has_room(payload, more) {
+            return Ok(());
+        }
+        Err(self.full((HEADER_BYTES + payload) as u64 + more))
     }
 
-    /// The error for a ring that is not what it must be.
-    #[cold]
-    pub fn damaged(&self, detail: &str) -> StorageError {
-        damage(&self.name, self.index, detail)
+    fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()> {
+        let Stamp {
+            lsn, known, life, ..
+        } = stamp;
+        let payload = record.len() - HEADER_BYTES;
+        record[4..8].copy_from_slice(&(payload as u32).to_le_bytes());
+        record[8..16].copy_from_slice(&lsn.0.to_le_bytes());
+        record[16..24].copy_from_slice(&known.0.to_le_bytes());
+        record[24..32].copy_from_slice(&life.to_le_bytes());
+        let checksum = crc32c::crc32c_append(self.salt, &record[4..]);
+        record[..4].copy_from_slice(&checksum.to_le_bytes());
+        record.resize(object_bytes(payload) as usize, 0);
+        let position = self.place(record.len() as u64);
+        if position != self.tail || position.is_multiple_of(self.piece_bytes) {
+            // What lies at the piece's end goes to the medium now, so that what is to be flushed is one range.
+            self.persist()?;
+            self.unflushed_from = position;
+        }
+        let object = self.offset(position);
+        self.arena.store(object, record)?;
+        let entry = self.index + self.next % self.entries * ENTRY_BYTES;
+        // The position first: the line keeps the order, so a number is never seen with the position of the lap before.
+        self.arena.store_word(entry + 8, position)?;
+        self.arena.store_word(entry, lsn.0)?;
+        self.next += 1;
+        self.tail = position + record.len() as u64;
+        Ok(())
     }
 
-    /// The error for a record that finds no room.
-    #[cold]
-    pub fn full(&self, wanted: u64) -> StorageError {
-        StorageError::Memory(PmemError::OutOfSpace {
-            wanted_bytes: wanted,
-            limit: format!(
-                "and the log's ring `{}` of {} bytes has records of open transactions; give the log more memory, or end transactions earlier",
-                self.name, self.bytes
-            ),
-        })
+    fn persist(&mut self) -> Result<()> {
+        if self.unflushed == self.next {
+            return Ok(());
+        }
+        self.flush()?;
+        // commit point: recovery takes every record in front of the first one that is missing
+        Ok(self.arena.fence(site!("nv-ring.persist"))?)
     }
 
-    /// Where the next object begins, counted from the first one ever.
-    pub fn tail(&self) -> u64 {
+    fn end_persist(&mut self, ended: Infallible) -> Result<()> {
+        match ended {}
+    }
+
+    fn begin_checkpoint(&mut self, _redo: Lsn, _more: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn forget(&mut self, lsn: Lsn) -> Result<()> {
+        while self.oldest < self.next {
+            let entry = self.entry(self.oldest % self.entries)?;
+            if entry.lsn >= lsn {
+                self.head = entry.position;
+                return Ok(());
+            }
+            self.oldest += 1;
+        }
+        self.head = self.tail;
+        Ok(())
+    }
+
+    fn tail(&self) -> u64 {
         self.tail
     }
 
-    /// Bytes for objects.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    fn due_bytes(&self) -> u64 {
+        self.bytes / DUE_SHARE
     }
 
-    /// Where the first object ever lies in the pool.
-    #[cfg(test)]
-    pub fn first_object(&self) -> u64 {
-        self.pieces[0]
-    }
-
-    /// Bytes of the pool.
-    pub fn pool_bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.arena.pool_bytes()
     }
 
-    /// What the device counted.
-    pub fn counters(&self) -> pmem::Counters {
+    fn counters(&self) -> pmem::Counters {
         self.arena.counters()
+    }
+
+    fn damaged(&self, detail: &str) -> StorageError {
+        damage(&self.name, self.index, detail)
+    }
+
+    fn life(&self) -> Result<(u64, Lsn)> {
+        let words = self.arena.slice::<u64>(self.index - HEAD_BYTES, 3)?;
+        Ok((words[2], Lsn(words[1])))
+    }
+
+    fn begin_life(&mut self, cut: Lsn) -> Result<u64> {
+        let offset = self.index - HEAD_BYTES;
+        let life = self.life()?.0 + 1;
+        // The line keeps the order. With the new cut and the old life nothing changes: what is behind the cut is lost in either.
+        self.arena.store_word(offset + 8, cut.0)?;
+        self.arena.store_word(offset + 16, life)?;
+        self.arena.flush(offset, 24, site!("nv-ring.life"))?;
+        // commit point: from the cut on, only objects of this life count
+        self.arena.fence(site!("nv-ring.alive"))?;
+        Ok(life)
+    }
+
+    fn set_count(&mut self, rings: u64) -> Result<()> {
+        let offset = self.index - HEAD_BYTES;
+        self.arena.store_word(offset, rings)?;
+        self.arena.flush(offset, 8, site!("nv-ring.count"))?;
+        // commit point: an opening looks into so many rings
+        Ok(self.arena.fence(site!("nv-ring.counted"))?)
+    }
+
+    fn set_start(&mut self, start: Lsn) -> Result<()> {
+        let offset = self.index - HEAD_BYTES + 24;
+        self.arena.store_word(offset, start.0)?;
+        self.arena.flush(offset, 8, site!("nv-ring.start"))?;
+        // commit point: what is in front may be written over
+        Ok(self.arena.fence(site!("nv-ring.started"))?)
     }
 }
 

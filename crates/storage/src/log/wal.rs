@@ -42,6 +42,7 @@ use crate::error::{Result, StorageError};
 use crate::sync::{Mutex, lock};
 use disk::{Directory, DiskError, File};
 use pmem::{Access, site};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A position in the log: bytes of records since the log began.
@@ -164,6 +165,8 @@ struct Current<F> {
 /// The log of one partition.
 pub struct Wal<D: Directory> {
     identity: LogIdentity,
+    /// What its files are named with.
+    kind: String,
     options: WalOptions,
     start: LogStart,
     current: Option<Current<D::File>>,
@@ -207,21 +210,7 @@ impl<D: Directory> Wal<D> {
         start: LogStart,
         replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Self> {
-        let mut wal = Self {
-            identity,
-            options,
-            start,
-            current: None,
-            next_segment: start.segment,
-            segments: Vec::new(),
-            buffer: Vec::new(),
-            spare: Vec::new(),
-            running: 0,
-            end: start.lsn,
-            synced: start.lsn,
-            marked: start.lsn,
-            poisoned: false,
-        };
+        let mut wal = Self::resume(identity, KIND, options, Vec::new(), start);
         let (old, live): (Vec<u64>, Vec<u64>) = identity
             .numbers(directory, KIND)?
             .into_iter()
@@ -242,6 +231,32 @@ impl<D: Directory> Wal<D> {
             directory.remove(&wal.unpublished_name())?;
         }
         Ok(wal)
+    }
+
+    /// A log whose files are those with these numbers and lengths, ascending. All is durable, and it goes on in a new file at `start`.
+    pub(super) fn resume(
+        identity: LogIdentity,
+        kind: &str,
+        options: WalOptions,
+        segments: Vec<(u64, u64)>,
+        start: LogStart,
+    ) -> Self {
+        Self {
+            identity,
+            kind: kind.to_owned(),
+            options,
+            start,
+            current: None,
+            next_segment: start.segment,
+            segments,
+            buffer: Vec::new(),
+            spare: Vec::new(),
+            running: 0,
+            end: start.lsn,
+            synced: start.lsn,
+            marked: start.lsn,
+            poisoned: false,
+        }
     }
 
     /// Adds a record. It is durable once [`Wal::synced`] has reached the position that this
@@ -266,14 +281,28 @@ impl<D: Directory> Wal<D> {
         if self.room() < bytes + mark_bytes as u64 {
             self.roll(directory, bytes)?;
         }
+        self.append_fitting(payload)?;
+        Ok(self.end)
+    }
+
+    /// Adds a record for which the current segment has room.
+    pub(super) fn append_fitting(&mut self, payload: &[u8]) -> Result<()> {
+        if self.poisoned {
+            return Err(StorageError::Poisoned);
+        }
         let seed = self.current().seed;
         push_frame(&mut self.buffer, seed, self.end, self.synced, payload);
-        self.end = Lsn(self.end.0 + bytes);
+        self.end = Lsn(self.end.0 + frame_bytes(payload.len()) as u64);
         let buffers = if self.running == 0 { 1 } else { BUFFERS_MAX };
         if self.buffer.len() >= buffers * self.options.buffer_bytes_max {
             self.write_buffer()?;
         }
-        Ok(self.end)
+        Ok(())
+    }
+
+    /// Whether the current segment has room for `bytes` of frames.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.room() >= bytes + FRAME_BYTES as u64
     }
 
     /// Makes the current segment have room for `bytes` of frames, so that appending them meets no full disk. A new segment
@@ -282,7 +311,7 @@ impl<D: Directory> Wal<D> {
         if self.poisoned {
             return Err(StorageError::Poisoned);
         }
-        if self.room() < bytes + FRAME_BYTES as u64 {
+        if !self.has_room(bytes) {
             let most = SEGMENT_BYTES_MAX - (HEADER_BYTES + FRAME_BYTES) as u64;
             if bytes > most {
                 let text = format!("a transaction that needs {bytes} bytes of log is too long");
@@ -309,7 +338,8 @@ impl<D: Directory> Wal<D> {
         let mut log = Replayed::new(self.start.lsn);
         let needed = |number: u64| number >= self.start.segment;
         for &(number, _) in self.segments.iter().filter(|&&(number, _)| needed(number)) {
-            let (name, header, _) = self.read_segment(directory, number, &mut data)?;
+            let (name, header, _) =
+                read_segment(directory, self.identity, &self.kind, number, &mut data)?;
             log.segment(&name, &header, &data, replay)?;
         }
         Ok(())
@@ -384,7 +414,8 @@ impl<D: Directory> Wal<D> {
             .iter()
             .filter(|(number, _)| !needless(*number))
         {
-            let (name, header, _) = self.read_segment(directory, number, &mut data)?;
+            let (name, header, _) =
+                read_segment(directory, self.identity, &self.kind, number, &mut data)?;
             let found = log.segment(&name, &header, &data, &mut |_, _| Ok(()))?;
             let is_last = self
                 .segments
@@ -411,6 +442,13 @@ impl<D: Directory> Wal<D> {
     /// Bytes of records since the last checkpoint.
     pub fn live_bytes(&self) -> u64 {
         self.end.0 - self.start.lsn.0
+    }
+
+    /// The numbers of the segment files.
+    pub(super) fn numbers(&self) -> RangeInclusive<u64> {
+        let number = |segment: Option<&(u64, u64)>| segment.map(|&(number, _)| number);
+        let first = number(self.segments.first()).unwrap_or(self.next_segment);
+        first..=number(self.segments.last()).unwrap_or(first - 1)
     }
 
     /// Bytes that the segment files take.
@@ -468,7 +506,7 @@ impl<D: Directory> Wal<D> {
     pub fn remove_needless(&mut self, directory: &D) -> Result<bool> {
         match self.segments.first() {
             Some(&(number, _)) if number < self.start.segment => {
-                directory.remove(&self.identity.file_name(KIND, number))?;
+                directory.remove(&self.identity.file_name(&self.kind, number))?;
                 self.segments.remove(0);
                 Ok(true)
             }
@@ -511,7 +549,7 @@ impl<D: Directory> Wal<D> {
             Err(error) => return Err(self.poison(error.into())),
         };
         self.flush()?;
-        let name = self.identity.file_name(KIND, header.number);
+        let name = self.identity.file_name(&self.kind, header.number);
         let published = directory
             .rename(&self.unpublished_name(), &name)
             .and_then(|()| directory.sync(site!("wal.publish-segment")));
@@ -544,7 +582,7 @@ impl<D: Directory> Wal<D> {
     }
 
     fn unpublished_name(&self) -> String {
-        format!("p{}.{KIND}.tmp", self.identity.partition)
+        format!("p{}.{}.tmp", self.identity.partition, self.kind)
     }
 
     fn write_buffer(&mut self) -> Result<()> {
@@ -571,26 +609,6 @@ impl<D: Directory> Wal<D> {
         }
     }
 
-    fn read_segment(
-        &self,
-        directory: &D,
-        number: u64,
-        data: &mut Vec<u8>,
-    ) -> Result<(String, SegmentHeader, D::File)> {
-        let name = self.identity.file_name(KIND, number);
-        let mut file = directory.open(&name)?;
-        let bytes = file.bytes()?;
-        let mut head = [0; HEADER_BYTES];
-        let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
-        file.read_at(0, &mut head[..head_bytes])?;
-        // The length is believed, and memory taken, only after the header was.
-        let header =
-            SegmentHeader::decode(&name, self.identity, number, &head[..head_bytes], bytes)?;
-        data.resize(bytes as usize, 0);
-        file.read_at(0, data)?;
-        Ok((name, header, file))
-    }
-
     fn replay_segments(
         &mut self,
         access: Access,
@@ -603,7 +621,8 @@ impl<D: Directory> Wal<D> {
         // the next is read.
         let mut log = Replayed::new(self.end);
         for (index, &number) in numbers.iter().enumerate() {
-            let (name, header, mut file) = self.read_segment(directory, number, &mut data)?;
+            let (name, header, mut file) =
+                read_segment(directory, self.identity, &self.kind, number, &mut data)?;
             let found = log.segment(&name, &header, &data, replay)?;
             if index + 1 == numbers.len() {
                 if was_durable(&data, &header, found.frames) {
@@ -624,6 +643,27 @@ impl<D: Directory> Wal<D> {
     }
 }
 
+/// A segment's name, header, content and file.
+pub(super) fn read_segment<D: Directory>(
+    directory: &D,
+    identity: LogIdentity,
+    kind: &str,
+    number: u64,
+    data: &mut Vec<u8>,
+) -> Result<(String, SegmentHeader, D::File)> {
+    let name = identity.file_name(kind, number);
+    let mut file = directory.open(&name)?;
+    let bytes = file.bytes()?;
+    let mut head = [0; HEADER_BYTES];
+    let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
+    file.read_at(0, &mut head[..head_bytes])?;
+    // The length is believed, and memory taken, only after the header was.
+    let header = SegmentHeader::decode(&name, identity, number, &head[..head_bytes], bytes)?;
+    data.resize(bytes as usize, 0);
+    file.read_at(0, data)?;
+    Ok((name, header, file))
+}
+
 /// What is known of the log while its segments are read.
 struct Replayed {
     /// Position behind the last record.
@@ -635,13 +675,13 @@ struct Replayed {
 }
 
 /// Where the valid content of one segment ends, as offsets in the file.
-struct SegmentEnd {
+pub(super) struct SegmentEnd {
     /// Behind the last record.
-    records: usize,
+    pub(super) records: usize,
     /// Behind the last frame.
-    frames: usize,
+    pub(super) frames: usize,
     /// What surely became durable: up to here a frame says so, or the segment's being there.
-    synced: Lsn,
+    pub(super) synced: Lsn,
 }
 
 impl Replayed {
@@ -689,7 +729,7 @@ impl Replayed {
 
 /// Makes the records of the last segment durable where nothing proves that they are, and adds the
 /// proof.
-fn prove<F: File>(
+pub(super) fn prove<F: File>(
     file: &mut F,
     header: &SegmentHeader,
     data: &[u8],

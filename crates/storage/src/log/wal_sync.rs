@@ -54,7 +54,7 @@ impl<F: File> SegmentFile<F> {
 }
 
 /// Records that are to become durable, with all in front of them.
-pub(crate) struct PendingSync<F> {
+pub struct PendingSync<F> {
     pub(super) file: Arc<Mutex<SegmentFile<F>>>,
     /// Offset in the file where `bytes` go.
     pub(super) offset: u64,
@@ -85,7 +85,7 @@ impl<F: File> PendingSync<F> {
 
 /// What became of a [`PendingSync`].
 #[must_use = "the log has to know"]
-pub(crate) struct EndedSync {
+pub struct EndedSync {
     pub(super) result: Result<()>,
     /// The buffer, to be used again.
     pub(super) bytes: Vec<u8>,

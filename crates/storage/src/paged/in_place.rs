@@ -19,13 +19,14 @@
 //! of the lines that change.
 
 use super::change::Touched;
-use crate::buffer::{Edit, NewLines, NvLog, PageHome, Pool, Reserve};
+use crate::buffer::horizon::{HorizonLog, Places};
+use crate::buffer::{Edit, NewLines, PageHome, Pool, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Draft, Head, Header, Misfit, PageId, PageOp, Section};
 use crate::record::{DecodeError, Reader};
 use disk::Directory;
-use pmem::{MemorySource, Page};
+use pmem::Page;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -117,16 +118,12 @@ fn sections(lsn: Lsn, record: &[u8]) -> Result<Vec<Section<'_>>> {
 }
 
 /// Undoes the changes of which it is not certain that they were finished, and says how many. The pages are those from `first` on, in their order.
-pub fn undo_unfinished<S, D>(
-    log: &NvLog<S, D>,
+pub fn undo_unfinished<P: Places>(
+    log: &HorizonLog<P>,
     home: &dyn PageHome,
     first: PageId,
     pages: &mut [Page],
-) -> Result<u64>
-where
-    S: MemorySource,
-    D: Directory,
-{
+) -> Result<u64> {
     let mut changed: HashMap<PageId, Lsn> = HashMap::new();
     log.visit(&mut |lsn, _, record| {
         for section in sections(lsn, record)? {

@@ -19,11 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: TableId = TableId(1);
 const INDEX: IndexId = IndexId(1);
-const CASES: [Case; 6] = [
+const CASES: [Case; 7] = [
     Case(Method::FullPageWrites, Persist::OnInsert),
     Case(Method::Dwb, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnCommit),
+    Case(Method::NvDiskDecentralized, Persist::OnCommit),
     // Three sessions share two rings.
     Case(Method::DistributedLog, Persist::OnCommit),
     Case(Method::InPlace, Persist::OnInsert),

@@ -5,9 +5,10 @@
 
 use super::group::Group;
 use crate::buffer::file::first_page;
+use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    CentralLog, CheckpointStart, Content, Guard, Home, Master, NvLog, NvLogOptions, NvPages,
-    PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
+    CentralLog, CheckpointStart, Content, FilesLog, Guard, Home, Master, NvLog, NvLogOptions,
+    NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings, SessionFilesOptions,
 };
 use crate::engine::{
     CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
@@ -118,6 +119,19 @@ fn wal_options(options: &EngineOptions) -> WalOptions {
     }
 }
 
+fn session_files_options(options: &EngineOptions) -> SessionFilesOptions {
+    let central = wal_options(options);
+    SessionFilesOptions {
+        identity: identity(options),
+        access: options.access,
+        // Each session has a file.
+        series: WalOptions {
+            segment_bytes: central.segment_bytes / 4,
+            ..central
+        },
+    }
+}
+
 fn nv_log_options(options: &EngineOptions, axes: PageAxes) -> NvLogOptions {
     let (rings, persist) = match axes.log {
         LogKind::Distributed => (Rings::Shared(options.rings), Persist::OnCommit),
@@ -167,6 +181,19 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
     Ok((pages, catalogue))
 }
 
+/// A log of which every record was looked at, and is durable then.
+fn settled<L: horizon::Places + 'static>(
+    log: HorizonLog<L>,
+    access: Access,
+    look: &mut VisitRecord<'_>,
+) -> Result<Box<dyn PageLog>> {
+    log.visit(look)?;
+    if access == Access::Write {
+        log.settle()?;
+    }
+    Ok(Box::new(log))
+}
+
 impl<P: Platform> Shared<P> {
     /// Makes the files of a partition.
     pub(super) fn create(platform: &P, options: &EngineOptions, axes: PageAxes) -> Result<Self> {
@@ -189,7 +216,7 @@ impl<P: Platform> Shared<P> {
             pages: 0,
         };
         let memories = platform.memories(options.partition);
-        if axes.log != LogKind::Central {
+        if matches!(axes.log, LogKind::PerTransaction | LogKind::Distributed) {
             NvLog::<_, P::Files>::create(&memories, &nv_log_options(options, axes))?;
         }
         let home = match axes.pages {
@@ -229,6 +256,11 @@ impl<P: Platform> Shared<P> {
             match axes.log {
                 LogKind::Central => {
                     file.secure_master(has_needless(&places.log, identity(options), start)?)?;
+                }
+                LogKind::Decentralized => {
+                    let log = Places::of(platform, options.partition)?.log;
+                    let series = session_files_options(options);
+                    file.secure_master(FilesLog::has_needless(log, series, start.lsn)?)?;
                 }
                 LogKind::PerTransaction | LogKind::Distributed => {
                     let memories = platform.memories(options.partition);
@@ -360,7 +392,7 @@ impl<P: Platform> Shared<P> {
             LogKind::PerTransaction | LogKind::Distributed => {
                 let memories = platform.memories(options.partition);
                 let rings = nv_log_options(options, axes);
-                let log = NvLog::open(memories, files, rings, start.lsn)?;
+                let log = NvLog::open_rings(memories, files, rings, start.lsn)?;
                 let mut given_up = 0;
                 if let Some((source, pages)) = home {
                     let mut has_records = false;
@@ -376,12 +408,14 @@ impl<P: Platform> Shared<P> {
                         given_up = undo_unfinished(&log, source, source.first(), pages)?;
                     }
                 }
-                log.visit(&mut look)?;
+                let log = settled(log, access, &mut look)?;
                 analysis.records += given_up;
-                if access == Access::Write {
-                    log.settle()?;
-                }
-                Ok(Box::new(log))
+                Ok(log)
+            }
+            LogKind::Decentralized => {
+                let series = session_files_options(options);
+                let log = FilesLog::open_files(files, series, start.lsn)?;
+                settled(log, access, &mut look)
             }
         }
     }

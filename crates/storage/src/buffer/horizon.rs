@@ -1,0 +1,776 @@
+//! A log of several places that are written beside each other: *log* = per transaction, distributed and decentralized of NV-Logging.
+//!
+//! A session appends to a [`Place`] of its own, or to one that it shares with few others: a ring in durable memory (`nv_log.rs`) or a
+//! series of files (`session_files.rs`). Most sessions meet nowhere but at a counter: each record gets the next number ([`Lsn`]) of
+//! the partition, while its pages are latched. What becomes durable when is the [`Persist`] option.
+//!
+//! Records become durable in no order, and a record is worth nothing without those in front of it: they may be of the same page, or of a
+//! transaction whose locks were given back early. So everybody looks at the *horizon*, in front of which no record is missing. A commit is
+//! acknowledged, and a page written, below the horizon only; recovery ends in front of the first record that is missing, and what lies
+//! behind it was never acknowledged. Such a record must not count when others fill the gap: either it is made to be nothing before anything
+//! else is appended, or its number is never used again, and the first record of the opening says that these numbers are nobody's.
+//!
+//! Each place says which of its records may be missing (`missing`). An append stores a bound there *before* it takes its number, so
+//! whoever reads the counter first and then all bounds has the horizon, without a lock.
+//!
+//! Sessions of one place share its space: what one of them changes waits for room for the rollbacks of all (`Claims`). What recovery undoes
+//! it undoes in the place that has the transaction.
+//!
+//! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts in theirs.
+//!
+//! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4 and 5; the horizon mends what its section 4.4 names
+//! as the hazard of early lock release. Several logs with one line of numbers and a group commit that waits for all of them are the state of the art
+//! that the paper compares with, after Wang and Johnson: Scalable Logging through Emerging Non-Volatile Memory (VLDB 2014).
+
+use super::claims::Claims;
+use super::log::{CheckpointStart, PageLog, Reserve};
+use crate::error::{Result, StorageError};
+use crate::log::numbered::{Found, FoundRecords, HEADER_BYTES, Pending, Place, RecordKind, Stamp};
+use crate::log::{LogStart, Lsn};
+use crate::probe::{self, Activity, lock_log};
+use crate::sync::{Alone, AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
+use disk::DiskCounters;
+use pmem::{Access, Counters};
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+
+/// Most sessions of a partition, for its life.
+pub const SESSIONS_MAX: usize = 1024;
+/// Nothing of a ring is missing.
+const NOTHING: u64 = u64::MAX;
+/// Times that a session looks again before it sleeps until another has made its records durable.
+const SPINS_MAX: u32 = 500;
+
+/// When a record becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Persist {
+    /// As it is inserted, the record of a commit as it is acknowledged: one fence each.
+    #[default]
+    OnInsert,
+    /// At a commit, with all that are in front of it.
+    OnCommit,
+}
+
+/// What the records of a log are for, and so which of them count after a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// To repeat what was done: those in front of the first one that is missing.
+    Redo,
+    /// To undo what was done in place, which nobody does before the record is durable: all of them. Each is durable when it is
+    /// appended, so a session's locks are given back behind its commit.
+    Undo,
+}
+
+/// Where the places of a log come from.
+pub trait Places: Send + Sync {
+    /// What a session appends to.
+    type Place: Place;
+
+    /// Opens all that there are, at least one; stores nothing.
+    fn open(&self) -> Result<Vec<Self::Place>>;
+
+    /// Makes another one, the next. The first one counts it before it is used.
+    fn create(&self, number: u32) -> Result<Self::Place>;
+
+    /// Whether all were made with the log, so that sessions share them.
+    fn are_shared(&self) -> bool;
+
+    /// How many records say at an orderly end that everything was durable, each in a place of its own, so that one knows of the other.
+    fn ends(&self) -> u32;
+
+    /// The error for a place of which one of these files is gone, if one is.
+    fn gone(&self, place: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>>;
+
+    /// What the directory of the partition's files has counted.
+    fn disk(&self) -> DiskCounters;
+}
+
+/// Manners of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct HorizonOptions {
+    /// Whether it may change.
+    pub access: Access,
+    /// When a record becomes durable.
+    pub persist: Persist,
+    /// What a record is for.
+    pub content: Content,
+}
+
+/// What an opening calls with each record, and a session of the place that has it.
+pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
+
+/// The log of one partition.
+pub struct HorizonLog<P: Places> {
+    places: P,
+    options: HorizonOptions,
+    parts: Box<[OnceLock<Part<P::Place>>]>,
+    /// How many places there are if sessions share them.
+    shared: Option<u32>,
+    /// The number of the next record.
+    pub(super) next: Alone<AtomicU64>,
+    /// What an opening has found beyond `next` is in front of this, if it keeps its numbers.
+    pub(super) taken: AtomicU64,
+    /// The newest checkpoint that has begun.
+    newest: AtomicU64,
+    /// Pages that have not changed since here are logged whole; 0 if none are.
+    image_from: AtomicU64,
+    /// The life of the log that this opening has begun; 0 before its first record.
+    life: AtomicU64,
+    /// A horizon of some time ago.
+    known: Alone<AtomicU64>,
+    /// Where the opening has begun to look for records, and where they ended.
+    start: Lsn,
+    opened_at: Lsn,
+    /// Everything in front of it is there, as the opening has proven.
+    proven: Lsn,
+    /// The opening has found that records to undo with are missing which were never durable. Until they are in front of a checkpoint, no
+    /// record says that all are there.
+    has_gaps: AtomicBool,
+    is_poisoned: AtomicBool,
+    /// What the opening has found, until it is replayed.
+    found: Mutex<Vec<(u32, Found)>>,
+    /// What of it is given up, until that is durable.
+    given_up: Mutex<Vec<Lsn>>,
+}
+
+/// A place and what is known of it, alone on its lines.
+#[repr(align(128))]
+pub(super) struct Part<P> {
+    /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
+    missing: AtomicU64,
+    /// Bytes of objects since the newest checkpoint, to be read without the lock; and how many make one due.
+    since: AtomicU64,
+    due: u64,
+    /// Had by whoever makes records durable while others append. Taken before the state.
+    syncing: Mutex<()>,
+    /// Apart from what other sessions read.
+    pub(super) state: Alone<Mutex<State<P>>>,
+}
+
+pub(super) struct State<P> {
+    pub(super) place: P,
+    /// What the transactions of its sessions need.
+    claims: Claims<Lsn>,
+    /// Where the place stood when the newest checkpoint began.
+    checkpoint: u64,
+    /// As `missing`, of the records behind those that are being made durable.
+    behind: u64,
+    is_syncing: bool,
+}
+
+impl<P: Place> Part<P> {
+    fn new(place: P) -> Self {
+        let due = place.due_bytes();
+        let state = State {
+            checkpoint: place.tail(),
+            place,
+            claims: Claims::new(),
+            behind: NOTHING,
+            is_syncing: false,
+        };
+        Self {
+            missing: AtomicU64::new(NOTHING),
+            since: AtomicU64::new(0),
+            due,
+            syncing: Mutex::new(()),
+            state: Alone(Mutex::new(state)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<P>> {
+        lock_log(&self.state)
+    }
+}
+
+/// A start of the log in its numbers: there are no segments.
+fn start_at(lsn: Lsn) -> LogStart {
+    LogStart {
+        segment: LogStart::NEW.segment,
+        lsn,
+    }
+}
+
+/// Of records in their order those from `start` on that follow each other without a gap, up to the first number that two of them have; and the number behind them.
+fn without_gaps(all: &[(u32, Found)], start: Lsn) -> (Vec<(u32, Found)>, Lsn) {
+    let (mut kept, mut end) = (Vec::with_capacity(all.len()), start);
+    for (place, found) in all {
+        if found.from == end {
+            end = Lsn(found.lsn.0 + 1);
+            kept.push((*place, *found));
+        } else if found.from > end || Lsn(found.lsn.0 + 1) == end {
+            break;
+        }
+        // Else its number is nobody's.
+    }
+    (kept, end)
+}
+
+impl<P: Places> HorizonLog<P> {
+    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet.
+    pub fn open(places: P, options: HorizonOptions, start: Lsn) -> Result<Self> {
+        let opened = places.open()?;
+        let count = opened.len() as u32;
+        let mut log = Self {
+            shared: places.are_shared().then_some(count),
+            places,
+            options,
+            parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            next: Alone(AtomicU64::new(start.0)),
+            taken: AtomicU64::new(0),
+            newest: AtomicU64::new(start.0),
+            image_from: AtomicU64::new(0),
+            life: AtomicU64::new(0),
+            known: Alone(AtomicU64::new(start.0)),
+            start,
+            opened_at: start,
+            proven: start,
+            has_gaps: AtomicBool::new(false),
+            is_poisoned: AtomicBool::new(false),
+            found: Mutex::default(),
+            given_up: Mutex::default(),
+        };
+        for (number, place) in (0..).zip(opened) {
+            log.set(number, place)?;
+        }
+        log.find(start)?;
+        log.opened_at = Lsn(log.next.load(Ordering::SeqCst));
+        log.proven = Lsn(log.known.load(Ordering::SeqCst));
+        Ok(log)
+    }
+
+    fn set(&self, number: u32, place: P::Place) -> Result<()> {
+        let part = self.parts.get(number as usize);
+        if part.is_some_and(|part| part.set(Part::new(place)).is_ok()) {
+            return Ok(());
+        }
+        Err(StorageError::Unsupported(format!(
+            "a partition has at most {SESSIONS_MAX} sessions, each of them once"
+        )))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part<P::Place>> {
+        self.parts.iter().map_while(OnceLock::get)
+    }
+
+    pub(super) fn part(&self, number: u32) -> Result<&Part<P::Place>> {
+        let part = self.parts.get(number as usize);
+        part.and_then(OnceLock::get).ok_or(StorageError::Poisoned)
+    }
+
+    /// The part that a session appends to, and its number among the sessions of that part.
+    fn part_of(&self, session: u32) -> Result<(&Part<P::Place>, u32)> {
+        match self.shared {
+            None => Ok((self.part(session)?, 0)),
+            Some(count) => Ok((self.part(session % count)?, session / count)),
+        }
+    }
+
+    /// The life of the log that this opening has begun.
+    fn life(&self) -> Result<u64> {
+        let life = self.life.load(Ordering::Acquire);
+        if life > 0 {
+            return Ok(life);
+        }
+        let _one_at_a_time = self.found();
+        if self.life.load(Ordering::Acquire) == 0 {
+            self.skip_taken()?;
+            let cut = Lsn(self.next.load(Ordering::SeqCst));
+            let life = self.part(0)?.state().place.begin_life(cut);
+            self.life.store(self.durable_step(life)?, Ordering::Release);
+        }
+        Ok(self.life.load(Ordering::Acquire))
+    }
+
+    /// Says that the numbers of records that do not count are nobody's.
+    fn skip_taken(&self) -> Result<()> {
+        let first = self.next.load(Ordering::SeqCst);
+        let last = self.taken.load(Ordering::Relaxed);
+        if last <= first {
+            return Ok(());
+        }
+        let part = self.part(0)?;
+        let state = &mut *part.state();
+        let mut record = vec![0; HEADER_BYTES];
+        record.extend_from_slice(&first.to_le_bytes());
+        self.make_room(state, record.len() - HEADER_BYTES, 0)?;
+        part.missing.store(first, Ordering::SeqCst);
+        self.next.store(last + 1, Ordering::SeqCst);
+        let stamp = Stamp {
+            lsn: Lsn(last),
+            known: Lsn(self.known.load(Ordering::Relaxed)),
+            life: 0,
+            kind: RecordKind::Gap,
+        };
+        self.durable_step(state.place.append(stamp, &mut record))
+    }
+
+    /// All records from `start` on that no later life has cut off, in their order, and what they prove.
+    fn read(&self, start: Lsn) -> Result<(Vec<(u32, Found)>, FoundRecords)> {
+        let (mut all, mut proofs) = (Vec::new(), FoundRecords::default());
+        let (life, cut) = self.part(0)?.state().place.life()?;
+        for (part, number) in self.parts().zip(0_u32..) {
+            let records = part.state().place.records(start)?;
+            proofs.known = proofs.known.max(records.known);
+            proofs.taken = proofs.taken.max(records.taken);
+            if records.end.0 > proofs.end.0 {
+                proofs.end = records.end;
+            }
+            let counts = |found: &Found| found.lsn < cut || found.life == life;
+            let found = records.found.into_iter().filter(counts);
+            all.extend(found.map(|found| (number, found)));
+        }
+        all.sort_unstable_by_key(|(_, found)| (found.from, found.lsn));
+        Ok((all, proofs))
+    }
+
+    /// Finds the records that count: those to repeat from `start` on without a gap, those to undo with all.
+    fn find(&self, start: Lsn) -> Result<()> {
+        let (all, proofs) = self.read(start)?;
+        let (mut kept, mut end) = without_gaps(&all, start);
+        let known = proofs.known.max(start);
+        if known > end {
+            for (number, files) in (0_u32..).zip(&proofs.end.1) {
+                if let Some(error) = self.places.gone(number, files)? {
+                    return Err(error);
+                }
+            }
+            let first = self.part(0)?.state();
+            return Err(first.place.damaged(&format!(
+                "record {} of the log is gone, or cannot be read, and was durable once",
+                end.0
+            )));
+        }
+        if self.options.content == Content::Undo && kept.len() < all.len() {
+            self.has_gaps.store(true, Ordering::SeqCst);
+            end = all.last().map_or(end, |(_, found)| Lsn(found.lsn.0 + 1));
+            kept = all;
+        }
+        self.known.store(known.0, Ordering::Relaxed);
+        self.taken.store(proofs.taken.0, Ordering::Relaxed);
+        self.next.store(end.0, Ordering::SeqCst);
+        *self.found() = kept;
+        Ok(())
+    }
+
+    fn found(&self) -> MutexGuard<'_, Vec<(u32, Found)>> {
+        lock(&self.found)
+    }
+
+    /// Hands every record that was found to `visit`, with a session of its ring, in their order; marks have nothing in them.
+    pub fn visit(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
+        for (number, found) in &*self.found() {
+            let mut part = self.part(*number)?.state();
+            match part.place.payload(found)? {
+                [] => {}
+                record => visit(found.lsn, *number, record)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the newest record of each place to `visit`, unless it is a mark or there was another one: of those it is not certain that they have
+    /// been done.
+    pub fn visit_newest(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
+        let mut newest: Vec<Option<Found>> = vec![None; self.parts().count()];
+        for (number, found) in &*self.found() {
+            newest[*number as usize] = Some(*found);
+        }
+        for (number, found) in (0..).zip(newest) {
+            let Some(found) = found else { continue };
+            let mut part = self.part(number)?.state();
+            if part.place.newest_given_up(self.start)? > Some(found.lsn) {
+                // There was another one behind it.
+                continue;
+            }
+            match part.place.payload(&found)? {
+                [] => {}
+                record => visit(found.lsn, number, record)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets records not count that were found.
+    pub fn give_up(&self, records: &[Lsn]) {
+        if !records.is_empty() {
+            self.has_gaps.store(true, Ordering::SeqCst);
+            self.found()
+                .retain(|(_, found)| !records.contains(&found.lsn));
+            lock(&self.given_up).extend_from_slice(records);
+        }
+    }
+
+    /// Makes what was found durable, and everything else undone.
+    pub fn settle(&self) -> Result<()> {
+        let end = Lsn(self.next.load(Ordering::SeqCst));
+        let known = Lsn(self.known.load(Ordering::Relaxed));
+        let from = match self.options.content {
+            Content::Redo => end,
+            Content::Undo => self.start,
+        };
+        let given_up = std::mem::take(&mut *lock(&self.given_up));
+        let mut kept = vec![Vec::new(); self.parts().count()];
+        for (number, found) in &*self.found() {
+            kept[*number as usize].push(*found);
+        }
+        for (part, kept) in self.parts().zip(kept) {
+            let mut state = part.state();
+            let settled = state.place.settle(&kept, known, from, &given_up);
+            self.durable_step(settled)?;
+            state.checkpoint = state.place.tail();
+        }
+        self.learned(end);
+        Ok(())
+    }
+
+    /// Notes that everything in front of `horizon` is durable.
+    fn learned(&self, horizon: Lsn) {
+        if self.known.load(Ordering::Relaxed) < horizon.0 {
+            self.known.fetch_max(horizon.0, Ordering::SeqCst);
+        }
+    }
+
+    fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.is_poisoned.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+
+    fn require(&self) -> Result<()> {
+        if self.is_poisoned.load(Ordering::Relaxed) {
+            return Err(StorageError::Poisoned);
+        }
+        Ok(())
+    }
+
+    /// Makes all records of a place durable, while nobody appends.
+    fn persist(&self, part: &Part<P::Place>, state: &mut State<P::Place>) -> Result<()> {
+        if part.missing.load(Ordering::SeqCst) == NOTHING {
+            return Ok(());
+        }
+        self.durable_step(state.place.persist())?;
+        part.missing.store(NOTHING, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Makes what a place has up to a record durable. If a session is about to do so, that is worth a short wait.
+    fn persist_to(&self, part: &Part<P::Place>, lsn: Lsn) -> Result<()> {
+        let mut waiting = None;
+        for _ in 0..SPINS_MAX {
+            if part.missing.load(Ordering::SeqCst) > lsn.0 {
+                return Ok(());
+            }
+            if let Ok(one) = part.syncing.try_lock() {
+                drop(waiting);
+                return self.persist_beside(part, lsn, one);
+            }
+            waiting.get_or_insert_with(|| probe::begin(Activity::LogWait));
+            spin_loop();
+        }
+        let one = lock(&part.syncing);
+        drop(waiting);
+        self.persist_beside(part, lsn, one)
+    }
+
+    /// Makes all records of a place durable, while others append if that takes long.
+    fn persist_beside(
+        &self,
+        part: &Part<P::Place>,
+        lsn: Lsn,
+        _one_at_a_time: MutexGuard<'_, ()>,
+    ) -> Result<()> {
+        let mut state = part.state();
+        if part.missing.load(Ordering::SeqCst) > lsn.0 {
+            return Ok(());
+        }
+        let pending = self.durable_step(state.place.begin_persist())?;
+        if let Some(pending) = pending {
+            // Who appends now has a number behind all that are being made durable.
+            state.is_syncing = true;
+            let ended = pending.run(|| drop(state));
+            state = part.state();
+            state.is_syncing = false;
+            self.durable_step(state.place.end_persist(ended))?;
+        }
+        part.missing.store(state.behind, Ordering::SeqCst);
+        state.behind = NOTHING;
+        Ok(())
+    }
+
+    fn make_room(&self, state: &mut State<P::Place>, payload: usize, more: u64) -> Result<()> {
+        match state.place.make_room(payload, more) {
+            Err(error) if !error.is_statement_error() => self.durable_step(Err(error)),
+            result => result,
+        }
+    }
+
+    fn append_one(
+        &self,
+        kind: RecordKind,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+    ) -> Result<Lsn> {
+        self.require()?;
+        let life = self.life()?;
+        let (part, number) = self.part_of(reserve.session())?;
+        let state = &mut *part.state();
+        record.clear();
+        record.resize(HEADER_BYTES, 0);
+        encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
+        let more = match reserve {
+            Reserve::Bytes(_, bytes) => state.claims.reserved_with(number, bytes),
+            Reserve::Keep(_) | Reserve::End(_) => 0,
+        };
+        self.make_room(state, record.len() - HEADER_BYTES, more)?;
+        if let Reserve::Bytes(_, bytes) = reserve {
+            let newest = Lsn(self.newest.load(Ordering::SeqCst));
+            state.claims.claim(number, bytes, newest);
+        }
+        // Before the number is taken: see the header.
+        let bound = self.next.load(Ordering::SeqCst);
+        if part.missing.load(Ordering::Relaxed) == NOTHING {
+            part.missing.store(bound, Ordering::SeqCst);
+        } else if state.is_syncing && state.behind == NOTHING {
+            state.behind = bound;
+        }
+        let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
+        let known = if self.has_gaps.load(Ordering::Relaxed) {
+            self.proven
+        } else {
+            Lsn(self.known.load(Ordering::Relaxed))
+        };
+        let stamp = Stamp {
+            lsn,
+            known,
+            life,
+            kind,
+        };
+        self.durable_step(state.place.append(stamp, record))?;
+        let is_end = matches!(reserve, Reserve::End(..));
+        if is_end {
+            state.claims.end(number);
+        }
+        // The record of a transaction's end: whoever waits for it makes it durable, without the locks under which it is logged.
+        let is_later = is_end && self.options.content == Content::Redo;
+        if self.options.persist == Persist::OnInsert && !is_later {
+            self.persist(part, state)?;
+        }
+        let since = state.place.tail() - state.checkpoint;
+        part.since.store(since, Ordering::Relaxed);
+        Ok(lsn)
+    }
+
+    /// Appends records that know that everything in front of them is durable.
+    fn end_orderly(&self) -> Result<()> {
+        for session in 0..self.places.ends() {
+            self.add_session(session)?;
+            let mut files = Vec::new();
+            for part in self.parts() {
+                if let Some(own) = part.state().place.files() {
+                    files.extend(
+                        [*own.start(), *own.end()]
+                            .into_iter()
+                            .flat_map(u64::to_le_bytes),
+                    );
+                }
+            }
+            let encode = &mut |_: Lsn, record: &mut Vec<u8>| record.extend_from_slice(&files);
+            let reserve = Reserve::Keep(session);
+            self.append_one(RecordKind::End, reserve, encode, &mut Vec::new())?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Everything in front of it is durable.
+    pub fn horizon(&self) -> Lsn {
+        let next = self.next.load(Ordering::SeqCst);
+        let missing = self.parts().map(|part| part.missing.load(Ordering::SeqCst));
+        Lsn(missing.fold(next, u64::min))
+    }
+}
+
+impl<P: Places> PageLog for HorizonLog<P> {
+    fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
+        self.visit(&mut |lsn, _, bytes| redo(lsn, bytes))?;
+        *self.found() = Vec::new();
+        Ok(())
+    }
+
+    fn add_session(&self, number: u32) -> Result<()> {
+        if self.shared.is_some() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.found();
+        for number in self.parts().count() as u32..=number {
+            if self.options.access == Access::Read {
+                return Ok(());
+            }
+            let place = self.places.create(number)?;
+            let count = u64::from(number) + 1;
+            let counted = self.part(0)?.state().place.set_count(count);
+            self.durable_step(counted)?;
+            self.set(number, place)?;
+        }
+        Ok(())
+    }
+
+    fn image_from(&self, lsn: Lsn) {
+        self.image_from.store(lsn.0, Ordering::SeqCst);
+    }
+
+    fn append(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+    ) -> Result<Lsn> {
+        self.append_one(RecordKind::Ordinary, reserve, encode, record)
+    }
+
+    fn end(&self, session: u32) {
+        if let Ok((part, number)) = self.part_of(session) {
+            part.state().claims.end(number);
+        }
+    }
+
+    fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        // A page that is damaged may ask for more than there is.
+        let lsn = lsn.min(Lsn(self.next.load(Ordering::SeqCst) - 1));
+        loop {
+            self.require()?;
+            let horizon = self.horizon();
+            self.learned(horizon);
+            if horizon > lsn {
+                return Ok(());
+            }
+            for part in self.parts() {
+                self.persist_to(part, lsn)?;
+            }
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.require()?;
+        let next = self.next.load(Ordering::SeqCst);
+        self.flush_to(Lsn(next - 1))
+    }
+
+    fn groups_commits(&self) -> bool {
+        self.options.persist == Persist::OnCommit
+    }
+
+    fn synced(&self) -> Lsn {
+        Lsn(self.known.load(Ordering::SeqCst))
+    }
+
+    fn begin_checkpoint(&self) -> Result<CheckpointStart> {
+        self.require()?;
+        if self.taken.load(Ordering::Relaxed) > self.next.load(Ordering::SeqCst) {
+            // It makes what has these numbers needless, so it must be behind them.
+            self.life()?;
+        }
+        let _no_sync: Vec<_> = self.parts().map(|part| lock(&part.syncing)).collect();
+        let mut states: Vec<_> = self.parts().map(|part| (part, part.state())).collect();
+        // Nobody appends while all are locked.
+        let redo = Lsn(self.next.load(Ordering::SeqCst));
+        for (part, state) in &mut states {
+            self.persist(part, state)?;
+            let reserved = state.claims.reserved();
+            state.place.begin_checkpoint(redo, reserved)?;
+            state.checkpoint = state.place.tail();
+            part.since.store(0, Ordering::Relaxed);
+        }
+        self.learned(redo);
+        self.newest.store(redo.0, Ordering::SeqCst);
+        if self.image_from.load(Ordering::SeqCst) > 0 {
+            self.image_from(redo);
+        }
+        let open = states.iter().flat_map(|(_, state)| state.claims.since());
+        Ok(CheckpointStart {
+            redo,
+            log: start_at(open.min().unwrap_or(redo)),
+        })
+    }
+
+    fn end_checkpoint(&self, start: LogStart) -> Result<()> {
+        let proven = self.part(0)?.state().place.set_start(start.lsn);
+        self.durable_step(proven)?;
+        for part in self.parts() {
+            part.state().place.forget(start.lsn)?;
+        }
+        if start.lsn >= self.opened_at {
+            self.has_gaps.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, bytes_max: u64) -> bool {
+        let mut sum = 0;
+        let is_full = self.parts().any(|part| {
+            let since = part.since.load(Ordering::Relaxed);
+            sum += since;
+            since > part.due
+        });
+        is_full || sum > bytes_max
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.options.access == Access::Read {
+            return Ok(());
+        }
+        self.flush()?;
+        let newest = self.newest.load(Ordering::SeqCst);
+        // Records that an opening has found are in front of a checkpoint by now, but for those that an orderly end has left.
+        let is_changed = self.life.load(Ordering::Acquire) > 0;
+        if is_changed && self.next.load(Ordering::SeqCst) > newest {
+            return match self.end_orderly() {
+                // Without these records damage to the newest ones may be taken for a crash.
+                Err(error) if error.is_statement_error() => Ok(()),
+                result => result,
+            };
+        }
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<()> {
+        let (end, start) = (self.horizon(), Lsn(self.newest.load(Ordering::SeqCst)));
+        let (all, _) = self.read(start)?;
+        let (_, readable) = without_gaps(&all, start);
+        if readable >= end {
+            return Ok(());
+        }
+        let first = self.part(0)?.state();
+        Err(first.place.damaged(&format!(
+            "record {} of the log cannot be read any more, and everything in front of {} was durable",
+            readable.0, end.0
+        )))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts().map(|part| part.state().place.bytes()).sum()
+    }
+
+    fn disk(&self) -> DiskCounters {
+        self.places.disk()
+    }
+
+    fn memory(&self) -> Counters {
+        let mut counters = Counters::default();
+        for part in self.parts() {
+            counters += &part.state().place.counters();
+        }
+        counters
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::SeqCst)
+    }
+
+    fn refuse(&self) {
+        self.is_poisoned.store(true, Ordering::SeqCst);
+    }
+}

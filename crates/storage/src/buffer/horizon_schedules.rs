@@ -1,0 +1,72 @@
+//! What the schedule tests of every log under a horizon do: three threads append and wait, on the real code, over a simulated device. After each wait the test reads
+//! what a power cut would leave just then, if it leaves as little as it may. `shuttle` chooses the order.
+//!
+//! `cargo test -p storage --features schedules --lib schedule_tests`
+
+use super::horizon::{HorizonLog, Places};
+use super::{PageLog, Reserve};
+use crate::log::Lsn;
+use crate::sync::Ordering;
+use pmem::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
+use shuttle::thread::spawn;
+use std::sync::Arc;
+
+/// Schedules of each kind that a test tries.
+const SCHEDULES: usize = 1_000;
+/// Changes of thread that a schedule of the second kind has beyond those that waiting forces.
+const CHANGES: usize = 3;
+
+/// A log and how it is made.
+pub(super) trait Kind: Copy + Send + Sync + 'static {
+    type Places: Places + 'static;
+
+    fn create(self, world: &SimulatedWorld);
+
+    fn open(self, world: &SimulatedWorld) -> HorizonLog<Self::Places>;
+}
+
+fn append<P: Places>(log: &HorizonLog<P>, session: u32) -> Lsn {
+    let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
+    let appended = log.append(Reserve::Keep(session), encode, &mut Vec::new());
+    appended.expect("there is room")
+}
+
+/// The number behind the last record that a power cut would leave.
+fn survivors<K: Kind>(world: &SimulatedWorld, kind: K) -> Lsn {
+    let image = world.image(&ImageChoice { units: Vec::new() });
+    let log = kind.open(&image.expect("an image can be made"));
+    Lsn(log.next.load(Ordering::SeqCst))
+}
+
+/// Tries many schedules; session `number % sessions` is that of each thread.
+pub(super) fn explore<K: Kind>(kind: K, sessions: u32) {
+    let test = move || {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        kind.create(&world);
+        let log = Arc::new(kind.open(&world));
+        log.settle().expect("the device works");
+        log.add_session(sessions - 1).expect("there is space");
+        let threads: Vec<_> = (0..3)
+            .map(|thread| {
+                let (log, world) = (Arc::clone(&log), world.clone());
+                spawn(move || {
+                    append(&log, thread % sessions);
+                    let lsn = append(&log, thread % sessions);
+                    log.flush_to(lsn).expect("the device works");
+                    // Looked at again, the horizon may lie further in front: another session's bound is older than its number.
+                    let durable = log.horizon().max(Lsn(lsn.0 + 1));
+                    assert!(survivors(&world, kind) >= durable);
+                    if thread == 0 {
+                        let start = log.begin_checkpoint().expect("the device works");
+                        assert!(survivors(&world, kind) >= start.redo);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread has failed");
+        }
+    };
+    shuttle::check_random(test, SCHEDULES);
+    shuttle::check_pct(test, SCHEDULES, CHANGES);
+}

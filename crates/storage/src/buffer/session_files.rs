@@ -1,0 +1,145 @@
+//! The log of the page engine in files, a series a session: *log* = decentralized of NV-Logging.
+//!
+//! What the records of all series are together, and when a commit is acknowledged, is the business of [`HorizonLog`]. A commit writes and syncs
+//! its own file, and those of the others that have records in front of its own: what several commits need is synced once, under the lock of its
+//! series, and who comes later finds it done. Which series there are is seen in the directory.
+
+use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
+use crate::error::{Result, StorageError};
+use crate::log::series::Series;
+use crate::log::{LogIdentity, Lsn, WalOptions};
+use crate::sync::{Mutex, lock};
+use disk::{Directory, DiskCounters};
+use pmem::Access;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Sizes of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionFilesOptions {
+    /// Whose log it is.
+    pub identity: LogIdentity,
+    /// Whether it may change.
+    pub access: Access,
+    /// Sizes of each series.
+    pub series: WalOptions,
+}
+
+/// The files of one partition.
+pub struct SessionFiles<D> {
+    directory: Arc<Mutex<D>>,
+    options: SessionFilesOptions,
+}
+
+/// A log in files, a series a session.
+pub type FilesLog<D> = HorizonLog<SessionFiles<D>>;
+
+impl<D: Directory> SessionFiles<D> {
+    fn new(directory: D, options: SessionFilesOptions) -> Self {
+        Self {
+            directory: Arc::new(Mutex::new(directory)),
+            options,
+        }
+    }
+
+    fn series(&self, session: u32) -> Series<D> {
+        let SessionFilesOptions {
+            identity, series, ..
+        } = self.options;
+        Series::open(&self.directory, identity, session, series)
+    }
+}
+
+impl<D: Directory> Places for SessionFiles<D> {
+    type Place = Series<D>;
+
+    fn open(&self) -> Result<Vec<Self::Place>> {
+        let names = lock(&self.directory).list()?;
+        let mut sessions = 1;
+        for name in &names {
+            let partition = self.options.identity.partition;
+            let Some(session) = Series::<D>::session_of(name, partition) else {
+                continue;
+            };
+            match session.parse::<u32>() {
+                Ok(session) if session < SESSIONS_MAX as u32 => {
+                    sessions = sessions.max(session + 1);
+                }
+                _ => {
+                    return Err(StorageError::ForeignFile {
+                        file: name.clone(),
+                        reason: format!(
+                            "no partition has a session of this number; there are at most {SESSIONS_MAX}"
+                        ),
+                    });
+                }
+            }
+        }
+        Ok((0..sessions).map(|session| self.series(session)).collect())
+    }
+
+    fn create(&self, number: u32) -> Result<Self::Place> {
+        let mut series = self.series(number);
+        series.begin()?;
+        Ok(series)
+    }
+
+    fn are_shared(&self) -> bool {
+        false
+    }
+
+    fn ends(&self) -> u32 {
+        2
+    }
+
+    fn gone(&self, place: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>> {
+        let (series, directory) = (self.series(place), lock(&self.directory));
+        for name in files.clone().map(|file| series.name(file)) {
+            if !directory.exists(&name)? {
+                return Ok(Some(StorageError::DamagedFile {
+                    file: name,
+                    offset: 0,
+                    detail: "the file is missing, and was there when the log ended".to_owned(),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn disk(&self) -> DiskCounters {
+        lock(&self.directory).counters()
+    }
+}
+
+impl<D: Directory> FilesLog<D> {
+    /// Whether there are records that a checkpoint at `start` has made needless, and that not all of them are gone. Then nothing proves that the
+    /// checkpoint is durable.
+    pub fn has_needless(directory: D, options: SessionFilesOptions, start: Lsn) -> Result<bool> {
+        for series in SessionFiles::new(directory, options).open()? {
+            if series.first()?.is_some_and(|first| first < start) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Opens the log and finds the records from `start` on that count. Nothing is written yet.
+    pub fn open_files(directory: D, options: SessionFilesOptions, start: Lsn) -> Result<Self> {
+        let manners = HorizonOptions {
+            access: options.access,
+            persist: Persist::OnCommit,
+            content: Content::Redo,
+        };
+        Self::open(SessionFiles::new(directory, options), manners, start)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "session_files_tests.rs"]
+mod tests;
+
+#[cfg(feature = "schedules")]
+#[cfg(test)]
+#[path = "session_files_schedule_tests.rs"]
+mod schedule_tests;

@@ -1,0 +1,178 @@
+//! Records that are numbered over several places, and what a place for them can do.
+//!
+//! The numbers of all places of a partition have no gaps, so whoever reads all of them can put the records in order and see which one is
+//! missing. A place keeps records in the order of their numbers: if one of its records is whole, so are those in front of it, or
+//! the place says that it is damaged, or the records in front are of no use either.
+
+use super::wal::Lsn;
+use crate::error::{Result, StorageError};
+use pmem::Counters;
+use std::convert::Infallible;
+use std::ops::RangeInclusive;
+
+/// Free bytes in front of the payload of a record that is handed to a place.
+pub const HEADER_BYTES: usize = 32;
+
+/// What a record is marked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its number.
+    pub lsn: Lsn,
+    /// Everything in front of this is durable.
+    pub known: Lsn,
+    /// The life of the log.
+    pub life: u64,
+    /// What it is.
+    pub kind: RecordKind,
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// One of the caller's.
+    Ordinary,
+    /// Says that the numbers from the one in its payload up to its own are nobody's.
+    Gap,
+    /// The last one of an orderly end: its payload has the numbers of each place's files, if places have files.
+    End,
+}
+
+/// A record that an opening has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub lsn: Lsn,
+    /// The first number that it stands for: its own, but for a [`RecordKind::Gap`].
+    pub from: Lsn,
+    /// In which life of the log it was made; 0 where there are none.
+    pub life: u64,
+    /// Its slot in the index, or its segment.
+    pub(super) slot: u64,
+    /// Where it lies.
+    pub(super) position: u64,
+    pub(super) payload_bytes: usize,
+}
+
+/// What an opening has found in a place.
+#[derive(Debug, Default)]
+pub struct FoundRecords {
+    /// The records.
+    pub found: Vec<Found>,
+    /// Everything in front of this was durable once: some record says so.
+    pub known: Lsn,
+    /// Records that do not count keep their numbers for ever, which are in front of this. None where they are made to be nothing.
+    pub taken: Lsn,
+    /// The files of each place at the newest orderly end, and the number of the record that says so.
+    pub end: (Lsn, Vec<RangeInclusive<u64>>),
+}
+
+/// A step that makes records durable and needs no place, so that others can append meanwhile.
+pub trait Pending: Sized {
+    /// What the place has to know of it.
+    type Ended;
+
+    /// Takes the step. `give_back` gives the place back to others.
+    fn run(self, give_back: impl FnOnce()) -> Self::Ended;
+}
+
+/// Where a step is short, nothing of it is left.
+impl Pending for Infallible {
+    type Ended = Self;
+
+    fn run(self, _give_back: impl FnOnce()) -> Self {
+        self
+    }
+}
+
+/// Where one session, or a few, keep their records.
+pub trait Place: Send {
+    /// The step that makes its records durable, if it is long.
+    type Pending: Pending;
+
+    /// All whole records from `from` on, in no order, and what everything that is whole proves to have been durable.
+    fn records(&mut self, from: Lsn) -> Result<FoundRecords>;
+
+    /// A record's payload.
+    fn payload(&mut self, found: &Found) -> Result<&[u8]>;
+
+    /// Ends an opening: `kept` are the place's records that count, in their order. Every other one from `from` on counts never again, or its number is
+    /// [taken](FoundRecords::taken); those among `given_up`, and those that were given up before, can be told from records that were never there.
+    /// What is in front of `known` is durable; the rest may be in a cache only, perhaps after a durable step that failed and as if it were clean,
+    /// and is made durable.
+    fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn, given_up: &[Lsn]) -> Result<()>;
+
+    /// The newest record from `from` on that was given up, where records can be.
+    fn newest_given_up(&self, _from: Lsn) -> Result<Option<Lsn>> {
+        Ok(None)
+    }
+
+    /// Sees to it that there is room for a record with so long a payload, and for `more` bytes of short ones behind it. Fails without having
+    /// changed anything.
+    fn make_room(&mut self, payload: usize, more: u64) -> Result<()>;
+
+    /// Adds a record, which is durable after the next [`Place::persist`]. `record` has [`HEADER_BYTES`] free bytes in front of the
+    /// payload, and is changed. The caller has made room.
+    fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()>;
+
+    /// Makes all records durable.
+    fn persist(&mut self) -> Result<()>;
+
+    /// Makes all records durable, or begins to: the step that is left goes back with [`Place::end_persist`]. There is one at a time.
+    fn begin_persist(&mut self) -> Result<Option<Self::Pending>> {
+        self.persist()?;
+        Ok(None)
+    }
+
+    /// Notes what has become of a step.
+    fn end_persist(&mut self, ended: <Self::Pending as Pending>::Ended) -> Result<()>;
+
+    /// Notes that a checkpoint begins at the number `redo`: all records so far are in front, and durable. Whoever is in the middle of something
+    /// may need `more` bytes behind it.
+    fn begin_checkpoint(&mut self, redo: Lsn, more: u64) -> Result<()>;
+
+    /// Forgets the records in front of `lsn`: nobody needs them any more.
+    fn forget(&mut self, lsn: Lsn) -> Result<()>;
+
+    /// Where the next record begins, counted in bytes from the first one ever.
+    fn tail(&self) -> u64;
+
+    /// Bytes of records after which a checkpoint is due.
+    fn due_bytes(&self) -> u64;
+
+    /// The numbers of its files, if it has files; none of them is missing in between.
+    fn files(&self) -> Option<RangeInclusive<u64>> {
+        None
+    }
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> u64;
+
+    /// What its memory has counted.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
+    /// The error for a place that is not what it must be.
+    fn damaged(&self, detail: &str) -> StorageError;
+
+    /// The newest life of the log, and its first number: the first place knows. Where nothing that was cut off comes back there is
+    /// no need of lives.
+    fn life(&self) -> Result<(u64, Lsn)> {
+        Ok((0, Lsn(0)))
+    }
+
+    /// Begins another life of the log with the record `cut`, durably, and says its number.
+    fn begin_life(&mut self, _cut: Lsn) -> Result<u64> {
+        Ok(1)
+    }
+
+    /// Notes in the first place how many there are, durably, if that cannot be seen.
+    fn set_count(&mut self, _count: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Notes in the first place durably that recovery needs no record in front of `start` any more, if that cannot be seen.
+    fn set_start(&mut self, _start: Lsn) -> Result<()> {
+        Ok(())
+    }
+}

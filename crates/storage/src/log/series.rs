@@ -1,0 +1,500 @@
+//! A session's own series of log files, beside those of the other sessions of a partition: a [`Wal`] whose records are numbered over all of them.
+//!
+//! ```text
+//! file    p0.log.3.000001: a segment of the write-ahead log, for session 3
+//! record  number u64 | known u64 | payload, in a frame
+//! gap     number u64 with bit 63 | known u64 | first number that is nobody's u64
+//! end     number u64 with bit 62 | known u64 | numbers of each series' oldest and newest file u64
+//! ```
+//!
+//! Invariants, proven by the crash tests:
+//! 1. What was durable in one series may lie behind a record that another one has lost. It stays where it is, and its number is never used again:
+//!    the first record of an opening that sees such numbers is a gap, which reaches from the first number that is missing to the last one that
+//!    any series has. So nothing has to be cut off durably before records are appended, and an opening that fails half-way has changed nothing.
+//! 2. A number is of one record only, for the life of the log. A file that is removed has only numbers in front of a checkpoint. So
+//!    nothing that a crash brings back can be taken for something newer.
+//! 3. What counts is durable before anything is done with it, as invariant 5 of the write-ahead log says: the last file's records
+//!    that have no proof are written once more, synced and marked, those that do not count among them.
+//! 4. Everything in front of a record's *known* was durable when it was appended, in all series. So if a valid frame, wherever it
+//!    lies, knows of more than is found, something is damaged; anything else that is missing was never acknowledged. An orderly end has two *end*
+//!    records, in two series, so that each file is known of in another one.
+//! 5. A checkpoint begins a new file in each series, so a file has records on one side of it only. A file that a crash has brought back has only
+//!    records that nobody needs, and proves nothing about those behind it.
+
+use super::checkpoint::NUMBER_MAX;
+use super::numbered::{
+    Found, FoundRecords, HEADER_BYTES as RECORD_HEADER_BYTES, Pending, Place, RecordKind, Stamp,
+};
+use super::wal::{LogIdentity, LogStart, Lsn, SegmentEnd, Wal, WalOptions, prove, read_segment};
+use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, frame_bytes, read_frame, read_u64};
+use super::wal_sync::{EndedSync, PendingSync};
+use crate::error::{Result, StorageError};
+use crate::sync::{Mutex, lock};
+use disk::{Directory, File};
+use std::collections::VecDeque;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+/// Bytes in front of the payload in a frame.
+const STAMP_BYTES: usize = 16;
+/// In the number of a record that is none of the caller's.
+const GAP: u64 = 1 << 63;
+const END: u64 = 1 << 62;
+/// What all series of a partition are named with.
+const KIND: &str = "log";
+
+/// The log files of one session.
+pub struct Series<D: Directory> {
+    directory: Arc<Mutex<D>>,
+    identity: LogIdentity,
+    kind: String,
+    options: WalOptions,
+    /// The first number that the opening needs; and none until what was found is settled.
+    from: Lsn,
+    wal: Option<Wal<D>>,
+    /// What was found, until it is settled; and the numbers of all files.
+    segments: Vec<Segment>,
+    numbers: Vec<u64>,
+    /// The file that was read last.
+    loaded: (u64, Vec<u8>),
+    /// Where in the series the newest checkpoints begin.
+    starts: VecDeque<(Lsn, LogStart)>,
+}
+
+/// A file as an opening has found it.
+struct Segment {
+    header: SegmentHeader,
+    records: Vec<Record>,
+    /// Where its records and its frames end, and what is durable.
+    end: SegmentEnd,
+}
+
+/// A record and where it lies in the file.
+struct Record {
+    stamp: StampRead,
+    payload: Range<usize>,
+}
+
+/// What stands in front of a frame's payload.
+#[derive(Clone, Copy)]
+struct StampRead {
+    lsn: Lsn,
+    /// The first number that the record stands for.
+    from: Lsn,
+    known: Lsn,
+    kind: RecordKind,
+}
+
+impl StampRead {
+    fn of(payload: &[u8]) -> Option<Self> {
+        let number = read_u64(payload, 0)?;
+        let lsn = Lsn(number & !(GAP | END));
+        let (kind, from) = match (number & GAP, number & END) {
+            (0, 0) => (RecordKind::Ordinary, lsn),
+            (0, _) => (RecordKind::End, lsn),
+            _ => (RecordKind::Gap, Lsn(read_u64(payload, STAMP_BYTES)?)),
+        };
+        let known = Lsn(read_u64(payload, 8)?);
+        (from <= lsn).then_some(Self {
+            lsn,
+            from,
+            known,
+            kind,
+        })
+    }
+}
+
+impl Segment {
+    /// Walks over the frames of a file whose numbers are beyond `newest`; what they know of is noted.
+    fn read(header: SegmentHeader, data: &[u8], mut newest: Lsn, known: &mut Lsn) -> Self {
+        let seed = header.seed();
+        let mut segment = Self {
+            header,
+            records: Vec::new(),
+            end: SegmentEnd {
+                records: HEADER_BYTES,
+                frames: HEADER_BYTES,
+                synced: header.first,
+            },
+        };
+        let end = &mut segment.end;
+        loop {
+            let at = end.frames;
+            let Some(frame) = read_frame(data, seed, at, header.position(at)) else {
+                return segment;
+            };
+            end.frames += frame.bytes;
+            if !frame.payload.is_empty() {
+                let stamp = StampRead::of(&data[frame.payload.clone()]);
+                // A frame that an earlier file had in the same place is out of date.
+                let Some(stamp) = stamp.filter(|stamp| stamp.lsn > newest) else {
+                    end.frames = at;
+                    return segment;
+                };
+                newest = stamp.lsn;
+                *known = stamp.known.max(*known);
+                end.records = end.frames;
+                segment.records.push(Record {
+                    stamp,
+                    payload: frame.payload,
+                });
+            }
+            end.synced = end.synced.max(frame.synced);
+        }
+    }
+
+    /// What the frames know of that no walk reaches.
+    fn known_behind(&self, data: &[u8]) -> Lsn {
+        let seed = self.header.seed();
+        let offsets = (self.end.frames..data.len()).step_by(8);
+        let frames = offsets.filter_map(|at| read_frame(data, seed, at, self.header.position(at)));
+        let stamps = frames.filter_map(|frame| StampRead::of(&data[frame.payload]));
+        stamps.map(|stamp| stamp.known).max().unwrap_or_default()
+    }
+
+    /// The newest number in it.
+    fn newest(&self) -> Option<Lsn> {
+        self.records.last().map(|record| record.stamp.lsn)
+    }
+
+    /// The position behind the last record.
+    fn records_end(&self) -> Lsn {
+        self.header.position(self.end.records)
+    }
+
+    /// Whether the next file may begin at `first`.
+    fn goes_on_at(&self, first: Lsn) -> bool {
+        (self.records_end()..=self.header.position(self.end.frames)).contains(&first)
+    }
+}
+
+impl<D: Directory> Series<D> {
+    /// The series of a session as it is on the disk; it is not read yet.
+    pub fn open(
+        directory: &Arc<Mutex<D>>,
+        identity: LogIdentity,
+        session: u32,
+        options: WalOptions,
+    ) -> Self {
+        let place = u128::from(session + 1) << 64;
+        Self {
+            directory: Arc::clone(directory),
+            // So that a file of another session is refused.
+            identity: LogIdentity {
+                database: identity.database ^ place,
+                ..identity
+            },
+            kind: format!("{KIND}.{session}"),
+            options,
+            from: Lsn(0),
+            wal: None,
+            segments: Vec::new(),
+            numbers: Vec::new(),
+            loaded: (0, Vec::new()),
+            starts: VecDeque::new(),
+        }
+    }
+
+    /// The session of a file of a partition, if its name is that of one.
+    pub fn session_of(name: &str, partition: u32) -> Option<&str> {
+        let rest = name.strip_prefix(&format!("p{partition}.{KIND}."))?;
+        let (session, number) = rest.split_once('.')?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+        (is_number(session) && is_number(number)).then_some(session)
+    }
+
+    /// The first number that the files have, if they have any.
+    pub fn first(&self) -> Result<Option<Lsn>> {
+        let directory = lock(&self.directory);
+        let mut data = Vec::new();
+        for number in self.identity.numbers(&*directory, &self.kind)? {
+            let (_, header, _) =
+                read_segment(&*directory, self.identity, &self.kind, number, &mut data)?;
+            let segment = Segment::read(header, &data, Lsn(0), &mut Lsn(0));
+            if let Some(record) = segment.records.first() {
+                return Ok(Some(record.stamp.lsn));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The name of one of its files.
+    pub fn name(&self, number: u64) -> String {
+        self.identity.file_name(&self.kind, number)
+    }
+
+    /// Reads all files. Those in front of a gap are out of date if they have nothing from `from` on, and else a file is missing.
+    fn read(&self, from: Lsn) -> Result<(Vec<u64>, Vec<Segment>, Lsn)> {
+        let directory = lock(&self.directory);
+        let numbers = self.identity.numbers(&*directory, &self.kind)?;
+        if let Some(&last) = numbers.last().filter(|&&last| last > NUMBER_MAX) {
+            return Err(damage(&self.name(last), 0, "no log has so many segments"));
+        }
+        let (mut segments, mut known) = (Vec::<Segment>::new(), Lsn(0));
+        let mut data = Vec::new();
+        for &number in &numbers {
+            let (name, header, _) =
+                read_segment(&*directory, self.identity, &self.kind, number, &mut data)?;
+            let newest = segments.iter().rev().find_map(Segment::newest);
+            let newest = newest.unwrap_or_default();
+            if let Some(last) = segments
+                .last()
+                .filter(|last| !last.goes_on_at(header.first))
+            {
+                if newest >= from {
+                    let detail = format!(
+                        "its records end at {}, but {name} goes on at {}; a file is missing or damaged",
+                        last.records_end().0,
+                        header.first.0
+                    );
+                    let earlier = self.name(last.header.number);
+                    return Err(damage(&earlier, last.end.frames as u64, detail));
+                }
+                segments.clear();
+            }
+            segments.push(Segment::read(header, &data, newest, &mut known));
+        }
+        if let Some(last) = segments.last() {
+            known = known.max(last.known_behind(&data));
+        }
+        Ok((numbers, segments, known))
+    }
+
+    /// Makes the records of the last file durable where nothing proves that they are, and adds the proof.
+    fn confirm(&self) -> Result<()> {
+        let Some(last) = self.segments.last() else {
+            return Ok(());
+        };
+        let (directory, mut data) = (lock(&self.directory), Vec::new());
+        let number = last.header.number;
+        let (_, header, mut file) =
+            read_segment(&*directory, self.identity, &self.kind, number, &mut data)?;
+        Ok(prove(&mut file, &header, &data, &last.end)?)
+    }
+
+    /// Removes the files without a record that is needed, and whatever an unfinished step has left. Records that do not count stay: their numbers
+    /// must be seen until a checkpoint is behind them.
+    fn tidy(&mut self) -> Result<()> {
+        let is_needed = |segment: &Segment| segment.newest() >= Some(self.from);
+        let needless = self.segments.iter().position(is_needed);
+        let needless = needless.unwrap_or(self.segments.len());
+        self.segments.drain(..needless);
+        let is_live = |number: &u64| {
+            let mut live = self.segments.iter();
+            live.any(|segment| segment.header.number == *number)
+        };
+        let directory = lock(&self.directory);
+        for number in self.numbers.iter().filter(|number| !is_live(number)) {
+            let name = self.name(*number);
+            if directory.exists(&name)? {
+                directory.remove(&name)?;
+            }
+        }
+        let unpublished = format!("p{}.{}.tmp", self.identity.partition, self.kind);
+        if directory.exists(&unpublished)? {
+            directory.remove(&unpublished)?;
+        }
+        Ok(())
+    }
+
+    /// The log, which an opening that may not write never has.
+    fn log(&mut self) -> Result<&mut Wal<D>> {
+        self.wal.as_mut().ok_or(StorageError::Poisoned)
+    }
+
+    /// Bytes of a file, all of which is read.
+    fn bytes_of(&mut self, number: u64, range: Range<usize>) -> Result<&[u8]> {
+        if self.loaded.0 != number {
+            let mut data = std::mem::take(&mut self.loaded.1);
+            let directory = lock(&self.directory);
+            read_segment(&*directory, self.identity, &self.kind, number, &mut data)?;
+            self.loaded = (number, data);
+        }
+        let at = range.start as u64;
+        let bytes = self.loaded.1.get(range);
+        bytes.ok_or_else(|| damage(&self.name(number), at, "it has changed"))
+    }
+
+    /// Ends an opening that has found nothing in a new series.
+    pub fn begin(&mut self) -> Result<()> {
+        self.settle(&[], Lsn(0), Lsn(0), &[])
+    }
+}
+
+impl<F: File> Pending for PendingSync<F> {
+    type Ended = EndedSync;
+
+    fn run(self, give_back: impl FnOnce()) -> EndedSync {
+        self.run(give_back)
+    }
+}
+
+impl<D: Directory> Place for Series<D> {
+    type Pending = PendingSync<D::File>;
+
+    fn records(&mut self, from: Lsn) -> Result<FoundRecords> {
+        let (numbers, segments, known) = self.read(from)?;
+        // It may have grown.
+        self.loaded.0 = 0;
+        let (mut found, mut newest_end) = (Vec::new(), None);
+        for segment in &segments {
+            let records = segment.records.iter();
+            for record in records.filter(|record| record.stamp.lsn >= from) {
+                let is_ordinary = record.stamp.kind == RecordKind::Ordinary;
+                if record.stamp.kind == RecordKind::End {
+                    newest_end = Some((segment.header.number, record));
+                }
+                found.push(Found {
+                    lsn: record.stamp.lsn,
+                    from: record.stamp.from,
+                    life: 0,
+                    slot: segment.header.number,
+                    position: record.payload.start as u64,
+                    payload_bytes: if is_ordinary {
+                        record.payload.len()
+                    } else {
+                        STAMP_BYTES
+                    },
+                });
+            }
+        }
+        let end = match newest_end {
+            Some((number, record)) => {
+                let bytes = self.bytes_of(number, record.payload.clone())?;
+                let files = bytes.get(STAMP_BYTES..).unwrap_or_default();
+                let ranges = files.chunks_exact(16);
+                let ranges =
+                    ranges.filter_map(|range| Some(read_u64(range, 0)?..=read_u64(range, 8)?));
+                (record.stamp.lsn, ranges.collect())
+            }
+            None => FoundRecords::default().end,
+        };
+        let taken = found.iter().map(|found: &Found| found.lsn).max();
+        if self.wal.is_none() {
+            (self.from, self.numbers, self.segments) = (from, numbers, segments);
+        }
+        Ok(FoundRecords {
+            found,
+            known,
+            taken: taken.map_or(Lsn(0), |newest| Lsn(newest.0 + 1)),
+            end,
+        })
+    }
+
+    fn payload(&mut self, found: &Found) -> Result<&[u8]> {
+        let at = found.position as usize;
+        let record = self.bytes_of(found.slot, at..at + found.payload_bytes)?;
+        Ok(record.get(STAMP_BYTES..).unwrap_or_default())
+    }
+
+    fn settle(
+        &mut self,
+        _kept: &[Found],
+        _known: Lsn,
+        _from: Lsn,
+        _given_up: &[Lsn],
+    ) -> Result<()> {
+        self.confirm()?;
+        let last = self.segments.last();
+        let end = last.map_or(Lsn::FIRST, Segment::records_end);
+        self.tidy()?;
+        let live = self.segments.iter();
+        let live = live.map(|segment| (segment.header.number, segment.header.bytes));
+        let next = self.numbers.last().map_or(1, |number| number + 1);
+        self.wal = Some(Wal::resume(
+            self.identity,
+            &self.kind,
+            self.options,
+            live.collect(),
+            LogStart {
+                segment: next,
+                lsn: end,
+            },
+        ));
+        self.segments = Vec::new();
+        self.loaded = (0, Vec::new());
+        Ok(())
+    }
+
+    fn make_room(&mut self, payload: usize, more: u64) -> Result<()> {
+        // Short records have stamps and frames.
+        let bytes = frame_bytes(STAMP_BYTES + payload) as u64 + 2 * more;
+        if self.log()?.has_room(bytes) {
+            return Ok(());
+        }
+        let directory = Arc::clone(&self.directory);
+        self.log()?.make_room(&*lock(&directory), bytes)
+    }
+
+    fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()> {
+        let from = RECORD_HEADER_BYTES - STAMP_BYTES;
+        let number = match stamp.kind {
+            RecordKind::Ordinary => stamp.lsn.0,
+            RecordKind::Gap => stamp.lsn.0 | GAP,
+            RecordKind::End => stamp.lsn.0 | END,
+        };
+        record[from..from + 8].copy_from_slice(&number.to_le_bytes());
+        record[from + 8..from + 16].copy_from_slice(&stamp.known.0.to_le_bytes());
+        self.log()?.append_fitting(&record[from..])
+    }
+
+    fn persist(&mut self) -> Result<()> {
+        self.log()?.flush()
+    }
+
+    fn begin_persist(&mut self) -> Result<Option<Self::Pending>> {
+        self.log()?.begin_sync()
+    }
+
+    fn end_persist(&mut self, ended: EndedSync) -> Result<()> {
+        // commit point: recovery takes every record in front of the first number that no series has
+        self.log()?.end_sync(ended)
+    }
+
+    fn begin_checkpoint(&mut self, redo: Lsn, more: u64) -> Result<()> {
+        let directory = Arc::clone(&self.directory);
+        let start = self
+            .log()?
+            .begin_checkpoint_with_room(&*lock(&directory), 2 * more)?;
+        self.starts.push_back((redo, start));
+        Ok(())
+    }
+
+    fn forget(&mut self, lsn: Lsn) -> Result<()> {
+        while self.starts.get(1).is_some_and(|(redo, _)| *redo <= lsn) {
+            self.starts.pop_front();
+        }
+        let Some(&(_, start)) = self.starts.front().filter(|(redo, _)| *redo <= lsn) else {
+            return Ok(());
+        };
+        let directory = Arc::clone(&self.directory);
+        let directory = lock(&directory);
+        self.log()?.end_checkpoint(start);
+        while self.log()?.remove_needless(&*directory)? {}
+        Ok(())
+    }
+
+    fn tail(&self) -> u64 {
+        self.wal.as_ref().map_or(0, |wal| wal.end().0)
+    }
+
+    fn due_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn files(&self) -> Option<RangeInclusive<u64>> {
+        self.wal.as_ref().map(Wal::numbers)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.wal.as_ref().map_or(0, Wal::file_bytes)
+    }
+
+    fn damaged(&self, detail: &str) -> StorageError {
+        damage(
+            &format!("p{}.{}.*", self.identity.partition, self.kind),
+            0,
+            detail,
+        )
+    }
+}
