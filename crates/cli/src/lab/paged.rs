@@ -119,11 +119,15 @@ fn share_of(bytes: u64, share: &str) -> u64 {
     bytes * thousandths / 1000
 }
 
-/// The schemes of NV-Logging's table 3, and the log that it takes from others to compare with; the designs of NVRAM-era.
+/// The schemes of NV-Logging's table 3, and the two logs that it compares them with; the designs of NVRAM-era.
 fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "nv-disk" => &[("method", "nv-disk"), ("commit", "asynchronous")],
         "nv-disk-sync" => &[("method", "nv-disk"), ("commit", "synchronous")],
+        "nv-disk-decentralized" => &[
+            ("method", "nv-disk-decentralized"),
+            ("commit", "asynchronous"),
+        ],
         "distributed-log" => &[("method", "distributed-log")],
         "disk-replacement" => &[("method", "disk-replacement"), ("commit", "synchronous")],
         "in-place" => &[("method", "in-place")],
@@ -206,6 +210,6 @@ mod tests {
             options.iter().any(|option| option == "--ring 4194304")
         };
         assert!(ring("flush-on-insert") && ring("distributed-log"));
-        assert!(!ring("nv-disk"));
+        assert!(!ring("nv-disk") && !ring("nv-disk-decentralized"));
     }
 }

@@ -57,6 +57,11 @@ const SCHEMES: &[&[&str]] = &[
     ],
     &["nv-disk-sync", "the same", "when its group is synced"],
     &[
+        "nv-disk-decentralized",
+        "a buffer a session, in files of its own on a filesystem in memory",
+        "before it is durable, as with nv-disk",
+    ],
+    &[
         "distributed-log",
         "16 rings in memory, which sessions share",
         "when its group is fenced",
@@ -79,6 +84,7 @@ const SCHEME: Axis = (
     &[
         "nv-disk",
         "nv-disk-sync",
+        "nv-disk-decentralized",
         "distributed-log",
         "flush-on-insert",
         "flush-on-commit",
@@ -95,4 +101,5 @@ const INSERT: Filter = &[("scheme", "flush-on-insert")];
 const COMMIT: Filter = &[("scheme", "flush-on-commit")];
 const DISK: Filter = &[("scheme", "nv-disk")];
 const DISK_SYNC: Filter = &[("scheme", "nv-disk-sync")];
+const DECENTRALIZED: Filter = &[("scheme", "nv-disk-decentralized")];
 const DISTRIBUTED: Filter = &[("scheme", "distributed-log")];
