@@ -151,6 +151,11 @@ fn in_place_keeps_every_script() {
 }
 
 #[test]
+fn group_commit_keeps_every_script() {
+    run_everywhere(Method::GroupCommit);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -167,6 +172,7 @@ fn every_method_has_its_test() {
         Method::NvLogging,
         Method::DistributedLog,
         Method::InPlace,
+        Method::GroupCommit,
     ];
     for method in Method::distinct() {
         assert!(tested.contains(&method), "{method} has no test here");

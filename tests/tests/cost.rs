@@ -63,7 +63,8 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::NvLogging
         | Method::DistributedLog
         | Method::InPlace
-        | Method::NvWsp => IN_VOLATILE_MEMORY,
+        | Method::NvWsp
+        | Method::GroupCommit => IN_VOLATILE_MEMORY,
     }
 }
 
@@ -187,6 +188,11 @@ fn distributed_log_costs_what_the_scripts_say() {
 #[test]
 fn in_place_costs_what_the_scripts_say() {
     check(Method::InPlace);
+}
+
+#[test]
+fn group_commit_costs_what_the_scripts_say() {
+    check(Method::GroupCommit);
 }
 
 #[test]

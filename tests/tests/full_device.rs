@@ -84,6 +84,7 @@ fn a_full_device_stops_growth_and_nothing_else() {
         Method::NvLogging,
         Method::DistributedLog,
         Method::InPlace,
+        Method::GroupCommit,
     ] {
         for statement in GROWERS {
             // The volatile memory of `inp` does not matter here; its log does. Whoever logs a deletion needs space for that.

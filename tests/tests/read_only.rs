@@ -31,7 +31,7 @@ fn options(method: Method) -> Options {
     let options = Options::new().method(method).partitions(2);
     match method {
         // A simulated memory has 8 MiB.
-        Method::NvLogging | Method::InPlace => options.ring_bytes(0),
+        Method::NvLogging | Method::InPlace | Method::GroupCommit => options.ring_bytes(0),
         Method::DistributedLog => options.ring_bytes(0).rings(2),
         _ => options,
     }

@@ -115,6 +115,10 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "crates/storage/src/buffer/nv_pages.rs",
     ),
     (
+        "batches of transactions",
+        "crates/storage/src/buffer/batch_store.rs",
+    ),
+    (
         "doublewrite batch",
         "crates/storage/src/buffer/double_write.rs",
     ),

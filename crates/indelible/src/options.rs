@@ -33,6 +33,8 @@ const POOL_BYTES_MIN: u64 = 1 << 20;
 const RING_BYTES: u64 = 64 << 20;
 /// The same for each of the rings that sessions share.
 const SHARED_RING_BYTES: u64 = 16 << 20;
+/// Room for what a batch changes: some hundred pages.
+const BATCH_BYTES: u64 = 4 << 20;
 /// Most rings of a partition that sessions share.
 pub const RINGS_MAX: u32 = 256;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
@@ -229,7 +231,8 @@ impl Options {
 
     /// Bytes of log records that a session of `nv-logging`, or each ring of `distributed-log`, has room for in durable memory; at most 128 MiB; at
     /// least 256 pages are taken. Fixed when the session first writes, or when the database is created. Default 64 MiB, or 16 for each ring of
-    /// `distributed-log`. A checkpoint is due when half of it is used; transactions can use the rest.
+    /// `distributed-log`. A checkpoint is due when half of it is used; transactions can use the rest. In `group-commit` what a batch
+    /// may change until it is closed, 4 MiB by default, read when the database is created; a transaction that needs more makes more.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
         self
@@ -474,12 +477,12 @@ impl Options {
                 mend,
             ))
         };
-        if self.ring_bytes.is_some() && !method.has_rings() {
+        if self.ring_bytes.is_some() && !method.has_ring_bytes() {
             let problem = "has no log in rings of durable memory";
             return refuse(
                 "ring_bytes",
                 problem,
-                "`nv-logging`, `distributed-log` or `in-place`",
+                "`nv-logging`, `distributed-log`, `in-place` or `group-commit`",
             );
         }
         if self.persist.is_some() && method != Method::NvLogging {
@@ -540,6 +543,7 @@ impl Options {
             buffer_bytes: self.buffer_bytes.unwrap_or(BUFFER_BYTES),
             ring_bytes: self.ring_bytes.unwrap_or(match recorded.method {
                 Method::DistributedLog => SHARED_RING_BYTES,
+                Method::GroupCommit => BATCH_BYTES,
                 _ => RING_BYTES,
             }),
             rings: self.rings.unwrap_or(default.rings),

@@ -26,6 +26,7 @@ mod arena;
 mod cell;
 pub mod device;
 mod error;
+mod extent;
 mod heap;
 mod pages;
 mod plain;
@@ -40,6 +41,7 @@ pub use device::{
     Costs, DeviceReport, Either, Medium, NativeMemory, NativeOptions, NativeSource, PageSize, View,
 };
 pub use error::{PmemError, Result};
+pub use extent::Extent;
 pub use heap::{
     BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Fate, Footprint,
     block_bytes,

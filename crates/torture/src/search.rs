@@ -317,10 +317,11 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         // The fewest frames that there can be, so that pages are written while transactions are open.
         buffer_bytes: 0,
         // Records to undo with are longer than those to repeat.
-        ring_bytes: if method == Method::InPlace {
-            4 << 20
-        } else {
-            2 << 20
+        ring_bytes: match method {
+            Method::InPlace => 4 << 20,
+            // So small that some batches are closed early, and some need more room.
+            Method::GroupCommit => 16 << 10,
+            _ => 2 << 20,
         },
         // Three sessions of a round, if it has so many, meet in one of them.
         rings: 2,

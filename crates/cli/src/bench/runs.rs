@@ -188,7 +188,7 @@ pub(super) fn open(
     if method == Method::NvLogging {
         options = options.persist(args.persist.into());
     }
-    if let (true, Some(bytes)) = (method.has_rings(), args.ring) {
+    if let (true, Some(bytes)) = (method.has_ring_bytes(), args.ring) {
         options = options.ring_bytes(bytes);
     }
     if let (Method::DistributedLog, Some(rings)) = (method, args.rings) {
@@ -295,6 +295,7 @@ impl<'s> Setting<'s> {
 fn log_name(args: &RunArgs, axes: PageAxes) -> String {
     let log = axes.log;
     match log {
+        LogKind::Volatile => format!("{}, batches", log.name()),
         _ if axes.pages == PagesKind::Nvm => format!("{}, undo", log.name()),
         LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
         LogKind::Central | LogKind::Decentralized | LogKind::Distributed => log.name().into(),

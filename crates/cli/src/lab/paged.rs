@@ -87,7 +87,9 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
         }
     }
     let scheme = point.get("scheme");
-    if scheme.starts_with("flush-on") || matches!(scheme, "distributed-log" | "in-place") {
+    if scheme.starts_with("flush-on")
+        || matches!(scheme, "distributed-log" | "in-place" | "group-commit")
+    {
         add("ring", &ring_bytes.max(RING_BYTES_MIN).to_string());
     }
     match workload {
@@ -131,6 +133,7 @@ fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
         "distributed-log" => &[("method", "distributed-log")],
         "disk-replacement" => &[("method", "disk-replacement"), ("commit", "synchronous")],
         "in-place" => &[("method", "in-place")],
+        "group-commit" => &[("method", "group-commit")],
         "flush-on-commit" => &[("method", "nv-logging"), ("persist", "flush-on-commit")],
         _ => &[("method", "nv-logging"), ("persist", "flush-on-insert")],
     }

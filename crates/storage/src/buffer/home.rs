@@ -1,15 +1,19 @@
 //! The frames of pages that lie in durable memory: one a page, for ever, so nothing is replaced and nothing written back.
 //!
 //! A page is checked when it is first used after an opening, and from then on kept right by whoever changes it.
+//!
+//! Where batches of changes become durable together, a page that a batch changes has a copy in ordinary memory until then
+//! (`batch_log`), and what is read is the copy.
 
 use super::by_page::ByPage;
 use super::nv_pages::PageHome;
 use super::pool::{Content, Frame, PageBytes, unpoisoned};
 use crate::error::Result;
+use crate::log::Lsn;
 use crate::page::{Header, PageId};
 use pmem::Page;
 use std::sync::atomic::Ordering;
-use std::sync::{RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 /// What a frame says of a page that was found to be intact.
 pub(super) const CHECKED: u8 = 1;
@@ -28,15 +32,24 @@ pub struct Home {
     pub(super) source: Box<dyn PageHome>,
     frames: ByPage<Frame>,
     counts_loads: bool,
+    /// Where pages change in copies: the first number that no page has which an opening finds.
+    end: Option<Lsn>,
 }
 
 impl Home {
-    /// Pages from `first` on, in their order, and where further ones come from.
-    pub fn new(source: Box<dyn PageHome>, first: PageId, pages: Vec<Page>) -> Self {
+    /// Pages from `first` on, in their order, and where further ones come from. If batches of changes become durable together: the first number
+    /// that no page has by now.
+    pub fn new(
+        source: Box<dyn PageHome>,
+        first: PageId,
+        pages: Vec<Page>,
+        end: Option<Lsn>,
+    ) -> Self {
         let home = Self {
             counts_loads: source.counts_loads(),
             source,
             frames: ByPage::new(Frame::new),
+            end,
         };
         home.add(first.0, pages);
         home
@@ -45,6 +58,31 @@ impl Home {
     /// What the pages come from.
     pub fn source(&self) -> &dyn PageHome {
         &*self.source
+    }
+
+    /// Whether a change is made in a copy of the page.
+    pub fn has_copies(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The pages, which nobody changes meanwhile; none if somebody is about to change one of them.
+    pub(super) fn try_read(&self, ids: &[PageId]) -> Option<Vec<RwLockReadGuard<'_, Content>>> {
+        let latch = |&id| match self.frame(id).ok()?.latch.try_read() {
+            Ok(content) => Some(content),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        ids.iter().map(latch).collect()
+    }
+
+    /// Notes that the memory has what the copies of pages have. Copies that nobody reads just now are given up.
+    pub(super) fn settle(&self, ids: &[PageId]) {
+        for frame in ids.iter().filter_map(|&id| self.frame(id).ok()) {
+            frame.dirty.store(false, Ordering::Relaxed);
+            if let Ok(mut content) = frame.latch.try_write() {
+                content.bytes.give_up_copy();
+            }
+        }
     }
 
     /// Gives pages their frames.
@@ -105,7 +143,10 @@ impl Home {
             if content.page.is_none() {
                 return Err(Unusable::Missing);
             }
-            if !Header(&content.bytes).is_intact(id) {
+            let header = Header(&content.bytes);
+            // A page of a batch that does not count has been given back what it was.
+            let is_of_later = self.end.is_some_and(|end| header.lsn() >= end);
+            if is_of_later || !header.is_intact(id) {
                 return Err(Unusable::Damaged);
             }
             frame.uses.store(CHECKED, Ordering::Relaxed);

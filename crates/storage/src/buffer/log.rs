@@ -8,6 +8,7 @@
 
 use crate::error::Result;
 use crate::log::{LogStart, Lsn};
+use crate::page::PageId;
 use crate::probe;
 use disk::DiskCounters;
 use pmem::Counters;
@@ -40,6 +41,9 @@ pub struct CheckpointStart {
     pub log: LogStart,
 }
 
+/// Makes the changes of a record in copies of their pages, and adds those to the list that have no change of their batch yet.
+pub type ApplyRecord<'a> = dyn FnMut(Lsn, &mut Vec<PageId>) -> Result<()> + 'a;
+
 /// The log of one partition, for many threads.
 pub trait PageLog: Send + Sync {
     /// Sees to it that a session can append.
@@ -62,6 +66,27 @@ pub trait PageLog: Send + Sync {
         record: &mut Vec<u8>,
     ) -> Result<Lsn>;
 
+    /// Appends a record and makes its changes, of so many pages at most, before anything of it can become durable.
+    fn append_applying(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+        (_, apply): (usize, &mut ApplyRecord<'_>),
+    ) -> Result<Lsn> {
+        let lsn = self.append(reserve, encode, record)?;
+        apply(lsn, &mut Vec::new())?;
+        Ok(lsn)
+    }
+
+    /// Notes that a session begins a transaction, perhaps after a wait for others to become durable.
+    fn enter(&self, _session: u32) -> Result<()> {
+        Ok(())
+    }
+
+    /// Notes that a session has ended its transaction.
+    fn leave(&self, _session: u32) {}
+
     /// Notes that a session's transaction needs nothing any more.
     fn end(&self, session: u32);
 
@@ -74,6 +99,11 @@ pub trait PageLog: Send + Sync {
     /// Whether it pays to make several commits durable together.
     fn groups_commits(&self) -> bool {
         true
+    }
+
+    /// Whether the next commit is to be made durable at once, to make room.
+    fn is_full(&self) -> bool {
+        false
     }
 
     /// In front of this everything is durable, as far as somebody has seen to it with [`PageLog::flush_to`] or a checkpoint. It never goes back.
@@ -124,5 +154,17 @@ impl dyn PageLog + '_ {
     ) -> Result<Lsn> {
         let _insert = probe::begin_insert();
         self.append(reserve, encode, record)
+    }
+
+    /// As [`PageLog::append_applying`], seen by a probe.
+    pub fn insert_applying(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+        change: (usize, &mut ApplyRecord<'_>),
+    ) -> Result<Lsn> {
+        let _insert = probe::begin_insert();
+        self.append_applying(reserve, encode, record, change)
     }
 }

@@ -9,6 +9,8 @@
 //! Order of locks: latches of frames, then the pool's clock, then the file, then the log. A latch is waited for only by who holds no
 //! lock of a later kind; the clock's holder only tries for latches.
 
+pub mod batch_log;
+pub mod batch_store;
 mod by_page;
 pub mod central_log;
 mod claims;
@@ -32,6 +34,8 @@ pub mod session_files;
 #[cfg(test)]
 pub(crate) mod test_device;
 
+pub use batch_log::BatchLog;
+pub use batch_store::BatchStore;
 pub use central_log::CentralLog;
 pub use cleaner::Cleaning;
 pub use double_write::DoubleWrite;

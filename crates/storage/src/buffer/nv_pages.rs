@@ -242,6 +242,11 @@ impl<S: MemorySource> NvPages<S> {
         self.first
     }
 
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes as usize
+    }
+
     /// The handle of a session.
     fn handle(&self, session: u32) -> Result<&Handle<S::Memory>> {
         let place = self.handles.get(session as usize);

@@ -28,7 +28,7 @@ use disk::Directory;
 use pmem::Page;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Fewest frames of a pool.
@@ -60,15 +60,40 @@ pub(super) enum PageBytes {
     Buffer(Box<[u8]>),
     /// In durable memory itself.
     Memory(Page),
+    /// There, with a copy in front that has what the newest batch of changes made of it.
+    Copied(Mutex<Page>, Box<[u8]>),
 }
 
 impl PageBytes {
     /// The bytes of a buffer, to change. Those in durable memory change by [`Pool::store`] only.
     fn buffer(&mut self) -> &mut [u8] {
         match self {
-            Self::Buffer(bytes) => bytes,
+            Self::Buffer(bytes) | Self::Copied(_, bytes) => bytes,
             Self::Memory(_) => &mut [],
         }
+    }
+
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Buffer(Box::default()))
+    }
+
+    /// Makes a copy of a page in durable memory, unless it has one.
+    fn copy(&mut self) {
+        *self = match self.take() {
+            Self::Memory(page) => {
+                let copy = page.bytes().into();
+                Self::Copied(Mutex::new(page), copy)
+            }
+            other => other,
+        };
+    }
+
+    /// Lets what is in durable memory be read, which has what the copy has.
+    pub(super) fn give_up_copy(&mut self) {
+        *self = match self.take() {
+            Self::Copied(page, _) => Self::Memory(unpoisoned(page.into_inner())),
+            other => other,
+        };
     }
 }
 
@@ -78,7 +103,7 @@ impl Deref for PageBytes {
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Buffer(bytes) => bytes,
+            Self::Buffer(bytes) | Self::Copied(_, bytes) => bytes,
             Self::Memory(page) => page.bytes(),
         }
     }
@@ -88,7 +113,7 @@ impl Deref for PageBytes {
 #[repr(align(64))]
 pub(super) struct Frame {
     pub(super) latch: RwLock<Content>,
-    dirty: AtomicBool,
+    pub(super) dirty: AtomicBool,
     /// 0 not used since the hand came by, 1 used once, 2 more often. Of a page in durable memory: 0 not checked since it was opened.
     pub(super) uses: AtomicU8,
 }
@@ -153,7 +178,7 @@ pub struct Pool<D: Directory> {
     log: Box<dyn PageLog>,
     page_bytes: usize,
     /// The pages themselves, if they lie in durable memory: then no other frame is used.
-    home: Option<Home>,
+    home: Option<Arc<Home>>,
 }
 
 /// What whoever needs a frame works with.
@@ -232,11 +257,19 @@ impl<'p> WriteGuard<'p> {
         self.content.bytes.buffer()
     }
 
+    /// A copy of a page in durable memory, to change what the log has, and whether this change is the first of its batch.
+    pub fn copy_mut(&mut self) -> (&mut [u8], bool) {
+        self.content.bytes.copy();
+        self.frame.uses.store(CHECKED, Ordering::Relaxed);
+        let is_first = !self.frame.dirty.swap(true, Ordering::Relaxed);
+        (self.content.bytes.buffer(), is_first)
+    }
+
     /// The page as it lies in durable memory, if it does.
     fn page_mut(&mut self) -> Option<&mut Page> {
         match &mut self.content.bytes {
             PageBytes::Memory(page) => Some(page),
-            PageBytes::Buffer(_) => None,
+            PageBytes::Buffer(_) | PageBytes::Copied(..) => None,
         }
     }
 
@@ -285,7 +318,7 @@ impl<D: Directory> Pool<D> {
     }
 
     /// The pages of a memory, without a copy of any.
-    pub fn in_memory(file: PageFile<D>, log: Box<dyn PageLog>, home: Home) -> Result<Self> {
+    pub fn in_memory(file: PageFile<D>, log: Box<dyn PageLog>, home: Arc<Home>) -> Result<Self> {
         let mut pool = Self::new(file, log, 0)?;
         pool.home = Some(home);
         Ok(pool)
@@ -293,7 +326,7 @@ impl<D: Directory> Pool<D> {
 
     /// The pages, if they lie in durable memory.
     pub fn home(&self) -> Option<&Home> {
-        self.home.as_ref()
+        self.home.as_deref()
     }
 
     /// Makes room for more pages, at least for `pages` in all.
@@ -313,7 +346,11 @@ impl<D: Directory> Pool<D> {
     /// Whether a page is intact on the medium, where everything has been written.
     pub fn is_intact(&self, id: PageId) -> Result<bool> {
         if self.home.is_some() {
-            return Ok(Header(self.blank(id)?.bytes()).is_intact(id));
+            let mut page = self.blank(id)?;
+            if !page.frame.dirty.load(Ordering::Relaxed) {
+                page.content.bytes.give_up_copy();
+            }
+            return Ok(Header(page.bytes()).is_intact(id));
         }
         let mut page = vec![0; self.page_bytes];
         self.readers.read(id, &mut page)?;
@@ -612,8 +649,12 @@ impl<D: Directory> Pool<D> {
     /// Writes every page that has a change which the log has now, while others go on. A latch that somebody has is waited for, since its
     /// holder may have logged a change that the page does not have yet; never while another one is held.
     pub fn write_all(&self) -> Result<()> {
-        if self.home.is_some() {
-            return Ok(());
+        if let Some(home) = &self.home {
+            return if home.has_copies() {
+                self.log.flush()
+            } else {
+                Ok(())
+            };
         }
         let batch = &mut Batch::default();
         let all: Vec<usize> = (0..self.frames.len()).collect();

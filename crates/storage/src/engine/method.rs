@@ -55,6 +55,9 @@ pub enum Method {
     /// As `in-place`: all pages in durable memory and undo only, on a machine that writes its caches back when the power fails
     /// (`NV-WSP` of NV-Logging). There a flush costs nothing, so what is left of it is the order of stores.
     NvWsp,
+    /// Slotted pages in durable memory that change in copies, and become durable in batches of transactions that count whole or not at all
+    /// (`NVRAM Group Commit` of NVRAM-era).
+    GroupCommit,
 }
 
 /// Where the page engine has its pages.
@@ -87,6 +90,8 @@ pub enum LogKind {
     PerTransaction,
     /// In durable memory, a few rings that sessions share.
     Distributed,
+    /// In ordinary memory, as long as a transaction is open: what becomes durable are batches of transactions.
+    Volatile,
 }
 
 impl LogKind {
@@ -97,6 +102,7 @@ impl LogKind {
             Self::Decentralized => "decentralized",
             Self::PerTransaction => "per-transaction",
             Self::Distributed => "distributed",
+            Self::Volatile => "volatile",
         }
     }
 }
@@ -114,7 +120,7 @@ pub struct PageAxes {
 
 impl Method {
     /// All methods, in the order of reports.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -132,6 +138,7 @@ impl Method {
         Self::DistributedLog,
         Self::InPlace,
         Self::NvWsp,
+        Self::GroupCommit,
     ];
 
     /// The methods that differ in what they do. The others are `dwb` or `in-place` under a name that says where their files are, or on
@@ -164,6 +171,7 @@ impl Method {
             Self::DistributedLog => "distributed-log",
             Self::InPlace => "in-place",
             Self::NvWsp => "nv-wsp",
+            Self::GroupCommit => "group-commit",
         }
     }
 
@@ -196,10 +204,11 @@ impl Method {
             Self::NvLogging => (Guard::DoubleWrite, LogKind::PerTransaction),
             Self::DistributedLog => (Guard::DoubleWrite, LogKind::Distributed),
             Self::InPlace | Self::NvWsp => (Guard::BeforeImages, LogKind::PerTransaction),
+            Self::GroupCommit => (Guard::BeforeImages, LogKind::Volatile),
             _ => return None,
         };
         let pages = match self {
-            Self::InPlace | Self::NvWsp => PagesKind::Nvm,
+            Self::InPlace | Self::NvWsp | Self::GroupCommit => PagesKind::Nvm,
             _ => PagesKind::Ssd,
         };
         Some(PageAxes { pages, guard, log })
@@ -215,6 +224,11 @@ impl Method {
     pub fn has_rings(self) -> bool {
         let log = self.axes().map(|axes| axes.log);
         matches!(log, Some(LogKind::PerTransaction | LogKind::Distributed))
+    }
+
+    /// Whether [`EngineOptions::ring_bytes`] is for it.
+    pub fn has_ring_bytes(self) -> bool {
+        self.has_rings() || self == Self::GroupCommit
     }
 
     /// Whether a page that a power cut tears is no loss.
@@ -266,6 +280,7 @@ impl Method {
             Self::DistributedLog => 15,
             Self::InPlace => 16,
             Self::NvWsp => 17,
+            Self::GroupCommit => 18,
         }
     }
 }
@@ -328,7 +343,8 @@ pub struct EngineOptions {
     pub cleaning: Cleaning,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
-    /// Bytes of log records that a ring of the page engine has room for in durable memory.
+    /// Bytes of log records that a ring of the page engine has room for in durable memory. In `group-commit`: bytes of what a batch
+    /// changes, at first; a larger batch makes more room.
     pub ring_bytes: u64,
     /// Rings of a log that sessions share. Fixed when the partition is created.
     pub rings: u32,

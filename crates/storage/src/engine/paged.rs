@@ -15,10 +15,14 @@
 //! first after a checkpoint, `dwb` writes it to an area of its own
 //! first, and `dwb-off` trusts the device to write pages whole. `nv-logging` is `dwb` with its log in durable memory (`buffer/nv_log.rs`), where
 //! fences take the place of syncs, and `distributed-log` the same with a few rings that sessions share.
-//! `nv-disk-decentralized` is `dwb` with log files of each session's own (`buffer/session_files.rs`).
+//! `nv-disk-decentralized` is `dwb` with log files of each session's own (`buffer/session_files.rs`). `in-place` and `group-commit` have the pages
+//! themselves there (`paged/in_place.rs`, `buffer/batch_log.rs`).
 
 #[cfg(test)]
 mod ahead_tests;
+#[cfg(test)]
+mod batch_tests;
+mod batches;
 mod group;
 mod running;
 #[cfg(test)]
@@ -212,6 +216,11 @@ impl<P: Platform> Paged<P> {
             }
             self.definitions = definitions;
         }
+        // Behind the lock, which others may wait for with theirs.
+        if let Err(error) = self.shared.pages.pool.log().enter(self.session) {
+            self.locks.end();
+            return Err(error);
+        }
         let id = self.shared.next_txn();
         self.transaction = Some(match self.ended.take() {
             Some(ended) => ended.renew(id),
@@ -226,16 +235,22 @@ impl<P: Platform> Paged<P> {
         self.begin_locking(mode)?;
         let result = run(self);
         self.transaction = None;
+        self.release();
+        result
+    }
+
+    /// Lets others go on that wait for what the transaction had.
+    #[inline]
+    fn release(&mut self) {
         self.state = State::Idle;
         self.locks.end();
-        result
+        self.shared.pages.pool.log().leave(self.session);
     }
 
     /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable: see [`RowLocks`].
     fn end(&mut self, commit: &Logged) -> Result<()> {
         self.ended = self.transaction.take();
-        self.state = State::Idle;
-        self.locks.end();
+        self.release();
         if commit.due == Due::Now {
             self.shared.sync_commit(commit.ticket)?;
         }
@@ -398,8 +413,7 @@ impl<P: Platform> Engine for Paged<P> {
             self.shared.durable_step(undone)?;
             self.ended = Some(txn);
         }
-        self.state = State::Idle;
-        self.locks.end();
+        self.release();
         if was_logged {
             self.shared.checkpoint_if_due()?;
         }

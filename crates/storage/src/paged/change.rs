@@ -3,8 +3,8 @@
 //! The pages are latched and the operations collected; then the log gets one record with all of them, and the pages get what the record
 //! says. Nothing is changed before the record is in the log, so a change that finds the log's disk full has no effect.
 
-use super::in_place;
-use crate::buffer::{Pool, Reserve, WriteGuard};
+use super::{in_batch, in_place};
+use crate::buffer::{Home, Pool, Reserve, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
@@ -90,8 +90,9 @@ impl<'p> Change<'p> {
         reserve: Reserve,
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
-        if pool.home().is_some() {
-            return in_place::change(pool, &mut self.pages, (head, reserve), record);
+        if let Some(home) = pool.home() {
+            let change = in_memory(home);
+            return change(pool, &mut self.pages, (head, reserve), record);
         }
         let lsn = pool.log().insert(
             reserve,
@@ -115,6 +116,19 @@ impl<'p> Change<'p> {
     }
 }
 
+/// What logs and makes a change.
+type MakeChange<D> =
+    fn(&Pool<D>, &mut [Touched<'_>], (&Head<'_>, Reserve), &mut Vec<u8>) -> Result<Lsn>;
+
+/// How pages in durable memory change.
+fn in_memory<D: Directory>(home: &Home) -> MakeChange<D> {
+    if home.has_copies() {
+        in_batch::change
+    } else {
+        in_place::change
+    }
+}
+
 /// Logs a change of one page under `head` and makes it: what a [`Change`] does, without a list of pages.
 #[inline]
 pub(super) fn change_one<D: Directory>(
@@ -124,13 +138,14 @@ pub(super) fn change_one<D: Directory>(
     (head, reserve): (&Head<'_>, Reserve),
     record: &mut Vec<u8>,
 ) -> Result<Lsn> {
-    if pool.home().is_some() {
+    if let Some(home) = pool.home() {
         let touched = Touched {
             guard,
             ops: ops.to_vec(),
             is_new: false,
         };
-        return in_place::change(pool, &mut [touched], (head, reserve), record);
+        let change = in_memory(home);
+        return change(pool, &mut [touched], (head, reserve), record);
     }
     let encode = &mut |image_from, record: &mut Vec<u8>| {
         head.encode(record);

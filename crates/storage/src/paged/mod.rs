@@ -8,6 +8,7 @@
 
 pub mod change;
 mod check;
+mod in_batch;
 pub mod in_place;
 pub mod locking;
 pub mod long;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: TableId = TableId(1);
 const INDEX: IndexId = IndexId(1);
-const CASES: [Case; 7] = [
+const CASES: [Case; 8] = [
     Case(Method::FullPageWrites, Persist::OnInsert),
     Case(Method::Dwb, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnInsert),
@@ -28,6 +28,7 @@ const CASES: [Case; 7] = [
     // Three sessions share two rings.
     Case(Method::DistributedLog, Persist::OnCommit),
     Case(Method::InPlace, Persist::OnInsert),
+    Case(Method::GroupCommit, Persist::OnInsert),
 ];
 
 /// A method, and when its log records become durable where it has a choice.

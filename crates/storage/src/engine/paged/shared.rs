@@ -3,12 +3,14 @@
 //! Order of locks: the checkpoint's, then those of `buffer`. A commit has no lock of its own: its ticket is the place of its record in the log
 //! (`group`), and it becomes durable by a sync that covers its record, its own or another's.
 
+use super::batches::{Batches, Known, OpenLog};
 use super::group::Group;
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    CentralLog, CheckpointStart, Content, FilesLog, Guard, Home, Master, NvLog, NvLogOptions,
-    NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings, SessionFilesOptions,
+    BatchStore, CentralLog, CheckpointStart, Content, FilesLog, Guard, Home, Master, NvLog,
+    NvLogOptions, NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
+    SessionFilesOptions,
 };
 use crate::engine::{
     CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
@@ -216,8 +218,14 @@ impl<P: Platform> Shared<P> {
             pages: 0,
         };
         let memories = platform.memories(options.partition);
-        if matches!(axes.log, LogKind::PerTransaction | LogKind::Distributed) {
-            NvLog::<_, P::Files>::create(&memories, &nv_log_options(options, axes))?;
+        match axes.log {
+            LogKind::Central | LogKind::Decentralized => {}
+            LogKind::PerTransaction | LogKind::Distributed => {
+                NvLog::<_, P::Files>::create(&memories, &nv_log_options(options, axes))?;
+            }
+            LogKind::Volatile => {
+                BatchStore::create(&memories, identity(options), options.ring_bytes)?;
+            }
         }
         let home = match axes.pages {
             PagesKind::Ssd => None,
@@ -271,6 +279,8 @@ impl<P: Platform> Shared<P> {
                         NvLog::<_, P::Files>::learn(&memories, &rings, start.lsn)?;
                     }
                 }
+                // Nothing is removed that an older checkpoint needs: its pages are those of the newest batch as well.
+                LogKind::Volatile => file.secure_master(false)?,
             }
         }
         file.repair(options.access)?;
@@ -299,7 +309,7 @@ impl<P: Platform> Shared<P> {
         let Parts {
             axes,
             mut file,
-            mut home,
+            home,
         } = parts;
         let master = file.master();
         let name = file.name().to_owned();
@@ -308,14 +318,8 @@ impl<P: Platform> Shared<P> {
             ..Analysis::default()
         };
         let kind = (axes, master.start, file.pages());
-        let log = Self::open_log(
-            platform,
-            places.log,
-            options,
-            kind,
-            &mut home,
-            &mut analysis,
-        )?;
+        let OpenLog { log, home } =
+            Self::open_log(platform, places.log, options, kind, home, &mut analysis)?;
         let is_found = analysis.records > 0;
         if is_found && options.access == Access::Read {
             return Err(StorageError::NeedsRecovery(name));
@@ -323,10 +327,9 @@ impl<P: Platform> Shared<P> {
         let images = file.guard() == Guard::FullPageWrites;
         let pool = match home {
             None => Pool::new(file, log, options.buffer_bytes)?,
-            Some((source, pages)) => {
-                let first = source.first();
-                file.set_pages(first.0 + pages.len() as u32);
-                Pool::in_memory(file, log, Home::new(Box::new(source), first, pages))?
+            Some((home, pages)) => {
+                file.set_pages(pages);
+                Pool::in_memory(file, log, home)?
             }
         };
         let pages = Pages::new(pool, options.page_cells_max);
@@ -370,9 +373,9 @@ impl<P: Platform> Shared<P> {
         files: P::Files,
         options: &EngineOptions,
         (axes, start, known_pages): (PageAxes, LogStart, u32),
-        home: &mut Option<(NvPages<P::Memories>, Vec<Page>)>,
+        mut home: Option<(NvPages<P::Memories>, Vec<Page>)>,
         analysis: &mut Analysis,
-    ) -> Result<Box<dyn PageLog>> {
+    ) -> Result<OpenLog> {
         let (access, identity) = (options.access, identity(options));
         let mut look = |lsn: Lsn, session, bytes: &[u8]| {
             let looked = analysis.record(session, bytes);
@@ -382,19 +385,19 @@ impl<P: Platform> Shared<P> {
                 detail: error.to_string(),
             })
         };
-        match axes.log {
+        let log: Box<dyn PageLog> = match axes.log {
             LogKind::Central => {
                 let found = &mut |lsn, bytes: &[u8]| look(lsn, 0, bytes);
                 let wal = wal_options(options);
                 let log = CentralLog::open(access, files, identity, wal, start, found)?;
-                Ok(Box::new(log))
+                Box::new(log)
             }
             LogKind::PerTransaction | LogKind::Distributed => {
                 let memories = platform.memories(options.partition);
                 let rings = nv_log_options(options, axes);
                 let log = NvLog::open_rings(memories, files, rings, start.lsn)?;
                 let mut given_up = 0;
-                if let Some((source, pages)) = home {
+                if let Some((source, pages)) = &mut home {
                     let mut has_records = false;
                     log.visit(&mut |_, _, _| {
                         has_records = true;
@@ -410,14 +413,43 @@ impl<P: Platform> Shared<P> {
                 }
                 let log = settled(log, access, &mut look)?;
                 analysis.records += given_up;
-                Ok(log)
+                log
             }
             LogKind::Decentralized => {
                 let series = session_files_options(options);
                 let log = FilesLog::open_files(files, series, start.lsn)?;
-                settled(log, access, &mut look)
+                settled(log, access, &mut look)?
             }
-        }
+            LogKind::Volatile => {
+                let Some((source, pages)) = home else {
+                    let text = "batches are of pages in durable memory".to_owned();
+                    return Err(StorageError::Unsupported(text));
+                };
+                let memories = platform.memories(options.partition);
+                let batches = Batches {
+                    store: BatchStore::open(&memories, identity, access)?,
+                    source,
+                    pages,
+                };
+                let known = Known {
+                    at: start.lsn,
+                    pages: known_pages,
+                };
+                let look = &mut |session, bytes: &[u8]| look(start.lsn, session, bytes);
+                let (opened, is_found) = batches.open(files, access, known, look)?;
+                analysis.records += u64::from(is_found);
+                return Ok(opened);
+            }
+        };
+        let home = home.map(|(source, pages)| {
+            let first = source.first();
+            let count = first.0 + pages.len() as u32;
+            (
+                Arc::new(Home::new(Box::new(source), first, pages, None)),
+                count,
+            )
+        });
+        Ok(OpenLog { log, home })
     }
 
     /// The number of a new session.
@@ -478,7 +510,8 @@ impl<P: Platform> Shared<P> {
 
     /// Whether a commit is to be made durable before it returns.
     fn due(&self, durability: Durability) -> Due {
-        if durability != Durability::None && !self.pages.pool.log().groups_commits() {
+        let log = self.pages.pool.log();
+        if log.is_full() || durability != Durability::None && !log.groups_commits() {
             return Due::Now;
         }
         self.group.due(durability)

@@ -1,0 +1,533 @@
+//! The log of transactions that become durable in batches: nothing of it is durable but what a batch needs to count or not to count as a whole.
+//!
+//! Pages lie in durable memory (`home`), and a page that the current batch has changed has a copy in ordinary memory. A record is kept only as long as its
+//! transaction is open, to undo it, and its number is the place of a commit in the order of commits. Whoever finds that a batch is due *closes* it,
+//! for everybody: it holds back the transactions that would begin, waits until none is open, and makes all changes durable together
+//! (`batch_store`): what the lines were, fence; the lines, fence; the number of the batch, fence.
+//!
+//! A transaction that stays open holds nobody up for long: after [`QUIET_WAIT`] the batch is closed with it, and its records so far go
+//! with the batch, so that a power cut undoes it. One that the closing thread itself has open is not waited for at all. A prepared
+//! transaction becomes durable in the same way.
+//!
+//! Invariants, proven by the crash tests:
+//! 1. Between the record of a change and the change of its pages no batch is closed: both are done with the lock of the session's part, and whoever
+//!    closes a batch has the locks of all parts.
+//! 2. While a batch is closed no copy changes, so the next batch never stores to what is being made durable.
+//! 3. No commit is acknowledged before the batch counts that has it, and neither is a transaction that has read it.
+//! 4. After a durable step that failed nothing is acknowledged any more. So whatever came after a batch that failed fails with it.
+//!
+//! Order of locks: latches of pages, then that of one part, then those of the store and of the pages' memory. Whoever closes a batch takes all parts in
+//! their order and then only tries for latches.
+//!
+//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "NVRAM Group Commit". Its copies are tracked by dirty bits; ours are
+//! compared with the pages when the batch is closed.
+
+use super::batch_store::{BatchRecord, BatchStore, frame_open};
+use super::home::Home;
+use super::horizon::SESSIONS_MAX;
+use super::log::{ApplyRecord, CheckpointStart, PageLog, Reserve};
+use super::nv_pages::Edit;
+use super::pool::{PageBytes, unpoisoned};
+use crate::error::{Result, StorageError};
+use crate::log::{LogStart, Lsn};
+use crate::page::{Head, PageId, header};
+use crate::probe::{self, Activity, lock_log};
+use crate::record::Reader;
+use crate::sync::{Alone, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
+use disk::{Directory, DiskCounters};
+use pmem::{Counters, MemorySource};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+/// How long a batch that is to be closed waits for transactions that are open.
+const QUIET_WAIT: Duration = Duration::from_millis(1);
+/// Longest time that it tries for the latches of its pages: somebody reads one of them and waits for the batch.
+const LATCH_WAIT: Duration = Duration::from_secs(2);
+/// A batch is due when so much of the room for its images may be needed.
+const DUE_NUMERATOR: u64 = 3;
+const DUE_DENOMINATOR: u64 = 4;
+/// What the image of a page takes beyond the page.
+const IMAGE_BYTES: u64 = 64;
+const LINE_BYTES: usize = 64;
+
+/// The log of one partition.
+pub struct BatchLog<S: MemorySource, D> {
+    store: Mutex<BatchStore<S>>,
+    /// The other files of the partition.
+    files: Mutex<D>,
+    home: Arc<Home>,
+    parts: Box<[OnceLock<Box<Alone<Mutex<Part>>>>]>,
+    /// The number of the next record.
+    next: Alone<AtomicU64>,
+    /// In front of this everything is durable.
+    synced: AtomicU64,
+    /// The same, as far as the newest batch has a record of it.
+    end: AtomicU64,
+    /// Pages with copies that differ, and what open transactions may need to be undone.
+    changed_pages: Alone<AtomicU64>,
+    claimed: Alone<AtomicU64>,
+    room: AtomicU64,
+    page_bytes: u64,
+    /// Held for moments, by whoever waits for a turn.
+    turn: Mutex<()>,
+    turned: Condvar,
+    /// Changes with `turn` held.
+    is_closing: AtomicBool,
+    is_poisoned: AtomicBool,
+}
+
+/// What a session has in the current batch.
+#[derive(Default)]
+struct Part {
+    /// The thread that has begun the open transaction.
+    opened_by: Option<ThreadId>,
+    /// A batch has waited for it in vain.
+    is_slow: bool,
+    claim: u64,
+    /// The records of its transaction, framed.
+    records: Vec<u8>,
+    /// Pages that it was the first to change.
+    changed: Vec<PageId>,
+}
+
+/// A batch is being closed.
+struct Turn<'l, S: MemorySource, D>(&'l BatchLog<S, D>);
+
+impl<S: MemorySource, D> Drop for Turn<'_, S, D> {
+    fn drop(&mut self) {
+        let _turn = lock(&self.0.turn);
+        self.0.is_closing.store(false, Ordering::SeqCst);
+        self.0.turned.notify_all();
+    }
+}
+
+impl<S: MemorySource, D: Directory> BatchLog<S, D> {
+    /// The log over what an opening has found, where the pages are what the newest batch has left.
+    pub fn new(store: BatchStore<S>, files: D, home: Arc<Home>, page_bytes: usize) -> Self {
+        let end = store.end().0;
+        Self {
+            room: AtomicU64::new(store.room()),
+            store: Mutex::new(store),
+            files: Mutex::new(files),
+            home,
+            parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            next: Alone(AtomicU64::new(end)),
+            synced: AtomicU64::new(end),
+            end: AtomicU64::new(end),
+            changed_pages: Alone::default(),
+            claimed: Alone::default(),
+            page_bytes: page_bytes as u64,
+            turn: Mutex::new(()),
+            turned: Condvar::new(),
+            is_closing: AtomicBool::new(false),
+            is_poisoned: AtomicBool::new(false),
+        }
+    }
+
+    fn part(&self, session: u32) -> Result<&Mutex<Part>> {
+        let place = self.parts.get(session as usize).ok_or_else(|| {
+            let text =
+                format!("a partition has at most {SESSIONS_MAX} sessions, each of them once");
+            StorageError::Unsupported(text)
+        })?;
+        Ok(&**place.get_or_init(Box::default))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Mutex<Part>> {
+        self.parts
+            .iter()
+            .filter_map(OnceLock::get)
+            .map(|part| &***part)
+    }
+
+    fn require(&self) -> Result<()> {
+        if self.is_poisoned.load(Ordering::SeqCst) {
+            return Err(StorageError::Poisoned);
+        }
+        Ok(())
+    }
+
+    fn wait_turn<'l>(&self, turn: MutexGuard<'l, ()>) -> MutexGuard<'l, ()> {
+        let _waiting = probe::begin(Activity::LogWait);
+        let woken = self.turned.wait(turn);
+        woken.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that the images of more pages have room, and what a session's transaction may need.
+    fn make_room(&self, pages: u64, (old, new): (u64, u64)) -> Result<()> {
+        let pages = self.changed_pages.load(Ordering::Relaxed) + pages;
+        let claims = (self.claimed.load(Ordering::Relaxed) + new).saturating_sub(old);
+        let needed = pages * (self.page_bytes + IMAGE_BYTES) + claims;
+        if needed <= self.room.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut store = lock(&self.store);
+        if needed > store.room() {
+            let more = needed.max(2 * store.room());
+            match store.grow(more) {
+                // Perhaps there is space for what is needed, if not for more.
+                Err(_) if needed < more => store.grow(needed)?,
+                result => result?,
+            }
+        }
+        self.room.store(store.room(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn claim(&self, part: &mut Part, bytes: u64) {
+        self.claimed.fetch_add(bytes, Ordering::Relaxed);
+        self.claimed.fetch_sub(part.claim, Ordering::Relaxed);
+        part.claim = bytes;
+    }
+
+    fn forget(&self, part: &mut Part) {
+        self.claim(part, 0);
+        part.records.clear();
+    }
+
+    /// Appends a record, and makes its changes, of so many pages at most.
+    fn add(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+        (pages, apply): (usize, &mut ApplyRecord<'_>),
+    ) -> Result<Lsn> {
+        self.require()?;
+        let session = reserve.session();
+        let part = &mut *lock_log(self.part(session)?);
+        record.clear();
+        encode(Lsn(0), record);
+        if let Reserve::Bytes(_, bytes) = reserve {
+            if pages > 0 {
+                self.make_room(pages as u64, (part.claim, bytes))?;
+            }
+            self.claim(part, bytes);
+        }
+        let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
+        let known = part.changed.len();
+        let applied = apply(lsn, &mut part.changed);
+        let new = (part.changed.len() - known) as u64;
+        if new > 0 {
+            self.changed_pages.fetch_add(new, Ordering::Relaxed);
+        }
+        if applied.is_err() {
+            self.is_poisoned.store(true, Ordering::SeqCst);
+        }
+        applied?;
+        if matches!(reserve, Reserve::End(_)) {
+            self.forget(part);
+        } else if !is_change_only(record) {
+            frame_open(session, record, &mut part.records);
+        }
+        Ok(lsn)
+    }
+
+    /// Closes batches until one counts that has the record.
+    fn close_to(&self, lsn: Lsn) -> Result<()> {
+        let mut turn = lock(&self.turn);
+        loop {
+            self.require()?;
+            if self.synced.load(Ordering::SeqCst) > lsn.0 {
+                return Ok(());
+            }
+            if !self.is_closing.load(Ordering::SeqCst) {
+                break;
+            }
+            turn = self.wait_turn(turn);
+        }
+        self.is_closing.store(true, Ordering::SeqCst);
+        let closing = Turn(self);
+        self.wait_for_open(turn);
+        let result = self.close();
+        if result.is_err() {
+            self.is_poisoned.store(true, Ordering::SeqCst);
+        }
+        drop(closing);
+        result
+    }
+
+    /// Waits until no transaction is open that another thread can end, or for some time.
+    fn wait_for_open(&self, mut turn: MutexGuard<'_, ()>) {
+        let here = thread::current().id();
+        let is_waited_for = |part: &Part| {
+            let is_elsewhere = part.opened_by.is_some_and(|thread| thread != here);
+            is_elsewhere && !part.is_slow
+        };
+        let begun = Instant::now();
+        while self.parts().any(|part| is_waited_for(&lock(part))) {
+            let Some(left) = QUIET_WAIT.checked_sub(begun.elapsed()) else {
+                for part in self.parts() {
+                    let part = &mut *lock(part);
+                    part.is_slow = part.opened_by.is_some();
+                }
+                return;
+            };
+            let _waiting = probe::begin(Activity::LogWait);
+            let woken = self.turned.wait_timeout(turn, left);
+            turn = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Closes the batch: everything that was appended so far is durable when it returns.
+    fn close(&self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let mut parts: Vec<_> = self.parts().map(lock).collect();
+            let mut ids: Vec<PageId> = parts
+                .iter()
+                .flat_map(|part| part.changed.iter().copied())
+                .collect();
+            ids.sort_unstable();
+            if let Some(pages) = self.home.try_read(&ids) {
+                let pages: Vec<&PageBytes> = pages.iter().map(|content| &content.bytes).collect();
+                self.persist(&parts, &ids, &pages)?;
+            } else {
+                drop(parts);
+                if begun.elapsed() > LATCH_WAIT {
+                    let text = "a page of the batch stays in use; end the scan that reads it before another transaction commits in the same thread";
+                    return Err(StorageError::Unsupported(text.to_owned()));
+                }
+                thread::yield_now();
+                continue;
+            }
+            self.home.settle(&ids);
+            self.changed_pages.store(0, Ordering::Relaxed);
+            parts.iter_mut().for_each(|part| part.changed.clear());
+            let next = self.next.load(Ordering::SeqCst);
+            self.synced.store(next, Ordering::SeqCst);
+            return Ok(());
+        }
+    }
+
+    fn persist(
+        &self,
+        parts: &[MutexGuard<'_, Part>],
+        ids: &[PageId],
+        pages: &[&PageBytes],
+    ) -> Result<()> {
+        let mut store = lock(&self.store);
+        let is_open = parts.iter().any(|part| !part.records.is_empty());
+        if ids.is_empty() && !is_open && !store.is_due() {
+            return Ok(());
+        }
+        let mut record = BatchRecord::new();
+        let mut changed = Vec::with_capacity(ids.len());
+        for (&id, bytes) in ids.iter().zip(pages) {
+            if let PageBytes::Copied(page, copy) = bytes {
+                let page = unpoisoned(page.lock());
+                let mut new = copy.to_vec();
+                header::seal(&mut new);
+                let lines = changed_lines(id, page.bytes(), &new, &mut record);
+                changed.push((page, new, lines));
+            }
+        }
+        for part in parts {
+            record.push_open(&part.records);
+        }
+        let end = Lsn(self.next.load(Ordering::SeqCst));
+        store.begin(record, end)?;
+        let mut edits: Vec<_> = changed
+            .iter_mut()
+            .map(|(page, new, lines)| Edit { page, new, lines })
+            .collect();
+        if !edits.is_empty() {
+            self.home.source.store(0, &mut edits)?;
+        }
+        store.finish()?;
+        self.end.store(end.0, Ordering::SeqCst);
+        self.room.store(store.room(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Whether a record says nothing but what pages became.
+fn is_change_only(record: &[u8]) -> bool {
+    matches!(Head::decode(&mut Reader::new(record)), Ok(Head::Change))
+}
+
+/// The lines of a page that a batch stores, whose images it adds to the record.
+fn changed_lines(
+    id: PageId,
+    old: &[u8],
+    new: &[u8],
+    record: &mut BatchRecord,
+) -> Vec<Range<usize>> {
+    let head = 0..LINE_BYTES;
+    if old[..LINE_BYTES].iter().all(|&byte| byte == 0) {
+        // It was never in use, and what is seen of the rest may be in a cache only.
+        record.push_image(id, &head, old);
+        return std::iter::once(0..new.len()).collect();
+    }
+    let lines = differing(old, new);
+    for range in &lines {
+        record.push_image(id, range, old);
+    }
+    lines
+}
+
+/// The lines in which two contents of a page differ, neighbours together.
+fn differing(old: &[u8], new: &[u8]) -> Vec<Range<usize>> {
+    let mut lines: Vec<Range<usize>> = Vec::new();
+    let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
+    for ((old, new), line) in both.zip(0..) {
+        if old == new {
+            continue;
+        }
+        let start = line * LINE_BYTES;
+        match lines.last_mut() {
+            Some(last) if last.end == start => last.end += LINE_BYTES,
+            _ => lines.push(start..start + LINE_BYTES),
+        }
+    }
+    lines
+}
+
+impl<S, D> PageLog for BatchLog<S, D>
+where
+    S: MemorySource + Send + Sync,
+    S::Memory: Send,
+    D: Directory,
+{
+    /// What an opening has found is undone by its pages and by what was open.
+    fn replay(&self, _redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
+    /// No page is logged whole: a batch has what its lines were.
+    fn image_from(&self, _lsn: Lsn) {}
+
+    fn add_session(&self, session: u32) -> Result<()> {
+        self.part(session).map(|_| ())
+    }
+
+    fn enter(&self, session: u32) -> Result<()> {
+        loop {
+            self.require()?;
+            if self.is_closing.load(Ordering::SeqCst) {
+                let mut turn = lock(&self.turn);
+                while self.is_closing.load(Ordering::SeqCst) {
+                    turn = self.wait_turn(turn);
+                }
+            }
+            let part = &mut *lock(self.part(session)?);
+            // Whoever closes a batch says so before it looks at this part.
+            if !self.is_closing.load(Ordering::SeqCst) {
+                part.opened_by = Some(thread::current().id());
+                part.is_slow = false;
+                return Ok(());
+            }
+        }
+    }
+
+    fn leave(&self, session: u32) {
+        if let Ok(part) = self.part(session) {
+            lock(part).opened_by = None;
+        }
+        if self.is_closing.load(Ordering::SeqCst) {
+            let _turn = lock(&self.turn);
+            self.turned.notify_all();
+        }
+    }
+
+    fn append(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+    ) -> Result<Lsn> {
+        self.add(reserve, encode, record, (0, &mut |_, _| Ok(())))
+    }
+
+    fn append_applying(
+        &self,
+        reserve: Reserve,
+        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
+        record: &mut Vec<u8>,
+        change: (usize, &mut ApplyRecord<'_>),
+    ) -> Result<Lsn> {
+        self.add(reserve, encode, record, change)
+    }
+
+    fn end(&self, session: u32) {
+        if let Ok(part) = self.part(session) {
+            self.forget(&mut lock_log(part));
+        }
+    }
+
+    fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        let newest = self.next.load(Ordering::SeqCst).saturating_sub(1);
+        self.close_to(lsn.min(Lsn(newest)))
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.flush_to(Lsn(u64::MAX))
+    }
+
+    fn is_full(&self) -> bool {
+        let pages = self.changed_pages.load(Ordering::Relaxed);
+        let room = self.room.load(Ordering::Relaxed);
+        pages * (self.page_bytes + IMAGE_BYTES) * DUE_DENOMINATOR >= room * DUE_NUMERATOR
+    }
+
+    fn synced(&self) -> Lsn {
+        Lsn(self.synced.load(Ordering::SeqCst))
+    }
+
+    fn begin_checkpoint(&self) -> Result<CheckpointStart> {
+        self.flush()?;
+        if lock(&self.store).is_due() {
+            // Nothing is appended, and yet there is a record that must not be found any more.
+            self.next.fetch_add(1, Ordering::SeqCst);
+            self.flush()?;
+        }
+        let lsn = Lsn(self.end.load(Ordering::SeqCst));
+        Ok(CheckpointStart {
+            redo: lsn,
+            log: LogStart {
+                segment: LogStart::NEW.segment,
+                lsn,
+            },
+        })
+    }
+
+    fn end_checkpoint(&self, _start: LogStart) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nothing gathers that a checkpoint would end.
+    fn is_due(&self, _bytes_max: u64) -> bool {
+        false
+    }
+
+    fn close(&self) -> Result<()> {
+        self.flush()
+    }
+
+    fn verify(&self) -> Result<()> {
+        lock(&self.store).verify()
+    }
+
+    fn bytes(&self) -> u64 {
+        lock(&self.store).bytes()
+    }
+
+    fn disk(&self) -> DiskCounters {
+        lock(&self.files).counters()
+    }
+
+    fn memory(&self) -> Counters {
+        lock(&self.store).counters()
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::SeqCst)
+    }
+
+    fn refuse(&self) {
+        self.is_poisoned.store(true, Ordering::SeqCst);
+    }
+}

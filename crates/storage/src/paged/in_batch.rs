@@ -1,0 +1,39 @@
+//! Changes of pages that become durable with their batch (*NVRAM Group Commit* of NVRAM-era).
+//!
+//! A change is made in copies of its pages; the log gets how the transaction undoes the row, and keeps that only as long as the transaction is open.
+//! Nothing is durable, and nobody waits, before the batch is closed (`buffer/batch_log.rs`).
+
+use super::change::Touched;
+use crate::buffer::{Pool, Reserve};
+use crate::error::Result;
+use crate::log::Lsn;
+use crate::page::{Head, Misfit, PageId, Section};
+use disk::Directory;
+
+/// Logs a change of pages and makes it in their copies.
+pub(super) fn change<D: Directory>(
+    pool: &Pool<D>,
+    pages: &mut [Touched<'_>],
+    (head, reserve): (&Head<'_>, Reserve),
+    record: &mut Vec<u8>,
+) -> Result<Lsn> {
+    let count = pages.len();
+    let apply = &mut |lsn: Lsn, changed: &mut Vec<PageId>| {
+        for touched in pages.iter_mut().filter(|touched| !touched.ops.is_empty()) {
+            let id = touched.guard.id();
+            let (copy, is_first) = touched.guard.copy_mut();
+            if is_first {
+                changed.push(id);
+            }
+            let applied = Section::new(id, &touched.ops).apply(copy, lsn);
+            applied.map_err(|Misfit| {
+                let text = "the page does not fit what it was to become";
+                pool.file().damage(id, text)
+            })?;
+        }
+        Ok(())
+    };
+    let encode = &mut |_: Lsn, record: &mut Vec<u8>| head.encode(record);
+    pool.log()
+        .insert_applying(reserve, encode, record, (count, apply))
+}
