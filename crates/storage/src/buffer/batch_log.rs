@@ -23,7 +23,7 @@
 //! compared with the pages when the batch is closed.
 
 use super::batch_store::{BatchRecord, BatchStore, frame_open};
-use super::home::Home;
+use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
 use super::log::{ApplyRecord, CheckpointStart, PageLog, Reserve};
 use super::nv_pages::Edit;
@@ -35,7 +35,8 @@ use crate::probe::{self, Activity, lock_log};
 use crate::record::Reader;
 use crate::sync::{Alone, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskCounters};
-use pmem::{Counters, MemorySource};
+use pmem::{Counters, MemorySource, Page};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -52,6 +53,8 @@ const DUE_DENOMINATOR: u64 = 4;
 /// What the image of a page takes beyond the page.
 const IMAGE_BYTES: u64 = 64;
 const LINE_BYTES: usize = 64;
+/// What is compared at once.
+const BLOCK_BYTES: usize = 8 * LINE_BYTES;
 
 /// The log of one partition.
 pub struct BatchLog<S: MemorySource, D> {
@@ -178,9 +181,12 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     }
 
     fn claim(&self, part: &mut Part, bytes: u64) {
-        self.claimed.fetch_add(bytes, Ordering::Relaxed);
-        self.claimed.fetch_sub(part.claim, Ordering::Relaxed);
-        part.claim = bytes;
+        let old = std::mem::replace(&mut part.claim, bytes);
+        if bytes > old {
+            self.claimed.fetch_add(bytes - old, Ordering::Relaxed);
+        } else if bytes < old {
+            self.claimed.fetch_sub(old - bytes, Ordering::Relaxed);
+        }
     }
 
     fn forget(&self, part: &mut Part) {
@@ -282,10 +288,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 .flat_map(|part| part.changed.iter().copied())
                 .collect();
             ids.sort_unstable();
-            if let Some(pages) = self.home.try_read(&ids) {
-                let pages: Vec<&PageBytes> = pages.iter().map(|content| &content.bytes).collect();
-                self.persist(&parts, &ids, &pages)?;
-            } else {
+            let Some(mut pages) = self.home.try_latch(&ids) else {
                 drop(parts);
                 if begun.elapsed() > LATCH_WAIT {
                     let text = "a page of the batch stays in use; end the scan that reads it before another transaction commits in the same thread";
@@ -293,8 +296,9 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 }
                 thread::yield_now();
                 continue;
-            }
-            self.home.settle(&ids);
+            };
+            self.persist(&parts, &ids, &mut pages)?;
+            self.home.settle(&ids, pages);
             self.changed_pages.store(0, Ordering::Relaxed);
             parts.iter_mut().for_each(|part| part.changed.clear());
             let next = self.next.load(Ordering::SeqCst);
@@ -307,20 +311,17 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         &self,
         parts: &[MutexGuard<'_, Part>],
         ids: &[PageId],
-        pages: &[&PageBytes],
+        pages: &mut [Latched<'_>],
     ) -> Result<()> {
         let mut store = lock(&self.store);
         let is_open = parts.iter().any(|part| !part.records.is_empty());
         if ids.is_empty() && !is_open && !store.is_due() {
             return Ok(());
         }
-        let mut record = BatchRecord::new();
+        let mut record = store.next_record();
         let mut changed = Vec::with_capacity(ids.len());
-        for (&id, bytes) in ids.iter().zip(pages) {
-            if let PageBytes::Copied(page, copy) = bytes {
-                let page = unpoisoned(page.lock());
-                let mut new = copy.to_vec();
-                header::seal(&mut new);
+        for (&id, latched) in ids.iter().zip(pages) {
+            if let Some((page, new)) = sealed(latched) {
                 let lines = changed_lines(id, page.bytes(), &new, &mut record);
                 changed.push((page, new, lines));
             }
@@ -349,6 +350,29 @@ fn is_change_only(record: &[u8]) -> bool {
     matches!(Head::decode(&mut Reader::new(record)), Ok(Head::Change))
 }
 
+/// A page that a batch has changed, and what it becomes.
+fn sealed<'p>(
+    latched: &'p mut Latched<'_>,
+) -> Option<(std::sync::MutexGuard<'p, Page>, Cow<'p, [u8]>)> {
+    match latched {
+        Latched::Alone(content) => {
+            let PageBytes::Copied(page, copy) = &mut content.bytes else {
+                return None;
+            };
+            header::seal(copy);
+            Some((unpoisoned(page.lock()), Cow::Borrowed(&**copy)))
+        }
+        Latched::Read(content) => {
+            let PageBytes::Copied(page, copy) = &content.bytes else {
+                return None;
+            };
+            let mut new = copy.to_vec();
+            header::seal(&mut new);
+            Some((unpoisoned(page.lock()), Cow::Owned(new)))
+        }
+    }
+}
+
 /// The lines of a page that a batch stores, whose images it adds to the record.
 fn changed_lines(
     id: PageId,
@@ -372,15 +396,21 @@ fn changed_lines(
 /// The lines in which two contents of a page differ, neighbours together.
 fn differing(old: &[u8], new: &[u8]) -> Vec<Range<usize>> {
     let mut lines: Vec<Range<usize>> = Vec::new();
-    let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
-    for ((old, new), line) in both.zip(0..) {
+    let blocks = old.chunks(BLOCK_BYTES).zip(new.chunks(BLOCK_BYTES));
+    for ((old, new), block) in blocks.zip((0..).step_by(BLOCK_BYTES)) {
+        // Most of a page stays as it was.
         if old == new {
             continue;
         }
-        let start = line * LINE_BYTES;
-        match lines.last_mut() {
-            Some(last) if last.end == start => last.end += LINE_BYTES,
-            _ => lines.push(start..start + LINE_BYTES),
+        let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
+        for ((old, new), start) in both.zip((block..).step_by(LINE_BYTES)) {
+            if old == new {
+                continue;
+            }
+            match lines.last_mut() {
+                Some(last) if last.end == start => last.end += LINE_BYTES,
+                _ => lines.push(start..start + LINE_BYTES),
+            }
         }
     }
     lines

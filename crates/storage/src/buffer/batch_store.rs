@@ -43,6 +43,8 @@ const IMAGE_HEAD_BYTES: usize = 8;
 const BATCH_BITS: u32 = 40;
 /// Least room for the images of a batch.
 const ROOM_BYTES_MIN: u64 = 16 << 10;
+/// Largest buffer that is kept.
+const SPARE_BYTES_MAX: usize = 16 << 20;
 /// Memories have a whole number of these bytes.
 const GRAIN_BYTES: u64 = 4096;
 
@@ -72,6 +74,8 @@ pub struct BatchStore<S: MemorySource> {
     open: Vec<u8>,
     /// What lines were before a batch that does not count.
     unfinished: Option<Vec<u8>>,
+    /// The buffer of the newest record.
+    spare: Vec<u8>,
 }
 
 fn name(identity: LogIdentity, number: usize) -> String {
@@ -110,10 +114,12 @@ fn memory_bytes(room: u64) -> u64 {
 }
 
 impl BatchRecord {
-    /// A record of nothing.
-    pub fn new() -> Self {
+    /// A record of nothing, in a buffer.
+    fn new(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        bytes.resize(LINE_BYTES, 0);
         Self {
-            bytes: vec![0; LINE_BYTES],
+            bytes,
             images_end: None,
         }
     }
@@ -164,7 +170,7 @@ impl<S: MemorySource> BatchStore<S> {
             let mut memory = Extent::new(memory, Part::Log);
             let mut first = vec![0; RECORD_AT as usize];
             first[..LINE_BYTES].copy_from_slice(&head(identity, number));
-            let mut record = BatchRecord::new();
+            let mut record = BatchRecord::new(Vec::new());
             if number == 0 {
                 let at = WORD_AT as usize;
                 first[at..at + 8].copy_from_slice(&word(identity, 0).to_le_bytes());
@@ -209,6 +215,7 @@ impl<S: MemorySource> BatchStore<S> {
             end: found.end,
             open: found.open,
             unfinished: unfinished.map(|found| found.images),
+            spare: Vec::new(),
         })
     }
 
@@ -303,6 +310,11 @@ impl<S: MemorySource> BatchStore<S> {
         self.is_unfinished()
     }
 
+    /// The record of the next batch, with nothing in it.
+    pub fn next_record(&mut self) -> BatchRecord {
+        BatchRecord::new(std::mem::take(&mut self.spare))
+    }
+
     /// Makes the record of the next batch durable: from now on its pages may change in place.
     pub fn begin(&mut self, mut record: BatchRecord, end: Lsn) -> Result<()> {
         let number = place(self.batch + 1);
@@ -316,6 +328,9 @@ impl<S: MemorySource> BatchStore<S> {
         let open_bytes = number_at(&record.bytes, 32) as usize;
         self.open = record.bytes[images_end..images_end + open_bytes].to_vec();
         self.end = end;
+        if record.bytes.capacity() <= SPARE_BYTES_MAX {
+            self.spare = record.bytes;
+        }
         Ok(())
     }
 

@@ -11,12 +11,24 @@ use super::pool::{Content, Frame, PageBytes, unpoisoned};
 use crate::error::Result;
 use crate::log::Lsn;
 use crate::page::{Header, PageId};
+use crate::sync::{Mutex, lock};
 use pmem::Page;
 use std::sync::atomic::Ordering;
 use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 /// What a frame says of a page that was found to be intact.
 pub(super) const CHECKED: u8 = 1;
+
+/// Most buffers that are kept for copies.
+const SPARE_MAX: usize = 256;
+
+/// A page that nobody changes meanwhile.
+pub(super) enum Latched<'h> {
+    /// Nobody reads it either.
+    Alone(RwLockWriteGuard<'h, Content>),
+    /// Somebody may.
+    Read(RwLockReadGuard<'h, Content>),
+}
 
 /// Why a page cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +46,8 @@ pub struct Home {
     counts_loads: bool,
     /// Where pages change in copies: the first number that no page has which an opening finds.
     end: Option<Lsn>,
+    /// Buffers of copies that were given up.
+    spare: Mutex<Vec<Box<[u8]>>>,
 }
 
 impl Home {
@@ -50,6 +64,7 @@ impl Home {
             source,
             frames: ByPage::new(Frame::new),
             end,
+            spare: Mutex::default(),
         };
         home.add(first.0, pages);
         home
@@ -65,24 +80,45 @@ impl Home {
         self.end.is_some()
     }
 
+    /// The copy of a page that begins to change.
+    pub(super) fn copy_of(&self, page: &[u8]) -> Box<[u8]> {
+        match lock(&self.spare).pop() {
+            Some(mut copy) => {
+                copy.copy_from_slice(page);
+                copy
+            }
+            None => page.into(),
+        }
+    }
+
     /// The pages, which nobody changes meanwhile; none if somebody is about to change one of them.
-    pub(super) fn try_read(&self, ids: &[PageId]) -> Option<Vec<RwLockReadGuard<'_, Content>>> {
-        let latch = |&id| match self.frame(id).ok()?.latch.try_read() {
-            Ok(content) => Some(content),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+    pub(super) fn try_latch(&self, ids: &[PageId]) -> Option<Vec<Latched<'_>>> {
+        let latch = |&id| {
+            let latch = &self.frame(id).ok()?.latch;
+            match latch.try_write() {
+                Ok(content) => return Some(Latched::Alone(content)),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    return Some(Latched::Alone(poisoned.into_inner()));
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+            latch.try_read().ok().map(Latched::Read)
         };
         ids.iter().map(latch).collect()
     }
 
-    /// Notes that the memory has what the copies of pages have. Copies that nobody reads just now are given up.
-    pub(super) fn settle(&self, ids: &[PageId]) {
-        for frame in ids.iter().filter_map(|&id| self.frame(id).ok()) {
-            frame.dirty.store(false, Ordering::Relaxed);
-            if let Ok(mut content) = frame.latch.try_write() {
-                content.bytes.give_up_copy();
+    /// Notes that the memory has what the copies of latched pages have. A copy that nobody reads just now is given up.
+    pub(super) fn settle(&self, ids: &[PageId], pages: Vec<Latched<'_>>) {
+        let mut spare = lock(&self.spare);
+        for (&id, page) in ids.iter().zip(pages) {
+            if let Ok(frame) = self.frame(id) {
+                frame.dirty.store(false, Ordering::Relaxed);
+            }
+            if let Latched::Alone(mut content) = page {
+                spare.extend(content.bytes.give_up_copy());
             }
         }
+        spare.truncate(SPARE_MAX);
     }
 
     /// Gives pages their frames.

@@ -78,22 +78,27 @@ impl PageBytes {
     }
 
     /// Makes a copy of a page in durable memory, unless it has one.
-    fn copy(&mut self) {
-        *self = match self.take() {
-            Self::Memory(page) => {
-                let copy = page.bytes().into();
-                Self::Copied(Mutex::new(page), copy)
+    fn copy(&mut self, home: &Home) {
+        if let Self::Memory(page) = self {
+            let copy = home.copy_of(page.bytes());
+            if let Self::Memory(page) = self.take() {
+                *self = Self::Copied(Mutex::new(page), copy);
             }
-            other => other,
-        };
+        }
     }
 
-    /// Lets what is in durable memory be read, which has what the copy has.
-    pub(super) fn give_up_copy(&mut self) {
-        *self = match self.take() {
-            Self::Copied(page, _) => Self::Memory(unpoisoned(page.into_inner())),
-            other => other,
-        };
+    /// Lets what is in durable memory be read, which has what the copy has, and hands the copy out.
+    pub(super) fn give_up_copy(&mut self) -> Option<Box<[u8]>> {
+        match self.take() {
+            Self::Copied(page, copy) => {
+                *self = Self::Memory(unpoisoned(page.into_inner()));
+                Some(copy)
+            }
+            other => {
+                *self = other;
+                None
+            }
+        }
     }
 }
 
@@ -258,8 +263,8 @@ impl<'p> WriteGuard<'p> {
     }
 
     /// A copy of a page in durable memory, to change what the log has, and whether this change is the first of its batch.
-    pub fn copy_mut(&mut self) -> (&mut [u8], bool) {
-        self.content.bytes.copy();
+    pub fn copy_mut(&mut self, home: &Home) -> (&mut [u8], bool) {
+        self.content.bytes.copy(home);
         self.frame.uses.store(CHECKED, Ordering::Relaxed);
         let is_first = !self.frame.dirty.swap(true, Ordering::Relaxed);
         (self.content.bytes.buffer(), is_first)

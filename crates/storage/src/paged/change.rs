@@ -91,8 +91,7 @@ impl<'p> Change<'p> {
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
         if let Some(home) = pool.home() {
-            let change = in_memory(home);
-            return change(pool, &mut self.pages, (head, reserve), record);
+            return change_in_memory(pool, home, &mut self.pages, (head, reserve), record);
         }
         let lsn = pool.log().insert(
             reserve,
@@ -116,16 +115,18 @@ impl<'p> Change<'p> {
     }
 }
 
-/// What logs and makes a change.
-type MakeChange<D> =
-    fn(&Pool<D>, &mut [Touched<'_>], (&Head<'_>, Reserve), &mut Vec<u8>) -> Result<Lsn>;
-
-/// How pages in durable memory change.
-fn in_memory<D: Directory>(home: &Home) -> MakeChange<D> {
+/// Logs a change of pages in durable memory and makes it.
+fn change_in_memory<D: Directory>(
+    pool: &Pool<D>,
+    home: &Home,
+    pages: &mut [Touched<'_>],
+    head: (&Head<'_>, Reserve),
+    record: &mut Vec<u8>,
+) -> Result<Lsn> {
     if home.has_copies() {
-        in_batch::change
+        in_batch::change((pool, home), pages, head, record)
     } else {
-        in_place::change
+        in_place::change(pool, pages, head, record)
     }
 }
 
@@ -144,8 +145,7 @@ pub(super) fn change_one<D: Directory>(
             ops: ops.to_vec(),
             is_new: false,
         };
-        let change = in_memory(home);
-        return change(pool, &mut [touched], (head, reserve), record);
+        return change_in_memory(pool, home, &mut [touched], (head, reserve), record);
     }
     let encode = &mut |image_from, record: &mut Vec<u8>| {
         head.encode(record);

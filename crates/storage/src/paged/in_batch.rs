@@ -4,7 +4,7 @@
 //! Nothing is durable, and nobody waits, before the batch is closed (`buffer/batch_log.rs`).
 
 use super::change::Touched;
-use crate::buffer::{Pool, Reserve};
+use crate::buffer::{Home, Pool, Reserve};
 use crate::error::Result;
 use crate::log::Lsn;
 use crate::page::{Head, Misfit, PageId, Section};
@@ -12,7 +12,7 @@ use disk::Directory;
 
 /// Logs a change of pages and makes it in their copies.
 pub(super) fn change<D: Directory>(
-    pool: &Pool<D>,
+    (pool, home): (&Pool<D>, &Home),
     pages: &mut [Touched<'_>],
     (head, reserve): (&Head<'_>, Reserve),
     record: &mut Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) fn change<D: Directory>(
     let apply = &mut |lsn: Lsn, changed: &mut Vec<PageId>| {
         for touched in pages.iter_mut().filter(|touched| !touched.ops.is_empty()) {
             let id = touched.guard.id();
-            let (copy, is_first) = touched.guard.copy_mut();
+            let (copy, is_first) = touched.guard.copy_mut(home);
             if is_first {
                 changed.push(id);
             }

@@ -247,6 +247,71 @@ fn a_batch_that_fails_is_not_acknowledged_and_neither_is_what_comes_behind_it() 
     }
 }
 
+/// What a process leaves that dies when the pages of a batch have their new lines, and the batch does not count yet; the batch of row 1 counts.
+fn in_the_middle() -> SimulatedWorld {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = filled(&world);
+    commit(&mut *engine, 1, 10, Durability::Immediate);
+    let left = Arc::new(Mutex::new(None));
+    let last = Arc::clone(&left);
+    world.observe(move |world, point| {
+        if matches!(point, CrashPoint::Fence(site) if site.name == "nv-pages.change") {
+            *last.lock().unwrap() = Some(world.death().unwrap());
+        }
+    });
+    commit(&mut *engine, 20, 11, Durability::Immediate);
+    world.unobserve();
+    let left = left.lock().unwrap().take();
+    left.unwrap()
+}
+
+/// The memories of batches, and whether each has the newest that counts.
+fn memories_of_batches() -> [(&'static str, bool); 2] {
+    let world = in_the_middle();
+    let word = world.content("p0.nvbatch.0").unwrap()[64];
+    [
+        ("p0.nvbatch.0", word.is_multiple_of(2)),
+        ("p0.nvbatch.1", !word.is_multiple_of(2)),
+    ]
+}
+
+#[test]
+fn a_process_that_dies_in_the_middle_of_a_batch_leaves_the_one_before() {
+    let world = in_the_middle();
+    assert_eq!(recovered(&world), Ok(content(&[(1, 10)])));
+    // A second opening finds the same, and so does one after a cut.
+    for found in images(&world) {
+        assert_eq!(found, Ok(content(&[(1, 10)])));
+    }
+}
+
+#[test]
+fn a_damaged_record_of_the_newest_batch_is_refused() {
+    for (name, is_newest) in memories_of_batches() {
+        for at in [128, 140, 150, 192, 193] {
+            let world = in_the_middle();
+            world.damage(name, at, 4).unwrap();
+            let found = recovered(&world);
+            // Without the record of the batch in the middle its pages are not given back, which is noticed by their numbers.
+            let error = found.expect_err(name);
+            let is_record = error.contains("record of the newest batch");
+            assert_eq!(is_record, is_newest, "{name} at {at}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_number_of_the_newest_batch_is_refused() {
+    for at in 64..72 {
+        for bit in 0..8 {
+            let world = in_the_middle();
+            world.damage("p0.nvbatch.0", at, 1 << bit).unwrap();
+            let error = recovered(&world).expect_err("a number that is wrong");
+            assert!(error.contains("number of the newest batch"), "{error}");
+        }
+    }
+}
+
 /// Whether some image is not what a batch leaves, with a durable step left out.
 fn is_noticed(site: Option<&str>) -> bool {
     let world = SimulatedWorld::new(WorldOptions::default());

@@ -60,9 +60,7 @@ where
             store.give_back(&source, first, &mut pages)?;
         }
         store.visit_open(look)?;
-        let count = first.0 + pages.len() as u32;
-        let home = Home::new(Box::new(source), first, pages, Some(store.end()));
-        let home = Arc::new(home);
+        let (home, count) = in_frames(source, pages, Some(store.end()));
         let log = BatchLog::new(store, files, Arc::clone(&home), page_bytes);
         let opened = OpenLog {
             log: Box::new(log),
@@ -70,4 +68,19 @@ where
         };
         Ok((opened, is_found))
     }
+}
+
+/// Gives pages in durable memory their frames, and says where they end. For `end`, see [`Home::new`].
+pub(super) fn in_frames<S: MemorySource + Send + Sync>(
+    source: NvPages<S>,
+    pages: Vec<Page>,
+    end: Option<Lsn>,
+) -> (Arc<Home>, u32)
+where
+    S::Memory: Send,
+{
+    let first = source.first();
+    let count = first.0 + pages.len() as u32;
+    let home = Home::new(Box::new(source), first, pages, end);
+    (Arc::new(home), count)
 }

@@ -3,14 +3,13 @@
 //! Order of locks: the checkpoint's, then those of `buffer`. A commit has no lock of its own: its ticket is the place of its record in the log
 //! (`group`), and it becomes durable by a sync that covers its record, its own or another's.
 
-use super::batches::{Batches, Known, OpenLog};
+use super::batches::{Batches, Known, OpenLog, in_frames};
 use super::group::Group;
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    BatchStore, CentralLog, CheckpointStart, Content, FilesLog, Guard, Home, Master, NvLog,
-    NvLogOptions, NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
-    SessionFilesOptions,
+    BatchStore, CentralLog, CheckpointStart, Content, FilesLog, Guard, Master, NvLog, NvLogOptions,
+    NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings, SessionFilesOptions,
 };
 use crate::engine::{
     CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
@@ -421,35 +420,40 @@ impl<P: Platform> Shared<P> {
                 settled(log, access, &mut look)?
             }
             LogKind::Volatile => {
-                let Some((source, pages)) = home else {
-                    let text = "batches are of pages in durable memory".to_owned();
-                    return Err(StorageError::Unsupported(text));
-                };
-                let memories = platform.memories(options.partition);
-                let batches = Batches {
-                    store: BatchStore::open(&memories, identity, access)?,
-                    source,
-                    pages,
-                };
                 let known = Known {
                     at: start.lsn,
                     pages: known_pages,
                 };
                 let look = &mut |session, bytes: &[u8]| look(start.lsn, session, bytes);
-                let (opened, is_found) = batches.open(files, access, known, look)?;
+                let opened = Self::open_batches(platform, files, options, (home, known), look);
+                let (opened, is_found) = opened?;
                 analysis.records += u64::from(is_found);
                 return Ok(opened);
             }
         };
-        let home = home.map(|(source, pages)| {
-            let first = source.first();
-            let count = first.0 + pages.len() as u32;
-            (
-                Arc::new(Home::new(Box::new(source), first, pages, None)),
-                count,
-            )
-        });
+        let home = home.map(|(source, pages)| in_frames(source, pages, None));
         Ok(OpenLog { log, home })
+    }
+
+    /// Opens the log of batches and hands what was open at the end of the newest one to `look`. Says whether anything is found.
+    fn open_batches(
+        platform: &P,
+        files: P::Files,
+        options: &EngineOptions,
+        (home, known): (Option<(NvPages<P::Memories>, Vec<Page>)>, Known),
+        look: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+    ) -> Result<(OpenLog, bool)> {
+        let Some((source, pages)) = home else {
+            let text = "batches are of pages in durable memory".to_owned();
+            return Err(StorageError::Unsupported(text));
+        };
+        let (access, memories) = (options.access, platform.memories(options.partition));
+        let batches = Batches {
+            store: BatchStore::open(&memories, identity(options), access)?,
+            source,
+            pages,
+        };
+        batches.open(files, access, known, look)
     }
 
     /// The number of a new session.
