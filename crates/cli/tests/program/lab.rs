@@ -212,7 +212,7 @@ fn nvram_era_has_rows_and_a_page_as_well() {
     assert_ne!(verdict["verdict"], "not measured", "{verdict}");
     let measured = rows(&place, "out");
     check_rows(&measured);
-    assert_eq!(measured.len(), 12);
+    assert_eq!(measured.len(), 18);
     for row in &measured {
         assert!(row["metrics"]["latency_p95_us"]["median"].as_f64() > Some(0.0));
     }
