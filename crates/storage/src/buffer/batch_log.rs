@@ -62,7 +62,7 @@ pub struct BatchLog<S: MemorySource, D> {
     /// The other files of the partition.
     files: Mutex<D>,
     home: Arc<Home>,
-    parts: Box<[OnceLock<Box<Alone<Mutex<Part>>>>]>,
+    parts: Box<[Place]>,
     /// The number of the next record.
     next: Alone<AtomicU64>,
     /// In front of this everything is durable.
@@ -81,6 +81,9 @@ pub struct BatchLog<S: MemorySource, D> {
     is_closing: AtomicBool,
     is_poisoned: AtomicBool,
 }
+
+/// Where the part of a session is, if there is one.
+type Place = OnceLock<Box<Alone<Mutex<Part>>>>;
 
 /// What a session has in the current batch.
 #[derive(Default)]
@@ -300,7 +303,9 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             self.persist(&parts, &ids, &mut pages)?;
             self.home.settle(&ids, pages);
             self.changed_pages.store(0, Ordering::Relaxed);
-            parts.iter_mut().for_each(|part| part.changed.clear());
+            for part in &mut parts {
+                part.changed.clear();
+            }
             let next = self.next.load(Ordering::SeqCst);
             self.synced.store(next, Ordering::SeqCst);
             return Ok(());
@@ -360,6 +365,8 @@ fn sealed<'p>(
                 return None;
             };
             header::seal(copy);
+            // Nobody else has the lock; it is taken so that both cases give the same.
+            let page = &*page;
             Some((unpoisoned(page.lock()), Cow::Borrowed(&**copy)))
         }
         Latched::Read(content) => {

@@ -54,12 +54,15 @@ pub(super) struct Shared<P: Platform> {
     pub(super) undone: u64,
 }
 
+/// Pages in durable memory that have no frames yet, if they are there; none if the log tells which may be in use.
+type NewHome<P> = Option<(NvPages<<P as Platform>::Memories>, Vec<Page>)>;
+
 /// What a partition is made of.
 struct Parts<P: Platform> {
     axes: PageAxes,
     file: PageFile<P::Files>,
     /// The pages, if they are in durable memory.
-    home: Option<(NvPages<P::Memories>, Vec<Page>)>,
+    home: NewHome<P>,
 }
 
 /// Where a partition keeps its files.
@@ -372,7 +375,7 @@ impl<P: Platform> Shared<P> {
         files: P::Files,
         options: &EngineOptions,
         (axes, start, known_pages): (PageAxes, LogStart, u32),
-        mut home: Option<(NvPages<P::Memories>, Vec<Page>)>,
+        mut home: NewHome<P>,
         analysis: &mut Analysis,
     ) -> Result<OpenLog> {
         let (access, identity) = (options.access, identity(options));
@@ -440,7 +443,7 @@ impl<P: Platform> Shared<P> {
         platform: &P,
         files: P::Files,
         options: &EngineOptions,
-        (home, known): (Option<(NvPages<P::Memories>, Vec<Page>)>, Known),
+        (home, known): (NewHome<P>, Known),
         look: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
     ) -> Result<(OpenLog, bool)> {
         let Some((source, pages)) = home else {
