@@ -20,8 +20,6 @@
 
 #[cfg(test)]
 mod ahead_tests;
-#[cfg(test)]
-mod batch_tests;
 mod batches;
 mod group;
 mod running;
