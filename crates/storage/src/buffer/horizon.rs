@@ -130,8 +130,6 @@ pub struct HorizonLog<P: Places> {
     is_poisoned: AtomicBool,
     /// What the opening has found, until it is replayed.
     found: Mutex<Vec<(u32, Found)>>,
-    /// What of it is given up, until that is durable.
-    given_up: Mutex<Vec<Lsn>>,
 }
 
 /// A place and what is known of it, alone on its lines.
@@ -228,7 +226,6 @@ impl<P: Places> HorizonLog<P> {
             has_gaps: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             found: Mutex::default(),
-            given_up: Mutex::default(),
         };
         for (number, place) in (0..).zip(opened) {
             log.set(number, place)?;
@@ -357,9 +354,12 @@ impl<P: Places> HorizonLog<P> {
         lock(&self.found)
     }
 
-    /// Hands every record that was found to `visit`, with a session of its ring, in their order; marks have nothing in them.
+    /// Hands every record that was found and is not given up to `visit`, with a session of its ring, in their order; marks have nothing in them.
     pub fn visit(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
         for (number, found) in &*self.found() {
+            if found.is_given_up {
+                continue;
+            }
             let mut part = self.part(*number)?.state();
             match part.place.payload(found)? {
                 [] => {}
@@ -377,12 +377,11 @@ impl<P: Places> HorizonLog<P> {
             newest[*number as usize] = Some(*found);
         }
         for (number, found) in (0..).zip(newest) {
-            let Some(found) = found else { continue };
-            let mut part = self.part(number)?.state();
-            if part.place.newest_given_up(self.start)? > Some(found.lsn) {
-                // There was another one behind it.
+            // If the newest one is given up, those in front of it have been done.
+            let Some(found) = found.filter(|found| !found.is_given_up) else {
                 continue;
-            }
+            };
+            let mut part = self.part(number)?.state();
             match part.place.payload(&found)? {
                 [] => {}
                 record => visit(found.lsn, number, record)?,
@@ -391,13 +390,10 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// Lets records not count that were found.
+    /// Lets records that were found tell of nothing, from [`HorizonLog::settle`] on for ever.
     pub fn give_up(&self, records: &[Lsn]) {
-        if !records.is_empty() {
-            self.has_gaps.store(true, Ordering::SeqCst);
-            self.found()
-                .retain(|(_, found)| !records.contains(&found.lsn));
-            lock(&self.given_up).extend_from_slice(records);
+        for (_, found) in self.found().iter_mut() {
+            found.is_given_up |= records.contains(&found.lsn);
         }
     }
 
@@ -409,14 +405,13 @@ impl<P: Places> HorizonLog<P> {
             Content::Redo => end,
             Content::Undo => self.start,
         };
-        let given_up = std::mem::take(&mut *lock(&self.given_up));
         let mut kept = vec![Vec::new(); self.parts().count()];
         for (number, found) in &*self.found() {
             kept[*number as usize].push(*found);
         }
         for (part, kept) in self.parts().zip(kept) {
             let mut state = part.state();
-            let settled = state.place.settle(&kept, known, from, &given_up);
+            let settled = state.place.settle(&kept, known, from);
             self.durable_step(settled)?;
             state.checkpoint = state.place.tail();
         }

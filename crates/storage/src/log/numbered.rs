@@ -44,6 +44,8 @@ pub struct Found {
     pub lsn: Lsn,
     /// The first number that it stands for: its own, but for a [`RecordKind::Gap`].
     pub from: Lsn,
+    /// An opening has undone what it tells of. Its number stays its own.
+    pub is_given_up: bool,
     /// In which life of the log it was made; 0 where there are none.
     pub life: u64,
     /// Its slot in the index, or its segment.
@@ -96,15 +98,10 @@ pub trait Place: Send {
     fn payload(&mut self, found: &Found) -> Result<&[u8]>;
 
     /// Ends an opening: `kept` are the place's records that count, in their order. Every other one from `from` on counts never again, or its number is
-    /// [taken](FoundRecords::taken); those among `given_up`, and those that were given up before, can be told from records that were never there.
+    /// [taken](FoundRecords::taken). Those of them that are given up are so for ever.
     /// What is in front of `known` is durable; the rest may be in a cache only, perhaps after a durable step that failed and as if it were clean,
     /// and is made durable.
-    fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn, given_up: &[Lsn]) -> Result<()>;
-
-    /// The newest record from `from` on that was given up, where records can be.
-    fn newest_given_up(&self, _from: Lsn) -> Result<Option<Lsn>> {
-        Ok(None)
-    }
+    fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn) -> Result<()>;
 
     /// Sees to it that there is room for a record with so long a payload, and for `more` bytes of short ones behind it. Fails without having
     /// changed anything.

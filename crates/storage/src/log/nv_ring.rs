@@ -377,6 +377,7 @@ impl<M: Memory> NvRing<M> {
         let found = Found {
             lsn: entry.lsn,
             from: entry.lsn,
+            is_given_up: entry.is_given_up,
             life: number(24),
             slot,
             position: entry.position,
@@ -432,9 +433,6 @@ where
     fn records(&mut self, from: Lsn) -> Result<FoundRecords> {
         let mut records = FoundRecords::default();
         for (slot, entry) in self.entries_from(from)? {
-            if entry.is_given_up {
-                continue;
-            }
             if let Some((found, known)) = self.object(slot, entry)? {
                 records.known = records.known.max(known);
                 records.found.push(found);
@@ -443,31 +441,22 @@ where
         Ok(records)
     }
 
-    fn newest_given_up(&self, from: Lsn) -> Result<Option<Lsn>> {
-        let entries = self.entries_from(from)?.into_iter();
-        let given_up = entries.filter(|(_, entry)| entry.is_given_up);
-        Ok(given_up.map(|(_, entry)| entry.lsn).max())
-    }
-
     fn payload(&mut self, found: &Found) -> Result<&[u8]> {
         let at = self.offset(found.position) + HEADER_BYTES as u64;
         Ok(self.arena.bytes(at, found.payload_bytes)?)
     }
 
-    fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn, given_up: &[Lsn]) -> Result<()> {
+    fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn) -> Result<()> {
         for (slot, entry) in self.entries_from(from)? {
             let place = kept.binary_search_by_key(&entry.lsn, |found| found.lsn);
-            if place.is_ok_and(|place| kept[place].slot == slot) && !entry.is_given_up {
-                continue;
-            }
-            let offset = self.index + slot * ENTRY_BYTES;
-            let is_whole = || Ok::<_, StorageError>(self.object(slot, entry)?.is_some());
-            let is_given_up = entry.is_given_up || given_up.contains(&entry.lsn) && is_whole()?;
-            let number = if is_given_up {
-                entry.lsn.0 | GIVEN_UP
-            } else {
-                0
+            let found = place.map(|place| kept[place]);
+            let found = found.ok().filter(|found| found.slot == slot);
+            let number = match found {
+                Some(found) if found.is_given_up == entry.is_given_up => continue,
+                Some(found) => found.lsn.0 | GIVEN_UP,
+                None => 0,
             };
+            let offset = self.index + slot * ENTRY_BYTES;
             self.arena.store_word(offset, number)?;
             self.arena.flush(offset, 8, site!("nv-ring.unset"))?;
         }

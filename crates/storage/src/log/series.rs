@@ -317,7 +317,7 @@ impl<D: Directory> Series<D> {
 
     /// Ends an opening that has found nothing in a new series.
     pub fn begin(&mut self) -> Result<()> {
-        self.settle(&[], Lsn(0), Lsn(0), &[])
+        self.settle(&[], Lsn(0), Lsn(0))
     }
 }
 
@@ -347,6 +347,7 @@ impl<D: Directory> Place for Series<D> {
                 found.push(Found {
                     lsn: record.stamp.lsn,
                     from: record.stamp.from,
+                    is_given_up: false,
                     life: 0,
                     slot: segment.header.number,
                     position: record.payload.start as u64,
@@ -387,13 +388,7 @@ impl<D: Directory> Place for Series<D> {
         Ok(record.get(STAMP_BYTES..).unwrap_or_default())
     }
 
-    fn settle(
-        &mut self,
-        _kept: &[Found],
-        _known: Lsn,
-        _from: Lsn,
-        _given_up: &[Lsn],
-    ) -> Result<()> {
+    fn settle(&mut self, _kept: &[Found], _known: Lsn, _from: Lsn) -> Result<()> {
         self.confirm()?;
         let last = self.segments.last();
         let end = last.map_or(Lsn::FIRST, Segment::records_end);
