@@ -20,6 +20,8 @@
 
 #[cfg(test)]
 mod ahead_tests;
+#[cfg(test)]
+mod batch_tests;
 mod batches;
 mod group;
 mod running;
