@@ -30,6 +30,7 @@ use super::nv_pages::Edit;
 use super::pool::{PageBytes, unpoisoned};
 use crate::error::{Result, StorageError};
 use crate::log::{LogStart, Lsn};
+use crate::page::draft::{LINE_BYTES, differing};
 use crate::page::{Head, PageId, header};
 use crate::probe::{self, Activity, lock_log};
 use crate::record::Reader;
@@ -52,9 +53,6 @@ const DUE_NUMERATOR: u64 = 3;
 const DUE_DENOMINATOR: u64 = 4;
 /// What the image of a page takes beyond the page.
 const IMAGE_BYTES: u64 = 64;
-const LINE_BYTES: usize = 64;
-/// What is compared at once.
-const BLOCK_BYTES: usize = 8 * LINE_BYTES;
 
 /// The log of one partition.
 pub struct BatchLog<S: MemorySource, D> {
@@ -393,32 +391,10 @@ fn changed_lines(
         record.push_image(id, &head, old);
         return std::iter::once(0..new.len()).collect();
     }
-    let lines = differing(old, new);
+    let mut lines = Vec::new();
+    differing(old, new, 0..old.len(), &mut lines);
     for range in &lines {
         record.push_image(id, range, old);
-    }
-    lines
-}
-
-/// The lines in which two contents of a page differ, neighbours together.
-fn differing(old: &[u8], new: &[u8]) -> Vec<Range<usize>> {
-    let mut lines: Vec<Range<usize>> = Vec::new();
-    let blocks = old.chunks(BLOCK_BYTES).zip(new.chunks(BLOCK_BYTES));
-    for ((old, new), block) in blocks.zip((0..).step_by(BLOCK_BYTES)) {
-        // Most of a page stays as it was.
-        if old == new {
-            continue;
-        }
-        let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
-        for ((old, new), start) in both.zip((block..).step_by(LINE_BYTES)) {
-            if old == new {
-                continue;
-            }
-            match lines.last_mut() {
-                Some(last) if last.end == start => last.end += LINE_BYTES,
-                _ => lines.push(start..start + LINE_BYTES),
-            }
-        }
     }
     lines
 }

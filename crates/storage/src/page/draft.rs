@@ -104,8 +104,8 @@ impl Drop for Draft {
     }
 }
 
-/// Adds the lines of a range in which two contents of a page differ; the first line is there.
-fn differing(old: &[u8], new: &[u8], range: Range<usize>, lines: &mut Vec<Range<usize>>) {
+/// Adds the lines of a range in which two contents of a page differ, but for those that are there.
+pub fn differing(old: &[u8], new: &[u8], range: Range<usize>, lines: &mut Vec<Range<usize>>) {
     let both = old[range.clone()].chunks(BLOCK_BYTES);
     let both = both.zip(new[range.clone()].chunks(BLOCK_BYTES));
     for ((old, new), block) in both.zip(0..) {
@@ -117,7 +117,7 @@ fn differing(old: &[u8], new: &[u8], range: Range<usize>, lines: &mut Vec<Range<
         let both = old.chunks(LINE_BYTES).zip(new.chunks(LINE_BYTES));
         for ((old, new), line) in both.zip(0..) {
             let start = first + line * LINE_BYTES;
-            if old == new || start == 0 {
+            if old == new || lines.last().is_some_and(|last| start < last.end) {
                 continue;
             }
             match lines.last_mut() {

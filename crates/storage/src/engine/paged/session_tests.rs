@@ -276,9 +276,7 @@ fn interleave(case: Case, seed: u64) {
         let expected = &judge.lock().unwrap().0;
         for choice in ImageChoices::bounded(world, seed ^ *number, 3) {
             let image = world.image(&choice).unwrap();
-            // An opening of in-place that gives a record up, and is cut off, lets the next one take it for lost.
-            let is_cut_again = case.0 != Method::InPlace && number.is_multiple_of(50);
-            let found = if is_cut_again {
+            let found = if number.is_multiple_of(50) {
                 recovered_twice(&image, case, seed ^ *number)
             } else {
                 recovered(&image, case)
