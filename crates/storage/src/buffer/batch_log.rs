@@ -250,9 +250,6 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         let closing = Turn(self);
         self.wait_for_open(turn);
         let result = self.close();
-        if result.is_err() {
-            self.is_poisoned.store(true, Ordering::SeqCst);
-        }
         drop(closing);
         result
     }
@@ -279,7 +276,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         }
     }
 
-    /// Closes the batch: everything that was appended so far is durable when it returns.
+    /// Closes the batch: everything that was appended so far is durable when it returns. A page that stays in use is an error with which
+    /// nothing has been done.
     fn close(&self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -298,7 +296,11 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 thread::yield_now();
                 continue;
             };
-            self.persist(&parts, &ids, &mut pages)?;
+            let persisted = self.persist(&parts, &ids, &mut pages);
+            if persisted.is_err() {
+                self.is_poisoned.store(true, Ordering::SeqCst);
+            }
+            persisted?;
             self.home.settle(&ids, pages);
             self.changed_pages.store(0, Ordering::Relaxed);
             for part in &mut parts {

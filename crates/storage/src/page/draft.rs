@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(found(&new), [0..192, 256..320, 448..512]);
     }
 
-    fn op<'b>((what, slot, at): (u8, u16, u16), bytes: &'b [u8]) -> PageOp<'b> {
+    fn op((what, slot, at): (u8, u16, u16), bytes: &[u8]) -> PageOp<'_> {
         let is_long = at % 2 == 1;
         match what {
             0..4 => PageOp::Insert {

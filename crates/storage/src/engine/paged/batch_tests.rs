@@ -269,10 +269,10 @@ fn in_the_middle() -> SimulatedWorld {
 /// The memories of batches, and whether each has the newest that counts.
 fn memories_of_batches() -> [(&'static str, bool); 2] {
     let world = in_the_middle();
-    let word = world.content("p0.nvbatch.0").unwrap()[64];
+    let number = world.content("p0.nvbatch.0").unwrap()[64];
     [
-        ("p0.nvbatch.0", word.is_multiple_of(2)),
-        ("p0.nvbatch.1", !word.is_multiple_of(2)),
+        ("p0.nvbatch.0", number.is_multiple_of(2)),
+        ("p0.nvbatch.1", !number.is_multiple_of(2)),
     ]
 }
 
