@@ -5,7 +5,7 @@
 //! for everybody: it holds back the transactions that would begin, waits until none is open, and makes all changes durable together
 //! (`batch_store`): what the lines were, fence; the lines, fence; the number of the batch, fence.
 //!
-//! A transaction that stays open holds nobody up for long: after [`QUIET_WAIT`] the batch is closed with it, and its records so far go
+//! A transaction that stays open holds nobody up for long: after `QUIET_WAIT` the batch is closed with it, and its records so far go
 //! with the batch, so that a power cut undoes it. One that the closing thread itself has open is not waited for at all. A prepared
 //! transaction becomes durable in the same way.
 //!
