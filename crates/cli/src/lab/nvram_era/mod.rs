@@ -51,6 +51,7 @@ const BARRIER: Axis = (
     "sync-latency-ns",
     &["10", "300", "1000", "3000", "5000", "10000"],
 );
+const BARRIERS_OF_FIG6: Axis = ("sync-latency-ns", &["10", "3000"]);
 const THREADS: Axis = ("threads", &["2"]);
 
 const P95: &str = "latency_p95_us";
@@ -71,26 +72,36 @@ const fn paged(axes: &'static [Axis]) -> Sweep {
     }
 }
 
-/// The write transactions of the paper's table 3.
-const SWEEPS: &[Sweep] = &[
-    paged(&[
-        ("workload", &["tpcc"]),
-        ("mix", &["new-order"]),
-        POOL_ALL,
-        BARRIER,
-        THREADS,
-        DESIGN,
-    ]),
-    paged(&[("workload", &["tpcb"]), POOL_ALL, BARRIER, THREADS, DESIGN]),
-    paged(&[
-        ("workload", &["tatp"]),
-        ("mix", &["update-location"]),
-        POOL_ALL,
-        BARRIER,
-        THREADS,
-        DESIGN,
-    ]),
-];
+/// The write transactions of the paper's table 3, with barriers of some lengths.
+macro_rules! over_lengths {
+    ($barriers:expr) => {
+        &[
+            paged(&[
+                ("workload", &["tpcc"]),
+                ("mix", &["new-order"]),
+                POOL_ALL,
+                $barriers,
+                THREADS,
+                DESIGN,
+            ]),
+            paged(&[
+                ("workload", &["tpcb"]),
+                POOL_ALL,
+                $barriers,
+                THREADS,
+                DESIGN,
+            ]),
+            paged(&[
+                ("workload", &["tatp"]),
+                ("mix", &["update-location"]),
+                POOL_ALL,
+                $barriers,
+                THREADS,
+                DESIGN,
+            ]),
+        ]
+    };
+}
 
 const fn over_barriers(caption: &'static str, rows: Filter) -> Plot {
     over(caption, "sync-latency-ns", "time of a barrier, ns", rows)
@@ -100,7 +111,7 @@ const FIG5: Experiment = Experiment {
     name: "nvram-era/fig5",
     title: "Figure 5: throughput over the time of a persist barrier",
     shows: &[NO_BARRIER, COUNTED],
-    sweeps: SWEEPS,
+    sweeps: over_lengths!(BARRIER),
     plots: &[
         over_barriers("TPC-C, New-Order", &[("workload", "tpcc")]),
         over_barriers("TPC-B", &[("workload", "tpcb")]),
@@ -171,7 +182,7 @@ const FIG6: Experiment = Experiment {
     name: "nvram-era/fig6",
     title: "Figure 6: 95th percentile of latency with barriers of 3 µs",
     shows: &[NO_BARRIER],
-    sweeps: SWEEPS,
+    sweeps: over_lengths!(BARRIERS_OF_FIG6),
     plots: &[Plot {
         caption: "Barriers of 3 µs",
         rows: OF_FIG6,
