@@ -4,8 +4,8 @@
 //! memory   head, one line | word, one line | record of the newest batch of its turn
 //! head     magic 8 | version u32 | memory u32, 0 or 1 | database u128 | partition u32 | crc32c u32 | zeros
 //! word     in memory 0 only: the newest batch that counts, 40 bits | 24 bits of a crc32c of it and the head | zeros
-//! record   crc32c u32 of all behind it, and the head | 0 u32 | batch u64 | end u64 | bytes of images u64 | bytes of open u64 | zeros to 64
-//!          | images | open | zeros to a whole line
+//! record   crc32c u32 of all behind it, and the head | 0 u32 | batch u64 | end u64 | bytes of images u64 | bytes of open u64
+//!          | bytes that each memory has at least u64 | zeros to 64 | images | open | zeros to a whole line
 //! image    page u32 | line u16, the first | lines u16 | what they were in the batch before
 //! open     session u32 | bytes u32 | a record of its transaction, which has not ended
 //! ```
@@ -60,6 +60,7 @@ pub struct BatchRecord {
 struct Found {
     batch: u64,
     end: Lsn,
+    memory_bytes: u64,
     images: Vec<u8>,
     open: Vec<u8>,
 }
@@ -140,13 +141,13 @@ impl BatchRecord {
     }
 
     /// Makes it the record of a batch.
-    fn finish(&mut self, salt: u32, batch: u64, end: Lsn) {
+    fn finish(&mut self, salt: u32, (batch, end): (u64, Lsn), memory_bytes: u64) {
         let images_end = self.images_end.unwrap_or(self.bytes.len());
         let images_bytes = (images_end - LINE_BYTES) as u64;
         let open_bytes = (self.bytes.len() - images_end) as u64;
         let whole = self.bytes.len().next_multiple_of(LINE_BYTES);
         self.bytes.resize(whole, 0);
-        let fields = [batch, end.0, images_bytes, open_bytes];
+        let fields = [batch, end.0, images_bytes, open_bytes, memory_bytes];
         for (field, at) in fields.iter().zip((8..).step_by(8)) {
             self.bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
         }
@@ -174,7 +175,7 @@ impl<S: MemorySource> BatchStore<S> {
             if number == 0 {
                 let at = WORD_AT as usize;
                 first[at..at + 8].copy_from_slice(&word(identity, 0).to_le_bytes());
-                record.finish(salt(identity, 0), 0, LogStart::NEW.lsn);
+                record.finish(salt(identity, 0), (0, LogStart::NEW.lsn), memory.bytes());
             }
             first.extend_from_slice(&record.bytes);
             memory.set(0, &first, site!("batch.create"));
@@ -205,6 +206,12 @@ impl<S: MemorySource> BatchStore<S> {
             let text = "the record of the newest batch is not as it was written";
             return Err(damage(identity, number, RECORD_AT, text));
         };
+        for (number, memory) in memories.iter().enumerate() {
+            if memory.bytes() < found.memory_bytes {
+                let text = "it ends here, and was longer at the newest batch";
+                return Err(damage(identity, number, memory.bytes(), text));
+            }
+        }
         let other = 1 - number;
         let unfinished = read(&memories[other], salt(identity, other));
         let unfinished = unfinished.filter(|found| found.batch == batch + 1);
@@ -318,8 +325,10 @@ impl<S: MemorySource> BatchStore<S> {
     /// Makes the record of the next batch durable: from now on its pages may change in place.
     pub fn begin(&mut self, mut record: BatchRecord, end: Lsn) -> Result<()> {
         let number = place(self.batch + 1);
-        record.finish(salt(self.identity, number), self.batch + 1, end);
-        self.grow(record.bytes.len() as u64)?;
+        self.grow((record.bytes.len() as u64).next_multiple_of(LINE))?;
+        let bytes = self.memories.iter().map(Extent::bytes).min();
+        let salt = salt(self.identity, number);
+        record.finish(salt, (self.batch + 1, end), bytes.unwrap_or(0));
         let memory = &mut self.memories[number];
         memory.stream(RECORD_AT, &record.bytes, site!("batch.images"));
         // commit point: what the pages of the batch were can be given back
@@ -415,7 +424,8 @@ fn check_head<M: pmem::Memory>(
 fn read<M: pmem::Memory>(memory: &Extent<M>, salt: u32) -> Option<Found> {
     let header = memory.get(RECORD_AT, LINE_BYTES)?;
     let checksum = u32::from_le_bytes(*header.first_chunk()?);
-    let [batch, end, images_bytes, open_bytes] = [8, 16, 24, 32].map(|at| number_at(header, at));
+    let [batch, end, images_bytes, open_bytes, memory_bytes] =
+        [8, 16, 24, 32, 40].map(|at| number_at(header, at));
     let content_bytes = images_bytes.checked_add(open_bytes)?;
     let bytes = content_bytes
         .checked_next_multiple_of(LINE)?
@@ -432,6 +442,7 @@ fn read<M: pmem::Memory>(memory: &Extent<M>, salt: u32) -> Option<Found> {
     Some(Found {
         batch,
         end: Lsn(end),
+        memory_bytes,
         images: images.to_vec(),
         open: open.to_vec(),
     })
