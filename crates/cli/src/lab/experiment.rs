@@ -179,6 +179,24 @@ pub(super) enum Test {
     },
 }
 
+impl Test {
+    /// A [`Test::Ratio`].
+    pub(super) const fn ratio(
+        metric: &'static str,
+        (over, under): (Filter, Filter),
+        rows: Filter,
+        within: Within,
+    ) -> Self {
+        Self::Ratio {
+            metric,
+            over,
+            under,
+            rows,
+            within,
+        }
+    }
+}
+
 /// No bound.
 pub(super) const ANY: f64 = f64::INFINITY;
 

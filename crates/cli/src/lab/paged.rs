@@ -36,13 +36,7 @@ pub(super) const fn over(
 
 /// Throughput of some rows against others.
 pub(super) const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
-    Test::Ratio {
-        metric: SPEED,
-        over,
-        under,
-        rows,
-        within,
-    }
+    Test::ratio(SPEED, (over, under), rows, within)
 }
 
 /// The modelled cache in front of log and files: that of the paper's processor.

@@ -94,13 +94,7 @@ const fn speeds(caption: &'static str, group: &'static str, bar: &'static str) -
 
 /// How many times as fast one algorithm is as another.
 const fn ahead(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
-    Test::Ratio {
-        metric: SPEED,
-        over,
-        under,
-        rows,
-        within,
-    }
+    Test::ratio(SPEED, (over, under), rows, within)
 }
 
 const RADIX: Filter = &[("algorithm", "radix")];

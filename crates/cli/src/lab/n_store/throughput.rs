@@ -42,13 +42,7 @@ const fn by_mix(caption: &'static str, rows: Filter) -> Plot {
 
 /// A ratio of throughput between two methods.
 const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
-    Test::Ratio {
-        metric: SPEED,
-        over,
-        under,
-        rows,
-        within,
-    }
+    Test::ratio(SPEED, (over, under), rows, within)
 }
 
 const NVM_INP: Filter = &[("method", "nvm-inp")];
