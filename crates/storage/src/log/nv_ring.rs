@@ -23,8 +23,8 @@
 //!    never has two entries. It may have two objects, and even one entry for both: what comes first after an opening begins a *life* of the
 //!    log, and from its number on only objects of that life count.
 //!
-//! 5. A record that recovery gives up keeps its entry, marked. So whoever opens the ring next knows that it was there, and marks it again: the mark may
-//!    have been in a cache only.
+//! 5. A record that recovery gives up keeps its entry, marked, and its object. So whoever opens the ring next knows that it was there, and marks it
+//!    again: the mark may have been in a cache only.
 //!
 //! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems, VLDB 2014, section 4): the
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
@@ -452,7 +452,8 @@ where
             let found = place.map(|place| kept[place]);
             let found = found.ok().filter(|found| found.slot == slot);
             let number = match found {
-                Some(found) if found.is_given_up == entry.is_given_up => continue,
+                Some(found) if !found.is_given_up => continue,
+                // Also if the mark is there: it may be in a cache only.
                 Some(found) => found.lsn.0 | GIVEN_UP,
                 None => 0,
             };
