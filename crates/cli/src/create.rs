@@ -5,7 +5,7 @@
 use crate::args::{CreateArgs, NewDatabaseArgs};
 use crate::output::{Cell, Facts, Format};
 use anyhow::Result;
-use indelible::{Database, Options};
+use indelible::{Choice, Database, Options};
 use std::path::Path;
 
 /// Runs the command.
@@ -23,8 +23,9 @@ pub(crate) fn run(args: &CreateArgs, format: Format) -> Result<()> {
 
 /// Creates a database as the options say.
 pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
+    let method = args.axes.method()?.map_or(args.method, Choice::Explicit);
     let mut options = Options::new()
-        .method(args.method)
+        .method(method)
         .partitions(args.partitions)
         .layout(args.layout.into());
     if let Some(domain) = args.domain {

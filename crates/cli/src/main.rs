@@ -77,7 +77,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Info(args) => inspect::info(&args, format)?,
         Command::Verify(args) => return inspect::verify(&args, format),
         Command::Device(args) => inspect::device(&args, format)?,
-        Command::Bench(command) => bench::run(&command, format)?,
+        Command::Bench(command) => bench::run(command, format)?,
         Command::Lab(command) => lab::run(&command, format)?,
         Command::Advise(args) => advise::run(&args, format)?,
     }

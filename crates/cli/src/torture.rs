@@ -77,12 +77,13 @@ struct SiteRow<'r> {
 
 /// Runs the command.
 pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
-    let methods = if args.all {
+    let methods: Vec<_> = if args.all {
         Method::distinct()
             .filter(|method| method.is_durable() && method.survives_torn_pages())
             .collect()
     } else {
-        args.method.clone()
+        let combined = args.axes.method()?;
+        args.method.iter().copied().chain(combined).collect()
     };
     if methods.contains(&Method::Volatile) {
         return Err(Usage::error(

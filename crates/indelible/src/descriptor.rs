@@ -134,9 +134,7 @@ impl Descriptor {
         let code = word(32);
         Ok(Self {
             database_id: u128::from(long(16)) | u128::from(long(24)) << 64,
-            method: Method::ALL
-                .into_iter()
-                .find(|method| method.code() == code)
+            method: Method::from_code(code)
                 .ok_or_else(|| damaged(format!("it names method number {code}")))?,
             partitions: word(36),
             layout: layout_of(word(40))?,

@@ -17,10 +17,7 @@ fn main() {
             .unwrap_or(default)
     };
     let name = arguments.first().map_or("nvm-inp", String::as_str);
-    let method = Method::ALL
-        .into_iter()
-        .find(|method| method.name() == name)
-        .expect("the first argument is a method");
+    let method: Method = name.parse().expect("the first argument is a method");
     let (seed, images, seconds) = (number(2, 1), number(3, 200_000), number(4, 120));
     match arguments.get(1).map_or("search", String::as_str) {
         "scenarios" => run_scenarios(method, seed, arguments.get(5)),

@@ -39,6 +39,16 @@ fn no_image_is_wrong() {
     }
 }
 
+/// Parts of the page engine that no published method has together.
+#[test]
+fn no_image_is_wrong_in_a_combination() {
+    for method in Method::combinations() {
+        let report = search(&config(method, 3), &mut |_| {});
+        assert!(report.failure.is_none(), "{method}: {:#?}", report.failure);
+        assert!(report.images > 0 && report.nested > 0, "{report:?}");
+    }
+}
+
 #[test]
 fn every_image_of_every_scenario_is_right() {
     assert!(scenarios::ALL.len() >= 40);

@@ -3,7 +3,7 @@
 //! Lists of methods and mixes run one after the other in one process, so that their ratios are taken under the same
 //! conditions.
 
-use super::{DomainName, JoinArgs, LayoutName, PrimitiveName, parse_seconds};
+use super::{AXES, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, parse_seconds};
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
 use indelible::{Method, Persist};
@@ -23,7 +23,8 @@ pub(crate) enum BenchCommand {
                             --partitions 2 --seconds 5 --primitives flush\n  \
                             indelible bench ycsb --method volatile,nvm-inp,inp,std-map --mix all --format json\n  \
                             indelible bench ycsb --method nvm-inp --mix all --device emulated --profile high\n  \
-                            indelible bench ycsb --method full-page-writes,dwb --threads 4 --pool 4000000000 --seconds 5\n\n\
+                            indelible bench ycsb --method full-page-writes,dwb --threads 4 --pool 4000000000 --seconds 5\n  \
+                            indelible bench ycsb --pages ssd --log per-transaction --guard full-page-writes --threads 4\n\n\
                             Two more methods give the scale: std-map is the standard library's BTreeMap of boxed rows; static-tree is\n  \
                             rows in durable memory under a tree that never changes, with three fences an update."
     )]
@@ -61,7 +62,7 @@ pub(crate) enum BenchCommand {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct YcsbArgs {
     /// Methods, separated by commas: nvm-inp, inp, volatile and so on; std-map, static-tree
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<YcsbMethod>,
     /// Mixes, separated by commas: read-only, read-heavy, balanced, write-heavy; or all
     #[arg(long, default_value = "balanced", value_parser = parse_mixes)]
@@ -83,7 +84,7 @@ pub(crate) struct YcsbArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TpccArgs {
     /// Methods, separated by commas: nvm-inp, inp, volatile
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
     /// Warehouses, at least one a thread; by default as many as threads
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(WAREHOUSES_MAX)))]
@@ -109,7 +110,7 @@ pub(crate) struct TpccArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TpcbArgs {
     /// Methods, separated by commas: nvm-inp, inp, volatile
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
     /// Branches, at least one a partition; by default as many as threads
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(BRANCHES_MAX)))]
@@ -128,7 +129,7 @@ pub(crate) struct TpcbArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TatpArgs {
     /// Methods, separated by commas: nvm-inp, inp, volatile
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
     /// Subscribers, at least one a partition; each has about ten rows
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(SUBSCRIBERS_MAX)))]
@@ -147,6 +148,8 @@ pub(crate) struct TatpArgs {
 /// What all workloads let the user choose.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) axes: AxesArgs,
     /// Partitions, each with a thread of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) partitions: u32,

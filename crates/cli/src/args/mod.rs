@@ -4,6 +4,7 @@
 //! work. What a command does with them is in its own module.
 
 mod advise;
+mod axes;
 mod bench;
 mod copy;
 mod join;
@@ -11,6 +12,7 @@ mod lab;
 mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
+pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
     BenchCommand, CommitName, DeviceKind, FencesName, LogImagesName, PersistName, RunArgs,
     TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
@@ -129,8 +131,10 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NewDatabaseArgs {
     /// Storage method: nvm-inp, inp, volatile, or auto for the best on the medium
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", conflicts_with_all = AXES)]
     pub(crate) method: indelible::Choice,
+    #[command(flatten)]
+    pub(crate) axes: AxesArgs,
     /// Number of partitions; each is a lock, and transactions in different ones run in parallel
     #[arg(long, default_value_t = 1)]
     pub(crate) partitions: u32,

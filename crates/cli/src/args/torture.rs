@@ -3,7 +3,7 @@
 //! One option chooses the kind of test; without one it is the crash search, and `--all` alone is every kind on every
 //! method. The other options say how much of it, and what exactly, so that the line which a failure prints repeats it.
 
-use super::parse_seconds;
+use super::{AXES, AxesArgs, parse_seconds};
 use ::torture::Selection;
 use ::torture::standard::Benchmark;
 use clap::{ArgGroup, Args, ValueEnum};
@@ -40,10 +40,12 @@ code is 1 if anything was wrong.";
 )]
 pub(crate) struct TortureArgs {
     /// Methods, separated by commas
-    #[arg(long, value_delimiter = ',', required_unless_present = "all")]
+    #[arg(long, value_delimiter = ',', required_unless_present_any = ["all", "pages", "log", "guard"], conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
+    #[command(flatten)]
+    pub(crate) axes: AxesArgs,
     /// All methods that keep something; alone, with every kind of test, one result a method and kind
-    #[arg(long, conflicts_with = "method")]
+    #[arg(long, conflicts_with = "method", conflicts_with_all = AXES)]
     pub(crate) all: bool,
     /// How much of --all, --flips, --truncations and --faults: small takes seconds a method, full what it takes
     #[arg(long, value_enum, default_value_t = SizeName::Small)]

@@ -34,17 +34,30 @@ pub(crate) use sample::{Sampling, Seen, Shares};
 pub(crate) use standard::segments as standard_segments;
 pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};
 
-use crate::args::BenchCommand;
+use crate::args::{BenchCommand, YcsbMethod};
 use crate::output::Format;
 use anyhow::Result;
 
 /// Runs the command.
-pub(crate) fn run(command: &BenchCommand, format: Format) -> Result<()> {
+pub(crate) fn run(command: BenchCommand, format: Format) -> Result<()> {
     match command {
-        BenchCommand::Ycsb(args) => ycsb::run(args, format),
-        BenchCommand::Tpcc(args) => tpcc::run(args, format),
-        BenchCommand::Tpcb(args) => tpcb::run(args, format),
-        BenchCommand::Tatp(args) => tatp::run(args, format),
-        BenchCommand::Join(args) => join::run(args, format),
+        BenchCommand::Ycsb(mut args) => {
+            args.method
+                .extend(args.run.axes.method()?.map(YcsbMethod::Ours));
+            ycsb::run(&args, format)
+        }
+        BenchCommand::Tpcc(mut args) => {
+            args.method.extend(args.run.axes.method()?);
+            tpcc::run(&args, format)
+        }
+        BenchCommand::Tpcb(mut args) => {
+            args.method.extend(args.run.axes.method()?);
+            tpcb::run(&args, format)
+        }
+        BenchCommand::Tatp(mut args) => {
+            args.method.extend(args.run.axes.method()?);
+            tatp::run(&args, format)
+        }
+        BenchCommand::Join(args) => join::run(&args, format),
     }
 }

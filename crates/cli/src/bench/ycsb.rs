@@ -8,8 +8,8 @@ use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
 use super::{static_tree, std_map};
 use crate::args::{
-    CommitName, DeviceKind, FencesName, LayoutName, LogImagesName, PersistName, PrimitiveName,
-    RunArgs, YcsbArgs, YcsbMethod,
+    AxesArgs, CommitName, DeviceKind, FencesName, LayoutName, LogImagesName, PersistName,
+    PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -69,6 +69,7 @@ pub(crate) fn measure_all(
         rows: runs.rows,
         update_columns: 1,
         run: RunArgs {
+            axes: AxesArgs::default(),
             partitions: runs.partitions,
             threads: None,
             seconds: Some(runs.seconds),

@@ -172,6 +172,63 @@ fn mistakes_are_named_with_their_mend() {
 }
 
 #[test]
+fn axes_take_the_place_of_a_method() {
+    let place = Place::new();
+    let here = place.at("here");
+    let run = ["--path", &here, "--txns", "20", "--accounts", "100"];
+    for (axes, method, guard, log) in [
+        (
+            &["--pages", "ssd"][..],
+            "full-page-writes",
+            "full-page-writes",
+            "central",
+        ),
+        (
+            &[
+                "--log",
+                "per-transaction",
+                "--guard",
+                "dwb",
+                "--persist",
+                "flush-on-commit",
+            ],
+            "nv-logging",
+            "dwb",
+            "per-transaction, flush-on-commit",
+        ),
+        (
+            &["--log", "decentralized"],
+            "nv-disk-decentralized+full-page-writes",
+            "full-page-writes",
+            "decentralized",
+        ),
+        (
+            &["--pages", "nvm"],
+            "in-place",
+            "before-images",
+            "per-transaction, undo",
+        ),
+    ] {
+        let row = &rows("tpcb", &[axes, &run].concat())[0];
+        assert_eq!(row["method"], method);
+        assert_eq!((&row["guard"], &row["log"]), (&guard.into(), &log.into()));
+    }
+    let database = place.at("database");
+    let combined = "distributed-log+full-page-writes";
+    succeed(&["create", &database, "--log", "distributed"]);
+    assert!(succeed(&["info", &database]).contains(combined));
+    assert!(succeed(&["verify", &database]).starts_with("sound"));
+    let refused = |axes: &[&str]| fail(2, &[&["bench", "tpcb"], axes, &run].concat());
+    assert!(refused(&["--guard", "before-images"]).contains("use dwb or full-page-writes"));
+    assert!(
+        refused(&["--pages", "nvm", "--log", "central"]).contains("per-transaction or volatile")
+    );
+    assert!(refused(&["--log", "none"]).contains("decentralized"));
+    assert!(refused(&["--log", "central", "--method", "dwb"]).contains("cannot be used with"));
+    assert!(refused(&[]).contains("--method"));
+}
+
+#[test]
 fn threads_share_a_partition() {
     let place = Place::new();
     let here = place.at("here");

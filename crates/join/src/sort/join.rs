@@ -21,8 +21,11 @@ use crate::units::Units;
 use crate::workers;
 use std::time::{Duration, Instant};
 
-/// Ranges of one partitioning pass by default, as a power of two.
+/// Most ranges of one partitioning pass by default, as a power of two: more only where their staging lines are a small part of the second-level cache.
 const DEFAULT_BITS_MAX: u32 = 12;
+/// The same of `m-way` with a large cache: twice the ranges cost less than a merge of two runs each, and less than sorting runs that a merge
+/// follows, whose keys are not dense.
+const LARGE_CACHE_BITS_MAX: u32 = 13;
 /// The longest run, in bytes.
 const RUN_BYTES_MAX: usize = 256 << 10;
 /// The shortest run.
@@ -40,6 +43,15 @@ pub(crate) enum Merging {
 /// Tuples of a run: it and its copy fill the second-level cache.
 pub(crate) fn run_tuples<T: Tuple>() -> usize {
     (machine().l2_bytes / 2).min(RUN_BYTES_MAX) / T::BYTES
+}
+
+fn many_at_once_bits_max<T: Tuple>() -> u32 {
+    let staging = PassShape::staging_bytes::<T>(1 << LARGE_CACHE_BITS_MAX);
+    if staging <= machine().l2_bytes / 3 {
+        LARGE_CACHE_BITS_MAX
+    } else {
+        DEFAULT_BITS_MAX
+    }
 }
 
 /// Sizes of a sort-merge join, fixed before any memory is touched.
@@ -65,7 +77,7 @@ impl Plan {
         let by_cache = by_cache + u32::from(ranges(by_cache) < runs);
         let wanted = match merging {
             // One run each, so that the merge has nothing to do.
-            Merging::ManyAtOnce => by_cache.max(by_threads).min(DEFAULT_BITS_MAX),
+            Merging::ManyAtOnce => by_cache.max(by_threads).min(many_at_once_bits_max::<T>()),
             // As in the paper, sorting is done by merging, and ranges only give each thread its share.
             Merging::TwoAtATime => by_threads.min(DEFAULT_BITS_MAX),
         };

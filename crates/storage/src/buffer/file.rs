@@ -25,7 +25,7 @@ const FINISHED_GENERATION: u64 = FIRST_GENERATION + 2;
 const SETTLED_GENERATION: u64 = FINISHED_GENERATION + 1;
 
 /// What keeps a torn write of a page from being a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Guard {
     /// Nothing: only for a device that writes pages whole.
     Off,
@@ -38,7 +38,15 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// The name in reports, that of the plainest method with it.
+    /// All guards.
+    pub const ALL: [Self; 4] = [
+        Self::Off,
+        Self::DoubleWrite,
+        Self::FullPageWrites,
+        Self::BeforeImages,
+    ];
+
+    /// The name in reports and options, that of the plainest method with it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "dwb-off",

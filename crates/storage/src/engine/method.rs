@@ -3,6 +3,7 @@
 //! A method is known by its name to people and by its code to files; neither changes once it is released. What a
 //! partition was created with stands in its own files, so opening takes from the options only what may change.
 
+use super::axes::{Combination, LogKind, PageAxes, PagesKind};
 use super::paged::Paged;
 use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
@@ -58,68 +59,12 @@ pub enum Method {
     /// Slotted pages in durable memory that change in copies, and become durable in batches of transactions that count whole or not at all
     /// (`NVRAM Group Commit` of NVRAM-era).
     GroupCommit,
-}
-
-/// Where the page engine has its pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PagesKind {
-    /// In a file, behind a buffer pool.
-    Ssd,
-    /// In durable memory, without a copy.
-    Nvm,
-}
-
-impl PagesKind {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ssd => "ssd",
-            Self::Nvm => "nvm",
-        }
-    }
-}
-
-/// Where the page engine has its log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogKind {
-    /// In files, which all sessions append to under one lock.
-    Central,
-    /// In files, a series a session.
-    Decentralized,
-    /// In durable memory, a ring a session.
-    PerTransaction,
-    /// In durable memory, a few rings that sessions share.
-    Distributed,
-    /// In ordinary memory, as long as a transaction is open: what becomes durable are batches of transactions.
-    Volatile,
-}
-
-impl LogKind {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Central => "central",
-            Self::Decentralized => "decentralized",
-            Self::PerTransaction => "per-transaction",
-            Self::Distributed => "distributed",
-            Self::Volatile => "volatile",
-        }
-    }
-}
-
-/// What a method of the page engine is a name for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageAxes {
-    /// Where the pages are.
-    pub pages: PagesKind,
-    /// What keeps a torn write of a page from being a loss.
-    pub guard: Guard,
-    /// Where the log is.
-    pub log: LogKind,
+    /// Another combination of the same parts, from [`PageAxes::method`].
+    Combined(Combination),
 }
 
 impl Method {
-    /// All methods, in the order of reports.
+    /// All published methods, in the order of reports.
     pub const ALL: [Self; 18] = [
         Self::Volatile,
         Self::Inp,
@@ -172,6 +117,7 @@ impl Method {
             Self::InPlace => "in-place",
             Self::NvWsp => "nv-wsp",
             Self::GroupCommit => "group-commit",
+            Self::Combined(combination) => combination.name(),
         }
     }
 
@@ -205,6 +151,7 @@ impl Method {
             Self::DistributedLog => (Guard::DoubleWrite, LogKind::Distributed),
             Self::InPlace | Self::NvWsp => (Guard::BeforeImages, LogKind::PerTransaction),
             Self::GroupCommit => (Guard::BeforeImages, LogKind::Volatile),
+            Self::Combined(combination) => return Some(combination.axes()),
             _ => return None,
         };
         let pages = match self {
@@ -233,7 +180,7 @@ impl Method {
 
     /// Whether a page that a power cut tears is no loss.
     pub fn survives_torn_pages(self) -> bool {
-        self != Self::DwbOff
+        self.axes().is_none_or(|axes| axes.guard != Guard::Off)
     }
 
     /// Whether committed transactions survive a restart.
@@ -281,7 +228,23 @@ impl Method {
             Self::InPlace => 16,
             Self::NvWsp => 17,
             Self::GroupCommit => 18,
+            Self::Combined(combination) => combination.code(),
         }
+    }
+
+    /// The method with that number.
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::every().find(|method| method.code() == code)
+    }
+
+    /// The page engine's parts in combinations that no published method is.
+    pub fn combinations() -> impl Iterator<Item = Self> {
+        Combination::ALL.into_iter().map(Self::Combined)
+    }
+
+    /// The published ones and the combinations.
+    pub(super) fn every() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(Self::combinations())
     }
 }
 
@@ -295,8 +258,7 @@ impl FromStr for Method {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
+        Self::every()
             .find(|method| method.name() == name)
             .ok_or_else(|| {
                 let names: Vec<_> = Self::ALL.iter().map(|method| method.name()).collect();

@@ -5,6 +5,7 @@
 //! A failed operation has no effect of its own: the transaction may go on where
 //! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
 
+mod axes;
 pub mod cow;
 pub mod in_place;
 pub mod log_structured;
@@ -14,12 +15,10 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
-pub use crate::buffer::{Cleaning, Persist};
+pub use crate::buffer::{Cleaning, Guard, Persist};
 pub use crate::log::nv_ring::RING_BYTES_MAX;
-pub use method::{
-    Decide, EngineOptions, FenceOrder, LogImages, LogKind, Method, PageAxes, PagesKind, create,
-    open,
-};
+pub use axes::{Combination, LogKind, PageAxes, PagesKind};
+pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
 
 use crate::error::Result;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};

@@ -1,0 +1,255 @@
+//! What a method of the page engine is a name for: where its pages are, where its log is, and what guards the writing of pages.
+//!
+//! A published method is one combination. The others can be had too, as far as they make sense, to see what one axis alone does.
+
+use super::Method;
+use crate::buffer::Guard;
+use std::str::FromStr;
+
+/// Where the page engine has its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PagesKind {
+    /// In a file, behind a buffer pool.
+    Ssd,
+    /// In durable memory, without a copy.
+    Nvm,
+}
+
+impl PagesKind {
+    /// The name in reports and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ssd => "ssd",
+            Self::Nvm => "nvm",
+        }
+    }
+}
+
+impl FromStr for PagesKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        named("place of pages", [Self::Ssd, Self::Nvm], Self::name, name)
+    }
+}
+
+/// Where the page engine has its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LogKind {
+    /// In files, which all sessions append to under one lock.
+    Central,
+    /// In files, a series a session.
+    Decentralized,
+    /// In durable memory, a ring a session.
+    PerTransaction,
+    /// In durable memory, a few rings that sessions share.
+    Distributed,
+    /// In ordinary memory, as long as a transaction is open: what becomes durable are batches of transactions.
+    Volatile,
+}
+
+impl LogKind {
+    const ALL: [Self; 5] = [
+        Self::Central,
+        Self::Decentralized,
+        Self::PerTransaction,
+        Self::Distributed,
+        Self::Volatile,
+    ];
+
+    /// The name in reports and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Central => "central",
+            Self::Decentralized => "decentralized",
+            Self::PerTransaction => "per-transaction",
+            Self::Distributed => "distributed",
+            Self::Volatile => "volatile",
+        }
+    }
+}
+
+impl FromStr for LogKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        named("log", Self::ALL, Self::name, name)
+    }
+}
+
+impl FromStr for Guard {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        named("guard", Self::ALL, Self::name, name)
+    }
+}
+
+/// The value with a name.
+fn named<T: Copy, const N: usize>(
+    what: &str,
+    all: [T; N],
+    name_of: fn(T) -> &'static str,
+    name: &str,
+) -> Result<T, String> {
+    let found = all.into_iter().find(|value| name_of(*value) == name);
+    found.ok_or_else(|| {
+        let names = all.map(name_of).join(", ");
+        format!("unknown {what} `{name}`: use one of {names}")
+    })
+}
+
+/// One choice an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageAxes {
+    /// Where the pages are.
+    pub pages: PagesKind,
+    /// What keeps a torn write of a page from being a loss.
+    pub guard: Guard,
+    /// Where the log is.
+    pub log: LogKind,
+}
+
+impl PageAxes {
+    /// The method that is this combination: a published one if there is one.
+    ///
+    /// # Errors
+    /// A combination that makes no sense, with the reason.
+    pub fn method(self) -> Result<Method, String> {
+        if let Some(method) = Method::every().find(|method| method.axes() == Some(self)) {
+            return Ok(method);
+        }
+        let reason = match (self.pages, self.log, self.guard) {
+            (PagesKind::Ssd, LogKind::Volatile, _) => {
+                "a log in ordinary memory is gone at a restart, and pages in a file need one to redo from: use another log, or \
+                 pages in nvm"
+            }
+            (PagesKind::Ssd, ..) => {
+                "before-images are of pages that change where they are: use dwb or full-page-writes, or pages in nvm"
+            }
+            (PagesKind::Nvm, LogKind::PerTransaction | LogKind::Volatile, _) => {
+                "pages in nvm change where they are, so nothing is written that could tear: use the guard before-images"
+            }
+            (PagesKind::Nvm, ..) => {
+                "a change of a page in nvm needs its before-image to be durable first, which only a log in rings of each \
+                 session's own, or in batches, has in time: use the log per-transaction or volatile"
+            }
+        };
+        Err(format!(
+            "pages in {}, a log that is {}, and the guard {} do not go together: {reason}",
+            self.pages.name(),
+            self.log.name(),
+            self.guard.name(),
+        ))
+    }
+}
+
+/// Pages in a file with a log and a guard that are no published method together. [`PageAxes::method`] makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Combination {
+    log: LogKind,
+    guard: Guard,
+    /// By which it is selected: the published method with its log, and the guard.
+    name: &'static str,
+}
+
+impl Combination {
+    const fn new(log: LogKind, guard: Guard, name: &'static str) -> Self {
+        Self { log, guard, name }
+    }
+
+    pub(super) const ALL: [Self; 6] = [
+        Self::new(
+            LogKind::Decentralized,
+            Guard::Off,
+            "nv-disk-decentralized+dwb-off",
+        ),
+        Self::new(
+            LogKind::Decentralized,
+            Guard::FullPageWrites,
+            "nv-disk-decentralized+full-page-writes",
+        ),
+        Self::new(LogKind::PerTransaction, Guard::Off, "nv-logging+dwb-off"),
+        Self::new(
+            LogKind::PerTransaction,
+            Guard::FullPageWrites,
+            "nv-logging+full-page-writes",
+        ),
+        Self::new(LogKind::Distributed, Guard::Off, "distributed-log+dwb-off"),
+        Self::new(
+            LogKind::Distributed,
+            Guard::FullPageWrites,
+            "distributed-log+full-page-writes",
+        ),
+    ];
+
+    pub(super) fn axes(self) -> PageAxes {
+        PageAxes {
+            pages: PagesKind::Ssd,
+            guard: self.guard,
+            log: self.log,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Stable number for headers, beyond those of the published methods.
+    pub(super) fn code(self) -> u32 {
+        let log = match self.log {
+            LogKind::Central => 1,
+            LogKind::Decentralized => 2,
+            LogKind::PerTransaction => 3,
+            LogKind::Distributed => 4,
+            LogKind::Volatile => 5,
+        };
+        log << 8 | self.guard.code()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_combination_is_a_method_or_says_why_not() {
+        let mut methods = HashSet::new();
+        for pages in [PagesKind::Ssd, PagesKind::Nvm] {
+            for (log, guard) in LogKind::ALL
+                .into_iter()
+                .flat_map(|log| Guard::ALL.map(|guard| (log, guard)))
+            {
+                let axes = PageAxes { pages, guard, log };
+                match axes.method() {
+                    Ok(method) => {
+                        assert_eq!(method.axes(), Some(axes), "{method}");
+                        assert_eq!(method.name().parse(), Ok(method));
+                        assert_eq!(Method::from_code(method.code()), Some(method));
+                        assert!(methods.insert(method), "{method} is two combinations");
+                    }
+                    Err(reason) => assert!(reason.contains("use"), "{reason}"),
+                }
+            }
+        }
+        assert_eq!(
+            methods.len(),
+            14,
+            "twelve with a file of pages, two without"
+        );
+        let codes: HashSet<u32> = Method::every().map(Method::code).collect();
+        assert_eq!(codes.len(), Method::every().count());
+    }
+
+    #[test]
+    fn a_name_that_is_none_lists_those_that_are() {
+        let error = "ssd2".parse::<PagesKind>().unwrap_err();
+        assert_eq!(error, "unknown place of pages `ssd2`: use one of ssd, nvm");
+        assert!(
+            "x".parse::<Guard>()
+                .unwrap_err()
+                .contains("full-page-writes")
+        );
+    }
+}
