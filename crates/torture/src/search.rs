@@ -316,9 +316,9 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         memtable_bytes: 1 << 10,
         // The fewest frames that there can be, so that pages are written while transactions are open.
         buffer_bytes: 0,
-        // Records to undo with are longer than those to repeat.
+        // Records to undo with are longer than those to repeat, and trees over the pages of a method without a guard are deeper.
         ring_bytes: match method {
-            Method::InPlace => 4 << 20,
+            Method::InPlace | Method::Combined(_) => 4 << 20,
             // So small that some batches are closed early, and some need more room.
             Method::GroupCommit => 16 << 10,
             _ => 2 << 20,

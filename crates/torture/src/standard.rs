@@ -207,6 +207,7 @@ fn options(method: Method) -> Options {
         Method::InPlace => Options::new().ring_bytes(2 << 20),
         Method::GroupCommit => Options::new().ring_bytes(32 << 10),
         Method::DistributedLog => Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2),
+        Method::Combined(_) => Options::new().buffer_bytes(0).ring_bytes(2 << 20).rings(2),
         method if method.is_paged() => Options::new().buffer_bytes(0),
         _ => Options::new(),
     };
