@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{
-    Durability, EngineOptions, FenceOrder, Isolation, LogImages, Method, Persist, RING_BYTES_MAX,
+    Durability, EngineOptions, FenceOrder, Isolation, LogImages, LogKind, Method, Persist,
+    RING_BYTES_MAX,
 };
 use storage::record::LayoutKind;
 
@@ -485,11 +486,11 @@ impl Options {
                 "`nv-logging`, `distributed-log`, `in-place` or `group-commit`",
             );
         }
-        if self.persist.is_some() && method != Method::NvLogging {
+        if self.persist.is_some() && !method.chooses_persist() {
             let problem = "leaves no choice of when a log record becomes durable";
             return refuse("persist", problem, "`nv-logging`");
         }
-        if self.rings.is_some() && method != Method::DistributedLog {
+        if self.rings.is_some() && !method.shares_rings() {
             let problem = "has no rings that sessions share";
             return refuse("rings", problem, "`distributed-log`");
         }
@@ -541,9 +542,9 @@ impl Options {
                 .or(recorded.memtable_bytes)
                 .unwrap_or(default.memtable_bytes),
             buffer_bytes: self.buffer_bytes.unwrap_or(BUFFER_BYTES),
-            ring_bytes: self.ring_bytes.unwrap_or(match recorded.method {
-                Method::DistributedLog => SHARED_RING_BYTES,
-                Method::GroupCommit => BATCH_BYTES,
+            ring_bytes: self.ring_bytes.unwrap_or(match recorded.method.axes() {
+                Some(axes) if axes.log == LogKind::Distributed => SHARED_RING_BYTES,
+                Some(axes) if axes.log == LogKind::Volatile => BATCH_BYTES,
                 _ => RING_BYTES,
             }),
             rings: self.rings.unwrap_or(default.rings),

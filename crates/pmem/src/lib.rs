@@ -23,6 +23,7 @@ compile_error!("pool offsets are 64 bits wide; 32-bit hosts are not supported");
 compile_error!("the medium is little-endian; big-endian hosts are not supported");
 
 mod arena;
+mod buffers;
 mod cell;
 pub mod device;
 mod error;
@@ -34,6 +35,7 @@ mod pool;
 mod ptr;
 
 pub use arena::Arena;
+pub use buffers::{Buffer, Buffers};
 pub use device::{
     Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site,
 };

@@ -166,6 +166,13 @@ impl Page {
         // SAFETY: the view keeps the range mapped, nobody else has the page, and stores to it need `&mut self`.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.bytes) }
     }
+
+    /// The page, to change it without a handle: only where nothing has to become durable.
+    #[inline]
+    pub(crate) fn volatile_bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the view keeps the range mapped and writable, and nobody else has the page.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.bytes) }
+    }
 }
 
 impl<M: Memory> PageHandle<M> {

@@ -202,12 +202,13 @@ fn options(method: Method) -> Options {
     // Small nodes make deep trees of few rows; small MemTables and logs freeze and checkpoint on the way.
     let options = match method {
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(32 << 10),
-        // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
-        Method::NvLogging => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
         Method::InPlace => Options::new().ring_bytes(2 << 20),
         Method::GroupCommit => Options::new().ring_bytes(32 << 10),
-        Method::DistributedLog => Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2),
-        Method::Combined(_) => Options::new().buffer_bytes(0).ring_bytes(2 << 20).rings(2),
+        // The fewest frames there can be, so that pages are written while transactions are open.
+        method if method.shares_rings() => {
+            Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2)
+        }
+        method if method.has_rings() => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
         method if method.is_paged() => Options::new().buffer_bytes(0),
         _ => Options::new(),
     };

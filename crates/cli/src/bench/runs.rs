@@ -185,13 +185,13 @@ pub(super) fn open(
     if method.has_buffer_pool() {
         options = options.buffer_bytes(pool_bytes(args));
     }
-    if method == Method::NvLogging {
+    if method.chooses_persist() {
         options = options.persist(args.persist.into());
     }
     if let (true, Some(bytes)) = (method.has_ring_bytes(), args.ring) {
         options = options.ring_bytes(bytes);
     }
-    if let (Method::DistributedLog, Some(rings)) = (method, args.rings) {
+    if let (true, Some(rings)) = (method.shares_rings(), args.rings) {
         options = options.rings(rings);
     }
     if let Some(path) = scratch.log_path() {

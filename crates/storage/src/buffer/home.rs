@@ -62,7 +62,7 @@ impl Home {
         let home = Self {
             counts_loads: source.counts_loads(),
             source,
-            frames: ByPage::new(Frame::new),
+            frames: ByPage::new(|| Frame::new(PageBytes::Nothing)),
             end,
             spare: Mutex::default(),
         };

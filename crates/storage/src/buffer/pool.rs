@@ -25,7 +25,7 @@ use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId, header};
 use disk::Directory;
-use pmem::Page;
+use pmem::{Buffer, Buffers, Page};
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -44,6 +44,8 @@ const FULL_PAUSE: Duration = Duration::from_micros(200);
 const AHEAD_SHARE: usize = 8;
 const AHEAD_MIN: usize = 32;
 const AHEAD_MAX: usize = 8192;
+/// Lines of a page that are asked for beside its latch: its header and its first slots.
+const LINES_AHEAD: usize = 2;
 const NOT_HERE: u32 = u32::MAX;
 const END_IN_FRONT: &str = "the file ends in front of a page that is in use";
 const WRONG_PAGE: &str = "the page's checksum or number is wrong";
@@ -56,8 +58,10 @@ pub(super) struct Content {
 
 /// Where a page's bytes are.
 pub(super) enum PageBytes {
-    /// In a buffer.
-    Buffer(Box<[u8]>),
+    /// Nowhere: the frame is not in use.
+    Nothing,
+    /// In a buffer of the pool.
+    Buffer(Buffer),
     /// In durable memory itself.
     Memory(Page),
     /// There, with a copy in front that has what the newest batch of changes made of it.
@@ -68,13 +72,14 @@ impl PageBytes {
     /// The bytes of a buffer, to change. Those in durable memory change by [`Pool::store`] only.
     fn buffer(&mut self) -> &mut [u8] {
         match self {
-            Self::Buffer(bytes) | Self::Copied(_, bytes) => bytes,
-            Self::Memory(_) => &mut [],
+            Self::Buffer(buffer) => buffer.bytes_mut(),
+            Self::Copied(_, bytes) => bytes,
+            Self::Memory(_) | Self::Nothing => &mut [],
         }
     }
 
     fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::Buffer(Box::default()))
+        std::mem::replace(self, Self::Nothing)
     }
 
     /// Makes a copy of a page in durable memory, unless it has one.
@@ -108,8 +113,10 @@ impl Deref for PageBytes {
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Buffer(bytes) | Self::Copied(_, bytes) => bytes,
+            Self::Buffer(buffer) => buffer.bytes(),
             Self::Memory(page) => page.bytes(),
+            Self::Copied(_, bytes) => bytes,
+            Self::Nothing => &[],
         }
     }
 }
@@ -124,12 +131,10 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub(super) fn new() -> Self {
+    /// One without a page.
+    pub(super) fn new(bytes: PageBytes) -> Self {
         Self {
-            latch: RwLock::new(Content {
-                page: None,
-                bytes: PageBytes::Buffer(Box::default()),
-            }),
+            latch: RwLock::new(Content { page: None, bytes }),
             dirty: AtomicBool::new(false),
             uses: AtomicU8::new(0),
         }
@@ -173,6 +178,7 @@ impl PageTable {
 /// The frames of one partition.
 pub struct Pool<D: Directory> {
     frames: Box<[Frame]>,
+    buffers: Buffers,
     table: PageTable,
     clock: Mutex<Clock>,
     /// Where the hand is, for the cleaner.
@@ -274,7 +280,7 @@ impl<'p> WriteGuard<'p> {
     fn page_mut(&mut self) -> Option<&mut Page> {
         match &mut self.content.bytes {
             PageBytes::Memory(page) => Some(page),
-            PageBytes::Buffer(_) | PageBytes::Copied(..) => None,
+            _ => None,
         }
     }
 
@@ -304,8 +310,11 @@ impl<D: Directory> Pool<D> {
     pub fn new(file: PageFile<D>, log: Box<dyn PageLog>, bytes: u64) -> Result<Self> {
         let page_bytes = file.page_bytes();
         let frames = (bytes / page_bytes as u64).clamp(FRAMES_MIN as u64, u64::from(NOT_HERE - 1));
+        let (buffers, frames) = Buffers::new(page_bytes, frames as usize)?;
+        let frames = frames.into_iter().map(PageBytes::Buffer);
         Ok(Self {
-            frames: (0..frames).map(|_| Frame::new()).collect(),
+            frames: frames.map(Frame::new).collect(),
+            buffers,
             table: PageTable::new(),
             clock: Mutex::new(Clock {
                 hand: 0,
@@ -405,10 +414,12 @@ impl<D: Directory> Pool<D> {
             return Ok(ReadGuard { content });
         }
         loop {
-            let Some(frame) = self.table.get(id) else {
+            let Some(number) = self.table.get(id) else {
                 return self.load(id, false).map(WriteGuard::downgrade);
             };
-            let frame = &self.frames[frame];
+            // The page and its latch are two misses; one need not wait for the other.
+            self.buffers.prefetch(number, LINES_AHEAD);
+            let frame = &self.frames[number];
             let content = unpoisoned(frame.latch.read());
             if content.page == Some(id) {
                 frame.touch();
@@ -434,6 +445,7 @@ impl<D: Directory> Pool<D> {
             let Some(number) = self.table.get(id) else {
                 return self.load(id, is_blank);
             };
+            self.buffers.prefetch(number, LINES_AHEAD);
             let frame = &self.frames[number];
             let content = unpoisoned(frame.latch.write());
             if content.page == Some(id) {
@@ -520,9 +532,6 @@ impl<D: Directory> Pool<D> {
         self.note_hand(&mut clock);
         // Whoever wants the page too waits for its latch, and nobody for the clock.
         drop(clock);
-        if content.bytes.is_empty() {
-            content.bytes = PageBytes::Buffer(vec![0; self.page_bytes].into());
-        }
         if is_blank {
             content.bytes.buffer().fill(0);
         } else if let Err(error) = self.fill(id, content.bytes.buffer()) {

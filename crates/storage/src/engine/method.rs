@@ -173,6 +173,17 @@ impl Method {
         matches!(log, Some(LogKind::PerTransaction | LogKind::Distributed))
     }
 
+    /// Whether [`EngineOptions::rings`] is for it: sessions share the rings.
+    pub fn shares_rings(self) -> bool {
+        self.axes().map(|axes| axes.log) == Some(LogKind::Distributed)
+    }
+
+    /// Whether [`EngineOptions::persist`] is for it: a record need not be durable before its commit.
+    pub fn chooses_persist(self) -> bool {
+        let log = self.axes().map(|axes| axes.log);
+        log == Some(LogKind::PerTransaction) && self.has_buffer_pool()
+    }
+
     /// Whether [`EngineOptions::ring_bytes`] is for it.
     pub fn has_ring_bytes(self) -> bool {
         self.has_rings() || self == Self::GroupCommit
