@@ -202,6 +202,68 @@ mod tests {
         assert_eq!(first, count());
     }
 
+    /// Lines that looking rows up one after the other brings in, each for itself, behind a cache that keeps nothing of the lookups before. A
+    /// row of the first page has been changed meanwhile, and that is not committed.
+    fn lines_of_lookups(method: Method) -> Vec<u64> {
+        let path = std::env::temp_dir().join(format!(
+            "indelible-lookups-{}-{}",
+            method.name(),
+            std::process::id()
+        ));
+        let options = Options::new().method(method);
+        let memory = EmulationOptions {
+            clock: ClockChoice::Virtual,
+            cache_bytes: 2048,
+            ..EmulationOptions::new(Profile::COUNT)
+        };
+        let files = FileProfile::default();
+        let platform = EmulatedPlatform::new(&path, &options, &memory, files).unwrap();
+        let emulator = platform.emulators()[0].clone();
+        let db = Database::create_on(platform, &options).unwrap();
+        let table = db
+            .create_table("t")
+            .column("id", DataType::Int64)
+            .column("text", DataType::Varchar { max: 200 });
+        let table = table.create().unwrap();
+        let text = "x".repeat(100);
+        let rows = 400;
+        db.transaction(|t| (0..rows).try_for_each(|id: i64| t.insert(&table, (id, text.as_str()))))
+            .unwrap();
+        let loads = || emulator.counters().parts[Part::Table as usize].loads;
+        let lines = db.transaction(|t| {
+            t.upsert(&table, (0_i64, "y"))?;
+            let ids = (0..rows).map(|id| id * 37 % rows);
+            // What is found for the first time has its page checked as a whole, and the root copied.
+            let lines = ids.map(|id| {
+                let before = loads();
+                t.get(&table, id)?.expect("it was inserted");
+                Ok(loads() - before)
+            });
+            lines.collect::<crate::Result<Vec<u64>>>()
+        });
+        let lines = lines.unwrap().split_off(100);
+        drop((table, db));
+        std::fs::remove_dir_all(&path).unwrap();
+        lines
+    }
+
+    #[test]
+    fn a_lookup_in_durable_pages_loads_what_it_reads() {
+        // A page of 8 KiB has some 65 rows: five lines of header and slots, seven keys that are compared, and three lines of the row.
+        let lines = lines_of_lookups(Method::InPlace);
+        assert!(
+            lines.iter().all(|lines| (3..=15).contains(lines)),
+            "{lines:?}"
+        );
+        let lines = lines_of_lookups(Method::GroupCommit);
+        assert!(lines.iter().all(|&lines| lines <= 15), "{lines:?}");
+        // The page that has changed is read in ordinary memory.
+        assert!(
+            lines.contains(&0) && lines.iter().any(|&lines| lines >= 3),
+            "{lines:?}"
+        );
+    }
+
     #[test]
     fn only_files_on_the_imitated_memory_are_charged_to_it() {
         // Lines of pages and of the log that reach the imitated memory, with each on it or on a disk.

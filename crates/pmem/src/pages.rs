@@ -8,6 +8,7 @@
 
 use crate::device::{Counters, LINE_BYTES, Memory, Part, Site, View};
 use crate::error::{PmemError, Result};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -198,13 +199,14 @@ impl<M: Memory> PageHandle<M> {
         self.0.flush(offset, bytes.len(), site);
     }
 
-    /// Accounts for a load of a part of a page.
+    /// Accounts for loads of parts of a page, one after the other.
     ///
     /// # Panics
     /// If the page is not one of this memory.
-    pub fn load(&self, page: &Page, at: usize, bytes: usize) {
+    pub fn load_each(&self, page: &Page, ranges: &mut dyn Iterator<Item = Range<usize>>) {
         assert!(self.reaches(page), "the page is of another memory");
-        self.0.load(page.offset + at as u64, bytes);
+        let at = |range: Range<usize>| (page.offset + range.start as u64, range.len());
+        self.0.load_each(&mut ranges.map(at));
     }
 
     /// Waits until all its stores are durable.

@@ -48,6 +48,14 @@ unsafe impl<A: Memory, B: Memory> Memory for Either<A, B> {
         of_either!(self, memory => memory.load(offset, bytes));
     }
 
+    fn counts_loads(&self) -> bool {
+        of_either!(self, memory => memory.counts_loads())
+    }
+
+    fn load_each(&self, ranges: &mut dyn Iterator<Item = (u64, usize)>) {
+        of_either!(self, memory => memory.load_each(ranges));
+    }
+
     #[inline(never)]
     fn prefetch(&self, offset: u64, bytes: usize) {
         of_either!(self, memory => memory.prefetch(offset, bytes));

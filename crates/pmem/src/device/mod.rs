@@ -54,6 +54,11 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// range: it costs one latency plus its bandwidth.
     fn load(&self, offset: u64, bytes: usize);
 
+    /// Accounts for the loads of ranges, one after the other: [`Memory::load`] of each `(offset, bytes)`.
+    fn load_each(&self, ranges: &mut dyn Iterator<Item = (u64, usize)>) {
+        ranges.for_each(|(offset, bytes)| self.load(offset, bytes));
+    }
+
     /// Whether anything becomes of [`Memory::load`]. Where nothing does, a caller may spare itself the calls.
     fn counts_loads(&self) -> bool {
         true

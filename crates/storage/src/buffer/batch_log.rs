@@ -26,6 +26,7 @@ use super::batch_store::{BatchRecord, BatchStore, frame_open};
 use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
 use super::log::{ApplyRecord, CheckpointStart, PageLog, Reserve};
+use super::look::Look;
 use super::nv_pages::Edit;
 use super::pool::{PageBytes, unpoisoned};
 use crate::error::{Result, StorageError};
@@ -327,6 +328,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         let mut changed = Vec::with_capacity(ids.len());
         for (&id, latched) in ids.iter().zip(pages) {
             if let Some((page, new)) = sealed(latched) {
+                self.home.account_page(&page, Look::Whole);
                 let lines = changed_lines(id, page.bytes(), &new, &mut record);
                 changed.push((page, new, lines));
             }

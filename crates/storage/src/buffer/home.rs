@@ -6,6 +6,7 @@
 //! (`batch_log`), and what is read is the copy.
 
 use super::by_page::ByPage;
+use super::look::Look;
 use super::nv_pages::PageHome;
 use super::pool::{Content, Frame, PageBytes, unpoisoned};
 use crate::error::Result;
@@ -149,7 +150,7 @@ impl Home {
     pub(super) fn read(&self, id: PageId) -> Result<RwLockReadGuard<'_, Content>, Unusable> {
         let frame = self.frame(id)?;
         let content = unpoisoned(frame.latch.read());
-        self.look(frame, id, &content)?;
+        self.check(frame, id, &content)?;
         Ok(content)
     }
 
@@ -163,22 +164,40 @@ impl Home {
         let frame = self.frame(id)?;
         let content = unpoisoned(frame.latch.write());
         if !is_blank || content.page.is_none() {
-            self.look(frame, id, &content)?;
+            self.check(frame, id, &content)?;
         }
         Ok((content, frame))
     }
 
+    /// Itself, if loads have to be accounted for.
     #[inline]
-    fn look(&self, frame: &Frame, id: PageId, content: &Content) -> Result<(), Unusable> {
-        if self.counts_loads
-            && let PageBytes::Memory(page) = &content.bytes
-        {
-            self.source.load(page);
+    pub(super) fn meter(&self) -> Option<&Self> {
+        self.counts_loads.then_some(self)
+    }
+
+    /// Accounts for what is read of a page, unless that is a copy.
+    #[cold]
+    pub(super) fn account(&self, bytes: &PageBytes, look: Look<'_>) {
+        if let PageBytes::Memory(page) = bytes {
+            self.account_page(page, look);
         }
+    }
+
+    /// Accounts for what is read of a page in its own place.
+    pub(super) fn account_page(&self, page: &Page, look: Look<'_>) {
+        if self.counts_loads {
+            self.source.load(page, look);
+        }
+    }
+
+    /// Sees to it that the page is intact when it is first used.
+    #[inline]
+    fn check(&self, frame: &Frame, id: PageId, content: &Content) -> Result<(), Unusable> {
         if frame.uses.load(Ordering::Relaxed) != CHECKED {
             if content.page.is_none() {
                 return Err(Unusable::Missing);
             }
+            self.account(&content.bytes, Look::Whole);
             let header = Header(&content.bytes);
             // A page of a batch that does not count has been given back what it was.
             let is_of_later = self.end.is_some_and(|end| header.lsn() >= end);

@@ -26,6 +26,7 @@ mod horizon_explore;
 #[cfg(feature = "schedules")]
 mod horizon_schedules;
 pub mod log;
+pub mod look;
 pub mod master;
 pub mod nv_log;
 pub mod nv_pages;
@@ -43,6 +44,7 @@ pub use file::{Guard, PageFile, PageFileOptions, PageReaders};
 pub use home::Home;
 pub use horizon::{Content, HorizonLog, HorizonOptions, Persist};
 pub use log::{CheckpointStart, PageLog, Reserve};
+pub use look::Look;
 pub use master::Master;
 pub use nv_log::{NvLog, NvLogOptions, Rings};
 pub use nv_pages::{Edit, NvPages, PageHome};

@@ -10,6 +10,7 @@
 //! memory next (`paged/in_place.rs`). A page that was never in use has a first line of zeros, so its LSN says so.
 
 use super::file::first_page;
+use super::look::Look;
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::page::PageId;
@@ -25,6 +26,10 @@ const COUNT_AT: usize = 64;
 /// The memory grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
+/// Ranges of a page that a search reads, about.
+const RANGES: usize = 24;
+/// Threads that account for loads at once; further ones wait for one of them.
+const READERS: usize = 16;
 /// Most sessions of a partition, for its life.
 const SESSIONS_MAX: usize = super::horizon::SESSIONS_MAX;
 
@@ -49,8 +54,8 @@ pub trait PageHome: Send + Sync {
     /// Whether loads have to be accounted for: no native memory cares.
     fn counts_loads(&self) -> bool;
 
-    /// Accounts for the load of a page.
-    fn load(&self, page: &Page);
+    /// Accounts for what is read of a page.
+    fn load(&self, page: &Page, look: Look<'_>);
 
     /// What its handles have counted.
     fn counters(&self) -> Counters;
@@ -64,8 +69,8 @@ pub struct NvPages<S: MemorySource> {
     identity: LogIdentity,
     memory: Mutex<PageMemory<S::Memory>>,
     handles: Box<[OnceLock<Handle<S::Memory>>]>,
-    /// Accounts for loads, where that is asked for.
-    reader: Mutex<PageHandle<S::Memory>>,
+    /// Account for loads, where that is asked for: any of them will do, since who waits for a slow memory keeps others from it.
+    readers: Vec<Handle<S::Memory>>,
     /// What handles had counted that were exchanged because the memory has grown.
     before: Mutex<Counters>,
     first: PageId,
@@ -225,10 +230,12 @@ impl<S: MemorySource> NvPages<S> {
         identity: LogIdentity,
         page_bytes: usize,
     ) -> Result<Self> {
+        let count = if memory.counts_loads() { READERS } else { 0 };
+        let readers = (0..count).map(|_| Ok(Mutex::new(memory.handle()?)));
         Ok(Self {
             identity,
             handles: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
-            reader: Mutex::new(memory.handle()?),
+            readers: readers.collect::<Result<_>>()?,
             before: Mutex::default(),
             first: first_page(page_bytes),
             page_bytes: page_bytes as u64,
@@ -304,8 +311,14 @@ where
         self.counts_loads
     }
 
-    fn load(&self, page: &Page) {
-        let mut reader = lock(&self.reader);
+    fn load(&self, page: &Page, look: Look<'_>) {
+        let free = self
+            .readers
+            .iter()
+            .find_map(|reader| reader.try_lock().ok());
+        let Some(mut reader) = free.or_else(|| self.readers.first().map(lock)) else {
+            return;
+        };
         if !reader.reaches(page) {
             match lock(&self.memory).handle() {
                 Ok(newer) => *reader = newer,
@@ -313,14 +326,16 @@ where
                 Err(_) => return,
             }
         }
-        reader.load(page, 0, self.page_bytes as usize);
+        let mut ranges = Vec::with_capacity(RANGES);
+        look.ranges(page.bytes(), &mut |range| ranges.push(range));
+        reader.load_each(page, &mut ranges.into_iter());
     }
 
     fn counters(&self) -> Counters {
         let mut counters = lock(&self.memory).counters();
         counters += &*lock(&self.before);
-        counters += &lock(&self.reader).counters();
-        for handle in self.handles.iter().filter_map(OnceLock::get) {
+        let handles = self.handles.iter().filter_map(OnceLock::get);
+        for handle in handles.chain(&self.readers) {
             counters += &lock(handle).counters();
         }
         counters

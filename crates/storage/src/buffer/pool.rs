@@ -21,6 +21,7 @@ use super::cleaner::Cleaner;
 use super::file::{PageFile, PageReaders};
 use super::home::{CHECKED, Home, Unusable};
 use super::log::PageLog;
+use super::look::Look;
 use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId, header};
@@ -214,9 +215,11 @@ struct Latched<'p> {
     content: RwLockReadGuard<'p, Content>,
 }
 
-/// A page that nobody changes meanwhile.
+/// A page that nobody changes meanwhile. Who reads it accounts for what that was.
 pub struct ReadGuard<'p> {
     content: RwLockReadGuard<'p, Content>,
+    /// Where loads are accounted for.
+    meter: Option<&'p Home>,
 }
 
 impl ReadGuard<'_> {
@@ -231,6 +234,14 @@ impl ReadGuard<'_> {
     pub fn bytes(&self) -> &[u8] {
         &self.content.bytes
     }
+
+    /// Accounts for what has been read of it.
+    #[inline]
+    pub fn account(&self, look: Look<'_>) {
+        if let Some(home) = self.meter {
+            home.account(&self.content.bytes, look);
+        }
+    }
 }
 
 /// Lines that a latched page in durable memory gets.
@@ -243,14 +254,31 @@ pub struct NewLines<'g, 'p> {
     pub lines: &'g [Range<usize>],
 }
 
-/// A page that nobody else sees meanwhile.
+/// A page that nobody else sees meanwhile. Who reads it accounts for what that was.
 pub struct WriteGuard<'p> {
     content: RwLockWriteGuard<'p, Content>,
     frame: &'p Frame,
     id: PageId,
+    /// Where loads are accounted for.
+    meter: Option<&'p Home>,
 }
 
 impl<'p> WriteGuard<'p> {
+    #[inline]
+    fn new(
+        content: RwLockWriteGuard<'p, Content>,
+        frame: &'p Frame,
+        id: PageId,
+        meter: Option<&'p Home>,
+    ) -> Self {
+        Self {
+            content,
+            frame,
+            id,
+            meter,
+        }
+    }
+
     /// The page's number.
     pub fn id(&self) -> PageId {
         self.id
@@ -262,6 +290,14 @@ impl<'p> WriteGuard<'p> {
         &self.content.bytes
     }
 
+    /// Accounts for what has been read of it.
+    #[inline]
+    pub fn account(&self, look: Look<'_>) {
+        if let Some(home) = self.meter {
+            home.account(&self.content.bytes, look);
+        }
+    }
+
     /// The page, to change what the log has.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.frame.dirty.store(true, Ordering::Relaxed);
@@ -270,6 +306,7 @@ impl<'p> WriteGuard<'p> {
 
     /// A copy of a page in durable memory, to change what the log has, and whether this change is the first of its batch.
     pub fn copy_mut(&mut self, home: &Home) -> (&mut [u8], bool) {
+        self.account(Look::Whole);
         self.content.bytes.copy(home);
         self.frame.uses.store(CHECKED, Ordering::Relaxed);
         let is_first = !self.frame.dirty.swap(true, Ordering::Relaxed);
@@ -296,6 +333,7 @@ impl<'p> WriteGuard<'p> {
     pub fn downgrade(self) -> ReadGuard<'p> {
         ReadGuard {
             content: RwLockWriteGuard::downgrade(self.content),
+            meter: self.meter,
         }
     }
 }
@@ -364,6 +402,7 @@ impl<D: Directory> Pool<D> {
             if !page.frame.dirty.load(Ordering::Relaxed) {
                 page.content.bytes.give_up_copy();
             }
+            page.account(Look::Whole);
             return Ok(Header(page.bytes()).is_intact(id));
         }
         let mut page = vec![0; self.page_bytes];
@@ -411,7 +450,8 @@ impl<D: Directory> Pool<D> {
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
         if let Some(home) = &self.home {
             let content = home.read(id).map_err(|why| self.unusable(id, why))?;
-            return Ok(ReadGuard { content });
+            let meter = home.meter();
+            return Ok(ReadGuard { content, meter });
         }
         loop {
             let Some(number) = self.table.get(id) else {
@@ -423,7 +463,8 @@ impl<D: Directory> Pool<D> {
             let content = unpoisoned(frame.latch.read());
             if content.page == Some(id) {
                 frame.touch();
-                return Ok(ReadGuard { content });
+                let meter = None;
+                return Ok(ReadGuard { content, meter });
             }
         }
     }
@@ -439,7 +480,8 @@ impl<D: Directory> Pool<D> {
         if let Some(home) = &self.home {
             let found = home.write(id, is_blank);
             let (content, frame) = found.map_err(|why| self.unusable(id, why))?;
-            return Ok(WriteGuard { content, frame, id });
+            let meter = home.meter();
+            return Ok(WriteGuard::new(content, frame, id, meter));
         }
         loop {
             let Some(number) = self.table.get(id) else {
@@ -450,7 +492,7 @@ impl<D: Directory> Pool<D> {
             let content = unpoisoned(frame.latch.write());
             if content.page == Some(id) {
                 frame.touch();
-                return Ok(WriteGuard { content, frame, id });
+                return Ok(WriteGuard::new(content, frame, id, None));
             }
         }
     }
@@ -539,7 +581,7 @@ impl<D: Directory> Pool<D> {
             content.page = None;
             return Err(error);
         }
-        Ok(WriteGuard { content, frame, id })
+        Ok(WriteGuard::new(content, frame, id, None))
     }
 
     /// Reads a page from the file. Its frame is latched, so nobody writes it meanwhile.

@@ -37,37 +37,44 @@ pub struct Draft {
     /// As long as the page; right in `lines` only.
     bytes: Vec<u8>,
     lines: Vec<Range<usize>>,
+    /// What was read of the page.
+    read: Vec<Range<usize>>,
 }
 
 impl Draft {
-    /// A page made from nothing: all of its lines are new.
-    pub fn whole(section: &Section<'_>, old: &[u8]) -> Result<Self, Misfit> {
-        let mut bytes = buffer(old.len());
-        bytes.copy_from_slice(old);
+    /// A page made from nothing by a section that formats it: all of its lines are new.
+    pub fn whole(section: &Section<'_>, page_bytes: usize) -> Result<Self, Misfit> {
+        let mut bytes = buffer(page_bytes);
         section.apply_all(&mut bytes)?;
         let lines = std::iter::once(0..bytes.len()).collect();
-        Ok(Self { bytes, lines })
+        let read = Vec::new();
+        Ok(Self { bytes, lines, read })
     }
 
     /// The operations done to a page that is intact. The first line is always among those that differ.
     pub fn of(section: &Section<'_>, old: &[u8]) -> Result<Self, Misfit> {
         let reach = section.single().and_then(|op| reach(&op, old));
-        let reach = reach.map_or_else(|| std::iter::once(0..old.len()).collect(), in_lines);
+        let read = reach.map_or_else(|| std::iter::once(0..old.len()).collect(), in_lines);
         let mut bytes = buffer(old.len());
-        for lines in &reach {
+        for lines in &read {
             bytes[lines.clone()].copy_from_slice(&old[lines.clone()]);
         }
         section.apply_all(&mut bytes)?;
         let mut lines = std::iter::once(0..LINE_BYTES).collect();
-        for reach in reach {
-            differing(old, &bytes, reach, &mut lines);
+        for reach in &read {
+            differing(old, &bytes, reach.clone(), &mut lines);
         }
-        Ok(Self { bytes, lines })
+        Ok(Self { bytes, lines, read })
     }
 
     /// The lines that differ, neighbours together, in their order.
     pub fn lines(&self) -> &[Range<usize>] {
         &self.lines
+    }
+
+    /// The lines of the old page that were read.
+    pub fn read(&self) -> &[Range<usize>] {
+        &self.read
     }
 
     /// As long as the page; it is the new one in the lines that differ.

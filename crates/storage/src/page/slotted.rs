@@ -14,6 +14,7 @@
 
 use super::header::{HEADER_BYTES, Header, PageId, PageKind, array};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 4;
@@ -133,9 +134,35 @@ impl<'p> Slotted<'p> {
         }
     }
 
+    /// As [`Slotted::search`], and calls `compared` with each slot whose cell is compared.
+    pub fn search_noting(&self, key: &[u64], compared: &mut dyn FnMut(usize)) -> (usize, bool) {
+        self.search_by(|slot| {
+            compared(slot);
+            compare(self.key(slot), key)
+        })
+    }
+
+    /// Where a slot lies.
+    pub fn slot_range(slot: usize) -> Range<usize> {
+        let at = HEADER_BYTES + slot * SLOT_BYTES;
+        at..at + SLOT_BYTES
+    }
+
+    /// Where the cell of a slot lies; nowhere if the page does not have it.
+    pub fn cell_range(&self, slot: usize) -> Range<usize> {
+        let place = self.place(slot);
+        place.map_or(0..0, |(start, bytes, _)| start..start + bytes)
+    }
+
+    /// Where the key of a cell lies.
+    pub fn key_range(&self, slot: usize) -> Range<usize> {
+        let cell = self.cell_range(slot);
+        cell.start..cell.end.min(cell.start + self.key_bytes)
+    }
+
     /// The first slot that is not less, and whether it is equal.
     #[inline]
-    fn search_by(&self, order: impl Fn(usize) -> Ordering) -> (usize, bool) {
+    fn search_by(&self, mut order: impl FnMut(usize) -> Ordering) -> (usize, bool) {
         let (mut low, mut high) = (0, self.slots);
         while low < high {
             let middle = usize::midpoint(low, high);

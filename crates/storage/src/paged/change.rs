@@ -4,7 +4,7 @@
 //! says. Nothing is changed before the record is in the log, so a change that finds the log's disk full has no effect.
 
 use super::{in_batch, in_place};
-use crate::buffer::{Home, Pool, Reserve, WriteGuard};
+use crate::buffer::{Home, Look, Pool, Reserve, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
@@ -58,6 +58,11 @@ impl<'p> Change<'p> {
     /// A page as it was before the change.
     pub fn bytes(&self, number: usize) -> &[u8] {
         self.pages[number].guard.bytes()
+    }
+
+    /// Accounts for what has been read of a page.
+    pub fn account(&self, number: usize, look: Look<'_>) {
+        self.pages[number].guard.account(look);
     }
 
     /// The id of a page.

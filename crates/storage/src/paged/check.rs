@@ -4,6 +4,7 @@
 
 use super::space::{Pages, is_used, place};
 use super::tree::{Tree, check_child};
+use crate::buffer::Look;
 use crate::buffer::file::first_page;
 use crate::error::Result;
 use crate::page::slotted::compare_keys;
@@ -29,6 +30,7 @@ impl Tree {
         let level = {
             let root = pages.pool.read(self.root)?;
             self.check_root(pages, root.bytes())?;
+            root.account(Look::Header);
             Header(root.bytes()).level()
         };
         pages_below(pages, self.root, level, visit)
@@ -55,7 +57,10 @@ impl Tree {
         damage: &mut Vec<String>,
     ) {
         let level = match pages.pool.read(self.root) {
-            Ok(root) => Header(root.bytes()).level(),
+            Ok(root) => {
+                root.account(Look::Header);
+                Header(root.bytes()).level()
+            }
             Err(error) => {
                 damage.push(error.to_string());
                 return;
@@ -77,7 +82,10 @@ impl Tree {
             return;
         }
         let page = match pages.pool.read(id) {
-            Ok(page) => page.bytes().to_vec(),
+            Ok(page) => {
+                page.account(Look::Whole);
+                page.bytes().to_vec()
+            }
             Err(error) => {
                 damage.push(error.to_string());
                 return;
@@ -132,6 +140,7 @@ fn pages_below<D: Directory>(
     if level > 0 {
         let children: Vec<PageId> = {
             let page = pages.pool.read(id)?;
+            page.account(Look::Whole);
             check_child(pages, id, page.bytes(), level)?;
             let view = Slotted::new(page.bytes());
             (0..=view.slots())
@@ -157,6 +166,7 @@ impl<D: Directory> Pages<D> {
         let mut map = first;
         loop {
             let page = self.pool.read(map)?;
+            page.account(Look::Whole);
             if Header(page.bytes()).kind() != Some(PageKind::Map) {
                 let text = "the page is no map of space";
                 return Err(super::change::wrong_page(&self.pool, map, text));

@@ -20,7 +20,7 @@
 
 use super::change::Touched;
 use crate::buffer::horizon::{HorizonLog, Places};
-use crate::buffer::{Edit, NewLines, PageHome, Pool, Reserve};
+use crate::buffer::{Edit, Look, NewLines, PageHome, Pool, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Draft, Head, Header, Misfit, PageId, PageOp, Section};
@@ -45,10 +45,11 @@ fn plan(touched: &Touched<'_>) -> Result<Planned, Misfit> {
     let mut before = Vec::new();
     if touched.is_new && section.is_whole() {
         // What is seen of a free page may be in a cache only: a change that is given up may have left it there.
-        let draft = Draft::whole(&section, old)?;
+        let draft = Draft::whole(&section, old.len())?;
         return Ok(Planned { draft, before });
     }
     let draft = Draft::of(&section, old)?;
+    touched.guard.account(Look::Ranges(draft.read()));
     let bytes = draft.lines().iter().map(|line| line.len() + BEFORE_BYTES);
     before.reserve(bytes.sum());
     for line in draft.lines() {

@@ -8,6 +8,7 @@ use super::change::Change;
 use super::space::Pages;
 use super::transaction::{Entry, Transaction};
 use super::tree::Stored;
+use crate::buffer::Look;
 use crate::error::Result;
 use crate::page::slotted::capacity;
 use crate::page::{Header, PageId, PageKind, PageOp, Undo};
@@ -81,6 +82,7 @@ pub fn walk<D: Directory>(
         let page = pages.pool.read(id)?;
         let header = Header(page.bytes());
         let bytes = header.slots();
+        page.account(Look::Content(bytes));
         // All pieces are full but the last, so no chain is longer than its value.
         let is_piece = header.kind() == Some(PageKind::Long)
             && bytes == left.min(capacity(pages.page_bytes()));

@@ -14,7 +14,7 @@ use super::space::Pages;
 use super::trail::Trail;
 use super::transaction::{Entry, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
-use crate::buffer::Reserve;
+use crate::buffer::{Look, Reserve};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
@@ -240,7 +240,10 @@ impl<D: Directory> Pages<D> {
             trees.extend_from_slice(&txn.trees);
         }
         for root in trees {
-            let key_words = Header(self.pool.read(root)?.bytes()).key_words();
+            let page = self.pool.read(root)?;
+            page.account(Look::Header);
+            let key_words = Header(page.bytes()).key_words();
+            drop(page);
             let tree = Tree { root, key_words };
             tree.pages(self, &mut |id, _| frees.push(id))?;
         }

@@ -14,6 +14,7 @@ use super::change::wrong_page;
 use super::space::Pages;
 use super::trail::{Moment, Trail};
 use super::tree::{Child, ScanCells, Tree, Unlocked, Visit, check_child, stored};
+use crate::buffer::Look;
 use crate::engine::Direction;
 use crate::error::Result;
 use crate::page::slotted::{compare, key_words};
@@ -135,12 +136,14 @@ impl Tree {
         };
         while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
             let (id, level) = leaf.pass(self, pages, guard.bytes(), key, direction);
+            guard.account(Look::Key(key));
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
             guard = child;
         }
         leaf.bytes.clear();
         leaf.bytes.extend_from_slice(guard.bytes());
+        guard.account(Look::Whole);
         leaf.moment = pages.structure.now(self.root);
         drop(guard);
         // So each leaf brings the scan forward.
@@ -275,10 +278,12 @@ impl LeafCopy {
         if is_same() {
             let now = pages.pool.read(self.id)?;
             if is_same() {
+                now.account(Look::Header);
                 return Ok(Header(now.bytes()).lsn() == Header(&self.bytes).lsn());
             }
         }
         let now = tree.leaf(pages, key, trail)?;
+        now.account(Look::Header);
         let header = Header(now.bytes());
         Ok(header.number() == self.id && header.lsn() == Header(&self.bytes).lsn())
     }

@@ -7,12 +7,13 @@
 use super::change::{Change, wrong_page};
 use super::trail::Structure;
 use super::transaction::LogRoom;
-use crate::buffer::Pool;
 use crate::buffer::file::first_page;
+use crate::buffer::{Look, Pool};
 use crate::error::Result;
 use crate::page::header::HEADER_BYTES;
 use crate::page::{Header, PageId, PageKind, PageOp, Slotted};
 use disk::Directory;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The pages of one partition: the pool, and which of its pages are in use.
@@ -86,6 +87,11 @@ pub(super) fn place(page_bytes: usize, id: PageId) -> (PageId, u32) {
 pub(super) fn is_used(map: &[u8], bit: u32) -> bool {
     map.get(HEADER_BYTES + bit as usize / 8)
         .is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
+}
+
+/// Where in a map the bits from one up to another one lie, that one excluded.
+fn bytes_of(first: u32, end: u32) -> Range<usize> {
+    HEADER_BYTES + first as usize / 8..HEADER_BYTES + end.div_ceil(8) as usize
 }
 
 /// The first map of a new file, in which the pages up to `used`, that one excluded, are in use.
@@ -170,6 +176,8 @@ impl<D: Directory> Pages<D> {
                 newest.map_or_else(|| is_used(bytes, bit), |&(_, is_used)| is_used)
             };
             let free = (bit..end).find(|&bit| !is_taken(bit));
+            let looked = bytes_of(bit, free.map_or(end, |free| free + 1));
+            change.account(map, Look::Ranges(&[looked]));
             if let Some(free) = free {
                 change.push(
                     map,
@@ -211,8 +219,7 @@ impl<D: Directory> Pages<D> {
         }
         if id != first_page(page_bytes) {
             let (before, _) = place(page_bytes, PageId(id.0 - 1));
-            let is_linked = change.find(before).is_none()
-                && Header(self.pool.read(before)?.bytes()).link() == id;
+            let is_linked = change.find(before).is_none() && self.link(before)? == id;
             if !is_linked {
                 return Ok(false);
             }
@@ -220,7 +227,17 @@ impl<D: Directory> Pages<D> {
         let map = self.pool.read(id)?;
         let is_map = Header(map.bytes()).kind() == Some(PageKind::Map);
         let covered = pages_of_map(page_bytes);
-        Ok(is_map && (bit..covered).all(|bit| is_used(map.bytes(), bit)))
+        let free = (bit..covered).find(|&bit| !is_used(map.bytes(), bit));
+        let looked = bytes_of(bit, free.map_or(covered, |free| free + 1));
+        map.account(Look::Ranges(&[0..HEADER_BYTES, looked]));
+        Ok(is_map && free.is_none())
+    }
+
+    /// The map that a map links to.
+    fn link(&self, map: PageId) -> Result<PageId> {
+        let map = self.pool.read(map)?;
+        map.account(Look::Header);
+        Ok(Header(map.bytes()).link())
     }
 
     /// A map, latched for the change and formatted if it is the first time.
@@ -234,13 +251,14 @@ impl<D: Directory> Pages<D> {
             let (before, _) = place(page_bytes, PageId(id.0 - 1));
             let known = match change.find(before) {
                 Some(number) => Header(change.bytes(number)).link() == id,
-                None => Header(self.pool.read(before)?.bytes()).link() == id,
+                None => self.link(before)? == id,
             };
             if !known {
                 return self.format_map(change, before, id);
             }
         }
         let guard = self.pool.write(id)?;
+        guard.account(Look::Header);
         if Header(guard.bytes()).kind() != Some(PageKind::Map) {
             return Err(wrong_page(&self.pool, id, "the page is no map of space"));
         }

@@ -9,7 +9,7 @@
 use super::change::Change;
 use super::space::Pages;
 use super::tree::{Tree, cell_of, check_child};
-use crate::buffer::{Reserve, WriteGuard};
+use crate::buffer::{Look, Reserve, WriteGuard};
 use crate::error::Result;
 use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, key_words};
 use crate::page::{Head, Header, PageId, PageKind, PageOp, Slotted};
@@ -71,6 +71,7 @@ impl Tree {
         let mut guard = pages.pool.write(self.root)?;
         loop {
             self.check_root(pages, guard.bytes())?;
+            guard.account(Look::Header);
             let view = Slotted::new(guard.bytes());
             let is_full = match view.header().kind() {
                 Some(PageKind::Leaf) => !pages.fits(&view, bytes),
@@ -88,6 +89,7 @@ impl Tree {
                 return Ok(());
             }
             let place = view.child_place(key);
+            guard.account(Look::Key(key));
             let (id, level) = (
                 view.child_at(place),
                 view.header().level().saturating_sub(1),
@@ -95,6 +97,7 @@ impl Tree {
             let child = pages.pool.write(id)?;
             check_child(pages, id, child.bytes(), level)?;
             let below = Slotted::new(child.bytes());
+            child.account(Look::Header);
             let is_full = if level == 0 {
                 !pages.fits(&below, bytes)
             } else {
@@ -114,6 +117,7 @@ impl Tree {
         root: WriteGuard<'p>,
         reserve: Reserve,
     ) -> Result<()> {
+        root.account(Look::Whole);
         let old = root.bytes().to_vec();
         let view = Slotted::new(&old);
         let mut change = Change::new();
@@ -146,6 +150,7 @@ impl Tree {
         key: &[u64],
         reserve: Reserve,
     ) -> Result<()> {
+        child.account(Look::Whole);
         let old = child.bytes().to_vec();
         let view = Slotted::new(&old);
         let is_leaf = view.header().kind() == Some(PageKind::Leaf);
@@ -216,6 +221,7 @@ impl Tree {
         self.check_root(pages, parent.bytes())?;
         loop {
             let view = Slotted::new(parent.bytes());
+            parent.account(Look::Key(key));
             if view.header().level() <= level {
                 return Ok(false);
             }
@@ -241,6 +247,8 @@ impl Tree {
         let right = pages.pool.write(right_id)?;
         check_child(pages, right_id, right.bytes(), level)?;
         let (a, b) = (Slotted::new(left.bytes()), Slotted::new(right.bytes()));
+        left.account(Look::Header);
+        right.account(Look::Header);
         let separator = if level == 0 {
             0
         } else {
@@ -289,6 +297,7 @@ impl Tree {
         let level = header.level() - 1;
         let mut child = pages.pool.write(id)?;
         check_child(pages, id, child.bytes(), level)?;
+        child.account(Look::Whole);
         let moved = child.bytes().to_vec();
         let view = Slotted::new(&moved);
         let mut change = Change::new();
@@ -314,6 +323,7 @@ impl Tree {
         mut right: WriteGuard<'p>,
         reserve: Reserve,
     ) -> Result<()> {
+        right.account(Look::Whole);
         let moved = right.bytes().to_vec();
         let view = Slotted::new(&moved);
         let right_id = right.id();

@@ -80,10 +80,10 @@ impl Trail {
         (root.is_copied && root.met == Some(moment)).then_some(&root.bytes)
     }
 
-    /// Notes what the root is at some moment; the caller has its latch.
-    pub(super) fn note_root(&mut self, root: &[u8], moment: Moment) {
+    /// Notes what the root is at some moment, and says whether it has copied it; the caller has its latch.
+    pub(super) fn note_root(&mut self, root: &[u8], moment: Moment) -> bool {
         if Header(root).kind() != Some(PageKind::Inner) {
-            return;
+            return false;
         }
         let copy = &mut self.root;
         copy.is_copied = copy.met == Some(moment);
@@ -92,6 +92,7 @@ impl Trail {
             copy.bytes.clear();
             copy.bytes.extend_from_slice(root);
         }
+        copy.is_copied
     }
 
     /// Where a key was found, and when.

@@ -14,7 +14,7 @@ use super::change::{change_one, wrong_page};
 use super::space::Pages;
 use super::trail::{Moment, Trail};
 use super::transaction::Entry;
-use crate::buffer::{ReadGuard, WriteGuard};
+use crate::buffer::{Look, ReadGuard, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, capacity};
 use crate::page::{Cell, Header, KeyOf, PageId, PageKind, PageOp, Slotted, Undo};
@@ -120,6 +120,7 @@ impl Tree {
     ) -> Result<ReadGuard<'p>> {
         let mut guard = self.begin(pages, key, trail)?;
         while let Some((id, level)) = child_of(guard.bytes(), key) {
+            guard.account(Look::Key(key));
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
             guard = child;
@@ -135,7 +136,10 @@ impl Tree {
     ) -> Result<ReadGuard<'p>> {
         let root = pages.pool.read(self.root)?;
         self.check_root(pages, root.bytes())?;
-        trail.note_root(root.bytes(), pages.structure.now(self.root));
+        root.account(Look::Header);
+        if trail.note_root(root.bytes(), pages.structure.now(self.root)) {
+            root.account(Look::Whole);
+        }
         Ok(root)
     }
 
@@ -211,6 +215,7 @@ impl Tree {
                     // It has grown in between.
                     break;
                 };
+                guard.account(Look::Key(key));
                 if level == 0 {
                     let leaf = pages.pool.write(id)?;
                     check_child(pages, id, leaf.bytes(), 0)?;
@@ -247,12 +252,14 @@ impl Tree {
     ) -> Result<Option<T>> {
         if let Some(leaf) = self.leaf_again(pages, key, trail)? {
             let view = Slotted::new(leaf.bytes());
+            leaf.account(Look::Key(key));
             if let (slot, true) = view.search(key) {
                 return Ok(Some(read(stored(view.cell(slot)))));
             }
         }
         let leaf = self.leaf(pages, key, trail)?;
         let view = Slotted::new(leaf.bytes());
+        leaf.account(Look::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(None);
@@ -279,7 +286,7 @@ impl Tree {
         Ok((now() == moment).then_some(leaf))
     }
 
-    /// As [`Tree::leaf_to_change`], for a key that is there: by the trail if it leads to it.
+    /// As [`Tree::leaf_to_change`], for a key that is there: by the trail if it leads to it. The search is accounted for.
     #[inline]
     fn leaf_to_replace<'p, D: Directory>(
         &self,
@@ -290,11 +297,16 @@ impl Tree {
         let now = || pages.structure.now(self.root);
         if let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) {
             let leaf = pages.pool.write(id)?;
-            if now() == moment && Slotted::new(leaf.bytes()).search(key).1 {
-                return Ok(leaf);
+            if now() == moment {
+                leaf.account(Look::Key(key));
+                if Slotted::new(leaf.bytes()).search(key).1 {
+                    return Ok(leaf);
+                }
             }
         }
-        self.leaf_to_change(pages, key, trail)
+        let leaf = self.leaf_to_change(pages, key, trail)?;
+        leaf.account(Look::Key(key));
+        Ok(leaf)
     }
 
     /// Calls `read` with the cell of a key.
@@ -307,6 +319,7 @@ impl Tree {
     ) -> Result<Option<T>> {
         let leaf = self.leaf(pages, key, &mut Trail::default())?;
         let view = Slotted::new(leaf.bytes());
+        leaf.account(Look::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(None);
@@ -326,6 +339,7 @@ impl Tree {
         loop {
             let leaf = self.leaf_to_change(pages, key, trail)?;
             let view = Slotted::new(leaf.bytes());
+            leaf.account(Look::Key(key));
             let (slot, is_there) = view.search(key);
             if is_there {
                 return Ok(false);
@@ -358,6 +372,7 @@ impl Tree {
     ) -> Result<bool> {
         let leaf = self.leaf_to_change(pages, key, trail)?;
         let view = Slotted::new(leaf.bytes());
+        leaf.account(Look::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(false);
@@ -444,6 +459,7 @@ impl Tree {
     ) -> Result<bool> {
         let leaf = self.leaf_to_change(pages, key, &mut Trail::default())?;
         let view = Slotted::new(leaf.bytes());
+        leaf.account(Look::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(false);

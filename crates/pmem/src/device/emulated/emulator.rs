@@ -19,7 +19,7 @@
 use super::super::{Counters, Part};
 use super::cache::{Cache, LineName, MEMORIES_MAX, Touched, WriteBack};
 use super::clock::{Clock, PS_PER_NS};
-use super::options::{ClockChoice, EmulationOptions, FlushEffect, WearMap};
+use super::options::{ClockChoice, EmulationOptions, FlushEffect, Loads, WearMap};
 use super::profile::Pacing;
 use super::wear::{Wear, WearTally};
 use crate::error::{PmemError, Result};
@@ -230,19 +230,53 @@ impl Emulator {
 }
 
 impl Region {
+    /// Whether loads are modelled.
+    #[inline]
+    pub fn counts_loads(&self) -> bool {
+        self.emulator.0.options.loads == Loads::Counted
+    }
+
     /// Charges a load of a range, before it is read.
     #[inline]
     pub fn load(&self, part: Part, offset: u64, bytes: u64) {
         self.enter(part);
+        if !self.counts_loads() {
+            return;
+        }
         self.charge(|state, shared| {
             state.load(shared, self.number, part, shared.lines(offset, bytes))
         });
+    }
+
+    /// Charges loads of `(offset, bytes)` one after the other, as [`Region::load`] of each does, but for the lock, which is taken once and then
+    /// again behind each wait.
+    pub fn load_each(&self, part: Part, ranges: &mut dyn Iterator<Item = (u64, u64)>) {
+        self.enter(part);
+        let mut is_waited_for = self.counts_loads();
+        while is_waited_for {
+            is_waited_for = false;
+            self.charge(|state, shared| {
+                let mut until_ps = None;
+                for (offset, bytes) in &mut *ranges {
+                    let lines = shared.lines(offset, bytes);
+                    until_ps = state.load(shared, self.number, part, lines);
+                    if until_ps.is_some() {
+                        break;
+                    }
+                }
+                is_waited_for = until_ps.is_some();
+                until_ps
+            });
+        }
     }
 
     /// Charges bringing a range in ahead of its use.
     #[inline]
     pub fn prefetch(&self, part: Part, offset: u64, bytes: u64) {
         self.enter(part);
+        if !self.counts_loads() {
+            return;
+        }
         self.charge(|state, shared| {
             state.prefetch(shared, self.number, part, shared.lines(offset, bytes))
         });

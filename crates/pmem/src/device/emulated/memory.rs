@@ -87,6 +87,19 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
         self.region.load(self.part.get(), offset, bytes as u64);
     }
 
+    fn counts_loads(&self) -> bool {
+        self.region.counts_loads()
+    }
+
+    fn load_each(&self, ranges: &mut dyn Iterator<Item = (u64, usize)>) {
+        let checked = &mut ranges.map(|(offset, bytes)| {
+            self.check(offset, bytes);
+            self.inner.load(offset, bytes);
+            (offset, bytes as u64)
+        });
+        self.region.load_each(self.part.get(), checked);
+    }
+
     fn prefetch(&self, offset: u64, bytes: usize) {
         self.check(offset, bytes);
         self.inner.prefetch(offset, bytes);

@@ -28,6 +28,6 @@ mod wear;
 pub use clock::Clock;
 pub use emulator::{Emulator, Injected, Region};
 pub use memory::{EmulatedMemory, EmulatedSource};
-pub use options::{ClockChoice, EmulationOptions, FlushEffect, WearMap};
+pub use options::{ClockChoice, EmulationOptions, FlushEffect, Loads, WearMap};
 pub use profile::{DRAM_READ_NS, Profile};
 pub use wear::{RegionWear, WEAR_REGION_BYTES, Wear};

@@ -28,6 +28,8 @@ pub struct EmulationOptions {
     pub cache_line_bytes: u64,
     /// Whether a flushed line stays in the cache.
     pub flush_effect: FlushEffect,
+    /// Whether loads are modelled.
+    pub loads: Loads,
     /// If given, what a *sync* costs in all, from 10 ns to 10 us: the first fence after one or more
     /// flushes or streaming stores takes this long instead of the profile's `write` and `fence`,
     /// and other fences take no added time.
@@ -46,6 +48,16 @@ pub enum FlushEffect {
     KeepsLine,
     /// The line leaves, and the next access reads it again: `clflush`, `clflushopt`.
     EvictsLine,
+}
+
+/// Whether loads are modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Loads {
+    /// Each is looked up in the cache, counted and delayed. The model's own time is added to it.
+    #[default]
+    Counted,
+    /// They take what they take on this machine, and are not counted. For experiments that vary something else.
+    Free,
 }
 
 /// Whether writes are noted per region and line.
@@ -76,6 +88,7 @@ impl Default for EmulationOptions {
             cache_ways: 16,
             cache_line_bytes: LINE_BYTES,
             flush_effect: FlushEffect::default(),
+            loads: Loads::default(),
             sync_latency_ns: None,
             wear_map: WearMap::default(),
             clock: ClockChoice::default(),

@@ -76,6 +76,55 @@ fn a_range_costs_one_latency_and_its_bandwidth() {
 }
 
 #[test]
+fn free_loads_are_not_counted_and_take_no_time() {
+    let emulator = Emulator::new(EmulationOptions {
+        loads: Loads::Free,
+        ..options(Profile::LOW)
+    });
+    let emulator = emulator.unwrap();
+    let mut memory = durable(&emulator);
+    assert!(!memory.counts_loads() && durable(&self::emulator(Profile::LOW)).counts_loads());
+    memory.load(0, 1024);
+    memory.prefetch(2048, 64);
+    memory.load_each(&mut [(4096, 64)].into_iter());
+    assert_eq!(serial_misses_and_loads(&memory), (0, 0));
+    assert_eq!(emulator.clock().now_ns(), 0);
+    // A line that is stored to is brought in all the same.
+    memory.store(64, &[1; 8]);
+    assert_eq!(serial_misses_and_loads(&memory), (0, 1));
+}
+
+#[test]
+fn ranges_together_cost_what_they_cost_one_after_the_other() {
+    let ranges = [
+        (32, 1024),
+        (0, 64),
+        (4096, 8),
+        (4100, 4),
+        (9000, 200),
+        (40, 8),
+    ];
+    let charged = |together: bool| {
+        let emulator = emulator(Profile::LOW);
+        let memory = durable(&emulator);
+        if together {
+            memory.load_each(&mut ranges.into_iter());
+        } else {
+            ranges
+                .iter()
+                .for_each(|&(offset, bytes)| memory.load(offset, bytes));
+        }
+        (memory.counters(), emulator.clock().now_ns())
+    };
+    let (counters, ns) = charged(true);
+    assert_eq!(
+        (counters.serial_misses, counters.total().loads),
+        (3, 17 + 1 + 4)
+    );
+    assert_eq!((counters, ns), charged(false));
+}
+
+#[test]
 fn added_time_is_serial_misses_times_added_latency() {
     for (profile, added_ns) in [
         (Profile::DRAM, 0),
