@@ -7,6 +7,7 @@ use super::{AXES, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, par
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
 use indelible::{Method, Persist};
+use pmem::device::emulated::Loads;
 use std::path::PathBuf;
 use std::str::FromStr;
 use workload::tatp::{Choice, Mix as TatpMix, SUBSCRIBERS_MAX};
@@ -183,6 +184,9 @@ pub(crate) struct RunArgs {
     /// What a flush and its fence cost on the emulated device, 10 to 10000 ns, instead of what the profile says
     #[arg(long, value_parser = clap::value_parser!(u64).range(10..=10_000))]
     pub(crate) sync_latency_ns: Option<u64>,
+    /// Loads on the emulated device: counted; or free, neither counted nor delayed, so that the model's own time is not in them
+    #[arg(long, value_enum, default_value_t = LoadsName::Counted)]
+    pub(crate) loads: LoadsName,
     /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one after each step
     #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,
@@ -300,6 +304,24 @@ pub(crate) enum LogImagesName {
     After,
     /// What it was and what it becomes
     Both,
+}
+
+/// Loads on the emulated device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadsName {
+    /// Counted and delayed
+    Counted,
+    /// As fast as this machine's, and not counted
+    Free,
+}
+
+impl From<LoadsName> for Loads {
+    fn from(name: LoadsName) -> Self {
+        match name {
+            LoadsName::Counted => Self::Counted,
+            LoadsName::Free => Self::Free,
+        }
+    }
 }
 
 /// Order of durable steps.

@@ -14,8 +14,8 @@ mod torture;
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
-    BenchCommand, CommitName, DeviceKind, FencesName, LogImagesName, PersistName, RunArgs,
-    TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
+    BenchCommand, CommitName, DeviceKind, FencesName, LoadsName, LogImagesName, PersistName,
+    RunArgs, TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
 pub(crate) use join::{GridPart, JoinArgs, TupleName};

@@ -4,7 +4,9 @@
 //! database's statistics before and after; each workload fills in what only it knows.
 
 use super::measure::{Acknowledge, Limit, Measured};
-use crate::args::{CommitName, DeviceKind, FencesName, LogImagesName, PrimitiveName, RunArgs};
+use crate::args::{
+    CommitName, DeviceKind, FencesName, LoadsName, LogImagesName, PrimitiveName, RunArgs,
+};
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
@@ -32,10 +34,12 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     if args.profile.is_some() && args.device == DeviceKind::Native {
         return wrong("--profile belongs to the emulated device; add --device emulated");
     }
-    let emulates = args.cache_bytes.is_some() || args.sync_latency_ns.is_some();
+    let emulates = args.cache_bytes.is_some()
+        || args.sync_latency_ns.is_some()
+        || args.loads == LoadsName::Free;
     if emulates && args.device == DeviceKind::Native {
         return wrong(
-            "--cache-bytes and --sync-latency-ns belong to the emulated device; add --device emulated",
+            "--cache-bytes, --sync-latency-ns and --loads belong to the emulated device; add --device emulated",
         );
     }
     let has_disks = args.files.is_some() || args.log_files.is_some();
@@ -211,6 +215,7 @@ pub(super) fn open(
             let mut memory = EmulationOptions::new(profile(args)?);
             memory.cache_bytes = args.cache_bytes.unwrap_or(memory.cache_bytes);
             memory.sync_latency_ns = args.sync_latency_ns;
+            memory.loads = args.loads.into();
             let files = args.files.unwrap_or(FileProfile::NONE);
             let disks = Disks {
                 files,

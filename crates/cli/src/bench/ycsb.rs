@@ -8,7 +8,7 @@ use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
 use super::{static_tree, std_map};
 use crate::args::{
-    AxesArgs, CommitName, DeviceKind, FencesName, LayoutName, LogImagesName, PersistName,
+    AxesArgs, CommitName, DeviceKind, FencesName, LayoutName, LoadsName, LogImagesName, PersistName,
     PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
@@ -81,6 +81,7 @@ pub(crate) fn measure_all(
             profile: None,
             cache_bytes: None,
             sync_latency_ns: None,
+            loads: LoadsName::Counted,
             fences: FencesName::Single,
             persist: PersistName::FlushOnInsert,
             ring: None,
