@@ -22,23 +22,22 @@
 //! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "NVRAM Group Commit". Its copies are tracked by dirty bits; ours are
 //! compared with the pages when the batch is closed.
 
-use super::batch_store::{BatchRecord, BatchStore, frame_open};
+use super::batch_store::{BatchStore, frame_open};
 use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
 use super::log::{ApplyRecord, CheckpointStart, PageLog, Reserve};
 use super::look::Look;
 use super::nv_pages::Edit;
-use super::pool::{PageBytes, unpoisoned};
+use super::pool::{Original, PageBytes, unpoisoned};
 use crate::error::{Result, StorageError};
 use crate::log::{LogStart, Lsn};
-use crate::page::draft::{LINE_BYTES, differing};
+use crate::page::draft::{LINE_BYTES, differing, reseal};
 use crate::page::{Head, PageId, header};
 use crate::probe::{self, Activity, lock_log};
 use crate::record::Reader;
 use crate::sync::{Alone, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskCounters};
 use pmem::{Counters, MemorySource, Page};
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -327,9 +326,15 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         let mut record = store.next_record();
         let mut changed = Vec::with_capacity(ids.len());
         for (&id, latched) in ids.iter().zip(pages) {
-            if let Some((page, new)) = sealed(latched) {
+            if let Some((page, mut new, original)) = changed_page(latched) {
                 self.home.account_page(&page, Look::Whole);
-                let lines = changed_lines(id, page.bytes(), &new, &mut record);
+                let old = page.bytes();
+                let lines = changed_lines(old, new.bytes(), original);
+                let head = [0..LINE_BYTES];
+                let images = if is_unused(old) { &head } else { &lines[..] };
+                for range in images {
+                    record.push_image(id, range, old);
+                }
                 changed.push((page, new, lines));
             }
         }
@@ -340,7 +345,10 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         store.begin(record, end)?;
         let mut edits: Vec<_> = changed
             .iter_mut()
-            .map(|(page, new, lines)| Edit { page, new, lines })
+            .map(|(page, new, lines)| {
+                let new = new.bytes();
+                Edit { page, new, lines }
+            })
             .collect();
         if !edits.is_empty() {
             self.home.source.store(0, &mut edits)?;
@@ -357,48 +365,64 @@ fn is_change_only(record: &[u8]) -> bool {
     matches!(Head::decode(&mut Reader::new(record)), Ok(Head::Change))
 }
 
-/// A page that a batch has changed, and what it becomes.
-fn sealed<'p>(
-    latched: &'p mut Latched<'_>,
-) -> Option<(std::sync::MutexGuard<'p, Page>, Cow<'p, [u8]>)> {
-    match latched {
-        Latched::Alone(content) => {
-            let PageBytes::Copied(page, copy) = &mut content.bytes else {
-                return None;
-            };
-            header::seal(copy);
-            // Nobody else has the lock; it is taken so that both cases give the same.
-            let page = &*page;
-            Some((unpoisoned(page.lock()), Cow::Borrowed(&**copy)))
-        }
-        Latched::Read(content) => {
-            let PageBytes::Copied(page, copy) = &content.bytes else {
-                return None;
-            };
-            let mut new = copy.to_vec();
-            header::seal(&mut new);
-            Some((unpoisoned(page.lock()), Cow::Owned(new)))
+/// What a page becomes with a batch.
+enum Changed<'p> {
+    /// The copy itself.
+    Copy(&'p mut [u8]),
+    /// What it was, since somebody reads it.
+    Beside(Vec<u8>),
+}
+
+impl Changed<'_> {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Self::Copy(copy) => copy,
+            Self::Beside(copy) => copy,
         }
     }
 }
 
-/// The lines of a page that a batch stores, whose images it adds to the record.
-fn changed_lines(
-    id: PageId,
-    old: &[u8],
-    new: &[u8],
-    record: &mut BatchRecord,
-) -> Vec<Range<usize>> {
-    let head = 0..LINE_BYTES;
-    if old[..LINE_BYTES].iter().all(|&byte| byte == 0) {
-        // It was never in use, and what is seen of the rest may be in a cache only.
-        record.push_image(id, &head, old);
+/// A page that a batch has changed, what it becomes but for its checksum, and what it was.
+fn changed_page<'p>(
+    latched: &'p mut Latched<'_>,
+) -> Option<(std::sync::MutexGuard<'p, Page>, Changed<'p>, Original)> {
+    match latched {
+        Latched::Alone(content) => {
+            let PageBytes::Copied(page, copy, original) = &mut content.bytes else {
+                return None;
+            };
+            // Nobody else has the lock; it is taken so that both cases give the same.
+            let page = &*page;
+            Some((unpoisoned(page.lock()), Changed::Copy(copy), *original))
+        }
+        Latched::Read(content) => {
+            let PageBytes::Copied(page, copy, original) = &content.bytes else {
+                return None;
+            };
+            let copy = Changed::Beside(copy.to_vec());
+            Some((unpoisoned(page.lock()), copy, *original))
+        }
+    }
+}
+
+/// Whether a page was never in use.
+fn is_unused(page: &[u8]) -> bool {
+    page[..LINE_BYTES].iter().all(|&byte| byte == 0)
+}
+
+/// The lines of a page that a batch stores. The new page gets its checksum.
+fn changed_lines(old: &[u8], new: &mut [u8], original: Original) -> Vec<Range<usize>> {
+    if is_unused(old) {
+        // What is seen of the rest may be in a cache only.
+        header::seal(new);
         return std::iter::once(0..new.len()).collect();
     }
-    let mut lines = Vec::new();
+    // The first line has the number of the change.
+    let mut lines = std::iter::once(0..LINE_BYTES).collect();
     differing(old, new, 0..old.len(), &mut lines);
-    for range in &lines {
-        record.push_image(id, range, old);
+    match original {
+        Original::Intact => reseal(old, new, &lines),
+        Original::Unknown => header::seal(new),
     }
     lines
 }

@@ -66,7 +66,16 @@ pub(super) enum PageBytes {
     /// In durable memory itself.
     Memory(Page),
     /// There, with a copy in front that has what the newest batch of changes made of it.
-    Copied(Mutex<Page>, Box<[u8]>),
+    Copied(Mutex<Page>, Box<[u8]>, Original),
+}
+
+/// What a page was when it was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Original {
+    /// A page with its checksum.
+    Intact,
+    /// Perhaps none.
+    Unknown,
 }
 
 impl PageBytes {
@@ -74,7 +83,7 @@ impl PageBytes {
     fn buffer(&mut self) -> &mut [u8] {
         match self {
             Self::Buffer(buffer) => buffer.bytes_mut(),
-            Self::Copied(_, bytes) => bytes,
+            Self::Copied(_, bytes, _) => bytes,
             Self::Memory(_) | Self::Nothing => &mut [],
         }
     }
@@ -84,11 +93,11 @@ impl PageBytes {
     }
 
     /// Makes a copy of a page in durable memory, unless it has one.
-    fn copy(&mut self, home: &Home) {
+    fn copy(&mut self, home: &Home, original: Original) {
         if let Self::Memory(page) = self {
             let copy = home.copy_of(page.bytes());
             if let Self::Memory(page) = self.take() {
-                *self = Self::Copied(Mutex::new(page), copy);
+                *self = Self::Copied(Mutex::new(page), copy, original);
             }
         }
     }
@@ -96,7 +105,7 @@ impl PageBytes {
     /// Lets what is in durable memory be read, which has what the copy has, and hands the copy out.
     pub(super) fn give_up_copy(&mut self) -> Option<Box<[u8]>> {
         match self.take() {
-            Self::Copied(page, copy) => {
+            Self::Copied(page, copy, _) => {
                 *self = Self::Memory(unpoisoned(page.into_inner()));
                 Some(copy)
             }
@@ -116,7 +125,7 @@ impl Deref for PageBytes {
         match self {
             Self::Buffer(buffer) => buffer.bytes(),
             Self::Memory(page) => page.bytes(),
-            Self::Copied(_, bytes) => bytes,
+            Self::Copied(_, bytes, _) => bytes,
             Self::Nothing => &[],
         }
     }
@@ -307,8 +316,11 @@ impl<'p> WriteGuard<'p> {
     /// A copy of a page in durable memory, to change what the log has, and whether this change is the first of its batch.
     pub fn copy_mut(&mut self, home: &Home) -> (&mut [u8], bool) {
         self.account(Look::Whole);
-        self.content.bytes.copy(home);
-        self.frame.uses.store(CHECKED, Ordering::Relaxed);
+        let original = match self.frame.uses.swap(CHECKED, Ordering::Relaxed) {
+            CHECKED => Original::Intact,
+            _ => Original::Unknown,
+        };
+        self.content.bytes.copy(home, original);
         let is_first = !self.frame.dirty.swap(true, Ordering::Relaxed);
         (self.content.bytes.buffer(), is_first)
     }
@@ -507,22 +519,21 @@ impl<D: Directory> Pool<D> {
     }
 
     /// Changes lines of latched pages that lie in durable memory, durable when it returns.
-    pub fn store(&self, session: u32, changes: &mut [NewLines<'_, '_>]) -> Result<()> {
+    pub fn store<'g, 'p: 'g>(
+        &self,
+        session: u32,
+        changes: impl Iterator<Item = NewLines<'g, 'p>>,
+    ) -> Result<()> {
         let Some(home) = &self.home else {
             return Err(StorageError::Poisoned);
         };
-        let edits = changes.iter_mut().filter_map(|change| {
-            Some(Edit {
-                page: change.guard.page_mut()?,
-                new: change.new,
-                lines: change.lines,
-            })
+        let edits = changes.filter_map(|NewLines { guard, new, lines }| {
+            // If this fails, nobody uses it any more.
+            guard.frame.uses.store(CHECKED, Ordering::Relaxed);
+            let page = guard.page_mut()?;
+            Some(Edit { page, new, lines })
         });
-        home.source.store(session, &mut edits.collect::<Vec<_>>())?;
-        for change in changes {
-            change.guard.frame.uses.store(CHECKED, Ordering::Relaxed);
-        }
-        Ok(())
+        home.source.store(session, &mut edits.collect::<Vec<_>>())
     }
 
     /// A page whose content does not matter: it is to be formatted, or brought back from the log.

@@ -19,96 +19,146 @@ const BLOCK_BYTES: usize = 8 * LINE_BYTES;
 const LINES_MAX: usize = *super::header::PAGE_BYTES.end() as usize / LINE_BYTES;
 
 thread_local! {
-    /// Buffers of drafts that are gone: every change needs one or two.
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    /// Drafts that are gone, for their buffers: every change needs one or two.
+    static SPARE: RefCell<Vec<Content>> = const { RefCell::new(Vec::new()) };
 }
-/// Buffers that a thread keeps.
+/// Drafts whose buffers a thread keeps.
 const SPARE_MAX: usize = 4;
 
-/// Any bytes, so many.
-fn buffer(bytes: usize) -> Vec<u8> {
-    let mut buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-    buffer.resize(bytes, 0);
-    buffer
-}
-
 /// The new content of some lines of a page.
-pub struct Draft {
+pub struct Draft(Content);
+
+#[derive(Default)]
+struct Content {
     /// As long as the page; right in `lines` only.
     bytes: Vec<u8>,
     lines: Vec<Range<usize>>,
     /// What was read of the page.
     read: Vec<Range<usize>>,
+    /// What gives the lines back, as operations.
+    before: Vec<u8>,
 }
 
 impl Draft {
-    /// A page made from nothing by a section that formats it: all of its lines are new.
+    /// Any bytes, so many, and no lines.
+    fn blank(page_bytes: usize) -> Self {
+        let mut content = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        content.bytes.resize(page_bytes, 0);
+        content.lines.clear();
+        content.read.clear();
+        content.before.clear();
+        Self(content)
+    }
+
+    /// A page made from nothing by a section that formats it: all of its lines are new, and nothing gives the old ones back.
     pub fn whole(section: &Section<'_>, page_bytes: usize) -> Result<Self, Misfit> {
-        let mut bytes = buffer(page_bytes);
-        section.apply_all(&mut bytes)?;
-        let lines = std::iter::once(0..bytes.len()).collect();
-        let read = Vec::new();
-        Ok(Self { bytes, lines, read })
+        let mut draft = Self::blank(page_bytes);
+        section.apply_all(&mut draft.0.bytes)?;
+        draft.0.lines.push(0..page_bytes);
+        Ok(draft)
     }
 
     /// The operations done to a page that is intact. The first line is always among those that differ.
     pub fn of(section: &Section<'_>, old: &[u8]) -> Result<Self, Misfit> {
-        let reach = section.single().and_then(|op| reach(&op, old));
-        let read = reach.map_or_else(|| std::iter::once(0..old.len()).collect(), in_lines);
-        let mut bytes = buffer(old.len());
-        for lines in &read {
+        let mut draft = Self::blank(old.len());
+        let Content {
+            bytes,
+            lines,
+            read,
+            before,
+        } = &mut draft.0;
+        match section.single().and_then(|op| reach(&op, old)) {
+            Some(reach) => in_lines(reach, read),
+            None => read.push(0..old.len()),
+        }
+        for lines in read.iter() {
             bytes[lines.clone()].copy_from_slice(&old[lines.clone()]);
         }
-        section.apply_all(&mut bytes)?;
-        let mut lines = std::iter::once(0..LINE_BYTES).collect();
-        for reach in &read {
-            differing(old, &bytes, reach.clone(), &mut lines);
+        section.apply_all(bytes)?;
+        lines.push(0..LINE_BYTES);
+        for reach in read.iter() {
+            differing(old, bytes, reach.clone(), lines);
         }
-        Ok(Self { bytes, lines, read })
+        for line in lines.iter() {
+            let at = line.start as u16;
+            let bytes = &old[line.clone()];
+            PageOp::Before { at, bytes }.encode(before);
+        }
+        Ok(draft)
     }
 
     /// The lines that differ, neighbours together, in their order.
     pub fn lines(&self) -> &[Range<usize>] {
-        &self.lines
+        &self.0.lines
     }
 
     /// The lines of the old page that were read.
     pub fn read(&self) -> &[Range<usize>] {
-        &self.read
+        &self.0.read
+    }
+
+    /// What gives back what the lines were, as operations.
+    pub fn before(&self) -> &[u8] {
+        &self.0.before
     }
 
     /// As long as the page; it is the new one in the lines that differ.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.0.bytes
     }
 
     /// Notes the record that has the change, and the checksum.
     pub fn seal(&mut self, old: &[u8], lsn: Lsn) {
-        header::set_lsn(&mut self.bytes, lsn);
-        if self.lines[0].len() == self.bytes.len() {
-            return header::seal(&mut self.bytes);
-        }
-        let mut checksum = header::checksum(old);
-        for lines in &self.lines {
-            let covered = lines.start.max(header::CHECKSUM_BYTES)..lines.end;
-            let behind = (old.len() - lines.end) / LINE_BYTES;
-            let difference =
-                crc32c::crc32c(&old[covered.clone()]) ^ crc32c::crc32c(&self.bytes[covered]);
-            checksum ^= times(difference, LINES_BEHIND[behind]);
-        }
-        header::set_checksum(&mut self.bytes, checksum);
+        let Content { bytes, lines, .. } = &mut self.0;
+        header::set_lsn(bytes, lsn);
+        reseal(old, bytes, lines);
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.bytes);
+        let content = std::mem::take(&mut self.0);
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < SPARE_MAX {
-                spare.push(buffer);
+                spare.push(content);
             }
         });
     }
+}
+
+/// Gives a page its checksum, where the old one was intact and differs in some lines only, or the new one is whole.
+pub fn reseal(old: &[u8], new: &mut [u8], lines: &[Range<usize>]) {
+    if lines.first().is_some_and(|first| first.len() == new.len()) {
+        return header::seal(new);
+    }
+    let mut checksum = header::checksum(old);
+    for lines in lines {
+        let difference = crc_of_difference(&old[lines.clone()], &new[lines.clone()], lines.start);
+        let behind = (old.len() - lines.end) / LINE_BYTES;
+        checksum ^= times(difference, LINES_BEHIND[behind]);
+    }
+    header::set_checksum(new, checksum);
+}
+
+/// What the checksums of two contents of some lines differ by, which is that of the difference, but for what every checksum begins and ends with.
+fn crc_of_difference(old: &[u8], new: &[u8], start: usize) -> u32 {
+    let mut crc = 0;
+    let (old, new) = (
+        old.as_chunks::<LINE_BYTES>().0,
+        new.as_chunks::<LINE_BYTES>().0,
+    );
+    for ((old, new), number) in old.iter().zip(new).zip(0..) {
+        let mut difference = [0; LINE_BYTES];
+        for (difference, (old, new)) in difference.iter_mut().zip(old.iter().zip(new)) {
+            *difference = old ^ new;
+        }
+        if start == 0 && number == 0 {
+            // The checksum does not cover itself, and zeros in front change nothing.
+            difference[..header::CHECKSUM_BYTES].fill(0);
+        }
+        crc = !crc32c::crc32c_append(!crc, &difference);
+    }
+    crc
 }
 
 /// Adds the lines of a range in which two contents of a page differ, but for those that are there.
@@ -136,18 +186,16 @@ pub fn differing(old: &[u8], new: &[u8], range: Range<usize>, lines: &mut Vec<Ra
 }
 
 /// Whole lines that have the ranges, in their order and without a line twice.
-fn in_lines(ranges: [Range<usize>; 3]) -> Vec<Range<usize>> {
+fn in_lines(ranges: [Range<usize>; 3], lines: &mut Vec<Range<usize>>) {
     let mut ranges = ranges
         .map(|range| range.start / LINE_BYTES * LINE_BYTES..range.end.next_multiple_of(LINE_BYTES));
     ranges.sort_unstable_by_key(|range| range.start);
-    let mut lines: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match lines.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
             _ => lines.push(range),
         }
     }
-    lines
 }
 
 /// All bytes of a page on which an operation depends or that it changes, if they are few.
@@ -208,15 +256,43 @@ fn reach(op: &PageOp<'_>, page: &[u8]) -> Option<[Range<usize>; 3]> {
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 const ONE: u32 = 1 << 31;
 
-/// The product of two polynomials, modulo CRC32C's.
-const fn times(a: u32, mut b: u32) -> u32 {
-    let (mut product, mut bit) = (0, ONE);
-    while bit != 0 {
-        if a & bit != 0 {
-            product ^= b;
+/// A polynomial times x.
+const fn times_x(a: u32) -> u32 {
+    (a >> 1) ^ (if a & 1 == 0 { 0 } else { POLYNOMIAL })
+}
+
+/// What the four highest powers of a polynomial become when it is multiplied by x^4.
+const CARRIED: [u32; 16] = {
+    let mut carried = [0; 16];
+    let mut powers = 0;
+    while powers < 16 {
+        carried[powers] = times_x(times_x(times_x(times_x(powers as u32))));
+        powers += 1;
+    }
+    carried
+};
+
+/// The product of two polynomials, modulo CRC32C's: four powers of the one at a time, the highest first.
+const fn times(a: u32, b: u32) -> u32 {
+    let mut multiples = [0; 16];
+    let mut power = 8;
+    let mut multiple = b;
+    while power > 0 {
+        let mut other = 0;
+        while other < 16 {
+            if other & power != 0 {
+                multiples[other] ^= multiple;
+            }
+            other += 1;
         }
-        b = (b >> 1) ^ (if b & 1 == 0 { 0 } else { POLYNOMIAL });
-        bit >>= 1;
+        multiple = times_x(multiple);
+        power /= 2;
+    }
+    let (mut product, mut shift) = (0_u32, 0);
+    while shift < u32::BITS {
+        product = (product >> 4) ^ CARRIED[(product & 15) as usize];
+        product ^= multiples[(a >> shift & 15) as usize];
+        shift += 4;
     }
     product
 }

@@ -9,6 +9,7 @@ use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
 use disk::Directory;
+use std::borrow::Cow;
 
 /// One change in the making.
 #[derive(Default)]
@@ -20,7 +21,7 @@ pub struct Change<'p> {
 pub(super) struct Touched<'p> {
     pub(super) guard: WriteGuard<'p>,
     /// What is done to it.
-    pub(super) ops: Vec<u8>,
+    pub(super) ops: Cow<'p, [u8]>,
     /// Its content need not be in the log: the page was free before.
     pub(super) is_new: bool,
 }
@@ -37,7 +38,7 @@ impl<'p> Change<'p> {
     pub fn add(&mut self, guard: WriteGuard<'p>) -> usize {
         self.pages.push(Touched {
             guard,
-            ops: Vec::new(),
+            ops: Cow::default(),
             is_new: false,
         });
         self.pages.len() - 1
@@ -72,7 +73,7 @@ impl<'p> Change<'p> {
 
     /// Adds an operation on a page.
     pub fn push(&mut self, number: usize, op: PageOp<'_>) {
-        op.encode(&mut self.pages[number].ops);
+        op.encode(self.pages[number].ops.to_mut());
     }
 
     /// Bits of a map that the change is going to set or clear, oldest first.
@@ -147,7 +148,7 @@ pub(super) fn change_one<D: Directory>(
     if let Some(home) = pool.home() {
         let touched = Touched {
             guard,
-            ops: ops.to_vec(),
+            ops: Cow::Borrowed(ops),
             is_new: false,
         };
         return change_in_memory(pool, home, &mut [touched], (head, reserve), record);

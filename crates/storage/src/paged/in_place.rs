@@ -23,77 +23,72 @@ use crate::buffer::horizon::{HorizonLog, Places};
 use crate::buffer::{Edit, Look, NewLines, PageHome, Pool, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
-use crate::page::{Draft, Head, Header, Misfit, PageId, PageOp, Section};
+use crate::page::{Draft, Head, Header, Misfit, PageId, Section};
 use crate::record::{DecodeError, Reader};
 use disk::Directory;
 use pmem::Page;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What stands in front of the bytes of an operation that gives them back.
-const BEFORE_BYTES: usize = 7;
-
-/// What a page is going to be, and what its lines are, as operations.
-struct Planned {
-    draft: Draft,
-    before: Vec<u8>,
-}
-
-fn plan(touched: &Touched<'_>) -> Result<Planned, Misfit> {
+/// What a page is going to be.
+fn plan(touched: &Touched<'_>) -> Result<Draft, Misfit> {
     let old = touched.guard.bytes();
     let section = Section::new(touched.guard.id(), &touched.ops);
-    let mut before = Vec::new();
     if touched.is_new && section.is_whole() {
         // What is seen of a free page may be in a cache only: a change that is given up may have left it there.
-        let draft = Draft::whole(&section, old.len())?;
-        return Ok(Planned { draft, before });
+        return Draft::whole(&section, old.len());
     }
     let draft = Draft::of(&section, old)?;
     touched.guard.account(Look::Ranges(draft.read()));
-    let bytes = draft.lines().iter().map(|line| line.len() + BEFORE_BYTES);
-    before.reserve(bytes.sum());
-    for line in draft.lines() {
-        let at = line.start as u16;
-        let bytes = &old[line.clone()];
-        PageOp::Before { at, bytes }.encode(&mut before);
-    }
-    Ok(Planned { draft, before })
+    Ok(draft)
 }
 
 /// Logs a change of pages and makes it in place.
 pub(super) fn change<D: Directory>(
     pool: &Pool<D>,
     pages: &mut [Touched<'_>],
+    head: (&Head<'_>, Reserve),
+    record: &mut Vec<u8>,
+) -> Result<Lsn> {
+    let plan = |touched: &Touched<'_>| {
+        plan(touched).map_err(|Misfit| {
+            let text = "the page does not fit what it was to become";
+            pool.file().damage(touched.guard.id(), text)
+        })
+    };
+    // Most changes are of one page, and need no list.
+    if let [touched] = pages {
+        let draft = &mut [plan(touched)?];
+        return make(pool, (pages, draft), head, record);
+    }
+    let drafts: Result<Vec<_>> = pages.iter().map(plan).collect();
+    make(pool, (pages, &mut drafts?), head, record)
+}
+
+/// Logs what pages were and stores what they are going to be.
+fn make<D: Directory>(
+    pool: &Pool<D>,
+    (pages, drafts): (&mut [Touched<'_>], &mut [Draft]),
     (head, reserve): (&Head<'_>, Reserve),
     record: &mut Vec<u8>,
 ) -> Result<Lsn> {
-    let mut plans = Vec::with_capacity(pages.len());
-    for touched in pages.iter() {
-        plans.push(plan(touched).map_err(|Misfit| {
-            let text = "the page does not fit what it was to become";
-            pool.file().damage(touched.guard.id(), text)
-        })?);
-    }
     let encode = &mut |_: Lsn, record: &mut Vec<u8>| {
         head.encode(record);
-        for (touched, planned) in pages.iter().zip(&plans) {
-            Section::encode(touched.guard.id(), None, &planned.before, record);
+        for (touched, draft) in pages.iter().zip(&*drafts) {
+            Section::encode(touched.guard.id(), None, draft.before(), record);
         }
     };
     let lsn = pool.log().insert(reserve, encode, record)?;
-    for (touched, planned) in pages.iter().zip(&mut plans) {
-        planned.draft.seal(touched.guard.bytes(), lsn);
+    for (touched, draft) in pages.iter().zip(&mut *drafts) {
+        draft.seal(touched.guard.bytes(), lsn);
     }
-    let mut changes: Vec<_> = pages
-        .iter_mut()
-        .zip(&plans)
-        .map(|(touched, planned)| NewLines {
-            guard: &mut touched.guard,
-            new: planned.draft.bytes(),
-            lines: planned.draft.lines(),
-        })
-        .collect();
-    let stored = pool.store(reserve.session(), &mut changes);
+    let changes = pages.iter_mut().zip(&*drafts);
+    let changes = changes.map(|(touched, draft)| NewLines {
+        guard: &mut touched.guard,
+        new: draft.bytes(),
+        lines: draft.lines(),
+    });
+    let stored = pool.store(reserve.session(), changes);
     if stored.is_err() {
         pool.log().refuse();
     }
