@@ -250,11 +250,11 @@ mod tests {
     #[test]
     fn a_lookup_in_durable_pages_loads_what_it_reads() {
         // A page of 8 KiB has some 65 rows: five lines of header and slots, seven keys that are compared, and three lines of the row.
+        // The lookup before may have been in the same page and left its header and some slots in the cache.
         let lines = lines_of_lookups(Method::InPlace);
-        assert!(
-            lines.iter().all(|lines| (3..=15).contains(lines)),
-            "{lines:?}"
-        );
+        let in_bounds = lines.iter().all(|lines| (1..=15).contains(lines));
+        let sum: u64 = lines.iter().sum();
+        assert!(in_bounds && sum >= 4 * lines.len() as u64, "{lines:?}");
         let lines = lines_of_lookups(Method::GroupCommit);
         assert!(lines.iter().all(|&lines| lines <= 15), "{lines:?}");
         // The page that has changed is read in ordinary memory.

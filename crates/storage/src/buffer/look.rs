@@ -45,12 +45,12 @@ fn search(page: &[u8], key: &[u64], read: &mut dyn FnMut(Range<usize>)) {
         read(Slotted::slot_range(slot));
         read(view.key_range(slot));
     });
-    let is_inner = Header(page).kind() == Some(PageKind::Inner);
+    let has_children = Header(page).kind() == Some(PageKind::Inner);
     let end = if is_there {
         Some(slot)
     } else {
         // The link is in the header.
-        slot.checked_sub(1).filter(|_| is_inner)
+        slot.checked_sub(1).filter(|_| has_children)
     };
     if let Some(slot) = end {
         read(view.cell_range(slot));
