@@ -10,11 +10,11 @@ use crate::modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use crate::options::Options;
 use crate::platform::{NativePlatform, make_directory, native_options};
 use disk::{EmulatedDirectory, EmulatorCharges, FileProfile};
-use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator};
+use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator};
 use pmem::{Either, Part};
 use std::path::Path;
 use storage::Platform;
-use storage::engine::{Decide, Engine, EngineOptions, Method};
+use storage::engine::{Daemon, Decide, Engine, EngineOptions, Method};
 
 /// The devices of a database on an emulated memory, in a directory that is locked as long as this lives.
 pub struct EmulatedPlatform {
@@ -74,6 +74,20 @@ impl EmulatedPlatform {
             disks: disks.into(),
         });
         Ok(Self { model, emulators })
+    }
+
+    /// Where delays are real, what runs beside sessions is a thread. On a virtual clock everything is the same each time.
+    fn with_daemon(&self, options: &EngineOptions) -> EngineOptions {
+        let is_real = |emulator: &Emulator| emulator.options().clock == ClockChoice::Real;
+        let daemon = if self.emulators.iter().all(is_real) {
+            Daemon::Thread
+        } else {
+            Daemon::BySteps
+        };
+        EngineOptions {
+            daemon,
+            ..options.clone()
+        }
     }
 
     /// The emulator of each partition; clones keep counting while the database has the platform.
@@ -142,7 +156,7 @@ impl Platform for EmulatedPlatform {
         method: Method,
         options: &EngineOptions,
     ) -> storage::Result<Box<dyn Engine>> {
-        self.model.create_engine(method, options)
+        self.model.create_engine(method, &self.with_daemon(options))
     }
 
     fn open_engine(
@@ -151,7 +165,8 @@ impl Platform for EmulatedPlatform {
         options: &EngineOptions,
         decide: Decide<'_>,
     ) -> storage::Result<Box<dyn Engine>> {
-        self.model.open_engine(method, options, decide)
+        self.model
+            .open_engine(method, &self.with_daemon(options), decide)
     }
 }
 
@@ -170,7 +185,7 @@ fn part_of(name: &str) -> Part {
 mod tests {
     use super::*;
     use crate::{DataType, Database, Method};
-    use pmem::device::emulated::{ClockChoice, Profile};
+    use pmem::device::emulated::Profile;
 
     #[test]
     fn the_same_transactions_give_the_same_counts() {

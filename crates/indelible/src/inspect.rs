@@ -8,7 +8,9 @@ use disk::DiskCounters;
 use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use storage::engine::{Direction, FenceOrder, Footprint, Method, ScanRange, VerifyReport};
+use storage::engine::{
+    Direction, FenceOrder, Footprint, Method, Persisted, ScanRange, VerifyReport,
+};
 use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 
 /// Damages that are listed for one table; more of the same say nothing new.
@@ -49,6 +51,8 @@ pub struct Statistics {
     pub recovery_undone: u64,
     /// Transactions that recovery replayed when the database was opened.
     pub recovery_replayed: u64,
+    /// Records of logs in durable memory, by who made them durable since the database was opened.
+    pub log_persisted: Persisted,
 }
 
 impl Database {
@@ -77,6 +81,7 @@ impl Database {
             opened_in: core.opened_in,
             recovery_undone: 0,
             recovery_replayed: 0,
+            log_persisted: Persisted::default(),
         };
         for partition in 0..core.descriptor.partitions {
             let engine = session.idle_engine(partition)?;
@@ -86,6 +91,7 @@ impl Database {
             statistics.disk += status.disk;
             statistics.recovery_undone += status.recovery_undone;
             statistics.recovery_replayed += status.recovery_replayed;
+            statistics.log_persisted += status.log_persisted;
         }
         Ok(statistics)
     }

@@ -150,7 +150,7 @@ pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
     Combination, CommitTicket, Direction, Durability, FenceOrder, Footprint, Guard, Isolation,
-    LogImages, LogKind, Method, PageAxes, PagesKind, Persist, VerifyReport,
+    LogImages, LogKind, Method, PageAxes, PagesKind, Persist, Persisted, VerifyReport,
 };
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{

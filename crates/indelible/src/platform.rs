@@ -17,7 +17,7 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use storage::Platform;
-use storage::engine::{self, Cleaning, Decide, Engine, EngineOptions, Method};
+use storage::engine::{self, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
 
 /// The link to the directory of the log.
 const LOG_LINK: &str = "log";
@@ -209,6 +209,7 @@ impl Platform for NativePlatform {
 fn in_background(options: &EngineOptions) -> EngineOptions {
     EngineOptions {
         cleaning: Cleaning::InBackground,
+        daemon: Daemon::Thread,
         ..options.clone()
     }
 }

@@ -11,6 +11,7 @@
 //! | `pool` | the pool's header: identity, size, named roots |
 //! | `heap` | which blocks are free; reserve, activate, free |
 //! | `arena` | a pool and its heap, owned by one thread |
+//! | `flusher` | write-backs of what another thread stores |
 //! | `pages` | a memory in pages, each owned by whoever has it |
 #![allow(
     unsafe_code,
@@ -28,6 +29,7 @@ mod cell;
 pub mod device;
 mod error;
 mod extent;
+mod flusher;
 mod heap;
 mod pages;
 mod plain;
@@ -44,6 +46,7 @@ pub use device::{
 };
 pub use error::{PmemError, Result};
 pub use extent::Extent;
+pub use flusher::Flusher;
 pub use heap::{
     BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Fate, Footprint,
     block_bytes,

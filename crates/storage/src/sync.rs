@@ -43,3 +43,10 @@ pub(crate) fn spin_loop() {
     #[cfg(not(feature = "schedules"))]
     std::hint::spin_loop();
 }
+
+/// A place where a schedule test may let another thread go on.
+#[inline]
+pub(crate) fn yield_to_others() {
+    #[cfg(feature = "schedules")]
+    shuttle::thread::yield_now();
+}

@@ -180,9 +180,15 @@ impl Driver {
         self.engine
             .begin()
             .map_err(|error| Failure::new("begin", error))?;
-        for step in steps {
+        for (number, step) in steps.iter().enumerate() {
             let expected = next.apply(step);
             let found = perform(&mut *self.engine, step)?;
+            // What a thread of the engine's own would do at some time.
+            if mix(self.transactions << 8 ^ number as u64).is_multiple_of(3) {
+                self.engine
+                    .assist()
+                    .map_err(|error| Failure::new("work ahead", error))?;
+            }
             if expected != found {
                 return Err(Failure::text(format!(
                     "{step:?}: expected {expected}, found {found}"

@@ -372,6 +372,11 @@ pub(super) fn row(
             bytes_written: each(stored(&memory_after), stored(&memory_before))
                 + each(after.disk.bytes_written, before.disk.bytes_written),
             syncs: each(after.disk.syncs, before.disk.syncs),
+            records_ahead: each(after.log_persisted.ahead, before.log_persisted.ahead),
+            records_by_sessions: each(
+                after.log_persisted.by_sessions,
+                before.log_persisted.by_sessions,
+            ),
         },
         footprint_bytes: FootprintBytes {
             table: footprint.table,

@@ -147,6 +147,11 @@ pub(crate) struct PerTxn {
     /// Bytes stored to durable memory and written to files.
     pub(crate) bytes_written: f64,
     pub(crate) syncs: f64,
+    /// Log records that a daemon made durable ahead of their commits, and those that sessions did, where a log counts them.
+    #[serde(default)]
+    pub(crate) records_ahead: f64,
+    #[serde(default)]
+    pub(crate) records_by_sessions: f64,
 }
 
 /// Bytes in use at the end of the run, by part.

@@ -109,6 +109,10 @@ unsafe impl<A: Memory, B: Memory> Memory for Either<A, B> {
         self.each(|a| unsafe { a.share() }, |b| unsafe { b.share() })
     }
 
+    fn share_for_flushes(&self) -> Result<Self> {
+        self.each(A::share_for_flushes, B::share_for_flushes)
+    }
+
     fn view(&self) -> Result<View> {
         of_either!(self, memory => memory.view())
     }

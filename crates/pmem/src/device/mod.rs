@@ -110,6 +110,13 @@ pub unsafe trait Memory: Send + Sized + 'static {
         Err(crate::PmemError::Unsupported(text))
     }
 
+    /// Another handle of the bytes that are mapped now, which only flushes and fences, for another thread. It panics at a store. A device
+    /// without one refuses.
+    fn share_for_flushes(&self) -> Result<Self> {
+        let text = "this memory is flushed by its owner only".to_owned();
+        Err(crate::PmemError::Unsupported(text))
+    }
+
     /// A read-only way into the bytes that are mapped now, for another thread. Its reads are neither counted nor delayed.
     /// A device without one refuses.
     fn view(&self) -> Result<View> {

@@ -170,7 +170,7 @@ impl NativeMemory {
     #[inline(never)]
     fn out_of_range(&self, offset: u64, bytes: usize) -> ! {
         assert!(
-            self.access() == Access::Write,
+            self.writable_bytes > 0,
             "a store of {bytes} bytes at offset {offset} of a memory that is open for reading only"
         );
         panic!(
@@ -405,6 +405,14 @@ unsafe impl Memory for NativeMemory {
     unsafe fn share(&self) -> Result<Self> {
         let mut handle = Self::over(self.mapping.share(), self.route, self.domain);
         handle.poisoned = self.poisoned;
+        Ok(handle)
+    }
+
+    fn share_for_flushes(&self) -> Result<Self> {
+        let mut handle = Self::over(self.mapping.share(), self.route, self.domain);
+        handle.poisoned = self.poisoned;
+        // Then a flush does not write lines again either, which their owner may be storing to.
+        handle.writable_bytes = 0;
         Ok(handle)
     }
 

@@ -22,6 +22,7 @@
 //! as the hazard of early lock release. Several logs with one line of numbers and a group commit that waits for all of them are the state of the art
 //! that the paper compares with, after Wang and Johnson: Scalable Logging through Emerging Non-Volatile Memory (VLDB 2014).
 
+use super::ahead::{Ahead, Persisted};
 use super::claims::Claims;
 use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
@@ -76,6 +77,11 @@ pub trait Places: Send + Sync {
     /// Whether all were made with the log, so that sessions share them.
     fn are_shared(&self) -> bool;
 
+    /// Whether a daemon makes records durable ahead of their commits.
+    fn has_daemon(&self) -> bool {
+        false
+    }
+
     /// How many records say at an orderly end that everything was durable, each in a place of its own, so that one knows of the other.
     fn ends(&self) -> u32;
 
@@ -128,6 +134,7 @@ pub struct HorizonLog<P: Places> {
     /// record says that all are there.
     has_gaps: AtomicBool,
     is_poisoned: AtomicBool,
+    ahead: Ahead,
     /// What the opening has found, until it is replayed.
     found: Mutex<Vec<(u32, Found)>>,
 }
@@ -225,6 +232,7 @@ impl<P: Places> HorizonLog<P> {
             proven: start,
             has_gaps: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
+            ahead: Ahead::new(),
             found: Mutex::default(),
         };
         for (number, place) in (0..).zip(opened) {
@@ -445,8 +453,10 @@ impl<P: Places> HorizonLog<P> {
         if part.missing.load(Ordering::SeqCst) == NOTHING {
             return Ok(());
         }
+        let records = state.place.waiting();
         self.durable_step(state.place.persist())?;
         part.missing.store(NOTHING, Ordering::SeqCst);
+        self.ahead.add_by_session(records);
         Ok(())
     }
 
@@ -480,11 +490,51 @@ impl<P: Places> HorizonLog<P> {
         if part.missing.load(Ordering::SeqCst) > lsn.0 {
             return Ok(());
         }
+        let records = state.place.waiting();
         let pending = self.durable_step(state.place.begin_persist())?;
+        self.finish_beside(part, state, pending, || {})?;
+        self.ahead.add_by_session(records);
+        Ok(())
+    }
+
+    /// As [`HorizonLog::persist_beside`], of what nobody needs yet; says whether there was anything. `meanwhile` runs when others can append again.
+    pub(super) fn persist_part_ahead(
+        &self,
+        part: &Part<P::Place>,
+        meanwhile: impl FnOnce(),
+    ) -> Result<bool> {
+        if part.missing.load(Ordering::SeqCst) == NOTHING {
+            return Ok(false);
+        }
+        // Who has it makes durable what there is.
+        let Ok(_one_at_a_time) = part.syncing.try_lock() else {
+            return Ok(false);
+        };
+        let mut state = part.state();
+        let records = state.place.waiting();
+        let Some(pending) = self.durable_step(state.place.begin_ahead())? else {
+            return Ok(false);
+        };
+        self.finish_beside(part, state, Some(pending), meanwhile)?;
+        self.ahead.add_ahead(records);
+        Ok(true)
+    }
+
+    /// Ends a step that makes durable all records that a place has now. Only then anybody may take them for durable.
+    fn finish_beside<'p>(
+        &self,
+        part: &'p Part<P::Place>,
+        mut state: MutexGuard<'p, State<P::Place>>,
+        pending: Option<<P::Place as Place>::Pending>,
+        meanwhile: impl FnOnce(),
+    ) -> Result<()> {
         if let Some(pending) = pending {
             // Who appends now has a number behind all that are being made durable.
             state.is_syncing = true;
-            let ended = pending.run(|| drop(state));
+            let ended = pending.run(|| {
+                drop(state);
+                meanwhile();
+            });
             state = part.state();
             state.is_syncing = false;
             self.durable_step(state.place.end_persist(ended))?;
@@ -552,6 +602,8 @@ impl<P: Places> HorizonLog<P> {
         let is_later = is_end && self.options.content == Content::Redo;
         if self.options.persist == Persist::OnInsert && !is_later {
             self.persist(part, state)?;
+        } else {
+            self.ahead.appended();
         }
         let since = state.place.tail() - state.checkpoint;
         part.since.store(since, Ordering::Relaxed);
@@ -652,6 +704,34 @@ impl<P: Places> PageLog for HorizonLog<P> {
         self.require()?;
         let next = self.next.load(Ordering::SeqCst);
         self.flush_to(Lsn(next - 1))
+    }
+
+    fn persists_ahead(&self) -> bool {
+        self.places.has_daemon() && self.options.access == Access::Write
+    }
+
+    fn persist_ahead(&self) -> Result<bool> {
+        if !self.persists_ahead() {
+            return Ok(false);
+        }
+        self.require()?;
+        let mut was_useful = false;
+        for part in self.parts() {
+            was_useful |= self.persist_part_ahead(part, || {})?;
+        }
+        Ok(was_useful)
+    }
+
+    fn run_ahead(&self) {
+        self.ahead.run(|| self.persist_ahead().ok());
+    }
+
+    fn end_ahead(&self) {
+        self.ahead.end();
+    }
+
+    fn persisted(&self) -> Persisted {
+        self.ahead.persisted()
     }
 
     fn groups_commits(&self) -> bool {

@@ -67,22 +67,20 @@ pub(super) fn go_on<P: Places>(
         if checkpoint_every > 0 && random.below(checkpoint_every) == 0 {
             checkpoint(log, known);
         }
-        let length = match random.below(12) {
-            0 => 900 + random.below(900),
-            _ => 10 + random.below(120),
-        };
-        let record = vec![word; length as usize];
         let next = next_of(log);
-        // Known before it is appended: it may be durable as soon as it is.
-        lock(known).records.insert(next, record.clone());
-        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&record);
-        match log.append(Reserve::Keep(session), encode, &mut Vec::new()) {
-            Ok(lsn) => assert_eq!(lsn.0, next),
-            Err(StorageError::Memory(pmem::PmemError::OutOfSpace { .. })) => {
-                lock(known).records.remove(&next);
-                checkpoint(log, known);
-            }
-            Err(error) => panic!("{error}"),
+        if !append(log, known, random, word, session) {
+            checkpoint(log, known);
+        }
+        if log.persists_ahead() && random.below(3) == 0 {
+            let part = log.part(session).expect("it has been added");
+            // The session goes on while its records are on their way.
+            let meanwhile = || {
+                for _ in 0..random.below(3) {
+                    append(log, known, random, word, session);
+                }
+            };
+            log.persist_part_ahead(part, meanwhile)
+                .expect("the simulated device works");
         }
         if random.below(4) == 0 && next > 8 {
             let lsn = next - random.below(3).min(next - 8);
@@ -92,6 +90,36 @@ pub(super) fn go_on<P: Places>(
                 known.durable = known.durable.max(lsn + 1);
             }
         }
+    }
+}
+
+/// Appends a record of some length; says whether there was room.
+fn append<P: Places>(
+    log: &HorizonLog<P>,
+    known: &Mutex<Known>,
+    random: &mut Random,
+    word: u8,
+    session: u32,
+) -> bool {
+    let length = match random.below(12) {
+        0 => 900 + random.below(900),
+        _ => 10 + random.below(120),
+    };
+    let record = vec![word; length as usize];
+    let next = next_of(log);
+    // Known before it is appended: it may be durable as soon as it is.
+    lock(known).records.insert(next, record.clone());
+    let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&record);
+    match log.append(Reserve::Keep(session), encode, &mut Vec::new()) {
+        Ok(lsn) => {
+            assert_eq!(lsn.0, next);
+            true
+        }
+        Err(StorageError::Memory(pmem::PmemError::OutOfSpace { .. })) => {
+            lock(known).records.remove(&next);
+            false
+        }
+        Err(error) => panic!("{error}"),
     }
 }
 

@@ -63,6 +63,12 @@ pub(super) fn explore<K: Kind>(kind: K, sessions: u32) {
                 })
             })
             .collect();
+        // Where there is a daemon, it looks a few times beside them.
+        for _ in 0..3 {
+            log.persist_ahead().expect("the device works");
+            let durable = log.horizon();
+            assert!(survivors(&world, kind) >= durable);
+        }
         for thread in threads {
             thread.join().expect("no thread has failed");
         }

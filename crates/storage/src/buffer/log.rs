@@ -6,6 +6,7 @@
 //! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that there is room for all
 //! open transactions together. So a full log stops a change, where the statement can fail, and not a rollback.
 
+use super::ahead::Persisted;
 use crate::error::Result;
 use crate::log::{LogStart, Lsn};
 use crate::page::PageId;
@@ -95,6 +96,27 @@ pub trait PageLog: Send + Sync {
 
     /// Makes all records durable that are in the log now.
     fn flush(&self) -> Result<()>;
+
+    /// Whether records can become durable ahead of their commits, by who has nothing else to do.
+    fn persists_ahead(&self) -> bool {
+        false
+    }
+
+    /// Makes records durable that nobody waits for yet; says whether there were any.
+    fn persist_ahead(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Does so again and again, as a thread of its own, until [`PageLog::end_ahead`] or an error.
+    fn run_ahead(&self) {}
+
+    /// Lets that thread end.
+    fn end_ahead(&self) {}
+
+    /// What was made durable by whom, where that is counted.
+    fn persisted(&self) -> Persisted {
+        Persisted::default()
+    }
 
     /// Whether it pays to make several commits durable together.
     fn groups_commits(&self) -> bool {

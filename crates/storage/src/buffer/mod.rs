@@ -9,6 +9,7 @@
 //! Order of locks: latches of frames, then the pool's clock, then the file, then the log. A latch is waited for only by who holds no
 //! lock of a later kind; the clock's holder only tries for latches.
 
+pub mod ahead;
 pub mod batch_log;
 pub mod batch_store;
 mod by_page;
@@ -35,6 +36,7 @@ pub mod session_files;
 #[cfg(test)]
 pub(crate) mod test_device;
 
+pub use ahead::{Daemon, Persisted};
 pub use batch_log::BatchLog;
 pub use batch_store::BatchStore;
 pub use central_log::CentralLog;

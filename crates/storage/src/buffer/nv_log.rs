@@ -108,6 +108,10 @@ where
         matches!(self.options.rings, Rings::Shared(_))
     }
 
+    fn has_daemon(&self) -> bool {
+        !self.are_shared() && self.options.persist == Persist::OnCommit
+    }
+
     fn ends(&self) -> u32 {
         1
     }

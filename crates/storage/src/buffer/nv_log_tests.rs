@@ -77,6 +77,8 @@ fn every_write_back_is_needed() {
         "nv-ring.persist",
         "nv-ring.life",
         "nv-ring.count",
+        "nv-ring.ahead",
+        "nv-ring.persist-ahead",
     ] {
         let is_noticed = KINDS
             .into_iter()
@@ -198,4 +200,65 @@ fn sessions_of_one_ring_leave_each_other_room_for_their_rollbacks() {
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
     append(Reserve::Bytes(2, 5000)).unwrap();
+}
+
+#[test]
+fn a_commit_makes_durable_what_the_daemon_has_left() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    Log::create(&world.source(), &options(KINDS[1])).unwrap();
+    let log = open(&world, KINDS[1], Lsn::FIRST).unwrap();
+    let append = || {
+        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 200]);
+        log.append(Reserve::Keep(0), encode, &mut Vec::new())
+            .unwrap()
+    };
+    let flushed = || log.memory().total().lines_flushed;
+    let first = append();
+    append();
+    let before = flushed();
+    assert!(log.persist_ahead().unwrap());
+    // Two objects of four lines each, and a line of the index.
+    assert_eq!(flushed() - before, 9);
+    assert!(!log.persist_ahead().unwrap());
+    assert_eq!(log.horizon(), Lsn(first.0 + 2));
+    let last = append();
+    assert_eq!(log.horizon(), last);
+    log.flush_to(last).unwrap();
+    assert_eq!(flushed() - before, 9 + 5);
+    let persisted = log.persisted();
+    assert_eq!((persisted.ahead, persisted.by_sessions), (2, 1));
+}
+
+#[test]
+fn a_daemon_whose_fence_fails_lets_nobody_take_its_records_for_durable() {
+    use pmem::device::simulated::{MemoryCall, MemoryFault};
+    let world = SimulatedWorld::new(WorldOptions::default());
+    Log::create(&world.source(), &options(KINDS[1])).unwrap();
+    let log = open(&world, KINDS[1], Lsn::FIRST).unwrap();
+    let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
+    let lsn = log
+        .append(Reserve::Keep(0), encode, &mut Vec::new())
+        .unwrap();
+    world.inject(MemoryFault {
+        call: MemoryCall::Fence,
+        nth: 0,
+        forever: false,
+        full: false,
+    });
+    log.persist_ahead().unwrap_err();
+    assert!(log.is_poisoned() && log.horizon() == lsn);
+    assert!(matches!(log.flush_to(lsn), Err(StorageError::Poisoned)));
+}
+
+#[test]
+fn logs_without_waiting_records_have_no_daemon() {
+    for kind in [KINDS[0], KINDS[2]] {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        Log::create(&world.source(), &options(kind)).unwrap();
+        let log = open(&world, kind, Lsn::FIRST).unwrap();
+        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
+        log.append(Reserve::Keep(0), encode, &mut Vec::new())
+            .unwrap();
+        assert!(!log.persists_ahead() && !log.persist_ahead().unwrap());
+    }
 }

@@ -501,6 +501,7 @@ impl<P: Platform> Engine for InPlace<P> {
                 .unwrap_or_default(),
             recovery_undone: self.undone,
             recovery_replayed: self.replayed,
+            ..EngineStatus::default()
         }
     }
 

@@ -490,6 +490,7 @@ impl<P: Platform> Engine for LogStructured<P> {
             disk: self.journal.counters(),
             recovery_undone: self.undone,
             recovery_replayed: self.replayed,
+            ..EngineStatus::default()
         }
     }
 

@@ -7,7 +7,7 @@ use super::axes::{Combination, LogKind, PageAxes, PagesKind};
 use super::paged::Paged;
 use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
-use crate::buffer::{Cleaning, Guard, Persist};
+use crate::buffer::{Cleaning, Daemon, Guard, Persist};
 use crate::error::Result;
 use crate::error::StorageError;
 use crate::platform::Platform;
@@ -314,6 +314,8 @@ pub struct EngineOptions {
     pub buffer_bytes: u64,
     /// Who writes the page engine's dirty pages whose frames are needed.
     pub cleaning: Cleaning,
+    /// Who makes records in durable memory durable ahead of their commits, if they wait for one.
+    pub daemon: Daemon,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
     /// Bytes of log records that a ring of the page engine has room for in durable memory. In `group-commit`: bytes of what a batch
@@ -345,6 +347,7 @@ impl Default for EngineOptions {
             memtable_bytes: 64 << 20,
             buffer_bytes: 128 << 20,
             cleaning: Cleaning::BySessions,
+            daemon: Daemon::BySteps,
             page_cells_max: usize::MAX,
             ring_bytes: 1 << 20,
             rings: 16,

@@ -15,7 +15,7 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
-pub use crate::buffer::{Cleaning, Guard, Persist};
+pub use crate::buffer::{Cleaning, Daemon, Guard, Persist, Persisted};
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
@@ -125,6 +125,11 @@ pub trait Engine: Send {
         )))
     }
 
+    /// Does a part of what threads of the engine's own do in the background, as devices that have none need it. Also inside a transaction.
+    fn assist(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Prepares the end of the process, so that the next opening finds nothing to recover. Everything that was acknowledged is
     /// durable without it. Not inside a transaction; no other call may follow.
     fn close(&mut self) -> Result<()> {
@@ -229,6 +234,8 @@ pub struct EngineStatus {
     pub recovery_undone: u64,
     /// Transactions that recovery replayed when the engine was opened.
     pub recovery_replayed: u64,
+    /// Log records that were made durable, by whom; where a log in durable memory counts them.
+    pub log_persisted: Persisted,
 }
 
 /// What a deep check found.

@@ -444,6 +444,11 @@ impl<P: Platform> Engine for Paged<P> {
         self.shared.write_checkpoint()
     }
 
+    fn assist(&mut self) -> Result<()> {
+        let assisted = self.shared.pages.pool.log().persist_ahead();
+        self.shared.durable_step(assisted).map(|_| ())
+    }
+
     fn close(&mut self) -> Result<()> {
         self.alone(Mode::Exclusive, |session| {
             session.shared.write_checkpoint()?;
@@ -472,6 +477,7 @@ impl<P: Platform> Engine for Paged<P> {
             disk: self.shared.disk(),
             recovery_undone: self.shared.undone,
             recovery_replayed: self.shared.replayed,
+            log_persisted: pool.log().persisted(),
         }
     }
 

@@ -7,7 +7,6 @@
 use super::wal::Lsn;
 use crate::error::{Result, StorageError};
 use pmem::Counters;
-use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
 /// Free bytes in front of the payload of a record that is handed to a place.
@@ -77,15 +76,6 @@ pub trait Pending: Sized {
     fn run(self, give_back: impl FnOnce()) -> Self::Ended;
 }
 
-/// Where a step is short, nothing of it is left.
-impl Pending for Infallible {
-    type Ended = Self;
-
-    fn run(self, _give_back: impl FnOnce()) -> Self {
-        self
-    }
-}
-
 /// Where one session, or a few, keep their records.
 pub trait Place: Send {
     /// The step that makes its records durable, if it is long.
@@ -118,6 +108,17 @@ pub trait Place: Send {
     fn begin_persist(&mut self) -> Result<Option<Self::Pending>> {
         self.persist()?;
         Ok(None)
+    }
+
+    /// Begins to make all records durable beside whoever appends, with a handle of its own; none if there are none on which nobody has
+    /// begun, or no such handle. It goes back as that of [`Place::begin_persist`].
+    fn begin_ahead(&mut self) -> Result<Option<Self::Pending>> {
+        Ok(None)
+    }
+
+    /// Records that nobody has begun to make durable, where somebody counts them.
+    fn waiting(&self) -> u64 {
+        0
     }
 
     /// Notes what has become of a step.

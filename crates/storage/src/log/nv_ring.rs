@@ -30,15 +30,15 @@
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
 //! laps and torn objects apart.
 
-use super::numbered::{Found, FoundRecords, HEADER_BYTES, Place, Stamp};
+use super::numbered::{Found, FoundRecords, HEADER_BYTES, Pending, Place, Stamp};
 use super::wal::{LogIdentity, Lsn};
 use super::wal_segment::damage;
 use crate::error::{Result, StorageError};
+use crate::sync::yield_to_others;
 use pmem::{
-    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
-    PoolIdentity, PoolKind, RootIndex, site,
+    Access, Arena, Counters, Flusher, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part,
+    PmemError, PoolId, PoolIdentity, PoolKind, RootIndex, site,
 };
-use std::convert::Infallible;
 use std::path::Path;
 
 /// Marks a pool as a log's ring: `NVLG`.
@@ -132,6 +132,46 @@ pub struct NvRing<M: Memory> {
     /// The first entry that is not on its way to the medium, and its object.
     unflushed: u64,
     unflushed_from: u64,
+    /// What records are flushed with beside whoever appends, once somebody has asked for it and while nobody has it; what it had counted when it came
+    /// back; and whether the device has one.
+    flusher: Option<Flusher<M>>,
+    flushed_ahead: Counters,
+    has_flusher: bool,
+}
+
+/// A piece of the pool to be flushed.
+#[derive(Clone, Copy)]
+struct Range {
+    offset: u64,
+    bytes: u64,
+}
+
+/// Records of a ring that become durable beside whoever appends. Objects and whole entries are stored to by nobody; a line of the index may get
+/// its next entry meanwhile, which does no harm: it counts for nothing before somebody else has flushed it and its object, and fenced.
+pub struct Ahead<M: Memory> {
+    flusher: Flusher<M>,
+    ranges: [Range; 3],
+}
+
+impl<M: Memory> Pending for Ahead<M> {
+    type Ended = (Flusher<M>, pmem::Result<()>);
+
+    fn run(self, give_back: impl FnOnce()) -> Self::Ended {
+        let Self {
+            mut flusher,
+            ranges,
+        } = self;
+        give_back();
+        for Range { offset, bytes } in ranges {
+            if bytes > 0 {
+                flusher.flush(offset, bytes as usize, site!("nv-ring.ahead"));
+            }
+        }
+        yield_to_others();
+        // commit point: as that of a session, for what lies in the ranges; nobody relies on it before this has ended
+        let fenced = flusher.fence(site!("nv-ring.persist-ahead"));
+        (flusher, fenced)
+    }
 }
 
 /// How a ring with about so many bytes of objects is divided.
@@ -285,6 +325,9 @@ impl<M: Memory> NvRing<M> {
             tail: 0,
             unflushed: 0,
             unflushed_from: 0,
+            flusher: None,
+            flushed_ahead: Counters::default(),
+            has_flusher: true,
         })
     }
 
@@ -326,23 +369,43 @@ impl<M: Memory> NvRing<M> {
         }
     }
 
-    /// Starts the write-back of all records.
-    fn flush(&mut self) -> Result<()> {
-        let object = self.offset(self.unflushed_from);
-        let bytes = (self.tail - self.unflushed_from) as usize;
-        self.arena.flush(object, bytes, site!("nv-ring.object"))?;
+    /// Where the records lie that are not on their way to the medium, their objects and then their entries. The caller sends them there.
+    fn take_unflushed(&mut self) -> [Range; 3] {
         let first = self.unflushed % self.entries;
         let entries = self.next - self.unflushed;
         let until_end = entries.min(self.entries - first);
-        for (slot, entries) in [(first, until_end), (0, entries - until_end)] {
-            let (entry, bytes) = (self.index + slot * ENTRY_BYTES, entries * ENTRY_BYTES);
-            if entries > 0 {
-                self.arena
-                    .flush(entry, bytes as usize, site!("nv-ring.entry"))?;
-            }
-        }
+        let entries_at = |slot: u64, count: u64| Range {
+            offset: self.index + slot * ENTRY_BYTES,
+            bytes: count * ENTRY_BYTES,
+        };
+        let objects = Range {
+            offset: self.offset(self.unflushed_from),
+            bytes: self.tail - self.unflushed_from,
+        };
+        let ranges = [
+            objects,
+            entries_at(first, until_end),
+            entries_at(0, entries - until_end),
+        ];
         self.unflushed = self.next;
         self.unflushed_from = self.tail;
+        ranges
+    }
+
+    /// Starts the write-back of all records.
+    fn flush(&mut self) -> Result<()> {
+        let [object, entries @ ..] = self.take_unflushed();
+        self.arena.flush(
+            object.offset,
+            object.bytes as usize,
+            site!("nv-ring.object"),
+        )?;
+        for Range { offset, bytes } in entries {
+            if bytes > 0 {
+                self.arena
+                    .flush(offset, bytes as usize, site!("nv-ring.entry"))?;
+            }
+        }
         Ok(())
     }
 
@@ -428,7 +491,7 @@ impl<M: Memory> Place for NvRing<M>
 where
     Self: Send,
 {
-    type Pending = Infallible;
+    type Pending = Ahead<M>;
 
     fn records(&mut self, from: Lsn) -> Result<FoundRecords> {
         let mut records = FoundRecords::default();
@@ -529,8 +592,36 @@ where
         Ok(self.arena.fence(site!("nv-ring.persist"))?)
     }
 
-    fn end_persist(&mut self, ended: Infallible) -> Result<()> {
-        match ended {}
+    fn begin_ahead(&mut self) -> Result<Option<Ahead<M>>> {
+        if self.unflushed == self.next || !self.has_flusher {
+            return Ok(None);
+        }
+        let flusher = match self.flusher.take() {
+            Some(flusher) => flusher,
+            None => match self.arena.flusher() {
+                Ok(flusher) => {
+                    flusher.enter(Part::Log);
+                    flusher
+                }
+                Err(PmemError::Unsupported(_)) => {
+                    self.has_flusher = false;
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let ranges = self.take_unflushed();
+        Ok(Some(Ahead { flusher, ranges }))
+    }
+
+    fn waiting(&self) -> u64 {
+        self.next - self.unflushed
+    }
+
+    fn end_persist(&mut self, (flusher, fenced): <Ahead<M> as Pending>::Ended) -> Result<()> {
+        self.flushed_ahead = flusher.counters();
+        self.flusher = Some(flusher);
+        Ok(fenced?)
     }
 
     fn begin_checkpoint(&mut self, _redo: Lsn, _more: u64) -> Result<()> {
@@ -562,8 +653,10 @@ where
         self.arena.pool_bytes()
     }
 
-    fn counters(&self) -> pmem::Counters {
-        self.arena.counters()
+    fn counters(&self) -> Counters {
+        let mut counters = self.arena.counters();
+        counters += &self.flushed_ahead;
+        counters
     }
 
     fn damaged(&self, detail: &str) -> StorageError {

@@ -108,6 +108,8 @@ fn metrics(row: &RunRow) -> Metrics {
         ("fences_per_txn", per_txn.fences),
         ("bytes_written_per_txn", per_txn.bytes_written),
         ("syncs_per_txn", per_txn.syncs),
+        ("records_ahead_per_txn", per_txn.records_ahead),
+        ("records_by_sessions_per_txn", per_txn.records_by_sessions),
         ("table_bytes", footprint.table as f64),
         ("index_bytes", footprint.index as f64),
         ("log_bytes", footprint.log as f64),

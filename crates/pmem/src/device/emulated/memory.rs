@@ -51,6 +51,17 @@ impl<M: Memory> EmulatedMemory<M> {
         })
     }
 
+    /// Another handle, over another one of the memory inside.
+    fn beside(&self, inner: M) -> Self {
+        Self {
+            inner,
+            region: self.region.clone(),
+            part: Cell::new(self.part.get()),
+            lifetime: self.lifetime,
+            is_first: false,
+        }
+    }
+
     /// The memory's name in the emulator: its number there, and the emulator itself.
     pub fn region(&self) -> &Region {
         &self.region
@@ -163,13 +174,11 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
     unsafe fn share(&self) -> Result<Self> {
         // SAFETY: the caller promises the same of the memory inside.
         let inner = unsafe { self.inner.share() }?;
-        Ok(Self {
-            inner,
-            region: self.region.clone(),
-            part: Cell::new(self.part.get()),
-            lifetime: self.lifetime,
-            is_first: false,
-        })
+        Ok(self.beside(inner))
+    }
+
+    fn share_for_flushes(&self) -> Result<Self> {
+        Ok(self.beside(self.inner.share_for_flushes()?))
     }
 
     fn view(&self) -> Result<View> {

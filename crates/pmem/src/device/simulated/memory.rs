@@ -169,6 +169,19 @@ impl SimulatedMemory {
         memory
     }
 
+    /// Another handle of a durable memory.
+    fn beside(&self, access: Access) -> Result<Self> {
+        let Backing::Durable(state) = &self.backing else {
+            let text = "a volatile memory has one owner".to_owned();
+            return Err(PmemError::Unsupported(text));
+        };
+        let handle = lock(state).share();
+        let mut memory = Self::durable(&self.world, Arc::clone(state), access);
+        memory.handle = handle;
+        memory.poisoned = self.poisoned;
+        Ok(memory)
+    }
+
     /// A copy of the live bytes of a range, read like any load.
     ///
     /// # Panics
@@ -408,15 +421,11 @@ unsafe impl Memory for SimulatedMemory {
     }
 
     unsafe fn share(&self) -> Result<Self> {
-        let Backing::Durable(state) = &self.backing else {
-            let text = "a volatile memory has one owner".to_owned();
-            return Err(PmemError::Unsupported(text));
-        };
-        let handle = lock(state).share();
-        let mut memory = Self::durable(&self.world, Arc::clone(state), self.access);
-        memory.handle = handle;
-        memory.poisoned = self.poisoned;
-        Ok(memory)
+        self.beside(self.access)
+    }
+
+    fn share_for_flushes(&self) -> Result<Self> {
+        self.beside(Access::Read)
     }
 
     fn view(&self) -> Result<View> {

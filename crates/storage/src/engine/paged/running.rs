@@ -1,14 +1,14 @@
 //! A partition with the threads that help its sessions.
 //!
 //! One cleans pages ahead of those who need frames. One makes durable what has committed without waiting for it, so that a process that dies
-//! loses no more than the commits of a moment. Neither is a duty: where a thread cannot be had, or has met an error, sessions do the work and
+//! loses no more than the commits of a moment. Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
 //! report what is wrong.
 //!
 //! All sessions have the partition together. When the last one goes, the threads end first and then what they share, so the files are closed and the
 //! log is ended in order by the time that the engine is dropped.
 
 use super::shared::Shared;
-use crate::buffer::Cleaning;
+use crate::buffer::{Cleaning, Daemon};
 use crate::engine::EngineOptions;
 use crate::platform::Platform;
 use pmem::Access;
@@ -64,6 +64,11 @@ impl<P: Platform> Running<P> {
             });
             running.spawn(format!("log-writer-{partition}"), write_behind);
         }
+        if options.daemon == Daemon::Thread && running.shared.pages.pool.log().persists_ahead() {
+            running.spawn(format!("log-daemon-{}", options.partition), |shared, _| {
+                shared.pages.pool.log().run_ahead();
+            });
+        }
         running
     }
 
@@ -100,6 +105,7 @@ impl<P: Platform> Drop for Running<P> {
     fn drop(&mut self) {
         self.end.set();
         self.shared.pages.pool.end_cleaning();
+        self.shared.pages.pool.log().end_ahead();
         for thread in self.threads.drain(..) {
             // If it has panicked, sessions have done its work.
             let _ = thread.join();

@@ -1,0 +1,168 @@
+//! When the daemon of a log looks for records to make durable ahead of their commits, and what has come of it.
+//!
+//! The daemon is a thread that makes filled records of rings durable while their transactions go on, so that a commit waits for what is left
+//! only. It is a help and no duty: without it, and when it has met an error, commits do all, and they are the ones to report what is wrong.
+//!
+//! Records come some microseconds one after the other, much faster than a thread is woken. So the daemon looks again and again while there
+//! are any, for a while longer, and then sleeps. Whoever appends meanwhile wakes it with every sixteenth record only: a
+//! signal costs more than the records of a short transaction.
+
+use super::cleaner::{Cleaner, Present};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Records that wake a daemon.
+const RECORDS: u32 = 16;
+/// Times that it looks in vain before it sleeps, each about a microsecond behind the other.
+const LOOKS: u32 = 300;
+const PAUSES: u32 = 16;
+
+/// Who makes records durable ahead of their commits, where they wait for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Daemon {
+    /// Whoever drives the engine, with [`Engine::assist`](crate::engine::Engine::assist): what happens is the same each time, as simulated devices want it.
+    #[default]
+    BySteps,
+    /// A thread of its own a partition.
+    Thread,
+}
+
+/// Records that were made durable, by who did it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Persisted {
+    /// By the daemon, while their transactions went on.
+    pub ahead: u64,
+    /// By sessions: as they were inserted, by a commit, or by a checkpoint.
+    pub by_sessions: u64,
+}
+
+impl std::ops::AddAssign for Persisted {
+    fn add_assign(&mut self, other: Self) {
+        self.ahead += other.ahead;
+        self.by_sessions += other.by_sessions;
+    }
+}
+
+/// What sessions of a log and its daemon know of each other.
+pub(super) struct Ahead {
+    cleaner: Cleaner,
+    is_asleep: AtomicBool,
+    /// Records since it fell asleep.
+    records: AtomicU32,
+    ahead: AtomicU64,
+    by_sessions: AtomicU64,
+}
+
+impl Ahead {
+    pub(super) fn new() -> Self {
+        Self {
+            cleaner: Cleaner::new(),
+            is_asleep: AtomicBool::new(false),
+            records: AtomicU32::new(0),
+            ahead: AtomicU64::new(0),
+            by_sessions: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes a new record.
+    #[inline]
+    pub(super) fn appended(&self) {
+        if self.is_asleep.load(Ordering::Relaxed)
+            && self.records.fetch_add(1, Ordering::Relaxed) + 1 == RECORDS
+        {
+            self.cleaner.wake();
+        }
+    }
+
+    /// Notes records that the daemon has made durable.
+    pub(super) fn add_ahead(&self, records: u64) {
+        self.ahead.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Notes records that a session has made durable.
+    pub(super) fn add_by_session(&self, records: u64) {
+        if records > 0 {
+            self.by_sessions.fetch_add(records, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn persisted(&self) -> Persisted {
+        Persisted {
+            ahead: self.ahead.load(Ordering::Relaxed),
+            by_sessions: self.by_sessions.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Is the daemon until [`Ahead::end`]: calls `look` while there is something to do, which says whether there was; none if there is an error.
+    pub(super) fn run(&self, look: impl Fn() -> Option<bool>) {
+        let present = self.cleaner.begin();
+        let mut in_vain = 0;
+        while let Some(was_useful) = look() {
+            if was_useful {
+                in_vain = 0;
+                continue;
+            }
+            in_vain += 1;
+            if in_vain < LOOKS {
+                pause();
+            } else if self.sleep(&present) {
+                in_vain = 0;
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn sleep(&self, present: &Present<'_>) -> bool {
+        self.records.store(0, Ordering::Relaxed);
+        self.is_asleep.store(true, Ordering::Relaxed);
+        let goes_on = present.next();
+        self.is_asleep.store(false, Ordering::Relaxed);
+        goes_on
+    }
+
+    /// Lets the daemon end when it has nothing to do.
+    pub(super) fn end(&self) {
+        self.cleaner.end();
+    }
+}
+
+/// Waits without giving the processor away: on one that others want, it would come back some milliseconds later, when commits have done all.
+fn pause() {
+    for _ in 0..PAUSES {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn it_sleeps_when_there_is_nothing_and_wakes_with_records() {
+        let ahead = Ahead::new();
+        let (send, looks) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                ahead.run(|| {
+                    let _ = send.send(());
+                    Some(false)
+                });
+            });
+            while !ahead.is_asleep.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            while looks.try_recv().is_ok() {}
+            for _ in 1..RECORDS {
+                ahead.appended();
+            }
+            let early = looks.recv_timeout(Duration::from_millis(20));
+            ahead.appended();
+            let woken = looks.recv_timeout(Duration::from_secs(20));
+            ahead.end();
+            assert!(early.is_err(), "woken by too few records");
+            assert!(woken.is_ok(), "not woken");
+        });
+    }
+}
