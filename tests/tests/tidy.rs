@@ -110,6 +110,7 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
     ("log files of a session", "crates/storage/src/log/series.rs"),
     ("ring of log records", "crates/storage/src/log/nv_ring.rs"),
+    ("archive of a log", "crates/storage/src/log/archive.rs"),
     (
         "pages in durable memory",
         "crates/storage/src/buffer/nv_pages.rs",

@@ -40,5 +40,8 @@ pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     if let Some(log) = &args.log_directory {
         options = options.log_directory(log);
     }
+    if let Some(archive) = &args.archive {
+        options = options.archive(archive);
+    }
     Ok(Database::create(path, &options)?)
 }

@@ -7,7 +7,7 @@ use crate::failure::{FAILED, Usage};
 use crate::output::{Cell, Facts, Format, Listing, bytes, stdout};
 use crate::tables;
 use anyhow::{Context, Result};
-use indelible::{Database, FenceOrder, LayoutKind};
+use indelible::{ArchiveRange, Database, FenceOrder, LayoutKind};
 use pmem::device::{Costs, DeviceReport, NativeOptions};
 use std::io::Write;
 use std::process::ExitCode;
@@ -46,12 +46,43 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
         "recovery replayed",
         Cell::Whole(statistics.recovery_replayed),
     );
+    for (partition, archive) in (0_u32..).zip(database.archives()?) {
+        if let Some(archive) = archive {
+            facts.add(
+                format!("archive of partition {partition}"),
+                archived(&archive),
+            );
+        }
+    }
     facts.print(format)?;
     if format == Format::Text && statistics.tables > 0 {
         writeln!(stdout())?;
         tables::list_tables(&database, format)?;
     }
     Ok(())
+}
+
+/// What an archive has, in one sentence.
+fn archived(archive: &ArchiveRange) -> String {
+    let Some((first, end)) = archive.range else {
+        return "no records yet".to_owned();
+    };
+    let gaps: Vec<_> = archive
+        .gaps
+        .iter()
+        .map(|(from, to)| format!("{} to {}", from.0, to.0 - 1))
+        .collect();
+    let missing = match gaps.join(", ") {
+        none if none.is_empty() => "without a gap".to_owned(),
+        gaps => format!("without {gaps}, when the log was used without its archive"),
+    };
+    format!(
+        "records {} to {} in {} files of {}, {missing}",
+        first.0,
+        end.0 - 1,
+        archive.files,
+        bytes(archive.bytes)
+    )
 }
 
 /// A size: rounded for people, exact for programs.

@@ -34,6 +34,15 @@ pub enum Error {
         /// The link that says so.
         link: PathBuf,
     },
+    /// The archive of the log is not where the database's link leads. Mount what is missing; if it has moved, make the link lead there.
+    #[error("the archive of the log is not at {path}, where the link {link} leads: mount what is missing, make the link \
+        lead to where the archive is now, or remove the link to go on without one", path = .path.display(), link = .link.display())]
+    MissingArchive {
+        /// Where the archive should be.
+        path: PathBuf,
+        /// The link that says so.
+        link: PathBuf,
+    },
     /// The directory has something in it, so no database can be created there. Open it, or choose an empty directory.
     #[error("{path} is not empty; open the database that is there, or choose a new \
         directory", path = .path.display())]

@@ -9,7 +9,7 @@ use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use storage::engine::{
-    Direction, FenceOrder, Footprint, Method, Persisted, ScanRange, VerifyReport,
+    ArchiveRange, Direction, FenceOrder, Footprint, Method, Persisted, ScanRange, VerifyReport,
 };
 use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 
@@ -94,6 +94,17 @@ impl Database {
             statistics.log_persisted += status.log_persisted;
         }
         Ok(statistics)
+    }
+
+    /// What the archive of each partition's log has, in the order of partitions; none where there is no archive. Reads all of it, and fails where
+    /// it is damaged.
+    pub fn archives(&self) -> Result<Vec<Option<ArchiveRange>>> {
+        let mut session = self.hold_all_to_look()?;
+        let mut archives = Vec::new();
+        for partition in 0..self.core.descriptor.partitions {
+            archives.push(session.idle_engine(partition)?.archive()?);
+        }
+        Ok(archives)
     }
 
     /// Checks everything that can be checked: checksums, order, every index against its table, that the allocated blocks are exactly

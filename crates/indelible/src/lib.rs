@@ -149,8 +149,8 @@ pub use disk::DiskCounters;
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
-    Combination, CommitTicket, Direction, Durability, FenceOrder, Footprint, Guard, Isolation,
-    LogImages, LogKind, Method, PageAxes, PagesKind, Persist, Persisted, VerifyReport,
+    ArchiveRange, Combination, CommitTicket, Direction, Durability, FenceOrder, Footprint, Guard,
+    Isolation, LogImages, LogKind, Method, PageAxes, PagesKind, Persist, Persisted, VerifyReport,
 };
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{

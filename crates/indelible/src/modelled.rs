@@ -30,6 +30,10 @@ pub(crate) trait Model: Send + Sync + 'static {
     fn log_files(&self, _partition: u32) -> disk::Result<Option<ModelledFiles>> {
         Ok(None)
     }
+
+    fn archive_files(&self, _partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        Ok(None)
+    }
 }
 
 impl ModelledPlatform {
@@ -52,6 +56,10 @@ impl Platform for ModelledPlatform {
 
     fn log_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
         self.0.log_files(partition)
+    }
+
+    fn archive_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        self.0.archive_files(partition)
     }
 
     fn create_engine(

@@ -13,7 +13,7 @@ use crate::database::{Core, Database};
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::mark::MarkBit;
-use crate::options::{Choice, Options};
+use crate::options::{Choice, Options, check_archive};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::session::Manner;
@@ -50,6 +50,10 @@ impl Database {
         if matches!(options.method, None | Some(Choice::Auto)) {
             options.method = Some(best_method(native.medium()?, native.has_log()).into());
         }
+        if let Err(error) = options.check() {
+            let _ = platform::remove_files(path, existed);
+            return Err(error);
+        }
         let created = Self::create_on(native, &options);
         if created.is_err() {
             // What was made is of no use; the first error is the one to report.
@@ -72,6 +76,11 @@ impl Database {
         let mut native =
             NativePlatform::new(path, access, native_options(options, options.domain))?;
         native.check_log(options.log_directory.as_deref())?;
+        if let Some(archive) = &options.archive {
+            let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
+            check_archive(recorded.method, archive)?;
+        }
+        native.begin_archive(options.archive.as_deref())?;
         if options.domain.is_none() {
             let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
             native.options = native_options(options, recorded.domain);

@@ -9,7 +9,7 @@ use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::session::Manner;
 use pmem::{Access, Domain, Primitive};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{
@@ -120,6 +120,7 @@ pub struct Options {
     pub(crate) rings: Option<u32>,
     pub(crate) persist: Option<Persist>,
     pub(crate) log_directory: Option<PathBuf>,
+    pub(crate) archive: Option<PathBuf>,
     pub(crate) sessions: Option<u32>,
     pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
@@ -256,6 +257,15 @@ impl Options {
     /// `nv-logging`. Default: beside the pages.
     pub fn log_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.log_directory = Some(path.into());
+        self
+    }
+
+    /// Lets the log of `nv-logging` or `distributed-log` move records that recovery needs no more to files in a directory, on a disk for example, before their
+    /// space is used again; a thread does so after each checkpoint. Recorded, as the symbolic link `archive`, so later openings go on without
+    /// the option; a database that exists begins with the opening that has it. If the directory is full, or fails, the log waits when it has
+    /// no room left, and says so: nothing is lost. Each database needs a directory of its own. Default: space is used again at once.
+    pub fn archive(mut self, path: impl Into<PathBuf>) -> Self {
+        self.archive = Some(path.into());
         self
     }
 
@@ -429,6 +439,9 @@ impl Options {
                 ),
                 "leave it out, or use `nv-logging`, `full-page-writes` or another page method",
             ));
+        }
+        if let (Some(Choice::Explicit(method)), Some(path)) = (self.method, &self.archive) {
+            check_archive(method, path)?;
         }
         if let Some(Choice::Explicit(method)) = self.method {
             self.check_rings(method)?;
@@ -631,6 +644,21 @@ impl TransactionOptions {
             isolation: self.isolation.unwrap_or(usual.isolation),
         }
     }
+}
+
+/// Rejects an archive for a method whose log has nothing to move there.
+pub(crate) fn check_archive(method: Method, path: &Path) -> Result<()> {
+    if method.has_rings() && method.has_buffer_pool() {
+        return Ok(());
+    }
+    Err(Error::option(
+        "archive",
+        format!(
+            "{} for method `{method}`, whose log is not archived",
+            path.display()
+        ),
+        "leave it out, or use `nv-logging` or `distributed-log`",
+    ))
 }
 
 #[cfg(test)]

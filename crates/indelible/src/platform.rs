@@ -6,6 +6,7 @@
 //!
 //! The log can have a directory of its own, on a device that suits it: the symbolic link [`LOG_LINK`] in the database's directory says where.
 //! Then everything is there that is not pages: the files of the log, and what lies in durable memory. It is locked as well.
+//! The link [`ARCHIVE_LINK`] says where a log in durable memory moves what recovery needs no more, if it is not to give it up.
 
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
@@ -21,6 +22,8 @@ use storage::engine::{self, Cleaning, Daemon, Decide, Engine, EngineOptions, Met
 
 /// The link to the directory of the log.
 const LOG_LINK: &str = "log";
+/// The link to the archive of the log.
+const ARCHIVE_LINK: &str = "archive";
 /// Bytes of the file by which the medium is found out.
 const PROBE_BYTES: u64 = 4096;
 
@@ -29,6 +32,8 @@ pub struct NativePlatform {
     path: PathBuf,
     /// Where the log is, if it has a directory of its own.
     log: Option<PathBuf>,
+    /// Where the archive of the log is, if it has one.
+    archive: Option<PathBuf>,
     access: Access,
     pub(crate) options: NativeOptions,
     _locks: Vec<File>,
@@ -45,6 +50,7 @@ impl NativePlatform {
         Ok(Self {
             path: path.to_owned(),
             log,
+            archive: archive_directory(path)?,
             access,
             options,
             _locks: locks,
@@ -55,24 +61,29 @@ impl NativePlatform {
     pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Self> {
         make_directory(path)?;
         // What is there keeps its log: the checks say what it is.
-        let new_log = options.log_directory.as_deref();
-        let new_log = new_log.filter(|_| is_empty_directory(path));
-        if let Some(log) = new_log {
+        let is_new = is_empty_directory(path);
+        if let Some(log) = options.log_directory.as_deref().filter(|_| is_new) {
             link_log(path, log)?;
+        }
+        if let Some(archive) = options.archive.as_deref().filter(|_| is_new) {
+            link_archive(path, archive)?;
         }
         let new = || {
             let native = native_options(options, options.domain);
             let native = Self::new(path, Access::Write, native)?;
             native.check_empty()?;
             native.check_log(options.log_directory.as_deref())?;
+            native.check_archive(options.archive.as_deref())?;
             native.check_writable()?;
             native.check_domain()?;
             Ok(native)
         };
         let prepared = new();
-        if prepared.is_err() && new_log.is_some() {
-            // The first error is the one to report.
-            let _ = fs::remove_file(path.join(LOG_LINK));
+        if prepared.is_err() && is_new {
+            for link in [LOG_LINK, ARCHIVE_LINK] {
+                // The first error is the one to report.
+                let _ = fs::remove_file(path.join(link));
+            }
         }
         prepared
     }
@@ -115,6 +126,42 @@ impl NativePlatform {
         ))
     }
 
+    /// Fails if another archive is asked for than the log has.
+    pub(crate) fn check_archive(&self, asked: Option<&Path>) -> Result<()> {
+        let (Some(asked), Some(found)) = (asked, &self.archive) else {
+            return Ok(());
+        };
+        let is_same = match (fs::canonicalize(asked), fs::canonicalize(found)) {
+            (Ok(asked), Ok(found)) => asked == found,
+            _ => false,
+        };
+        if is_same {
+            return Ok(());
+        }
+        Err(Error::option(
+            "archive",
+            format!(
+                "the archive of the log is in {}, and {} was asked for",
+                found.display(),
+                asked.display()
+            ),
+            format!(
+                "leave the option out; an archive that was moved is found through the symbolic link {}",
+                self.path.join(ARCHIVE_LINK).display()
+            ),
+        ))
+    }
+
+    /// Gives the log of an existing database an archive from now on, if it has none.
+    pub(crate) fn begin_archive(&mut self, asked: Option<&Path>) -> Result<()> {
+        self.check_archive(asked)?;
+        if let (Some(asked), None, Access::Write) = (asked, &self.archive, self.access) {
+            link_archive(&self.path, asked)?;
+            self.archive = archive_directory(&self.path)?;
+        }
+        Ok(())
+    }
+
     /// What lies under the directory: found out with a small file that is removed at once.
     pub(crate) fn medium(&self) -> Result<Medium> {
         let source = NativeSource::new(self.memory_path(), NativeOptions::default());
@@ -146,7 +193,8 @@ impl NativePlatform {
         {
             return Err(Error::Occupied { path: log.clone() });
         }
-        if has_at_most(&self.path, usize::from(self.log.is_some())) {
+        let links = usize::from(self.log.is_some()) + usize::from(self.archive.is_some());
+        if has_at_most(&self.path, links) {
             return Ok(());
         }
         let files = self.files(0)?;
@@ -184,6 +232,13 @@ impl Platform for NativePlatform {
     fn log_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
         let log = self.log.as_ref();
         log.map(|log| NativeDirectory::open_for(self.access, log, IoMode::Buffered))
+            .transpose()
+    }
+
+    fn archive_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
+        let archive = self.archive.as_ref();
+        archive
+            .map(|archive| NativeDirectory::open_for(self.access, archive, IoMode::Buffered))
             .transpose()
     }
 
@@ -244,12 +299,42 @@ fn link_log(path: &Path, log: &Path) -> Result<()> {
     symlink(&target, &link).map_err(|source| io_error("create", &link, source))
 }
 
+/// Gives the log of a database an archive, in a directory which is made if it is not there: a link leads to it.
+fn link_archive(path: &Path, archive: &Path) -> Result<()> {
+    make_directory(archive)?;
+    let target = fs::canonicalize(archive).map_err(|source| io_error("find", archive, source))?;
+    if fs::canonicalize(path).is_ok_and(|path| path == target) {
+        return Err(Error::option(
+            "archive",
+            format!(
+                "{} is the directory of the database itself",
+                archive.display()
+            ),
+            "give another directory, better on another disk, or leave the option out",
+        ));
+    }
+    let link = path.join(ARCHIVE_LINK);
+    symlink(&target, &link).map_err(|source| io_error("create", &link, source))?;
+    sync_parent(&link)
+}
+
 /// Where the log of a database is, if it has a directory of its own.
 fn log_directory(path: &Path) -> Result<Option<PathBuf>> {
     let link = path.join(LOG_LINK);
-    match fs::read_link(&link) {
+    linked(&link).map_err(|path| Error::MissingLog { path, link })
+}
+
+/// Where the archive of a database's log is, if it has one.
+fn archive_directory(path: &Path) -> Result<Option<PathBuf>> {
+    let link = path.join(ARCHIVE_LINK);
+    linked(&link).map_err(|path| Error::MissingArchive { path, link })
+}
+
+/// Where a link leads, if it is there; the error is the directory that is not.
+fn linked(link: &Path) -> std::result::Result<Option<PathBuf>, PathBuf> {
+    match fs::read_link(link) {
         Ok(target) if link.is_dir() => Ok(Some(target)),
-        Ok(target) => Err(Error::MissingLog { path: target, link }),
+        Ok(target) => Err(target),
         Err(_) => Ok(None),
     }
 }

@@ -29,6 +29,13 @@ impl Model for SimulatedWorld {
     fn files(&self, _partition: u32) -> disk::Result<ModelledFiles> {
         Ok(Either::Second(SimulatedDirectory::new(self)))
     }
+
+    /// Worlds of odd seeds have one.
+    fn archive_files(&self, _partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        let has_archive = self.options().seed % 2 == 1;
+        let directory = || Either::Second(SimulatedDirectory::named(self, "archive"));
+        Ok(has_archive.then(directory))
+    }
 }
 
 impl Platform for SimulatedPlatform {
@@ -41,6 +48,10 @@ impl Platform for SimulatedPlatform {
 
     fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
         self.0.files(partition)
+    }
+
+    fn archive_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
+        self.0.archive_files(partition)
     }
 
     fn create_engine(

@@ -28,6 +28,11 @@ pub trait Platform: Sized + Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Where a log moves records that recovery needs no more, if it is not to give them up. Logs in durable memory do so.
+    fn archive_files(&self, _partition: u32) -> disk::Result<Option<Self::Files>> {
+        Ok(None)
+    }
+
     /// Creates a partition's storage: [`engine::create`](crate::engine::create) on this platform.
     fn create_engine(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         engine::create(self, method, options)

@@ -45,6 +45,8 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ("nv-ring.alive", &[], BETWEEN_THREADS),
     ("nv-ring.start", &[], SPARES_A_MASTER),
     ("nv-ring.started", &[], SPARES_A_MASTER),
+    ("nv-ring.archived", &[], LOST_FILES),
+    ("nv-ring.archived-fence", &[], LOST_FILES),
     ("undo.in-place-word", &[Method::NvmLog], HEAP_CHANGED),
     ("undo.in-place-word-fence", &[Method::NvmLog], HEAP_CHANGED),
 ];
@@ -56,6 +58,7 @@ const BESIDE_OTHERS: &str =
     "needed where several sessions write beside each other, and the search has one";
 const BETWEEN_THREADS: &str = "needed where another thread goes on with the log; a later fence of the same thread does its work";
 const SPARES_A_MASTER: &str = "without it the next opening takes the checkpoint for one that may not be durable, and writes its master once more";
+const LOST_FILES: &str = "the archive itself says how far it goes; needed where files of it are lost, which verify tells by this word";
 const HEAP_CHANGED: &str = "needed where the heap itself has changed a word that the newest record has; the search of nvm-inp comes there";
 
 /// What became of one site.

@@ -24,10 +24,13 @@
 
 use super::ahead::{Ahead, Persisted};
 use super::claims::Claims;
+use super::cold::{Cold, ColdStore};
 use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
-use crate::log::numbered::{Found, FoundRecords, HEADER_BYTES, Pending, Place, RecordKind, Stamp};
-use crate::log::{LogStart, Lsn};
+use crate::log::numbered::{
+    Found, FoundRecords, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp,
+};
+use crate::log::{ArchiveRange, LogStart, Lsn};
 use crate::probe::{self, Activity, lock_log};
 use crate::sync::{Alone, AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
 use disk::DiskCounters;
@@ -135,6 +138,8 @@ pub struct HorizonLog<P: Places> {
     has_gaps: AtomicBool,
     is_poisoned: AtomicBool,
     ahead: Ahead,
+    /// Records on their way to an archive, if there is one.
+    pub(super) cold: Option<Cold>,
     /// What the opening has found, until it is replayed.
     found: Mutex<Vec<(u32, Found)>>,
 }
@@ -183,7 +188,7 @@ impl<P: Place> Part<P> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<P>> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State<P>> {
         lock_log(&self.state)
     }
 }
@@ -212,8 +217,18 @@ fn without_gaps(all: &[(u32, Found)], start: Lsn) -> (Vec<(u32, Found)>, Lsn) {
 }
 
 impl<P: Places> HorizonLog<P> {
-    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet.
-    pub fn open(places: P, options: HorizonOptions, start: Lsn) -> Result<Self> {
+    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. Of a log with an archive those are found too that are
+    /// in front and not archived; it says from where on none was given up.
+    pub fn open(
+        places: P,
+        options: HorizonOptions,
+        start: Lsn,
+        archive: Option<(Box<dyn ColdStore>, Lsn)>,
+    ) -> Result<Self> {
+        let cold = match archive {
+            Some((store, kept_from)) => Some(Cold::new(store, kept_from, start)?),
+            None => None,
+        };
         let opened = places.open()?;
         let count = opened.len() as u32;
         let mut log = Self {
@@ -233,12 +248,13 @@ impl<P: Places> HorizonLog<P> {
             has_gaps: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             ahead: Ahead::new(),
+            cold,
             found: Mutex::default(),
         };
         for (number, place) in (0..).zip(opened) {
             log.set(number, place)?;
         }
-        log.find(start)?;
+        log.find(log.cold.as_ref().map_or(start, Cold::from))?;
         log.opened_at = Lsn(log.next.load(Ordering::SeqCst));
         log.proven = Lsn(log.known.load(Ordering::SeqCst));
         Ok(log)
@@ -254,7 +270,7 @@ impl<P: Places> HorizonLog<P> {
         )))
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part<P::Place>> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Part<P::Place>> {
         self.parts.iter().map_while(OnceLock::get)
     }
 
@@ -333,7 +349,8 @@ impl<P: Places> HorizonLog<P> {
     fn find(&self, start: Lsn) -> Result<()> {
         let (all, proofs) = self.read(start)?;
         let (mut kept, mut end) = without_gaps(&all, start);
-        let known = proofs.known.max(start);
+        // What is in front of a checkpoint was durable once.
+        let known = proofs.known.max(self.start);
         if known > end {
             for (number, files) in (0_u32..).zip(&proofs.end.1) {
                 if let Some(error) = self.places.gone(number, files)? {
@@ -365,7 +382,7 @@ impl<P: Places> HorizonLog<P> {
     /// Hands every record that was found and is not given up to `visit`, with a session of its ring, in their order; marks have nothing in them.
     pub fn visit(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
         for (number, found) in &*self.found() {
-            if found.is_given_up {
+            if found.is_given_up || found.lsn < self.start {
                 continue;
             }
             let mut part = self.part(*number)?.state();
@@ -545,9 +562,10 @@ impl<P: Places> HorizonLog<P> {
     }
 
     fn make_room(&self, state: &mut State<P::Place>, payload: usize, more: u64) -> Result<()> {
-        match state.place.make_room(payload, more) {
-            Err(error) if !error.is_statement_error() => self.durable_step(Err(error)),
-            result => result,
+        match (state.place.make_room(payload, more), &self.cold) {
+            (Err(error), _) if !error.is_statement_error() => self.durable_step(Err(error)),
+            (Err(error), Some(cold)) => Err(cold.explain(error)),
+            (result, _) => result,
         }
     }
 
@@ -628,6 +646,24 @@ impl<P: Places> HorizonLog<P> {
             let reserve = Reserve::Keep(session);
             self.append_one(RecordKind::End, reserve, encode, &mut Vec::new())?;
             self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Gives back the space of records that were archived.
+    pub(super) fn give_back(&self, archived: Lsn) -> Result<()> {
+        let noted = self.part(0)?.state().place.set_archived(archived);
+        self.durable_step(noted)?;
+        self.forget(archived)
+    }
+
+    /// Lets places forget records in front of `start`, which nobody needs any more.
+    fn forget(&self, start: Lsn) -> Result<()> {
+        for part in self.parts() {
+            part.state().place.forget(start)?;
+        }
+        if start >= self.opened_at {
+            self.has_gaps.store(false, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -728,6 +764,29 @@ impl<P: Places> PageLog for HorizonLog<P> {
 
     fn end_ahead(&self) {
         self.ahead.end();
+        if let Some(cold) = &self.cold {
+            cold.end();
+        }
+    }
+
+    fn has_archive(&self) -> bool {
+        self.cold.is_some()
+    }
+
+    fn move_cold(&self) -> Result<bool> {
+        self.require()?;
+        self.move_cold_records()
+    }
+
+    fn run_cold(&self) {
+        if let Some(cold) = &self.cold {
+            // What fails is met again by whoever needs the room.
+            cold.run(|| drop(self.move_cold()));
+        }
+    }
+
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        self.look_at_archive()
     }
 
     fn persisted(&self) -> Persisted {
@@ -772,15 +831,19 @@ impl<P: Places> PageLog for HorizonLog<P> {
     }
 
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
-        let proven = self.part(0)?.state().place.set_start(start.lsn);
+        let in_front = match &self.cold {
+            None => InFront::GivenUp,
+            Some(_) => InFront::Kept,
+        };
+        let proven = self.part(0)?.state().place.set_start(start.lsn, in_front);
         self.durable_step(proven)?;
-        for part in self.parts() {
-            part.state().place.forget(start.lsn)?;
+        match &self.cold {
+            None => self.forget(start.lsn),
+            Some(cold) => {
+                cold.cool(start.lsn);
+                Ok(())
+            }
         }
-        if start.lsn >= self.opened_at {
-            self.has_gaps.store(false, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     fn is_due(&self, bytes_max: u64) -> bool {

@@ -8,7 +8,7 @@
 
 use super::ahead::Persisted;
 use crate::error::Result;
-use crate::log::{LogStart, Lsn};
+use crate::log::{ArchiveRange, LogStart, Lsn};
 use crate::page::PageId;
 use crate::probe;
 use disk::DiskCounters;
@@ -110,8 +110,27 @@ pub trait PageLog: Send + Sync {
     /// Does so again and again, as a thread of its own, until [`PageLog::end_ahead`] or an error.
     fn run_ahead(&self) {}
 
-    /// Lets that thread end.
+    /// Lets the threads of the log end.
     fn end_ahead(&self) {}
+
+    /// Whether it has an archive.
+    fn has_archive(&self) -> bool {
+        false
+    }
+
+    /// Moves records that recovery needs no more to the archive, if there is one; says whether there were any. If it cannot take them they stay,
+    /// and an append that finds no room says why.
+    fn move_cold(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Does so whenever a checkpoint has ended, as a thread of its own, until [`PageLog::end_ahead`].
+    fn run_cold(&self) {}
+
+    /// What the archive has, if there is one. Reads all of it.
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        Ok(None)
+    }
 
     /// What was made durable by whom, where that is counted.
     fn persisted(&self) -> Persisted {

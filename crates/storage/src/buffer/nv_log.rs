@@ -3,9 +3,10 @@
 //! What the records of all rings are together, and when a commit is acknowledged, is the business of [`HorizonLog`]. Here it is said which
 //! rings there are: the first one has their number, the newest life of the log, and from where on recovery needs records.
 
+use super::cold::ColdStore;
 use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
 use crate::error::{Result, StorageError};
-use crate::log::numbered::Place;
+use crate::log::numbered::{InFront, Place};
 use crate::log::nv_ring::RING_BYTES_MIN;
 use crate::log::{LogIdentity, Lsn, NvRing, RingIdentity};
 use crate::sync::{Mutex, lock};
@@ -155,13 +156,31 @@ where
         Ok(first.start()? >= start)
     }
 
-    /// Notes that a checkpoint at `start` is durable, which the caller has made sure of.
-    pub fn learn(memories: &S, options: &NvLogOptions, start: Lsn) -> Result<()> {
-        NvRing::open(memories, options.ring(0), options.access)?.set_start(start)
+    /// Notes that a checkpoint at `start` is durable, which the caller has made sure of, and what becomes of the records in front of it.
+    pub fn learn(
+        memories: &S,
+        options: &NvLogOptions,
+        start: Lsn,
+        in_front: InFront,
+    ) -> Result<()> {
+        NvRing::open(memories, options.ring(0), options.access)?.set_start(start, in_front)
     }
 
-    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet.
-    pub fn open_rings(memories: S, files: D, options: NvLogOptions, start: Lsn) -> Result<Self> {
+    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. With an archive those that have become needless go there.
+    pub fn open_rings(
+        memories: S,
+        files: D,
+        options: NvLogOptions,
+        start: Lsn,
+        archive: Option<Box<dyn ColdStore>>,
+    ) -> Result<Self> {
+        let archive = match archive {
+            Some(store) => {
+                let first = NvRing::open(&memories, options.ring(0), options.access)?;
+                Some((store, first.kept_from()?))
+            }
+            None => None,
+        };
         let manners = HorizonOptions {
             access: options.access,
             persist: options.persist,
@@ -172,7 +191,7 @@ where
             files: Mutex::new(files),
             options,
         };
-        Self::open(places, manners, start)
+        Self::open(places, manners, start, archive)
     }
 }
 

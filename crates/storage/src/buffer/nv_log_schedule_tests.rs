@@ -23,7 +23,7 @@ impl Kind for RingKind {
 
     fn open(self, world: &SimulatedWorld) -> Log {
         let files = SimulatedDirectory::new(world);
-        let opened = NvLog::open_rings(world.source(), files, options(self), Lsn::FIRST);
+        let opened = NvLog::open_rings(world.source(), files, options(self), Lsn::FIRST, None);
         opened.expect("what is durable can be opened")
     }
 }

@@ -55,7 +55,7 @@ fn options(RingKind(rings, persist): RingKind) -> NvLogOptions {
 
 fn open(world: &SimulatedWorld, kind: RingKind, start: Lsn) -> Result<Log> {
     let files = SimulatedDirectory::new(world);
-    NvLog::open_rings(world.source(), files, options(kind), start)
+    NvLog::open_rings(world.source(), files, options(kind), start, None)
 }
 
 #[test]

@@ -130,7 +130,7 @@ impl<D: Directory> FilesLog<D> {
             persist: Persist::OnCommit,
             content: Content::Redo,
         };
-        Self::open(SessionFiles::new(directory, options), manners, start)
+        Self::open(SessionFiles::new(directory, options), manners, start, None)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod paged;
 mod read_only;
 
 pub use crate::buffer::{Cleaning, Daemon, Guard, Persist, Persisted};
+pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
@@ -138,6 +139,11 @@ pub trait Engine: Send {
 
     /// Bytes in use.
     fn footprint(&mut self) -> Result<Footprint>;
+
+    /// What the archive of its log has, if it has one. Reads all of it.
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        Ok(None)
+    }
 
     /// Counts since the engine was opened.
     fn status(&self) -> EngineStatus;

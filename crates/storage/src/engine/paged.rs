@@ -21,6 +21,8 @@
 #[cfg(test)]
 mod ahead_tests;
 #[cfg(test)]
+mod archive_tests;
+#[cfg(test)]
 mod batch_tests;
 mod batches;
 mod group;
@@ -37,7 +39,7 @@ use super::{
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, Mode};
-use crate::log::Due;
+use crate::log::{ArchiveRange, Due};
 use crate::paged::locking::RowLocks;
 use crate::paged::tables::Tables;
 use crate::paged::{Pages, Transaction};
@@ -143,6 +145,7 @@ impl<P: Platform> Paged<P> {
                     self.shared.pages.forget(txn);
                 }
                 self.shared.write_checkpoint()?;
+                self.shared.move_cold()?;
                 self.operate_once(&operation)
             }
             result => result,
@@ -446,12 +449,14 @@ impl<P: Platform> Engine for Paged<P> {
 
     fn assist(&mut self) -> Result<()> {
         let assisted = self.shared.pages.pool.log().persist_ahead();
-        self.shared.durable_step(assisted).map(|_| ())
+        self.shared.durable_step(assisted)?;
+        self.shared.move_cold()
     }
 
     fn close(&mut self) -> Result<()> {
         self.alone(Mode::Exclusive, |session| {
             session.shared.write_checkpoint()?;
+            session.shared.move_cold()?;
             let cleared = session.shared.pages.pool.file().clear_area();
             session.shared.durable_step(cleared)
         })
@@ -481,14 +486,19 @@ impl<P: Platform> Engine for Paged<P> {
         }
     }
 
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        self.shared.pages.pool.log().archive()
+    }
+
     fn verify(&mut self) -> Result<VerifyReport> {
         self.alone(Mode::Shared, |session| {
             let Shared { pages, .. } = &**session.shared;
             session.shared.durable_step(pages.pool.write_all())?;
             let mut report = session.tables.verify(pages)?;
-            if let Err(error) = pages.pool.log().verify() {
-                report.damage.push(error.to_string());
-            }
+            let log = pages.pool.log();
+            let looks = [log.verify().err(), log.archive().err()];
+            let damage = looks.iter().flatten().map(ToString::to_string);
+            report.damage.extend(damage);
             Ok(report)
         })
     }

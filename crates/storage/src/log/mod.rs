@@ -4,6 +4,7 @@
 //! defers the change until they are durable; the volatile one (`volatile_undo`) changes at once and keeps what an abort
 //! needs in DRAM. So what stands above is written once for both.
 
+pub mod archive;
 pub mod checkpoint;
 pub mod group_commit;
 pub mod numbered;
@@ -19,6 +20,7 @@ pub mod wal;
 mod wal_segment;
 mod wal_sync;
 
+pub use archive::ArchiveRange;
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_ring::{NvRing, RingIdentity};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};

@@ -25,6 +25,15 @@ pub struct Stamp {
     pub kind: RecordKind,
 }
 
+/// What becomes of records that recovery needs no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFront {
+    /// Their space is used again.
+    GivenUp,
+    /// They stay until they are archived.
+    Kept,
+}
+
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
@@ -131,6 +140,16 @@ pub trait Place: Send {
     /// Forgets the records in front of `lsn`: nobody needs them any more.
     fn forget(&mut self, lsn: Lsn) -> Result<()>;
 
+    /// Hands out the records from `cursor` on, which begins at 0, up to in front of `until`, where they can be archived. They are durable.
+    fn copy(
+        &mut self,
+        _cursor: &mut u64,
+        _until: Lsn,
+        _visit: &mut dyn FnMut(Lsn, &[u8]),
+    ) -> Result<()> {
+        Ok(())
+    }
+
     /// Where the next record begins, counted in bytes from the first one ever.
     fn tail(&self) -> u64;
 
@@ -169,8 +188,18 @@ pub trait Place: Send {
         Ok(())
     }
 
-    /// Notes in the first place durably that recovery needs no record in front of `start` any more, if that cannot be seen.
-    fn set_start(&mut self, _start: Lsn) -> Result<()> {
+    /// Notes in the first place durably that recovery needs no record in front of `start` any more, if that cannot be seen, and what becomes of those.
+    fn set_start(&mut self, _start: Lsn, _in_front: InFront) -> Result<()> {
         Ok(())
+    }
+
+    /// Notes in the first place durably that records in front of `lsn` were archived, and that their space is used again.
+    fn set_archived(&mut self, _lsn: Lsn) -> Result<()> {
+        Ok(())
+    }
+
+    /// In front of this records were archived; the first place knows.
+    fn archived(&self) -> Result<Lsn> {
+        Ok(Lsn(0))
     }
 }

@@ -5,8 +5,9 @@
 //!
 //! ```text
 //! pool    root 0: the block
-//! block   rings u64, cut u64, life u64, start u64, alone in their line, in ring 0 only: how many rings the partition has; the first number of
-//!         its newest life, and that life's; and from where on recovery may need records, as far as is proven
+//! block   rings u64, cut u64, life u64, start u64, kept u64, archived u64, alone in their line, in ring 0 only: how many rings the partition has; the
+//!         first number of its newest life, and that life's; from where on recovery may need records, as far as is proven; from where on they are kept,
+//!         for an archive, 0 for `start` where there never was one; and in front of what they were archived, 0 if none were
 //!         | offsets of the pieces, 8 u64 | index: entries of 16 bytes
 //! piece   objects, each on lines of its own; a ring has 1 to 8 pieces, blocks of up to 16 MiB
 //! entry   number u64, 0 if unset, with the highest bit set if the record is given up | position u64 of the object, counted from the first one ever
@@ -30,7 +31,7 @@
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
 //! laps and torn objects apart.
 
-use super::numbered::{Found, FoundRecords, HEADER_BYTES, Pending, Place, Stamp};
+use super::numbered::{Found, FoundRecords, HEADER_BYTES, InFront, Pending, Place, Stamp};
 use super::wal::{LogIdentity, Lsn};
 use super::wal_segment::damage;
 use crate::error::{Result, StorageError};
@@ -244,6 +245,7 @@ impl<M: Memory> NvRing<M> {
         if identity.ring == 0 {
             head[0] = 1;
             head[24..32].copy_from_slice(&Lsn::FIRST.0.to_le_bytes());
+            head[32..40].copy_from_slice(&Lsn::FIRST.0.to_le_bytes());
         }
         for (offset, _) in head[LINE as usize..]
             .chunks_exact_mut(8)
@@ -345,6 +347,14 @@ impl<M: Memory> NvRing<M> {
     /// From where on recovery may need records, as far as is proven: ring 0 knows.
     pub fn start(&self) -> Result<Lsn> {
         Ok(Lsn(self.arena.word(self.index - HEAD_BYTES + 24)?))
+    }
+
+    /// From where on records are kept for an archive: ring 0 knows.
+    pub fn kept_from(&self) -> Result<Lsn> {
+        match self.arena.word(self.index - HEAD_BYTES + 32)? {
+            0 => self.start(),
+            kept => Ok(Lsn(kept)),
+        }
     }
 
     /// Whether a record with so long a payload has room now, and `more` bytes of short ones behind it.
@@ -641,6 +651,29 @@ where
         Ok(())
     }
 
+    fn copy(
+        &mut self,
+        cursor: &mut u64,
+        until: Lsn,
+        visit: &mut dyn FnMut(Lsn, &[u8]),
+    ) -> Result<()> {
+        *cursor = self.oldest.max(*cursor);
+        while *cursor < self.next {
+            let slot = *cursor % self.entries;
+            let entry = self.entry(slot)?;
+            if entry.lsn >= until {
+                return Ok(());
+            }
+            let found = self.object(slot, entry)?.map(|(found, _)| found);
+            let found = found.ok_or_else(|| {
+                self.damaged(&format!("record {} cannot be read any more", entry.lsn.0))
+            })?;
+            visit(found.lsn, self.payload(&found)?);
+            *cursor += 1;
+        }
+        Ok(())
+    }
+
     fn tail(&self) -> u64 {
         self.tail
     }
@@ -688,10 +721,32 @@ where
         Ok(self.arena.fence(site!("nv-ring.counted"))?)
     }
 
-    fn set_start(&mut self, start: Lsn) -> Result<()> {
+    fn set_archived(&mut self, lsn: Lsn) -> Result<()> {
+        let offset = self.index - HEAD_BYTES + 32;
+        // The line keeps the order. With the first one alone they are kept no more and not missed either, as they are in the archive.
+        self.arena.store_word(offset, lsn.0)?;
+        self.arena.store_word(offset + 8, lsn.0)?;
+        self.arena.flush(offset, 16, site!("nv-ring.archived"))?;
+        // commit point: what is in front may be written over, and the archive has to have it
+        Ok(self.arena.fence(site!("nv-ring.archived-fence"))?)
+    }
+
+    fn archived(&self) -> Result<Lsn> {
+        Ok(Lsn(self.arena.word(self.index - HEAD_BYTES + 40)?))
+    }
+
+    fn set_start(&mut self, start: Lsn, in_front: InFront) -> Result<()> {
         let offset = self.index - HEAD_BYTES + 24;
+        // In front of the start, in the line of it, so they never seem to be gone that are kept.
+        let kept = match in_front {
+            InFront::GivenUp => start,
+            InFront::Kept => self.kept_from()?,
+        };
+        if self.arena.word(offset + 8)? != kept.0 {
+            self.arena.store_word(offset + 8, kept.0)?;
+        }
         self.arena.store_word(offset, start.0)?;
-        self.arena.flush(offset, 8, site!("nv-ring.start"))?;
+        self.arena.flush(offset, 16, site!("nv-ring.start"))?;
         // commit point: what is in front may be written over
         Ok(self.arena.fence(site!("nv-ring.started"))?)
     }

@@ -73,7 +73,7 @@ const SCHEMES: &[&[&str]] = &[
     ],
     &[
         "flush-on-commit",
-        "a ring a session in memory; records are flushed at a commit at the latest",
+        "a ring a session in memory; a daemon flushes records, a commit those that are left",
         "when its group is fenced",
     ],
 ];

@@ -105,8 +105,8 @@ pub(super) const FIG12: Experiment = Experiment {
                 &[("slowdown", "8")],
                 Within::Mean(1.02, ANY),
             ),
-            why: "Records are made durable by the commit of their own session or of another: there is no daemon beside it, for which two busy cores have no \
-                  room.",
+            why: "A daemon makes records durable while their transactions go on, on a core that nobody else needs. With more threads than cores there is none, \
+                  and commits do most of it.",
         },
         Check {
             what: "flush-on-commit hardly feels how slow writes are",
@@ -118,7 +118,7 @@ pub(super) const FIG12: Experiment = Experiment {
                 COMMIT,
                 Within::Mean(0.75, 1.2),
             ),
-            why: "The write-backs of a commit are waited for at its end, by the thread that commits.",
+            why: "What the daemon has not written back is waited for at the end of a commit, by the thread that commits.",
         },
     ],
 };
@@ -212,7 +212,7 @@ pub(super) const FIG13: Experiment = Experiment {
             ),
             "TPC-B: with slow writes flush-on-commit is ahead of flush-on-insert",
             "up to 29.18 %",
-            "The write-backs that a commit waits for are all begun by it.",
+            "A commit waits for the write-backs that the daemon has not done, all of them where no core is free for it.",
         ),
         stated(
             Test::Growth {

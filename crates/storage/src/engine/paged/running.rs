@@ -69,6 +69,13 @@ impl<P: Platform> Running<P> {
                 shared.pages.pool.log().run_ahead();
             });
         }
+        if options.daemon == Daemon::Thread
+            && options.access == Access::Write
+            && running.shared.pages.pool.log().has_archive()
+        {
+            let name = format!("log-archiver-{}", options.partition);
+            running.spawn(name, |shared, _| shared.pages.pool.log().run_cold());
+        }
         running
     }
 

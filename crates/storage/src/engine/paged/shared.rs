@@ -8,14 +8,16 @@ use super::group::Group;
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    BatchStore, CentralLog, CheckpointStart, Content, FilesLog, Guard, Master, NvLog, NvLogOptions,
-    NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings, SessionFilesOptions,
+    BatchStore, CentralLog, CheckpointStart, ColdStore, Content, FilesLog, Guard, Master, NvLog,
+    NvLogOptions, NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
+    SessionFilesOptions, open_store,
 };
 use crate::engine::{
     CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{LockManager, LockOptions};
+use crate::log::numbered::InFront;
 use crate::log::{Due, GroupCommitOptions, LogIdentity, LogStart, Lsn, WalOptions, has_needless};
 use crate::page::{PAGE_BYTES, PageId, TxnId, header};
 use crate::paged::in_place::undo_unfinished;
@@ -185,6 +187,21 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
     Ok((pages, catalogue))
 }
 
+/// Where a log in durable memory moves what it needs no more, if there is such a place. Records to undo with are of no use behind their transactions.
+fn archive<P: Platform>(
+    platform: &P,
+    options: &EngineOptions,
+    axes: PageAxes,
+) -> Result<Option<Box<dyn ColdStore>>> {
+    if axes.pages == PagesKind::Nvm {
+        return Ok(None);
+    }
+    let files = platform.archive_files(options.partition)?;
+    files
+        .map(|files| open_store(files, identity(options)))
+        .transpose()
+}
+
 /// A log of which every record was looked at, and is durable then.
 fn settled<L: horizon::Places + 'static>(
     log: HorizonLog<L>,
@@ -278,7 +295,11 @@ impl<P: Platform> Shared<P> {
                     let is_known = NvLog::<_, P::Files>::knows(&memories, &rings, start.lsn)?;
                     file.secure_master(!is_known)?;
                     if !is_known {
-                        NvLog::<_, P::Files>::learn(&memories, &rings, start.lsn)?;
+                        let in_front = match archive(platform, options, axes)? {
+                            Some(_) => InFront::Kept,
+                            None => InFront::GivenUp,
+                        };
+                        NvLog::<_, P::Files>::learn(&memories, &rings, start.lsn, in_front)?;
                     }
                 }
                 // Nothing is removed that an older checkpoint needs: its pages are those of the newest batch as well.
@@ -397,7 +418,8 @@ impl<P: Platform> Shared<P> {
             LogKind::PerTransaction | LogKind::Distributed => {
                 let memories = platform.memories(options.partition);
                 let rings = nv_log_options(options, axes);
-                let log = NvLog::open_rings(memories, files, rings, start.lsn)?;
+                let store = archive(platform, options, axes)?;
+                let log = NvLog::open_rings(memories, files, rings, start.lsn, store)?;
                 let mut given_up = 0;
                 if let Some((source, pages)) = &mut home {
                     let mut has_records = false;
@@ -587,6 +609,12 @@ impl<P: Platform> Shared<P> {
                 .counters();
         }
         disk
+    }
+
+    /// Moves records that recovery needs no more to the archive, if there is one, and waits for whoever does.
+    pub(super) fn move_cold(&self) -> Result<()> {
+        self.durable_step(self.pages.pool.log().move_cold())
+            .map(|_| ())
     }
 
     /// Writes a checkpoint if the log is long, unless another session does.

@@ -1,0 +1,234 @@
+//! Records of rings that recovery needs no more, on their way to an archive: *cold log* of NV-Logging.
+//!
+//! A checkpoint makes records cold. With an archive their space is given back only when the archive has them durably
+//! ([`Archive`](crate::log::archive)); where that is, ring 0 says (`set_archived`). So a crash leaves every record in a ring or in the archive, and
+//! the next opening goes on where the archive ends: what is cold and not archived it finds in the rings, behind where ring 0 says.
+//!
+//! A thread of its own moves them, so that no transaction waits for the disk. If the archive is full or fails, cold records stay, and the
+//! log goes on until it has no room. Then whoever needs room tries once more, and is told what is wrong with the archive.
+//!
+//! Order of locks: the store's, then those of `horizon`.
+
+use super::cleaner::Cleaner;
+use super::horizon::{HorizonLog, Places};
+use crate::error::{Result, StorageError};
+use crate::log::archive::{Archive, ArchiveRange};
+use crate::log::numbered::Place;
+use crate::log::{LogIdentity, Lsn};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use disk::Directory;
+use pmem::PmemError;
+
+/// Numbers of records that are copied at a time.
+const NUMBERS: u64 = 4096;
+
+/// Takes the next record.
+pub type PushRecord<'p> = dyn FnMut(Lsn, &[u8]) -> Result<()> + 'p;
+
+/// Where cold records go.
+pub trait ColdStore: Send {
+    /// Behind the newest record that it has; none if it has none.
+    fn end(&self) -> Option<Lsn>;
+
+    /// Adds the records from `first` up to in front of `end`, durably or not at all: `copy` hands them out in their order.
+    fn add(
+        &mut self,
+        first: Lsn,
+        end: Lsn,
+        copy: &mut dyn FnMut(&mut PushRecord<'_>) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Reads everything that it has, and says what that is.
+    fn look(&self) -> Result<ArchiveRange>;
+}
+
+impl<D: Directory> ColdStore for Archive<D> {
+    fn end(&self) -> Option<Lsn> {
+        Archive::end(self)
+    }
+
+    fn add(
+        &mut self,
+        first: Lsn,
+        end: Lsn,
+        copy: &mut dyn FnMut(&mut PushRecord<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut add = || {
+            let mut file = self.begin(first)?;
+            copy(&mut |lsn, bytes| Ok(file.push(lsn, bytes)?))?;
+            self.publish(file, end)
+        };
+        let added = add();
+        if added.is_err() {
+            self.clear();
+        }
+        added
+    }
+
+    fn look(&self) -> Result<ArchiveRange> {
+        self.read(&mut |_, _| {})
+    }
+}
+
+/// The archive of a partition's log.
+pub fn open_store<D: Directory>(directory: D, identity: LogIdentity) -> Result<Box<dyn ColdStore>> {
+    Ok(Box::new(Archive::open(directory, identity)?))
+}
+
+/// A log's cold records.
+pub(super) struct Cold {
+    store: Mutex<Box<dyn ColdStore>>,
+    /// The first record that this opening may have to move.
+    from: Lsn,
+    /// In front of this records are cold.
+    until: AtomicU64,
+    /// In front of this their space was given back.
+    given_back: AtomicU64,
+    /// What was wrong with the archive when it was tried last.
+    failure: Mutex<Option<String>>,
+    cleaner: Cleaner,
+}
+
+impl Cold {
+    /// Of a log whose records in front of `start` are cold, and which has given back those in front of `kept_from`.
+    pub(super) fn new(store: Box<dyn ColdStore>, kept_from: Lsn, start: Lsn) -> Result<Self> {
+        let end = store.end().unwrap_or(kept_from);
+        if end > start {
+            return Err(StorageError::ForeignFile {
+                file: "the archive of the log".to_owned(),
+                reason: format!(
+                    "it has records up to {}, and the log goes on at {}: it is of a later state of the database; give the database another directory for its archive",
+                    end.0, start.0
+                ),
+            });
+        }
+        let from = end.max(kept_from);
+        Ok(Self {
+            store: Mutex::new(store),
+            from,
+            until: AtomicU64::new(start.0),
+            given_back: AtomicU64::new(kept_from.0),
+            failure: Mutex::default(),
+            cleaner: Cleaner::new(),
+        })
+    }
+
+    /// The first record that an opening has to find.
+    pub(super) fn from(&self) -> Lsn {
+        self.from
+    }
+
+    /// Notes that records in front of `until` are cold.
+    pub(super) fn cool(&self, until: Lsn) {
+        self.until.fetch_max(until.0, Ordering::SeqCst);
+        self.cleaner.wake();
+    }
+
+    /// The error for a log without room, if that is for the archive's sake.
+    pub(super) fn explain(&self, error: StorageError) -> StorageError {
+        let StorageError::Memory(PmemError::OutOfSpace { wanted_bytes, .. }) = error else {
+            return error;
+        };
+        match &*lock(&self.failure) {
+            Some(failure) => StorageError::Memory(PmemError::OutOfSpace {
+                wanted_bytes,
+                limit: format!(
+                    "the log's oldest records wait for its archive, where it says: {failure}; make room there or mend it, and the log goes on"
+                ),
+            }),
+            None => error,
+        }
+    }
+
+    /// Is the thread that moves records, until [`Cold::end`].
+    pub(super) fn run(&self, work: impl Fn()) {
+        let present = self.cleaner.begin();
+        work();
+        while present.next() {
+            work();
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.cleaner.end();
+    }
+}
+
+impl<P: Places> HorizonLog<P> {
+    /// Moves all cold records to the archive, and gives their space back; says whether there were any. If the archive cannot take them
+    /// they stay where they are.
+    pub(super) fn move_cold_records(&self) -> Result<bool> {
+        let Some(cold) = &self.cold else {
+            return Ok(false);
+        };
+        let mut store = lock(&cold.store);
+        let until = Lsn(cold.until.load(Ordering::SeqCst));
+        if until.0 <= cold.given_back.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        let first = store.end().map_or(cold.from, |end| end.max(cold.from));
+        if first < until {
+            let added = store.add(first, until, &mut |push| self.copy(first, until, push));
+            *lock(&cold.failure) = added.as_ref().err().map(ToString::to_string);
+            if added.is_err() {
+                return Ok(false);
+            }
+        }
+        self.give_back(until)?;
+        cold.given_back.store(until.0, Ordering::SeqCst);
+        Ok(true)
+    }
+
+    /// Hands out the records from `first` up to in front of `end`, in their order. Others append meanwhile.
+    fn copy(&self, first: Lsn, end: Lsn, push: &mut PushRecord<'_>) -> Result<()> {
+        // A place that comes meanwhile has no cold records.
+        let mut cursors = vec![0; self.parts().count()];
+        let (mut next, mut records) = (first.0, Vec::new());
+        while next < end.0 {
+            let until = Lsn((next + NUMBERS).min(end.0));
+            for (part, cursor) in self.parts().zip(&mut cursors) {
+                part.state().place.copy(cursor, until, &mut |lsn, bytes| {
+                    if lsn >= first {
+                        records.push((lsn, bytes.to_vec()));
+                    }
+                })?;
+            }
+            records.sort_unstable_by_key(|(lsn, _)| *lsn);
+            for (lsn, bytes) in records.drain(..) {
+                if lsn.0 != next {
+                    break;
+                }
+                push(lsn, &bytes)?;
+                next += 1;
+            }
+            if next < until.0 {
+                let first = self.part(0)?.state();
+                return Err(first.place.damaged(&format!(
+                    "record {next} of the log is gone before it was archived"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the archive has, if there is one; an error if it is damaged, or lacks records that the log has not.
+    pub(super) fn look_at_archive(&self) -> Result<Option<ArchiveRange>> {
+        let Some(cold) = &self.cold else {
+            return Ok(None);
+        };
+        let store = lock(&cold.store);
+        let range = store.look()?;
+        let first = self.part(0)?.state();
+        let (end, moved) = (
+            range.range.map_or(0, |(_, end)| end.0),
+            first.place.archived()?,
+        );
+        if end < moved.0 {
+            return Err(first.place.damaged(&format!(
+                "records up to {} were moved to the archive, which has those in front of {end} only: the rest of its files is gone",
+                moved.0
+            )));
+        }
+        Ok(Some(range))
+    }
+}
