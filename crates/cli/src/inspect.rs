@@ -46,13 +46,17 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
         "recovery replayed",
         Cell::Whole(statistics.recovery_replayed),
     );
-    for (partition, archive) in (0_u32..).zip(database.archives()?) {
-        if let Some(archive) = archive {
-            facts.add(
-                format!("archive of partition {partition}"),
-                archived(&archive),
-            );
+    match database.archives() {
+        Ok(archives) => {
+            for (partition, archive) in (0_u32..).zip(archives) {
+                if let Some(archive) = archive {
+                    let name = format!("archive of partition {partition}");
+                    facts.add(name, archived(&archive));
+                }
+            }
         }
+        // The rest is there all the same.
+        Err(error) => facts.add("archive", error.to_string()),
     }
     facts.print(format)?;
     if format == Format::Text && statistics.tables > 0 {

@@ -57,8 +57,8 @@ mod tests {
     fn left(world: &SimulatedWorld, offset: u64) -> u64 {
         let image = world.image(&ImageChoice { units: Vec::new() }).unwrap();
         let found = image.source().open("pool", Access::Read).unwrap();
-        let word = found.peek(offset, 8);
-        u64::from_le_bytes(word.try_into().unwrap())
+        let bytes = found.peek(offset, 8);
+        u64::from_le_bytes(bytes.try_into().unwrap())
     }
 
     #[test]

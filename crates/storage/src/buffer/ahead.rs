@@ -6,15 +6,23 @@
 //! Records come some microseconds one after the other, much faster than a thread is woken. So the daemon looks again and again while there
 //! are any, for a while longer, and then sleeps. Whoever appends meanwhile wakes it with every sixteenth record only: a
 //! signal costs more than the records of a short transaction.
+//!
+//! It ends where it is of no use. A daemon needs a core that no session wants: without one it takes the time from those that it is to help, and a commit
+//! waits for a step whose thread is not running. So it ends as soon as there are as many sessions as cores. And a step shorter than a
+//! microsecond, where a flush costs little or nothing, is cheaper for a session than to hand it over.
 
 use super::cleaner::{Cleaner, Present};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Records that wake a daemon.
 const RECORDS: u32 = 16;
 /// Times that it looks in vain before it sleeps, each about a microsecond behind the other.
 const LOOKS: u32 = 300;
 const PAUSES: u32 = 16;
+/// Steps after which it knows whether they are worth it, and how long they take then on average, at least.
+const STEPS: u32 = 512;
+const STEP_MIN: Duration = Duration::from_micros(1);
 
 /// Who makes records durable ahead of their commits, where they wait for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -46,9 +54,11 @@ impl std::ops::AddAssign for Persisted {
 pub(super) struct Ahead {
     cleaner: Cleaner,
     is_asleep: AtomicBool,
+    /// Whether sessions want all cores.
+    is_crowded: AtomicBool,
     /// Records since it fell asleep.
     records: AtomicU32,
-    ahead: AtomicU64,
+    by_daemon: AtomicU64,
     by_sessions: AtomicU64,
 }
 
@@ -57,9 +67,18 @@ impl Ahead {
         Self {
             cleaner: Cleaner::new(),
             is_asleep: AtomicBool::new(false),
+            is_crowded: AtomicBool::new(false),
             records: AtomicU32::new(0),
-            ahead: AtomicU64::new(0),
+            by_daemon: AtomicU64::new(0),
             by_sessions: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes how many sessions there are by now, of which none ever goes.
+    pub(super) fn note_sessions(&self, sessions: usize) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if sessions >= cores {
+            self.is_crowded.store(true, Ordering::Relaxed);
         }
     }
 
@@ -75,7 +94,7 @@ impl Ahead {
 
     /// Notes records that the daemon has made durable.
     pub(super) fn add_ahead(&self, records: u64) {
-        self.ahead.fetch_add(records, Ordering::Relaxed);
+        self.by_daemon.fetch_add(records, Ordering::Relaxed);
     }
 
     /// Notes records that a session has made durable.
@@ -87,7 +106,7 @@ impl Ahead {
 
     pub(super) fn persisted(&self) -> Persisted {
         Persisted {
-            ahead: self.ahead.load(Ordering::Relaxed),
+            ahead: self.by_daemon.load(Ordering::Relaxed),
             by_sessions: self.by_sessions.load(Ordering::Relaxed),
         }
     }
@@ -95,10 +114,22 @@ impl Ahead {
     /// Is the daemon until [`Ahead::end`]: calls `look` while there is something to do, which says whether there was; none if there is an error.
     pub(super) fn run(&self, look: impl Fn() -> Option<bool>) {
         let present = self.cleaner.begin();
-        let mut in_vain = 0;
-        while let Some(was_useful) = look() {
+        let (mut in_vain, mut steps, mut time) = (0, 0, Duration::ZERO);
+        while !self.is_crowded.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            let Some(was_useful) = look() else {
+                return;
+            };
             if was_useful {
                 in_vain = 0;
+                steps += 1;
+                time += begun.elapsed();
+                if steps == STEPS {
+                    if time < STEPS * STEP_MIN {
+                        return;
+                    }
+                    (steps, time) = (0, Duration::ZERO);
+                }
                 continue;
             }
             in_vain += 1;
@@ -137,7 +168,6 @@ fn pause() {
 mod tests {
     use super::*;
     use std::sync::mpsc;
-    use std::time::Duration;
 
     #[test]
     fn it_sleeps_when_there_is_nothing_and_wakes_with_records() {
@@ -164,5 +194,29 @@ mod tests {
             assert!(early.is_err(), "woken by too few records");
             assert!(woken.is_ok(), "not woken");
         });
+    }
+
+    #[test]
+    fn it_ends_where_it_is_of_no_use() {
+        let ahead = Ahead::new();
+        let steps = AtomicU32::new(0);
+        ahead.run(|| {
+            steps.fetch_add(1, Ordering::Relaxed);
+            Some(true)
+        });
+        // Without a thread that is taken off its core for long in the middle of them.
+        assert!(steps.load(Ordering::Relaxed).is_multiple_of(STEPS));
+        assert!(!ahead.cleaner.is_present());
+        let crowded = Ahead::new();
+        crowded.note_sessions(usize::MAX);
+        crowded.run(|| Some(true));
+        // And where steps take their time, it goes on.
+        let looks = AtomicU32::new(0);
+        Ahead::new().run(|| {
+            let end = Instant::now() + 2 * STEP_MIN;
+            while Instant::now() < end {}
+            (looks.fetch_add(1, Ordering::Relaxed) < 3 * STEPS).then_some(true)
+        });
+        assert_eq!(looks.load(Ordering::Relaxed), 3 * STEPS + 1);
     }
 }

@@ -684,6 +684,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
     }
 
     fn add_session(&self, number: u32) -> Result<()> {
+        self.ahead.note_sessions(number as usize + 1);
         if self.shared.is_some() {
             return Ok(());
         }
