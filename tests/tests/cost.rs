@@ -64,7 +64,8 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::DistributedLog
         | Method::InPlace
         | Method::NvWsp
-        | Method::GroupCommit => IN_VOLATILE_MEMORY,
+        | Method::GroupCommit
+        | Method::Combined(_) => IN_VOLATILE_MEMORY,
     }
 }
 

@@ -330,8 +330,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 self.home.account_page(&page, Look::Whole);
                 let old = page.bytes();
                 let lines = changed_lines(old, new.bytes(), original);
-                let head = [0..LINE_BYTES];
-                let images = if is_unused(old) { &head } else { &lines[..] };
+                let head = std::slice::from_ref(&(0..LINE_BYTES));
+                let images = if is_unused(old) { head } else { &lines[..] };
                 for range in images {
                     record.push_image(id, range, old);
                 }

@@ -110,9 +110,9 @@ fn ranges_together_cost_what_they_cost_one_after_the_other() {
         if together {
             memory.load_each(&mut ranges.into_iter());
         } else {
-            ranges
-                .iter()
-                .for_each(|&(offset, bytes)| memory.load(offset, bytes));
+            for (offset, bytes) in ranges {
+                memory.load(offset, bytes);
+            }
         }
         (memory.counters(), emulator.clock().now_ns())
     };
