@@ -11,7 +11,7 @@ use crate::machine::machine;
 use crate::options::RunSort;
 use crate::output::{MANY_PARTNERS, Pairs, Sink, Totals};
 use crate::partition::{KeyBounds, Partitions, PassShape, Ranged, Span, memory_of_pass, spans_len};
-use crate::scratch::{Arena, Scratch};
+use crate::scratch::{Arena, LINE_BYTES, Scratch};
 use crate::simd::{Isa, join_vectors};
 use crate::sort::merge::{merge_in_passes, merge_many, runs_max};
 use crate::sort::run::RunSorter;
@@ -45,9 +45,8 @@ pub(crate) fn run_tuples<T: Tuple>() -> usize {
     (machine().l2_bytes / 2).min(RUN_BYTES_MAX) / T::BYTES
 }
 
-fn many_at_once_bits_max<T: Tuple>() -> u32 {
-    let staging = PassShape::staging_bytes::<T>(1 << LARGE_CACHE_BITS_MAX);
-    if staging <= machine().l2_bytes / 3 {
+fn many_at_once_bits_max() -> u32 {
+    if (LINE_BYTES << LARGE_CACHE_BITS_MAX) <= machine().l2_bytes / 4 {
         LARGE_CACHE_BITS_MAX
     } else {
         DEFAULT_BITS_MAX
@@ -77,7 +76,7 @@ impl Plan {
         let by_cache = by_cache + u32::from(ranges(by_cache) < runs);
         let wanted = match merging {
             // One run each, so that the merge has nothing to do.
-            Merging::ManyAtOnce => by_cache.max(by_threads).min(many_at_once_bits_max::<T>()),
+            Merging::ManyAtOnce => by_cache.max(by_threads).min(many_at_once_bits_max()),
             // As in the paper, sorting is done by merging, and ranges only give each thread its share.
             Merging::TwoAtATime => by_threads.min(DEFAULT_BITS_MAX),
         };
