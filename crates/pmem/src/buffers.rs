@@ -1,5 +1,7 @@
-//! Buffers of one size in ordinary memory, side by side: on huge pages where the system has them, and at addresses that are known before anybody
-//! has looked at a buffer.
+//! Buffers of one size in ordinary memory, side by side.
+//!
+//! They lie on huge pages where the system has them, and at addresses that are known before anybody has looked at a buffer, so their first lines
+//! can be asked for while something else is awaited. Nothing in them is durable.
 
 use crate::device::{LINE_BYTES, Memory, NativeMemory, PageSize, View, arch};
 use crate::error::{PmemError, Result};

@@ -1,4 +1,6 @@
 //! The axes of the page engine as options: any combination that makes sense, whether a published method is it or not.
+//!
+//! They take the place of `--method`; one that is left out has the choice that every disk can do with.
 
 use crate::failure::Usage;
 use anyhow::Result;
