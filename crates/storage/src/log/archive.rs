@@ -8,7 +8,7 @@
 //! | header field | bytes | meaning |
 //! |---|---|---|
 //! | magic | 8 | `INDLARC\n` |
-//! | version | 4 | [`VERSION`] |
+//! | version | 4 | 1 |
 //! | partition | 4 | number of the partition |
 //! | database | 16 | identity of the database |
 //! | number | 8 | the number in the file's name |
