@@ -40,7 +40,7 @@ code is 1 if anything was wrong.";
 )]
 pub(crate) struct TortureArgs {
     /// Methods, separated by commas
-    #[arg(long, value_delimiter = ',', required_unless_present_any = ["all", "pages", "log", "guard"], conflicts_with_all = AXES)]
+    #[arg(long, value_delimiter = ',', required_unless_present = "all", required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
     #[command(flatten)]
     pub(crate) axes: AxesArgs,
