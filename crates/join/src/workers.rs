@@ -4,6 +4,8 @@
 //! Starting a thread costs tens of microseconds, a phase that is worth threads lasts milliseconds.
 
 use crate::error::{JoinError, Result};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Runs `work` once for each state, the first one on the calling thread, and returns the results in order.
 pub(crate) fn run<S, R, F>(states: Vec<S>, work: F) -> Result<Vec<R>>
@@ -12,28 +14,54 @@ where
     R: Send,
     F: Fn(usize, S) -> Result<R> + Sync,
 {
-    let work = &work;
-    let mut states = states.into_iter().enumerate();
-    let first = states.next();
+    let mut places = Vec::with_capacity(states.len());
+    for state in states {
+        places.push(Mutex::new(Place::Waits(state)));
+    }
+    on_threads(places.len(), &|thread| {
+        let mut place = lock(&places[thread]);
+        if let Place::Waits(state) = mem::replace(&mut *place, Place::Runs) {
+            *place = Place::Ended(work(thread, state));
+        }
+    })?;
+    let mut results = Vec::with_capacity(places.len());
+    for place in places {
+        if let Place::Ended(result) = place.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            results.push(result?);
+        }
+    }
+    Ok(results)
+}
+
+/// What one thread of a phase works on.
+enum Place<S, R> {
+    Waits(S),
+    Runs,
+    Ended(Result<R>),
+}
+
+/// Only its own thread takes it while threads run.
+fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls `work` with each number below `threads`, on threads of their own but for the first. Phases are many and this is
+/// much to compile, so it knows none of their types.
+fn on_threads(threads: usize, work: &(dyn Fn(usize) + Sync)) -> Result<()> {
     std::thread::scope(|scope| {
-        let others: Vec<_> = states
-            .map(|(thread, state)| {
-                let work = move || work(thread, state);
-                std::thread::Builder::new().spawn_scoped(scope, work)
-            })
+        let others: Vec<_> = (1..threads)
+            .map(|thread| std::thread::Builder::new().spawn_scoped(scope, move || work(thread)))
             .collect::<std::io::Result<_>>()
             .map_err(JoinError::Thread)?;
-        let mut results = Vec::with_capacity(others.len() + 1);
-        if let Some((thread, state)) = first {
-            results.push(work(thread, state));
+        if threads > 0 {
+            work(0);
         }
         for other in others {
-            results.push(match other.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
+            if let Err(panic) = other.join() {
+                std::panic::resume_unwind(panic);
+            }
         }
-        results.into_iter().collect()
+        Ok(())
     })
 }
 

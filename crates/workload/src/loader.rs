@@ -6,6 +6,9 @@ use indelible::{Database, Durability, Result, Transaction, Worker};
 use std::convert::Infallible;
 use std::panic::resume_unwind;
 
+/// Told now and then how many rows are new. One type for all who listen, so that loading is compiled once.
+pub(crate) type Loaded<'a> = &'a (dyn Fn(u64) + Sync);
+
 /// Rows of one loading transaction, about.
 pub(crate) const BATCH_ROWS: usize = 200;
 
@@ -55,7 +58,7 @@ pub(crate) fn in_batches<N>(
     worker: &mut Worker<'_>,
     numbers: impl Iterator<Item = N>,
     batch: usize,
-    loaded: &impl Fn(u64),
+    loaded: Loaded<'_>,
     mut insert: impl FnMut(&mut Transaction<'_>, N) -> Result<u64>,
 ) -> Result<()> {
     let mut numbers = numbers.peekable();

@@ -466,7 +466,15 @@ pub(super) fn inner_image(
 }
 
 pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    let mut bytes = Vec::with_capacity(8 * words.len() + 8);
+    append_words(&mut bytes, words);
+    bytes
+}
+
+pub(crate) fn append_words(bytes: &mut Vec<u8>, words: &[u64]) {
+    for word in words {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
 }
 
 #[cold]

@@ -10,7 +10,7 @@ use super::runner::Runner;
 use super::state::State;
 use super::{SUBSCRIBERS_MAX, Tables, TatpOptions};
 use crate::conditions::Findings;
-use crate::loader;
+use crate::loader::{self, Loaded};
 use crate::prefix::{leads_there, run_lists};
 use crate::standard::{Workload, WorkloadError};
 use indelible::Database;
@@ -155,11 +155,7 @@ impl Workload for Tatp {
         self.options.rows()
     }
 
-    fn create(
-        &self,
-        database: &Database,
-        _: &(impl Fn(u64) + Sync),
-    ) -> Result<Tables, WorkloadError> {
+    fn create(&self, database: &Database, _: Loaded<'_>) -> Result<Tables, WorkloadError> {
         Ok(Tables::create(database)?)
     }
 
@@ -168,7 +164,7 @@ impl Workload for Tatp {
         database: &Database,
         tables: &Tables,
         partition: u32,
-        loaded: &(impl Fn(u64) + Sync),
+        loaded: Loaded<'_>,
     ) -> Result<(), WorkloadError> {
         let options = &self.options;
         Ok(load_partition(

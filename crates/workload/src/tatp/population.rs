@@ -9,7 +9,7 @@ use super::schema::{
     set_digits, special_facility, subscriber,
 };
 use super::state::{self, State};
-use crate::loader::{BATCH_ROWS, in_batches};
+use crate::loader::{BATCH_ROWS, Loaded, in_batches};
 use crate::random::{Random, between, chance, shuffle};
 use indelible::{Database, Durability, Result, Row, Transaction};
 
@@ -132,7 +132,7 @@ pub(super) fn load_partition(
     tables: &Tables,
     database: &Database,
     partition: u32,
-    loaded: &impl Fn(u64),
+    loaded: Loaded<'_>,
 ) -> Result<()> {
     let mut worker = database.worker(&[partition], Durability::Group)?;
     let mut rows = Loader {

@@ -7,7 +7,7 @@ use super::conditions::{BranchProgress, Checked, check_consistency};
 use super::list::{self, Input};
 use super::runner::Runner;
 use super::{BRANCHES_MAX, Tables, TpcbOptions};
-use crate::loader;
+use crate::loader::{self, Loaded};
 use crate::prefix::{leads_there, run_lists};
 use crate::standard::{Workload, WorkloadError};
 use indelible::Database;
@@ -73,11 +73,7 @@ impl Workload for Tpcb {
         self.options.rows()
     }
 
-    fn create(
-        &self,
-        database: &Database,
-        _: &(impl Fn(u64) + Sync),
-    ) -> Result<Tables, WorkloadError> {
+    fn create(&self, database: &Database, _: Loaded<'_>) -> Result<Tables, WorkloadError> {
         Ok(Tables::create(database)?)
     }
 
@@ -86,7 +82,7 @@ impl Workload for Tpcb {
         database: &Database,
         tables: &Tables,
         partition: u32,
-        loaded: &(impl Fn(u64) + Sync),
+        loaded: Loaded<'_>,
     ) -> Result<(), WorkloadError> {
         Ok(tables.load(database, &self.options, partition, loaded)?)
     }

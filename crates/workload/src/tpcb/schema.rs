@@ -5,7 +5,7 @@
 //! Fillers make rows as long as clause 3.2 wants them: 100 bytes, and 50 in `history`. All balances begin at 0.
 
 use super::TpcbOptions;
-use crate::loader::{BATCH_ROWS, in_batches};
+use crate::loader::{BATCH_ROWS, Loaded, in_batches};
 use indelible::{DataType, Database, Durability, Partitioning, Result, Table};
 
 /// Columns of `branch`.
@@ -128,7 +128,7 @@ impl Tables {
         database: &Database,
         options: &TpcbOptions,
         partition: u32,
-        loaded: &impl Fn(u64),
+        loaded: Loaded<'_>,
     ) -> Result<()> {
         let mut worker = database.worker(&[partition], Durability::Group)?;
         let (mut branch, mut teller, mut account) =

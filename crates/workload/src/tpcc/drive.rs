@@ -9,7 +9,7 @@ use super::list::{self, Input, List};
 use super::population::Population;
 use super::runner::{self, Runner};
 use super::{Tables, TpccOptions, WAREHOUSES_MAX};
-use crate::loader;
+use crate::loader::{self, Loaded};
 use crate::prefix::leads_there;
 use crate::standard::{Workload, WorkloadError};
 use indelible::Database;
@@ -151,11 +151,7 @@ impl Workload for Tpcc {
         self.options.scale.rows(self.options.warehouses)
     }
 
-    fn create(
-        &self,
-        database: &Database,
-        loaded: &(impl Fn(u64) + Sync),
-    ) -> Result<Tables, WorkloadError> {
+    fn create(&self, database: &Database, loaded: Loaded<'_>) -> Result<Tables, WorkloadError> {
         let tables = Tables::create(database)?;
         self.population(&tables).load_items(database, loaded)?;
         Ok(tables)
@@ -166,7 +162,7 @@ impl Workload for Tpcc {
         database: &Database,
         tables: &Tables,
         partition: u32,
-        loaded: &(impl Fn(u64) + Sync),
+        loaded: Loaded<'_>,
     ) -> Result<(), WorkloadError> {
         let population = self.population(tables);
         Ok(population.load_partition(database, partition, loaded)?)

@@ -10,7 +10,7 @@ use super::schema::{
     customer, district, history, item, money, new_order, order_line, orders, stock, warehouse,
 };
 use super::{DISTRICTS, Scale, Tables, TpccOptions};
-use crate::loader::{BATCH_ROWS, in_batches};
+use crate::loader::{BATCH_ROWS, Loaded, in_batches};
 use crate::random::{Random, between, chance, shuffle};
 use indelible::{Database, Decimal, Durability, Result, Row, Timestamp, Transaction, Worker};
 
@@ -33,7 +33,7 @@ pub(super) struct Population<'w> {
 
 impl Population<'_> {
     /// Loads `item` into all partitions.
-    pub(super) fn load_items(&self, database: &Database, loaded: &impl Fn(u64)) -> Result<()> {
+    pub(super) fn load_items(&self, database: &Database, loaded: Loaded<'_>) -> Result<()> {
         let mut random = Random::new(self.options.seed ^ 0x17E3);
         let mut row = self.tables.item.row();
         let mut next = 1;
@@ -65,7 +65,7 @@ impl Population<'_> {
         &self,
         database: &Database,
         partition: u32,
-        loaded: &impl Fn(u64),
+        loaded: Loaded<'_>,
     ) -> Result<()> {
         let mut worker = database.worker(&[partition], Durability::Group)?;
         let own = TpccOptions {
@@ -112,14 +112,14 @@ impl Population<'_> {
 }
 
 /// Loads one warehouse.
-struct Loader<'p, F> {
+struct Loader<'p> {
     population: &'p Population<'p>,
     warehouse: i16,
     random: Random,
-    loaded: &'p F,
+    loaded: Loaded<'p>,
 }
 
-impl<F: Fn(u64)> Loader<'_, F> {
+impl Loader<'_> {
     fn load(&mut self, worker: &mut Worker<'_>) -> Result<()> {
         let scale = self.population.options.scale;
         self.in_batches(worker, 1..=1, 1, |loader, transaction, _| {

@@ -6,7 +6,7 @@
 use super::contents::{Contents, Window};
 use super::list::{Access, Action, generate};
 use super::{COLUMN_BYTES, COLUMNS, YcsbOptions};
-use crate::loader::{lists, on_each};
+use crate::loader::{Loaded, lists, on_each};
 use crate::prefix::run_lists;
 use crate::script::Script;
 use indelible::{
@@ -135,7 +135,7 @@ impl Ycsb {
         database: &Database,
         table: &Table,
         partition: u32,
-        loaded: &(impl Fn(u64) + Sync),
+        loaded: Loaded<'_>,
     ) -> Result<(), YcsbError> {
         let mut worker = database.worker(&[partition], Durability::Group)?;
         let mut row = table.row();

@@ -9,8 +9,11 @@ use super::*;
 use crate::record::{Column, DataType, Value};
 use disk::Directory as _;
 use disk::simulated::SimulatedDirectory;
-use pmem::device::simulated::{ImageChoice, SimulatedSource, SimulatedWorld, WorldOptions, mix};
+use pmem::device::simulated::{
+    ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions, mix,
+};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 const TABLE: TableId = TableId(3);
 const INDEX: IndexId = IndexId(7);
@@ -209,6 +212,51 @@ fn read(engine: &mut dyn Engine, index: Option<IndexId>) -> Content {
     engine.scan(&range, &mut visit).unwrap();
     engine.abort().unwrap();
     content
+}
+
+/// Cuts the power at each point of an opening that commits a prepared transaction; the next opening commits it as well.
+fn cut_while_deciding(disabled: &str) -> Result<(), String> {
+    let mut subject = Subject::new(Method::NvmCow, 8, 1);
+    for _ in 0..20 {
+        subject.transaction();
+    }
+    let mut content = subject.content.clone();
+    subject.engine.begin().unwrap();
+    subject.step(&mut content);
+    subject.engine.prepare(GlobalTxnId(9)).unwrap();
+
+    let world = subject.world.image(&ImageChoice::default()).unwrap();
+    world.disable(disabled);
+    let outcome = Arc::new(Mutex::new(Ok(())));
+    let seen = Arc::clone(&outcome);
+    world.observe(move |world, _| {
+        let mut seen = seen.lock().unwrap();
+        for choice in ImageChoices::sampled(world, 1, 40) {
+            if seen.is_ok() {
+                let image = TestPlatform(world.image(&choice).unwrap());
+                *seen = open(&image, Method::NvmCow, &options(1), &|_| true)
+                    .map_err(|error| error.to_string())
+                    .map(|mut engine| assert_eq!(read(&mut *engine, None), content));
+            }
+        }
+    });
+    open(
+        &TestPlatform(world.clone()),
+        Method::NvmCow,
+        &options(1),
+        &|_| true,
+    )
+    .unwrap();
+    world.unobserve();
+    outcome.lock().unwrap().clone()
+}
+
+#[test]
+fn a_prepared_transaction_is_decided_at_once() {
+    assert_eq!(cut_while_deciding("none"), Ok(()));
+    for site in ["nvm-cow.decided-fence", "master.record"] {
+        assert!(cut_while_deciding(site).is_err(), "{site}");
+    }
 }
 
 /// Whatever bit of the master records flips after a power cut, the newest group stays in force, and the next opening mends it.

@@ -9,6 +9,7 @@ use super::node::{HEADER_BYTES, Image, count_word, inline_range, inline_word};
 use super::tree::{Path, open_node};
 use super::{CowTree, INLINE, PageStore, Pages, Value, long};
 use crate::error::{Result, StorageError};
+use crate::index::nv_node::{append_words, bytes_of};
 
 /// An entry on its way into a node.
 struct NewEntry<'e> {
@@ -180,7 +181,7 @@ impl CowTree {
     ) -> Result<Option<&'v [u8]>> {
         match value {
             Value::Words(words) if words.len() == self.shape.value_words => {
-                entry.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+                append_words(entry, words);
                 Ok(None)
             }
             Value::Bytes(bytes) if self.shape.has_contents(0) => {
@@ -271,7 +272,9 @@ impl CowTree {
     ) -> Result<()> {
         let node = open_node(pages, self.shape, reference)?;
         let (count, mut contents_at) = (node.count, node.contents_at);
-        let mut bytes = new.entry.to_vec();
+        let moved = node.entries_from(at)?;
+        let mut bytes = Vec::with_capacity(new.entry.len() + moved.len());
+        bytes.extend_from_slice(new.entry);
         let mut content_place = None;
         if let Some(content) = new.content {
             contents_at -= new.content_bytes();
@@ -281,7 +284,7 @@ impl CowTree {
             content_place = Some((contents_at, content));
         }
         let first = HEADER_BYTES + at * self.shape.entry_bytes(node.level);
-        bytes.extend_from_slice(node.entries_from(at)?);
+        bytes.extend_from_slice(moved);
         pages.edit(reference, first, &bytes)?;
         if let Some((place, content)) = content_place {
             pages.edit(reference, place, content)?;
@@ -471,8 +474,4 @@ fn drop_value<S: PageStore>(pages: &mut Pages<S>, word: u64) -> Result<()> {
     } else {
         Ok(())
     }
-}
-
-fn bytes_of(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

@@ -48,6 +48,15 @@ impl<F: File> PageLoader for FilePages<F> {
     }
 }
 
+/// Pages of any kind of file: what is compiled for a snapshot is much, and a page is loaded once.
+pub type AnyPages = Box<dyn PageLoader>;
+
+impl PageLoader for AnyPages {
+    fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()> {
+        self.as_mut().load(at, page)
+    }
+}
+
 /// The pages of a snapshot of one partition.
 pub struct SnapshotStore<L: PageLoader> {
     /// Where they are copied from.
