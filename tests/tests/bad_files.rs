@@ -36,6 +36,7 @@ fn options() -> EngineOptions {
         // The log of `log` has segments of a share of this; each case writes all files anew.
         memtable_bytes: 64 << 10,
         ring_bytes: 0,
+        area_bytes: 0,
         rings: 2,
         ..EngineOptions::default()
     }

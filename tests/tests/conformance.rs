@@ -39,6 +39,7 @@ fn run(
         growth_factor: 2,
         page_bytes: method.node_bytes_default(),
         rings: 2,
+        area_bytes: 0,
         ..EngineOptions::default()
     };
     let session = Session::new(Place::new(device), method, options).unwrap();
@@ -156,6 +157,21 @@ fn group_commit_keeps_every_script() {
 }
 
 #[test]
+fn nvm_dwb_keeps_every_script() {
+    run_everywhere(Method::NvmDwb);
+}
+
+#[test]
+fn nvm_dwb_log_keeps_every_script() {
+    run_everywhere(Method::NvmDwbLog);
+}
+
+#[test]
+fn nvm_dwb_log_opt_keeps_every_script() {
+    run_everywhere(Method::NvmDwbLogOpt);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -173,6 +189,9 @@ fn every_method_has_its_test() {
         Method::DistributedLog,
         Method::InPlace,
         Method::GroupCommit,
+        Method::NvmDwb,
+        Method::NvmDwbLog,
+        Method::NvmDwbLogOpt,
     ];
     for method in Method::distinct() {
         assert!(tested.contains(&method), "{method} has no test here");

@@ -65,6 +65,9 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::InPlace
         | Method::NvWsp
         | Method::GroupCommit
+        | Method::NvmDwb
+        | Method::NvmDwbLog
+        | Method::NvmDwbLogOpt
         | Method::Combined(_) => IN_VOLATILE_MEMORY,
     }
 }
@@ -194,6 +197,21 @@ fn in_place_costs_what_the_scripts_say() {
 #[test]
 fn group_commit_costs_what_the_scripts_say() {
     check(Method::GroupCommit);
+}
+
+#[test]
+fn nvm_dwb_costs_what_the_scripts_say() {
+    check(Method::NvmDwb);
+}
+
+#[test]
+fn nvm_dwb_log_costs_what_the_scripts_say() {
+    check(Method::NvmDwbLog);
+}
+
+#[test]
+fn nvm_dwb_log_opt_costs_what_the_scripts_say() {
+    check(Method::NvmDwbLogOpt);
 }
 
 #[test]

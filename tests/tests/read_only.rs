@@ -31,8 +31,9 @@ fn options(method: Method) -> Options {
     let options = Options::new().method(method).partitions(2);
     match method {
         // A simulated memory has 8 MiB.
-        Method::NvLogging | Method::InPlace | Method::GroupCommit => options.ring_bytes(0),
         Method::DistributedLog => options.ring_bytes(0).rings(2),
+        Method::NvmDwbLogOpt => options.ring_bytes(0).area_bytes(2 << 20),
+        method if method.has_ring_bytes() => options.ring_bytes(0),
         _ => options,
     }
 }

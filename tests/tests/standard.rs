@@ -1,7 +1,7 @@
 //! The standard benchmarks under power cuts.
 //!
 //! Goal: at every crash point of transactions over two partitions, recovery leaves a database in which all consistency
-//! conditions of TPC-C, TPC-B and TATP hold and no acknowledged transaction is missing. Method: `torture::standard`, at a small setting, and
+//! conditions of TPC-C, TPC-B, TATP and sysbench hold and no acknowledged transaction is missing. Method: `torture::standard`, at a small setting, and
 //! once more with a fence taken away, which each benchmark must notice.
 
 use indelible::Method;
@@ -44,6 +44,11 @@ fn the_conditions_of_tpcb_hold_after_every_power_cut() {
 #[test]
 fn the_conditions_of_tatp_hold_after_every_power_cut() {
     the_conditions_hold(Benchmark::Tatp);
+}
+
+#[test]
+fn the_rows_of_sysbench_are_whole_after_every_power_cut() {
+    the_conditions_hold(Benchmark::Sysbench);
 }
 
 #[test]

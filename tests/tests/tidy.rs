@@ -121,7 +121,15 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ),
     (
         "doublewrite batch",
-        "crates/storage/src/buffer/double_write.rs",
+        "crates/storage/src/buffer/guard/double_write.rs",
+    ),
+    (
+        "slots for copies of pages",
+        "crates/storage/src/buffer/guard/nv_slots.rs",
+    ),
+    (
+        "page cache in durable memory",
+        "crates/storage/src/buffer/guard/page_cache.rs",
     ),
     ("checkpoint of pages", "crates/storage/src/buffer/file.rs"),
     (

@@ -9,7 +9,8 @@ use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use storage::engine::{
-    ArchiveRange, Direction, FenceOrder, Footprint, Method, Persisted, ScanRange, VerifyReport,
+    ArchiveRange, AreaCounters, Direction, FenceOrder, Footprint, Method, Persisted, ScanRange,
+    VerifyReport,
 };
 use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 
@@ -53,6 +54,8 @@ pub struct Statistics {
     pub recovery_replayed: u64,
     /// Records of logs in durable memory, by who made them durable since the database was opened.
     pub log_persisted: Persisted,
+    /// What the areas of page copies have done since the database was opened, in methods whose pages stay there.
+    pub area: AreaCounters,
 }
 
 impl Database {
@@ -82,6 +85,7 @@ impl Database {
             recovery_undone: 0,
             recovery_replayed: 0,
             log_persisted: Persisted::default(),
+            area: AreaCounters::default(),
         };
         for partition in 0..core.descriptor.partitions {
             let engine = session.idle_engine(partition)?;
@@ -92,6 +96,7 @@ impl Database {
             statistics.recovery_undone += status.recovery_undone;
             statistics.recovery_replayed += status.recovery_replayed;
             statistics.log_persisted += status.log_persisted;
+            statistics.area += status.area;
         }
         Ok(statistics)
     }

@@ -134,8 +134,8 @@ pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use modelled::{ModelledFiles, ModelledMemories};
 pub use options::{
-    BUFFER_BYTES, Choice, Mode, Options, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX,
-    TransactionOptions,
+    AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, Mode, Options, PARTITIONS_MAX,
+    RINGS_MAX, SESSIONS_MAX, TransactionOptions,
 };
 pub use row_source::IntoRow;
 pub use simulated::SimulatedPlatform;
@@ -149,8 +149,9 @@ pub use disk::DiskCounters;
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
-    ArchiveRange, Combination, CommitTicket, Direction, Durability, FenceOrder, Footprint, Guard,
-    Isolation, LogImages, LogKind, Method, PageAxes, PagesKind, Persist, Persisted, VerifyReport,
+    ArchiveRange, AreaCounters, Combination, CommitTicket, Direction, Durability, FenceOrder,
+    Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes, PagesKind, Persist,
+    Persisted, VerifyReport,
 };
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{

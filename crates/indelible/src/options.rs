@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{
-    Durability, EngineOptions, FenceOrder, Isolation, LogImages, LogKind, Method, Persist,
+    Durability, EngineOptions, FenceOrder, Guard, Isolation, LogImages, LogKind, Method, Persist,
     RING_BYTES_MAX,
 };
 use storage::record::LayoutKind;
@@ -24,6 +24,12 @@ pub const PARTITIONS_MAX: u32 = 1024;
 pub const SESSIONS_MAX: u32 = 1024;
 /// Bytes of a buffer pool unless an option says otherwise.
 pub const BUFFER_BYTES: u64 = 128 << 20;
+/// Fewest bytes of an area for copies of pages.
+pub const AREA_BYTES_MIN: u64 = 2 << 20;
+/// Bytes of one unless an option says otherwise: what `InnoDB` takes for its doublewrite buffer.
+pub const AREA_BYTES: u64 = 2 << 20;
+/// The same where pages stay there: half of a buffer pool.
+pub const CACHE_BYTES: u64 = 64 << 20;
 /// As many, unless the options say otherwise.
 const SESSIONS: u32 = 1;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
@@ -117,6 +123,7 @@ pub struct Options {
     pub(crate) memtable_bytes: Option<u64>,
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) ring_bytes: Option<u64>,
+    pub(crate) area_bytes: Option<u64>,
     pub(crate) rings: Option<u32>,
     pub(crate) persist: Option<Persist>,
     pub(crate) log_directory: Option<PathBuf>,
@@ -237,6 +244,13 @@ impl Options {
     /// may change until it is closed, 4 MiB by default, read when the database is created; a transaction that needs more makes more.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes of durable memory in each partition for copies of pages, in the methods with such an area: [`AREA_BYTES_MIN`] to all that there is. Fixed
+    /// when the database is created. Default [`AREA_BYTES`], or [`CACHE_BYTES`] in `nvm-dwb-log-opt`, whose pages stay there.
+    pub fn area_bytes(mut self, bytes: u64) -> Self {
+        self.area_bytes = Some(bytes);
         self
     }
 
@@ -459,6 +473,7 @@ impl Options {
             let mend = format!("use at most {RING_BYTES_MAX}");
             return Err(Error::option("ring_bytes", format!("{bytes} bytes"), mend));
         }
+        self.check_area()?;
         if let Some(sessions) = self.sessions
             && !(1..=SESSIONS_MAX).contains(&sessions)
         {
@@ -477,6 +492,27 @@ impl Options {
                 format!("method `{method}` runs one transaction at a time in a partition"),
                 "use partitions, or method `full-page-writes` or `dwb`",
             ));
+        }
+        Ok(())
+    }
+
+    /// Rejects an area for copies of pages that makes no sense.
+    fn check_area(&self) -> Result<()> {
+        let Some(bytes) = self.area_bytes else {
+            return Ok(());
+        };
+        if let Some(Choice::Explicit(method)) = self.method
+            && !method.has_area()
+        {
+            return Err(Error::option(
+                "area_bytes",
+                format!("method `{method}` has no area for copies of pages in durable memory"),
+                "leave it out, or use method `nvm-dwb`, `nvm-dwb-log` or `nvm-dwb-log-opt`",
+            ));
+        }
+        if bytes < AREA_BYTES_MIN {
+            let mend = format!("use {AREA_BYTES_MIN} or more");
+            return Err(Error::option("area_bytes", format!("{bytes} bytes"), mend));
         }
         Ok(())
     }
@@ -562,6 +598,10 @@ impl Options {
             }),
             rings: self.rings.unwrap_or(default.rings),
             persist: self.persist.unwrap_or(default.persist),
+            area_bytes: self.area_bytes.unwrap_or(match recorded.method.axes() {
+                Some(axes) if axes.guard == Guard::NvPageCache => CACHE_BYTES,
+                _ => AREA_BYTES,
+            }),
             ..default
         }
     }

@@ -396,12 +396,7 @@ fn has_at_most(path: &Path, entries: usize) -> bool {
 /// Takes back what a creation has made: the files, and the directory unless it was there before. The directory of the log stays.
 pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result<()> {
     if let Ok(log) = fs::read_link(path.join(LOG_LINK)) {
-        for entry in fs::read_dir(log)? {
-            let entry = entry?;
-            if entry.file_name().to_str().is_some_and(descriptor::is_ours) {
-                fs::remove_file(entry.path())?;
-            }
-        }
+        remove_own_files(&log)?;
     }
     for entry in fs::read_dir(path)? {
         fs::remove_file(entry?.path())?;
@@ -411,6 +406,17 @@ pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result
     } else {
         fs::remove_dir(path)
     }
+}
+
+/// Removes the files of a database from a directory that may have others.
+pub(crate) fn remove_own_files(directory: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(descriptor::is_ours) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// What the native device is told.

@@ -4,7 +4,8 @@
 //! [`PageHandle`] store to them. So a lock around a page is a lock around its bytes, and pages need no lock together. Every thread that stores has a
 //! handle of its own, whose fence waits for its own stores, as that of a processor does.
 //!
-//! In front of the pages is a *head*, which belongs to the memory itself.
+//! In front of the pages is a *head*, which belongs to the memory itself. Between both there may be *lines*: short pages of one line each, for what
+//! belongs to a page and is to be read without it.
 
 use crate::device::{Counters, LINE_BYTES, Memory, Part, Site, View};
 use crate::error::{PmemError, Result};
@@ -16,9 +17,13 @@ use std::sync::Arc;
 pub struct PageMemory<M: Memory> {
     memory: M,
     head_bytes: u64,
+    /// Where the first page begins, behind the lines.
+    pages_at: u64,
     page_bytes: u64,
     /// Where the first page begins that nobody has.
     next: u64,
+    /// Whether somebody has the lines.
+    has_given_lines: bool,
 }
 
 /// One page of a memory. It stays mapped while somebody has it.
@@ -52,14 +57,36 @@ impl<M: Memory> PageMemory<M> {
         Self {
             memory,
             head_bytes,
+            pages_at: head_bytes,
             page_bytes,
             next: head_bytes,
+            has_given_lines: false,
         }
+    }
+
+    /// The same with so many lines between head and pages.
+    ///
+    /// # Panics
+    /// If a page has been handed out.
+    #[must_use]
+    pub fn with_lines(mut self, lines: u32) -> Self {
+        assert!(
+            self.next == self.head_bytes && !self.has_given_lines,
+            "pages lie where lines are to be"
+        );
+        self.pages_at = self.head_bytes + u64::from(lines) * LINE_BYTES;
+        self.next = self.pages_at;
+        self
+    }
+
+    /// Bytes of the memory.
+    pub fn bytes(&self) -> u64 {
+        self.memory.bytes()
     }
 
     /// Pages that there is room for.
     pub fn pages(&self) -> u64 {
-        self.memory.bytes().saturating_sub(self.head_bytes) / self.page_bytes
+        self.memory.bytes().saturating_sub(self.pages_at) / self.page_bytes
     }
 
     /// The bytes in front of the pages, as many as there are.
@@ -93,6 +120,15 @@ impl<M: Memory> PageMemory<M> {
         self.memory.flush(at, 8, site);
     }
 
+    /// Replaces an aligned word of the head, failure-atomically, and leaves it to the cache when that becomes durable.
+    ///
+    /// # Panics
+    /// If it leaves the head.
+    pub fn note_head_word(&mut self, at: u64, word: u64) {
+        assert!(at + 8 <= self.head_bytes, "the head is shorter");
+        self.memory.store_word(at, word);
+    }
+
     /// Clears the first line of every page that nobody has: what is durable there with the next [`PageMemory::fence`] is no page.
     pub fn clear(&mut self, site: &'static Site) {
         let (mut at, bytes) = (self.next, self.memory.bytes());
@@ -111,7 +147,7 @@ impl<M: Memory> PageMemory<M> {
     /// Makes room for so many pages; the new ones have any content.
     pub fn grow(&mut self, pages: u64) -> Result<()> {
         let bytes = pages.checked_mul(self.page_bytes);
-        let bytes = bytes.and_then(|bytes| bytes.checked_add(self.head_bytes));
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(self.pages_at));
         let bytes = bytes.ok_or_else(|| PmemError::OutOfSpace {
             wanted_bytes: u64::MAX,
             limit: "so many pages have no address".to_owned(),
@@ -123,21 +159,38 @@ impl<M: Memory> PageMemory<M> {
     pub fn take(&mut self, pages: u64) -> Result<Vec<Page>> {
         let view = Arc::new(self.memory.view()?);
         let page_bytes = self.page_bytes;
-        let end = self.head_bytes + pages.min(self.pages()) * page_bytes;
+        let end = self.pages_at + pages.min(self.pages()) * page_bytes;
         let mut pages = Vec::new();
         while self.next < end {
-            let base = self.memory.base();
-            // SAFETY: the page lies in the mapping, so the sum stays inside one allocation.
-            let at = unsafe { base.add(self.next as usize) };
-            pages.push(Page {
-                at,
-                bytes: page_bytes as usize,
-                offset: self.next,
-                view: Arc::clone(&view),
-            });
+            pages.push(self.piece(self.next, page_bytes, &view));
             self.next += page_bytes;
         }
         Ok(pages)
+    }
+
+    /// The lines, in their order, as far as the memory has them. Nobody gets them again.
+    pub fn take_lines(&mut self) -> Result<Vec<Page>> {
+        let view = Arc::new(self.memory.view()?);
+        let end = self.pages_at.min(self.memory.bytes());
+        if std::mem::replace(&mut self.has_given_lines, true) || end < self.head_bytes {
+            return Ok(Vec::new());
+        }
+        let lines = (end - self.head_bytes) / LINE_BYTES;
+        let places = (0..lines).map(|line| self.head_bytes + line * LINE_BYTES);
+        Ok(places.map(|at| self.piece(at, LINE_BYTES, &view)).collect())
+    }
+
+    /// A piece that lies in the memory and that nobody else has.
+    fn piece(&self, offset: u64, bytes: u64, view: &Arc<View>) -> Page {
+        let base = self.memory.base();
+        // SAFETY: the piece lies in the mapping, so the sum stays inside one allocation.
+        let at = unsafe { base.add(offset as usize) };
+        Page {
+            at,
+            bytes: bytes as usize,
+            offset,
+            view: Arc::clone(view),
+        }
     }
 
     /// What stores to all pages that have been taken by now.
@@ -199,6 +252,42 @@ impl<M: Memory> PageHandle<M> {
         self.0.flush(offset, bytes.len(), site);
     }
 
+    /// Stores aligned words of a page one after the other, each failure-atomic and on one line in this order, and starts the write-back of their
+    /// lines. They are durable with the next [`PageHandle::fence`].
+    ///
+    /// # Panics
+    /// As [`PageHandle::store`].
+    pub fn store_words(&mut self, page: &mut Page, words: &[(usize, u64)], site: &'static Site) {
+        assert!(self.reaches(page), "the page is of another memory");
+        for &(at, word) in words {
+            assert!(at + 8 <= page.bytes, "the word at {at} leaves its page");
+            self.0.store_word(page.offset + at as u64, word);
+        }
+        let lines = words.iter().map(|(at, _)| at / LINE_BYTES as usize);
+        let mut lines: Vec<usize> = lines.collect();
+        lines.sort_unstable();
+        lines.dedup();
+        for line in lines {
+            let at = page.offset + line as u64 * LINE_BYTES;
+            self.0.flush(at, 8, site);
+        }
+    }
+
+    /// Stores to a page around the cache, in any order; place and length are multiples of 8. The bytes are durable with the next
+    /// [`PageHandle::fence`].
+    ///
+    /// # Panics
+    /// As [`PageHandle::store`].
+    pub fn stream(&mut self, page: &mut Page, at: usize, bytes: &[u8], site: &'static Site) {
+        assert!(
+            self.reaches(page) && at + bytes.len() <= page.bytes,
+            "{} bytes at {at} leave a page of {} bytes",
+            bytes.len(),
+            page.bytes
+        );
+        self.0.stream(page.offset + at as u64, bytes, site);
+    }
+
     /// Accounts for loads of parts of a page, one after the other.
     ///
     /// # Panics
@@ -244,6 +333,36 @@ mod tests {
         assert!(pages.len() >= 40 && old.reaches(pages.last().unwrap()));
         drop((memory, old));
         assert_eq!(pages[39].bytes().len() as u64, PAGE);
+    }
+
+    #[test]
+    fn lines_lie_in_front_of_the_pages_and_are_handed_out_once() {
+        let memory = NativeMemory::volatile(8192, PageSize::Base).unwrap();
+        let mut memory = PageMemory::new(memory, 128, PAGE).with_lines(10);
+        let mut lines = memory.take_lines().unwrap();
+        let mut pages = memory.take(u64::MAX).unwrap();
+        assert_eq!((lines.len(), lines[0].offset), (10, 128));
+        assert_eq!(pages[0].offset, 128 + 10 * LINE_BYTES);
+        assert_eq!(pages.len() as u64, memory.pages());
+        let end = pages.last().unwrap();
+        assert!(end.offset + PAGE <= memory.memory.bytes());
+        assert!(memory.take_lines().unwrap().is_empty());
+        let mut handle = memory.handle().unwrap();
+        let words = [(0, 0), (8, 7), (0, 9)];
+        handle.store_words(&mut lines[9], &words, site!("pages.test-words"));
+        handle.stream(&mut pages[0], 8, &[5; 16], site!("pages.test-stream"));
+        handle.fence(site!("pages.test-lines")).unwrap();
+        assert_eq!((lines[9].bytes()[0], lines[9].bytes()[8]), (9, 7));
+        assert_eq!(&pages[0].bytes()[8..24], &[5; 16]);
+        // A memory that ends in front of them has fewer.
+        let memory = NativeMemory::volatile(4096, PageSize::Base).unwrap();
+        let mut short = PageMemory::new(memory, 128, PAGE).with_lines(u32::MAX);
+        let lines = short.take_lines().unwrap();
+        assert_eq!(
+            lines.len() as u64,
+            (short.memory.bytes() - 128) / LINE_BYTES
+        );
+        assert!(short.pages() == 0 && short.take(9).unwrap().is_empty());
     }
 
     #[test]

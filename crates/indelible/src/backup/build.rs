@@ -1,7 +1,7 @@
 //! Making a new database that appears under its name only when it is complete.
 //!
 //! It is made beside its place, filled, closed, opened again as any program would, and read back; then the directory gets its
-//! name. What is left of a process that was killed meanwhile is a directory `NAME.unfinished-NUMBER`, which may be removed.
+//! name. A failure leaves nothing, neither there nor in directories of its log and archive. What is left of a process that was killed meanwhile is a directory `NAME.unfinished-NUMBER`, which may be removed.
 
 use super::content::Totals;
 use super::load::Loader;
@@ -10,7 +10,7 @@ use crate::database::Database;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::options::{Choice, Mode, Options};
-use crate::platform::{is_empty_directory, remove_files, sync_parent};
+use crate::platform::{is_empty_directory, remove_files, remove_own_files, sync_parent};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -35,8 +35,8 @@ pub(super) fn build(
     }
     options.check()?;
     check_free(path)?;
-    let mut unfinished = Unfinished(Some(beside(path)?));
-    let temporary = unfinished.path();
+    let temporary = beside(path)?;
+    let mut unfinished = Unfinished::new(&temporary, options.archive.as_deref());
     let database = Database::create(&temporary, &options)?;
     let method = database.method();
     let filled = fill(&mut Loader::new(&database), watch)?;
@@ -56,7 +56,7 @@ pub(super) fn build(
     check_free(path)?;
     // commit point: the database is there from here on, whole. An empty directory at its place gives way.
     fs::rename(&temporary, path).map_err(|source| io_error("create", path, source))?;
-    unfinished.0 = None;
+    unfinished.has_its_name = true;
     sync_parent(path)?;
     Ok((method, found))
 }
@@ -133,19 +133,33 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> Error {
 }
 
 /// A directory that is removed unless it got its name.
-struct Unfinished(Option<PathBuf>);
+struct Unfinished {
+    path: PathBuf,
+    /// An archive of the log that began with it; one that was there before is another database's.
+    archive: Option<PathBuf>,
+    has_its_name: bool,
+}
 
 impl Unfinished {
-    fn path(&self) -> PathBuf {
-        self.0.clone().unwrap_or_default()
+    fn new(path: &Path, archive: Option<&Path>) -> Self {
+        let is_new = |archive: &&Path| !archive.exists() || is_empty_directory(archive);
+        Self {
+            path: path.to_owned(),
+            archive: archive.filter(is_new).map(Path::to_owned),
+            has_its_name: false,
+        }
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // The copy has failed already; a directory that cannot be removed is the smaller problem.
-            let _ = remove_files(path, false);
+        if self.has_its_name {
+            return;
+        }
+        // The copy has failed already; files that cannot be removed are the smaller problem.
+        let _ = remove_files(&self.path, false);
+        if let Some(archive) = &self.archive {
+            let _ = remove_own_files(archive);
         }
     }
 }

@@ -1,16 +1,16 @@
 //! The file of pages of one partition, and how a page gets there whole.
 //!
-//! A write of several sectors may be torn by a power cut. What keeps that from being a loss is the [`Guard`]. The file grows before a page
+//! A write of several sectors may be torn by a power cut. What keeps that from being a loss is the [`Guard`] (`guard`). The file grows before a page
 //! of the new part is used, with its space allocated, so that a full disk is an error of the statement that needs a page and never of
 //! whoever writes one back.
 
-use super::double_write::{BATCH_PAGES, DoubleWrite};
+use super::guard::{DoubleWrite, Guard, NvDoubleWrite, PageCache, PageGuard, Slots};
 use super::master::{HEAD_BYTES, Master};
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::page::{Header, PageId};
 use disk::{Directory, File};
-use pmem::{Access, Site, site};
+use pmem::{Access, Counters, Site, site};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,54 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
+/// Threads that bring pages home from a cache, each with a handle of the file.
+pub const FLIERS: usize = 2;
+
 /// The first master record of a new file. The second one says the same; the third, that the file's name is durable; the fourth, that the third
 /// is.
 const FIRST_GENERATION: u64 = 1;
 const FINISHED_GENERATION: u64 = FIRST_GENERATION + 2;
 const SETTLED_GENERATION: u64 = FINISHED_GENERATION + 1;
-
-/// What keeps a torn write of a page from being a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Guard {
-    /// Nothing: only for a device that writes pages whole.
-    Off,
-    /// A copy in an area of its own first: two writes and two syncs a batch.
-    DoubleWrite,
-    /// The first change of a page after a checkpoint logs the page as it was: a longer log, no sync.
-    FullPageWrites,
-    /// Pages are not in the file but in durable memory, and change in place: the log has what their lines were.
-    BeforeImages,
-}
-
-impl Guard {
-    /// All guards.
-    pub const ALL: [Self; 4] = [
-        Self::Off,
-        Self::DoubleWrite,
-        Self::FullPageWrites,
-        Self::BeforeImages,
-    ];
-
-    /// The name in reports and options, that of the plainest method with it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "dwb-off",
-            Self::DoubleWrite => "dwb",
-            Self::FullPageWrites => "full-page-writes",
-            Self::BeforeImages => "before-images",
-        }
-    }
-
-    /// Stable number for master records.
-    pub fn code(self) -> u32 {
-        match self {
-            Self::Off => 1,
-            Self::DoubleWrite => 2,
-            Self::FullPageWrites => 3,
-            Self::BeforeImages => 4,
-        }
-    }
-}
 
 /// What a file of pages is created or opened with.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +44,9 @@ pub struct PageFile<D: Directory> {
     name: String,
     identity: LogIdentity,
     guard: Guard,
-    area: Option<DoubleWrite<D::File>>,
+    area: Option<Box<dyn PageGuard>>,
+    /// The area, if pages stay there.
+    cache: Option<Arc<PageCache<D::File>>>,
     page_bytes: usize,
     /// Pages that the file has room for; its readers know too.
     pages: Arc<AtomicU32>,
@@ -94,18 +56,19 @@ pub struct PageFile<D: Directory> {
 }
 
 impl<D: Directory> PageFile<D> {
-    /// Makes the files with a master record and these pages from the first place on, all durable.
+    /// Makes the files with a master record and these pages from the first place on, all durable. A guard in durable memory has its slots already.
     pub fn create(
         directory: &D,
         options: &PageFileOptions,
         mut master: Master,
         pages: &[Vec<u8>],
+        slots: Option<Box<dyn Slots>>,
     ) -> Result<Self> {
         let (name, area_name) = names(options.identity);
         let page_bytes = master.page_bytes as usize;
-        let area = match options.guard {
+        let in_file = match options.guard {
             Guard::DoubleWrite => Some(DoubleWrite::create(directory, area_name, page_bytes)?),
-            Guard::Off | Guard::FullPageWrites | Guard::BeforeImages => None,
+            _ => None,
         };
         let unpublished = format!("{name}.tmp");
         let mut file = directory.create(&unpublished)?;
@@ -135,21 +98,58 @@ impl<D: Directory> PageFile<D> {
         // Needs no sync: that it can be read at all proves that the one before is durable.
         master.generation = SETTLED_GENERATION;
         master.write(options.identity, &mut file)?;
-        Ok(Self {
+        let mut made = Self {
             file,
             name,
             identity: options.identity,
             guard: options.guard,
-            area,
+            area: None,
+            cache: None,
             page_bytes,
             pages: Arc::new(AtomicU32::new(master.pages)),
             unsynced: false,
             master,
-        })
+        };
+        made.set_guard(directory, in_file, slots, options.access)?;
+        Ok(made)
     }
 
-    /// Opens the files; the pages may need recovery.
-    pub fn open(directory: &D, options: &PageFileOptions) -> Result<Self> {
+    /// Puts the guard in its place.
+    fn set_guard(
+        &mut self,
+        directory: &D,
+        in_file: Option<DoubleWrite<D::File>>,
+        slots: Option<Box<dyn Slots>>,
+        access: Access,
+    ) -> Result<()> {
+        self.area = match (self.guard, slots) {
+            (Guard::NvDoubleWrite, Some(slots)) => {
+                Some(Box::new(NvDoubleWrite::new(slots, self.page_bytes)))
+            }
+            (Guard::NvPageCache, Some(slots)) => {
+                let homes = (0..FLIERS).map(|_| Ok(directory.open(&self.name)?));
+                let homes = homes.collect::<Result<_>>()?;
+                let pages = Arc::clone(&self.pages);
+                let cache = PageCache::open(slots, self.page_bytes, access, homes, pages)?;
+                let cache = Arc::new(cache);
+                self.cache = Some(Arc::clone(&cache));
+                Some(Box::new(cache))
+            }
+            _ => in_file.map(|area| Box::new(area) as Box<dyn PageGuard>),
+        };
+        if self.area.is_none() && self.guard.has_slots() {
+            let text = format!("the guard `{}` has no slots", self.guard.name());
+            return Err(StorageError::Unsupported(text));
+        }
+        Ok(())
+    }
+
+    /// Opens the files; the pages may need recovery. A guard in durable memory is told how many bytes a page has, and gives its slots.
+    pub fn open(
+        directory: &D,
+        options: &PageFileOptions,
+        slots: &mut dyn FnMut(usize) -> Result<Option<Box<dyn Slots>>>,
+    ) -> Result<Self> {
         let (name, area_name) = names(options.identity);
         let mut file = directory.open(&name)?;
         let (master, _) = Master::read(&name, options.identity, &mut file)?;
@@ -181,21 +181,24 @@ impl<D: Directory> PageFile<D> {
             );
             return Err(page_damage(&name, bytes, &detail));
         }
-        let area = match options.guard {
+        let in_file = match options.guard {
             Guard::DoubleWrite => Some(DoubleWrite::open(directory, area_name, page_bytes)?),
-            Guard::Off | Guard::FullPageWrites | Guard::BeforeImages => None,
+            _ => None,
         };
-        Ok(Self {
+        let mut opened = Self {
             file,
             name,
             identity: options.identity,
             guard: options.guard,
-            area,
+            area: None,
+            cache: None,
             page_bytes,
             pages: Arc::new(AtomicU32::new(pages)),
             unsynced: true,
             master,
-        })
+        };
+        opened.set_guard(directory, in_file, slots(page_bytes)?, options.access)?;
+        Ok(opened)
     }
 
     /// The master record in force.
@@ -238,34 +241,34 @@ impl<D: Directory> PageFile<D> {
         Ok(())
     }
 
-    /// Brings home what the doublewrite area has of a batch that may be torn there. With [`Access::Read`] it is an error if anything
-    /// has to be written.
+    /// Brings home what the guard has of pages that may be torn there. With [`Access::Read`] it is an error if anything has to be written.
     pub fn repair(&mut self, access: Access) -> Result<()> {
         let Some(area) = &mut self.area else {
             return Ok(());
         };
-        let copies = area.read()?;
-        if !area.is_used() {
+        let Some(copies) = area.found()? else {
             return Ok(());
-        }
+        };
         if access == Access::Read {
             return Err(StorageError::NeedsRecovery(self.name.clone()));
         }
+        let replaces_older = area.secure()?;
         let mut home = vec![0; self.page_bytes];
         for (id, copy) in copies {
             if id.0 >= self.pages() {
                 continue;
             }
             self.read(id, &mut home)?;
-            // A home that is whole is never older than the copy: it is written once the copy is durable.
-            let whole = if Header(&home).is_intact(id) {
+            let is_older = replaces_older && Header(&home).lsn() < Header(&copy).lsn();
+            // What can be read at home need not be durable there, so it is written in any case.
+            let right = if Header(&home).is_intact(id) && !is_older {
                 &home
             } else {
                 &copy
             };
-            self.file.write_at(self.offset(id), whole)?;
+            self.file.write_at(self.offset(id), right)?;
         }
-        self.file.sync(site!("double-write.repair"))?;
+        self.file.sync(site!("page-guard.repair"))?;
         self.unsynced = false;
         self.clear_area()
     }
@@ -273,9 +276,15 @@ impl<D: Directory> PageFile<D> {
     /// Says that nothing is on its way home any more. Everything is synced.
     pub fn clear_area(&mut self) -> Result<()> {
         match &mut self.area {
-            Some(area) if area.is_used() => area.clear(),
-            _ => Ok(()),
+            Some(area) => area.clear(),
+            None => Ok(()),
         }
+    }
+
+    /// What its memories have counted.
+    pub fn memory(&self) -> Counters {
+        let area = self.area.as_ref();
+        area.map_or(Counters::default(), |area| area.memory())
     }
 
     fn offset(&self, id: PageId) -> u64 {
@@ -287,6 +296,7 @@ impl<D: Directory> PageFile<D> {
         Ok(PageReaders {
             model: Mutex::new(self.file.reader()?),
             idle: Mutex::default(),
+            cache: self.cache.clone(),
             pages: Arc::clone(&self.pages),
             page_bytes: self.page_bytes as u64,
         })
@@ -304,21 +314,29 @@ impl<D: Directory> PageFile<D> {
 
     /// Writes sealed pages, in ascending order of their numbers, which lie one behind the other in `bytes`. What the
     /// log has of them is durable.
-    pub fn write(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
-        let page_bytes = self.page_bytes;
-        for (ids, bytes) in ids
-            .chunks(BATCH_PAGES)
-            .zip(bytes.chunks(BATCH_PAGES * page_bytes))
-        {
-            if self.area.is_some() {
-                self.sync(site!("double-write.home"))?;
+    pub fn write(&mut self, mut ids: &[PageId], mut bytes: &[u8]) -> Result<()> {
+        if self.area.is_none() {
+            return self.write_home(ids, bytes);
+        }
+        while !ids.is_empty() {
+            if self.room() == 0 {
+                self.sync(site!("page-guard.home"))?;
             }
+            let count = ids.len().min(self.room());
+            let (now, later) = bytes.split_at(count * self.page_bytes);
             if let Some(area) = &mut self.area {
-                area.write(bytes)?;
+                area.protect(&ids[..count], now)?;
             }
-            self.write_home(ids, bytes)?;
+            if self.cache.is_none() {
+                self.write_home(&ids[..count], now)?;
+            }
+            (ids, bytes) = (&ids[count..], later);
         }
         Ok(())
+    }
+
+    fn room(&self) -> usize {
+        self.area.as_ref().map_or(usize::MAX, |area| area.room())
     }
 
     /// Neighbours go in one call.
@@ -343,6 +361,9 @@ impl<D: Directory> PageFile<D> {
         if self.unsynced {
             self.file.sync(site)?;
             self.unsynced = false;
+        }
+        if let Some(area) = &mut self.area {
+            area.note_synced();
         }
         Ok(())
     }
@@ -404,7 +425,7 @@ impl<D: Directory> PageFile<D> {
 
     /// Bytes of the file in front of its pages, and of the doublewrite area.
     pub fn other_bytes(&self) -> u64 {
-        let area = self.area.as_ref().map_or(0, DoubleWrite::bytes);
+        let area = self.area.as_ref().map_or(0, |area| area.bytes());
         u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + area
     }
 }
@@ -415,6 +436,8 @@ pub struct PageReaders<F> {
     model: Mutex<F>,
     /// Handles that nobody reads with.
     idle: Mutex<Vec<F>>,
+    /// Where pages are that need not be at home.
+    cache: Option<Arc<PageCache<F>>>,
     pages: Arc<AtomicU32>,
     page_bytes: u64,
 }
@@ -428,13 +451,24 @@ impl<F: File> PageReaders<F> {
     /// Says that pages are going to be read soon.
     pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
         let file = lock(&self.model);
-        for id in pages {
+        let is_at_home = |id: &PageId| self.cache.as_ref().is_none_or(|cache| !cache.has(*id));
+        for id in pages.filter(is_at_home) {
             file.will_read(u64::from(id.0) * self.page_bytes, self.page_bytes);
         }
     }
 
+    /// The area, if pages stay there.
+    pub fn cache(&self) -> Option<&Arc<PageCache<F>>> {
+        self.cache.as_ref()
+    }
+
     /// Reads a page as it lies on the medium, whole or not. Nobody writes it meanwhile.
     pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<()> {
+        if let Some(cache) = &self.cache
+            && cache.read(id, page)?
+        {
+            return Ok(());
+        }
         let idle = lock(&self.idle).pop();
         let mut file = match idle {
             Some(file) => file,

@@ -773,7 +773,11 @@ impl<D: Directory> Pool<D> {
         }
         if let Some(lsn) = newest {
             self.log.flush_to(lsn)?;
-            self.file().write(&batch.ids, &batch.bytes)?;
+            match self.readers.cache() {
+                // Its own locks do: whoever makes the file longer waits for no batch.
+                Some(cache) => cache.put(&batch.ids, &batch.bytes)?,
+                None => self.file().write(&batch.ids, &batch.bytes)?,
+            }
         }
         for Latched {
             number, content, ..

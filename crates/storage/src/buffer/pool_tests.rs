@@ -6,7 +6,8 @@
 //! Method: a device whose calls wait for the test, which sees who is in the middle of one.
 
 use super::super::central_log::CentralLog;
-use super::super::file::{Guard, PageFileOptions, first_page};
+use super::super::file::{PageFileOptions, first_page};
+use super::super::guard::Guard;
 use super::super::master::Master;
 use super::super::test_device::{Call, Device};
 use super::*;
@@ -67,7 +68,7 @@ fn pool_on(device: &Device) -> TestPool {
             page
         })
         .collect();
-    let file = PageFile::create(device, &options, master, &pages).unwrap();
+    let file = PageFile::create(device, &options, master, &pages, None).unwrap();
     let log = CentralLog::open(
         Access::Write,
         device.clone(),

@@ -158,7 +158,7 @@ impl Combination {
         Self { log, guard, name }
     }
 
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::new(
             LogKind::Decentralized,
             Guard::Off,
@@ -180,6 +180,27 @@ impl Combination {
             LogKind::Distributed,
             Guard::FullPageWrites,
             "distributed-log+full-page-writes",
+        ),
+        Self::new(
+            LogKind::Decentralized,
+            Guard::NvDoubleWrite,
+            "nv-disk-decentralized+nvm-dwb",
+        ),
+        Self::new(
+            LogKind::Distributed,
+            Guard::NvDoubleWrite,
+            "distributed-log+nvm-dwb",
+        ),
+        Self::new(LogKind::Central, Guard::NvPageCache, "dwb+nvm-dwb-log-opt"),
+        Self::new(
+            LogKind::Decentralized,
+            Guard::NvPageCache,
+            "nv-disk-decentralized+nvm-dwb-log-opt",
+        ),
+        Self::new(
+            LogKind::Distributed,
+            Guard::NvPageCache,
+            "distributed-log+nvm-dwb-log-opt",
         ),
     ];
 
@@ -235,8 +256,8 @@ mod tests {
         }
         assert_eq!(
             methods.len(),
-            14,
-            "twelve with a file of pages, two without"
+            22,
+            "twenty with a file of pages, two without"
         );
         let codes: HashSet<u32> = Method::every().map(Method::code).collect();
         assert_eq!(codes.len(), Method::every().count());

@@ -59,13 +59,19 @@ pub enum Method {
     /// Slotted pages in durable memory that change in copies, and become durable in batches of transactions that count whole or not at all
     /// (`NVRAM Group Commit` of NVRAM-era).
     GroupCommit,
+    /// As `dwb`, with the doublewrite area in durable memory (`DWB` of the NVM-DWB thesis).
+    NvmDwb,
+    /// The same with a log in durable memory, which each session writes a part of (`DWB-Logging` of the NVM-DWB thesis).
+    NvmDwbLog,
+    /// The same with an area that pages stay in, are read from, and leave when room is needed (`DWB-Logging-opt` of the NVM-DWB thesis).
+    NvmDwbLogOpt,
     /// Another combination of the same parts, from [`PageAxes::method`].
     Combined(Combination),
 }
 
 impl Method {
     /// All published methods, in the order of reports.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -84,6 +90,9 @@ impl Method {
         Self::InPlace,
         Self::NvWsp,
         Self::GroupCommit,
+        Self::NvmDwb,
+        Self::NvmDwbLog,
+        Self::NvmDwbLogOpt,
     ];
 
     /// The methods that differ in what they do. The others are `dwb` or `in-place` under a name that says where their files are, or on
@@ -117,6 +126,9 @@ impl Method {
             Self::InPlace => "in-place",
             Self::NvWsp => "nv-wsp",
             Self::GroupCommit => "group-commit",
+            Self::NvmDwb => "nvm-dwb",
+            Self::NvmDwbLog => "nvm-dwb-log",
+            Self::NvmDwbLogOpt => "nvm-dwb-log-opt",
             Self::Combined(combination) => combination.name(),
         }
     }
@@ -151,6 +163,9 @@ impl Method {
             Self::DistributedLog => (Guard::DoubleWrite, LogKind::Distributed),
             Self::InPlace | Self::NvWsp => (Guard::BeforeImages, LogKind::PerTransaction),
             Self::GroupCommit => (Guard::BeforeImages, LogKind::Volatile),
+            Self::NvmDwb => (Guard::NvDoubleWrite, LogKind::Central),
+            Self::NvmDwbLog => (Guard::NvDoubleWrite, LogKind::PerTransaction),
+            Self::NvmDwbLogOpt => (Guard::NvPageCache, LogKind::PerTransaction),
             Self::Combined(combination) => return Some(combination.axes()),
             _ => return None,
         };
@@ -187,6 +202,11 @@ impl Method {
     /// Whether [`EngineOptions::ring_bytes`] is for it.
     pub fn has_ring_bytes(self) -> bool {
         self.has_rings() || self == Self::GroupCommit
+    }
+
+    /// Whether [`EngineOptions::area_bytes`] is for it: copies of pages lie in durable memory.
+    pub fn has_area(self) -> bool {
+        self.axes().is_some_and(|axes| axes.guard.has_slots())
     }
 
     /// Whether a page that a power cut tears is no loss.
@@ -239,6 +259,9 @@ impl Method {
             Self::InPlace => 16,
             Self::NvWsp => 17,
             Self::GroupCommit => 18,
+            Self::NvmDwb => 19,
+            Self::NvmDwbLog => 20,
+            Self::NvmDwbLogOpt => 21,
             Self::Combined(combination) => combination.code(),
         }
     }
@@ -325,6 +348,8 @@ pub struct EngineOptions {
     pub rings: u32,
     /// When a log record in durable memory becomes durable.
     pub persist: Persist,
+    /// Bytes of the area in durable memory for copies of pages, of guards that have one. Fixed when the partition is created.
+    pub area_bytes: u64,
     /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
     pub growth_factor: u32,
 }
@@ -352,6 +377,7 @@ impl Default for EngineOptions {
             ring_bytes: 1 << 20,
             rings: 16,
             persist: Persist::OnInsert,
+            area_bytes: 2 << 20,
             growth_factor: 8,
         }
     }

@@ -15,7 +15,7 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
-pub use crate::buffer::{Cleaning, Daemon, Guard, Persist, Persisted};
+pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, Persist, Persisted};
 pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
@@ -242,6 +242,8 @@ pub struct EngineStatus {
     pub recovery_replayed: u64,
     /// Log records that were made durable, by whom; where a log in durable memory counts them.
     pub log_persisted: Persisted,
+    /// What the area of page copies has done, where pages stay in it.
+    pub area: AreaCounters,
 }
 
 /// What a deep check found.

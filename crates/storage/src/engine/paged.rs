@@ -13,7 +13,8 @@
 //! Steal and no-force: a page may be written before its transaction commits, and need not be when it does. After ARIES (Mohan et al., TODS
 //! 1992). The methods differ in what protects a write of a page that a power cut tears: `full-page-writes` logs a page whole when it changes
 //! first after a checkpoint, `dwb` writes it to an area of its own
-//! first, and `dwb-off` trusts the device to write pages whole. `nv-logging` is `dwb` with its log in durable memory (`buffer/nv_log.rs`), where
+//! first, and `dwb-off` trusts the device to write pages whole. `nvm-dwb` and `nvm-dwb-log` have that area in durable memory, and
+//! `nvm-dwb-log-opt` leaves pages there (`buffer/guard/page_cache.rs`). `nv-logging` is `dwb` with its log in durable memory (`buffer/nv_log.rs`), where
 //! fences take the place of syncs, and `distributed-log` the same with a few rings that sessions share.
 //! `nv-disk-decentralized` is `dwb` with log files of each session's own (`buffer/session_files.rs`). `in-place` and `group-commit` have the pages
 //! themselves there (`paged/in_place.rs`, `buffer/batch_log.rs`).
@@ -450,6 +451,9 @@ impl<P: Platform> Engine for Paged<P> {
     fn assist(&mut self) -> Result<()> {
         let assisted = self.shared.pages.pool.log().persist_ahead();
         self.shared.durable_step(assisted)?;
+        if let Some(cache) = self.shared.pages.pool.readers().cache() {
+            self.shared.durable_step(cache.assist())?;
+        }
         self.shared.move_cold()
     }
 
@@ -477,12 +481,15 @@ impl<P: Platform> Engine for Paged<P> {
         if let Some(home) = pool.home() {
             memory += &home.source().counters();
         }
+        memory += &pool.file().memory();
+        let cache = pool.readers().cache();
         EngineStatus {
             memory,
             disk: self.shared.disk(),
             recovery_undone: self.shared.undone,
             recovery_replayed: self.shared.replayed,
             log_persisted: pool.log().persisted(),
+            area: cache.map(|cache| cache.counters()).unwrap_or_default(),
         }
     }
 

@@ -42,6 +42,7 @@ pub(super) fn options() -> EngineOptions {
         buffer_bytes: 0,
         checkpoint_log_bytes: 32 << 10,
         ring_bytes: 0,
+        area_bytes: 0,
         rings: 2,
         ..EngineOptions::default()
     }
@@ -116,8 +117,13 @@ fn wrong_images(method: Method) -> Vec<String> {
     let wrong = Arc::new(Mutex::new(Vec::new()));
     let (judge, findings) = (Arc::clone(&acknowledged), Arc::clone(&wrong));
     world.observe(move |world, point| {
-        // Where pages are on their way; the log's own syncs are others' business.
-        if !matches!(point, CrashPoint::Sync(site) if !site.name.starts_with("wal")) {
+        // Where pages are on their way; the log's own syncs and fences are others' business.
+        let is_of_pages = match point {
+            CrashPoint::Sync(site) => !site.name.starts_with("wal"),
+            CrashPoint::Fence(site) => site.name.starts_with("nv-slots"),
+            _ => false,
+        };
+        if !is_of_pages {
             return;
         }
         let sum = *judge.lock().unwrap();
@@ -164,6 +170,9 @@ fn a_guard_keeps_torn_pages_from_being_a_loss() {
         Method::NvLogging,
         Method::DistributedLog,
         Method::NvDiskDecentralized,
+        Method::NvmDwb,
+        Method::NvmDwbLog,
+        Method::NvmDwbLogOpt,
     ] {
         let wrong = wrong_images(method);
         assert!(

@@ -1,6 +1,7 @@
 //! A partition with the threads that help its sessions.
 //!
-//! One cleans pages ahead of those who need frames. One makes durable what has committed without waiting for it, so that a process that dies
+//! One cleans pages ahead of those who need frames. Where pages stay in an area of durable memory, a few bring them home
+//! (`buffer/guard/page_cache.rs`). One makes durable what has committed without waiting for it, so that a process that dies
 //! loses no more than the commits of a moment. Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
 //! report what is wrong.
 //!
@@ -8,6 +9,7 @@
 //! log is ended in order by the time that the engine is dropped.
 
 use super::shared::Shared;
+use crate::buffer::file::FLIERS;
 use crate::buffer::{Cleaning, Daemon};
 use crate::engine::EngineOptions;
 use crate::platform::Platform;
@@ -64,6 +66,20 @@ impl<P: Platform> Running<P> {
             });
             running.spawn(format!("log-writer-{partition}"), write_behind);
         }
+        if options.cleaning == Cleaning::InBackground
+            && options.access == Access::Write
+            && running.shared.pages.pool.readers().cache().is_some()
+        {
+            for number in 0..FLIERS {
+                let name = format!("flier-{}-{number}", options.partition);
+                running.spawn(name, |shared, _| {
+                    let cache = shared.pages.pool.readers().cache();
+                    if cache.is_some_and(|cache| cache.run().is_err()) {
+                        shared.poison();
+                    }
+                });
+            }
+        }
         if options.daemon == Daemon::Thread && running.shared.pages.pool.log().persists_ahead() {
             running.spawn(format!("log-daemon-{}", options.partition), |shared, _| {
                 shared.pages.pool.log().run_ahead();
@@ -112,6 +128,9 @@ impl<P: Platform> Drop for Running<P> {
     fn drop(&mut self) {
         self.end.set();
         self.shared.pages.pool.end_cleaning();
+        if let Some(cache) = self.shared.pages.pool.readers().cache() {
+            cache.end();
+        }
         self.shared.pages.pool.log().end_ahead();
         for thread in self.threads.drain(..) {
             // If it has panicked, sessions have done its work.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: TableId = TableId(1);
 const INDEX: IndexId = IndexId(1);
-const CASES: [Case; 8] = [
+const CASES: [Case; 10] = [
     Case(Method::FullPageWrites, Persist::OnInsert),
     Case(Method::Dwb, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnInsert),
@@ -29,6 +29,8 @@ const CASES: [Case; 8] = [
     // Three sessions share two rings.
     Case(Method::DistributedLog, Persist::OnCommit),
     Case(Method::InPlace, Persist::OnInsert),
+    Case(Method::NvmDwb, Persist::OnInsert),
+    Case(Method::NvmDwbLogOpt, Persist::OnInsert),
     Case(Method::GroupCommit, Persist::OnInsert),
 ];
 

@@ -9,8 +9,8 @@ use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
     BatchStore, CentralLog, CheckpointStart, ColdStore, Content, FilesLog, Guard, Master, NvLog,
-    NvLogOptions, NvPages, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
-    SessionFilesOptions, open_store,
+    NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
+    SessionFilesOptions, Slots, open_store,
 };
 use crate::engine::{
     CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
@@ -264,7 +264,13 @@ impl<P: Platform> Shared<P> {
         let pages_in_file = if home.is_none() { &*pages } else { &[] };
         let places = Places::of(platform, options.partition)?;
         let options_file = file_options(options, axes.guard);
-        let file = PageFile::create(places.pages(), &options_file, master, pages_in_file)?;
+        let mut slots: Option<Box<dyn Slots>> = None;
+        if axes.guard.has_slots() {
+            let (identity, bytes) = (identity(options), page_bytes as usize);
+            let made = NvSlots::create(&memories, identity, bytes, options.area_bytes)?;
+            slots = Some(Box::new(made));
+        }
+        let file = PageFile::create(places.pages(), &options_file, master, pages_in_file, slots)?;
         let parts = Parts { axes, file, home };
         Self::start(platform, places, options, parts, &|_| false)
     }
@@ -277,7 +283,7 @@ impl<P: Platform> Shared<P> {
         decide: Decide<'_>,
     ) -> Result<Self> {
         let places = Places::of(platform, options.partition)?;
-        let mut file = PageFile::open(places.pages(), &file_options(options, axes.guard))?;
+        let mut file = Self::open_file(platform, places.pages(), options, axes.guard)?;
         if options.access == Access::Write {
             let start = file.master().start;
             match axes.log {
@@ -320,6 +326,24 @@ impl<P: Platform> Shared<P> {
         };
         let parts = Parts { axes, file, home };
         Self::start(platform, places, options, parts, decide)
+    }
+
+    fn open_file(
+        platform: &P,
+        directory: &P::Files,
+        options: &EngineOptions,
+        guard: Guard,
+    ) -> Result<PageFile<P::Files>> {
+        let slots = &mut |page_bytes| -> Result<Option<Box<dyn Slots>>> {
+            if !guard.has_slots() {
+                return Ok(None);
+            }
+            let memories = platform.memories(options.partition);
+            let (identity, access) = (identity(options), options.access);
+            let slots = NvSlots::open(&memories, identity, access, page_bytes)?;
+            Ok(Some(Box::new(slots)))
+        };
+        PageFile::open(directory, &file_options(options, guard), slots)
     }
 
     fn start(
@@ -385,6 +409,8 @@ impl<P: Platform> Shared<P> {
         };
         if is_found {
             shared.write_checkpoint()?;
+        }
+        if options.access == Access::Write {
             shared.pages.pool.file().clear_area()?;
         }
         Ok(shared)

@@ -12,7 +12,8 @@
 //! 3. What an earlier process left here is written home again and synced before the area is used: that it can be read at home does
 //!    not prove that it is durable there.
 
-use super::file::page_damage;
+use super::{Copies, PageGuard};
+use crate::buffer::file::page_damage;
 use crate::error::Result;
 use crate::page::{Header, PageId};
 use disk::{Directory, File, SECTOR_BYTES};
@@ -21,7 +22,7 @@ use pmem::site;
 const MAGIC: [u8; 8] = *b"INDDWB\x1a\x01";
 const HEAD_BYTES: usize = SECTOR_BYTES as usize;
 /// Most pages of a batch, as in `InnoDB`.
-pub(super) const BATCH_PAGES: usize = 120;
+const BATCH_PAGES: usize = 120;
 
 /// The area of one partition.
 pub struct DoubleWrite<F> {
@@ -31,33 +32,37 @@ pub struct DoubleWrite<F> {
     buffer: Vec<u8>,
     /// Pages that the file says to have.
     pages: usize,
+    /// Whether they are durable at home.
+    is_home: bool,
 }
 
 impl<F: File> DoubleWrite<F> {
     /// Makes the area, in its whole length so that a full disk is met here. Durable when the directory is synced.
-    pub(super) fn create<D: Directory<File = F>>(
+    pub fn create<D: Directory<File = F>>(
         directory: &D,
         name: String,
         page_bytes: usize,
     ) -> Result<Self> {
         let mut file = directory.create(&name)?;
-        file.set_bytes((HEAD_BYTES + BATCH_PAGES * page_bytes) as u64)?;
+        file.set_bytes(Self::file_bytes(page_bytes))?;
         let mut area = Self::new(file, name, page_bytes);
-        area.clear()?;
+        area.write_empty()?;
         Ok(area)
     }
 
     /// Opens the area.
-    pub(super) fn open<D: Directory<File = F>>(
+    pub fn open<D: Directory<File = F>>(
         directory: &D,
         name: String,
         page_bytes: usize,
     ) -> Result<Self> {
         let file = directory.open(&name)?;
         let area = Self::new(file, name, page_bytes);
-        let (found, wanted) = (area.file.bytes()?, area.bytes());
+        let (found, wanted) = (area.file.bytes()?, Self::file_bytes(page_bytes));
         if found == wanted {
-            return Ok(area);
+            // What another process wrote home may not be durable there.
+            let is_home = false;
+            return Ok(Self { is_home, ..area });
         }
         let detail = format!("it has {found} bytes instead of {wanted}");
         Err(page_damage(&area.name, found.min(wanted), &detail))
@@ -70,7 +75,19 @@ impl<F: File> DoubleWrite<F> {
             page_bytes,
             buffer: Vec::new(),
             pages: 0,
+            is_home: true,
         }
+    }
+
+    /// Says on the medium that there is no page.
+    fn write_empty(&mut self) -> Result<()> {
+        self.pages = 0;
+        self.file.write_at(0, &Self::head(0))?;
+        Ok(self.file.sync(site!("double-write.clear"))?)
+    }
+
+    fn file_bytes(page_bytes: usize) -> u64 {
+        (HEAD_BYTES + BATCH_PAGES * page_bytes) as u64
     }
 
     fn head(pages: usize) -> [u8; HEAD_BYTES] {
@@ -81,10 +98,16 @@ impl<F: File> DoubleWrite<F> {
         head[12..16].copy_from_slice(&checksum.to_le_bytes());
         head
     }
+}
 
-    /// Makes a batch of sealed pages durable here.
-    pub(super) fn write(&mut self, pages: &[u8]) -> Result<()> {
+impl<F: File> PageGuard for DoubleWrite<F> {
+    fn room(&self) -> usize {
+        if self.is_home { BATCH_PAGES } else { 0 }
+    }
+
+    fn protect(&mut self, _ids: &[PageId], pages: &[u8]) -> Result<()> {
         self.pages = pages.len() / self.page_bytes;
+        self.is_home = false;
         self.buffer.clear();
         self.buffer.extend_from_slice(&Self::head(self.pages));
         self.buffer.extend_from_slice(pages);
@@ -94,27 +117,22 @@ impl<F: File> DoubleWrite<F> {
         Ok(())
     }
 
-    /// Says that the area has nothing that is needed. Everything is durable at home.
-    pub(super) fn clear(&mut self) -> Result<()> {
-        self.pages = 0;
-        self.file.write_at(0, &Self::head(0))?;
-        Ok(self.file.sync(site!("double-write.clear"))?)
-    }
-
-    /// Whether the area says to have pages.
-    pub(super) fn is_used(&self) -> bool {
-        self.pages > 0
+    fn note_synced(&mut self) {
+        self.is_home = true;
     }
 
     /// The pages of the last batch that are whole here. A batch that is not whole was never written home.
-    pub(super) fn read(&mut self) -> Result<Vec<(PageId, Vec<u8>)>> {
+    fn found(&mut self) -> Result<Option<Copies>> {
         let mut head = [0; HEAD_BYTES];
         self.file.read_at(0, &mut head)?;
+        if head == Self::head(0) {
+            return Ok(None);
+        }
         let pages = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
         if pages > BATCH_PAGES || head != Self::head(pages) {
             // Torn before it was durable; the pages behind it are not needed, but say that something is there.
-            self.pages = usize::from(head != Self::head(0));
-            return Ok(Vec::new());
+            self.pages = 1;
+            return Ok(Some(Vec::new()));
         }
         self.pages = pages;
         let mut found = Vec::with_capacity(pages);
@@ -127,11 +145,23 @@ impl<F: File> DoubleWrite<F> {
                 found.push((id, page));
             }
         }
-        Ok(found)
+        Ok(Some(found))
+    }
+
+    /// They may not be, and need not: a page at home is torn only if its copy was durable in time, and one that is older is the log's to bring forward.
+    fn secure(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        if self.pages == 0 {
+            return Ok(());
+        }
+        self.write_empty()
     }
 
     /// Damage of the head, which is all that matters while nothing is on its way home.
-    pub(super) fn check(&mut self) -> Result<Option<String>> {
+    fn check(&mut self) -> Result<Option<String>> {
         let mut head = [0; HEAD_BYTES];
         self.file.read_at(0, &mut head)?;
         let is_right = head == Self::head(self.pages);
@@ -139,8 +169,7 @@ impl<F: File> DoubleWrite<F> {
         Ok((!is_right).then(|| page_damage(&self.name, 0, detail).to_string()))
     }
 
-    /// Bytes of the file.
-    pub(super) fn bytes(&self) -> u64 {
-        (HEAD_BYTES + BATCH_PAGES * self.page_bytes) as u64
+    fn bytes(&self) -> u64 {
+        Self::file_bytes(self.page_bytes)
     }
 }

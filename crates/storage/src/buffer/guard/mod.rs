@@ -1,0 +1,114 @@
+//! What keeps a torn write of a page from being a loss: the guards, and what each has to say while a page is on its way to the file.
+//!
+//! A page enters its guard when a batch of dirty pages is written, whoever needs that: a session without a frame, the cleaner, a checkpoint. The log is
+//! durable up to their last changes by then. Most guards hold the batch until it is durable at home ([`PageGuard::protect`]); a page cache keeps it
+//! instead, and brings it home later. Those that work in other ways, or not at all, have nothing here: `full-page-writes` is the log's,
+//! `before-images` are of pages that have no other home.
+
+mod double_write;
+mod nv_double_write;
+mod nv_slots;
+mod page_cache;
+
+pub use double_write::DoubleWrite;
+pub use nv_double_write::NvDoubleWrite;
+pub use nv_slots::{NvSlots, Slots};
+pub use page_cache::{AreaCounters, PageCache};
+
+use crate::error::Result;
+use crate::page::PageId;
+use pmem::Counters;
+
+/// What keeps a torn write of a page from being a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Guard {
+    /// Nothing: only for a device that writes pages whole.
+    Off,
+    /// A copy in an area of its own first: two writes and two syncs a batch.
+    DoubleWrite,
+    /// The first change of a page after a checkpoint logs the page as it was: a longer log, no sync.
+    FullPageWrites,
+    /// Pages are not in the file but in durable memory, and change in place: the log has what their lines were.
+    BeforeImages,
+    /// A copy in durable memory first: a fence a batch, and a sync of the file for as many pages as the area has slots.
+    NvDoubleWrite,
+    /// A copy in durable memory, which is the page from then on: it is read there, and written home when room is needed.
+    NvPageCache,
+}
+
+impl Guard {
+    /// All guards.
+    pub const ALL: [Self; 6] = [
+        Self::Off,
+        Self::DoubleWrite,
+        Self::FullPageWrites,
+        Self::BeforeImages,
+        Self::NvDoubleWrite,
+        Self::NvPageCache,
+    ];
+
+    /// The name in reports and options, that of the plainest method with it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "dwb-off",
+            Self::DoubleWrite => "dwb",
+            Self::FullPageWrites => "full-page-writes",
+            Self::BeforeImages => "before-images",
+            Self::NvDoubleWrite => "nvm-dwb",
+            Self::NvPageCache => "nvm-dwb-log-opt",
+        }
+    }
+
+    /// Stable number for master records.
+    pub fn code(self) -> u32 {
+        match self {
+            Self::Off => 1,
+            Self::DoubleWrite => 2,
+            Self::FullPageWrites => 3,
+            Self::BeforeImages => 4,
+            Self::NvDoubleWrite => 5,
+            Self::NvPageCache => 6,
+        }
+    }
+
+    /// Whether it keeps copies of pages in an area in durable memory.
+    pub fn has_slots(self) -> bool {
+        matches!(self, Self::NvDoubleWrite | Self::NvPageCache)
+    }
+}
+
+/// Pages with their numbers.
+pub type Copies = Vec<(PageId, Vec<u8>)>;
+
+/// A guard that has copies of pages which are on their way home.
+pub trait PageGuard: Send {
+    /// Pages that it takes before what was written home has to be durable there.
+    fn room(&self) -> usize;
+
+    /// Makes sealed pages durable that are going to be written home, as many as there is room for.
+    fn protect(&mut self, ids: &[PageId], pages: &[u8]) -> Result<()>;
+
+    /// Notes that everything is durable at home that was written there.
+    fn note_synced(&mut self);
+
+    /// What an earlier process has left, the newest whole copy of each page; none if nothing was on its way.
+    fn found(&mut self) -> Result<Option<Copies>>;
+
+    /// Makes the copies durable that were found, if it can: a process that has died may have left them in a cache only. Says whether they are, so
+    /// that they may replace pages that are older.
+    fn secure(&mut self) -> Result<bool>;
+
+    /// Says on the medium that nothing is on its way. Everything is durable at home.
+    fn clear(&mut self) -> Result<()>;
+
+    /// What is wrong with it while nothing is on its way.
+    fn check(&mut self) -> Result<Option<String>>;
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> u64;
+
+    /// What its memories have counted.
+    fn memory(&self) -> Counters {
+        Counters::default()
+    }
+}

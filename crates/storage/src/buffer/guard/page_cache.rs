@@ -1,0 +1,728 @@
+//! The page cache in durable memory: a page that is written goes to a slot, and that copy is the page from then on. It is read there, and goes home when
+//! room is needed; a newer one takes its place without a write to the file.
+//!
+//! ```text
+//! put ──► slots ── a newer version ──► hole ──► free
+//!           └───── a flight: home, sync, cleared ──► free
+//! ```
+//!
+//! The *space manager* is in ordinary memory: for each page its newest version, and an older one that is on its way home; and which slots are free. An
+//! opening makes it anew from the headers of the slots. Pages go home in *flights*: some versions are claimed, written and synced together, and cleared.
+//! Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, long before a write of a page has to wait for one; who writes pages when few are
+//! free sleeps a little first, longer the fewer there are. Without such threads, whoever finds no free slot flies himself.
+//!
+//! Invariants:
+//! 1. Of all copies of a page on the medium, the one with the highest sequence is the page. Without one, the page is at home.
+//! 2. A copy is never written over: a slot is free once it is cleared on the medium.
+//! 3. The copies of a page are cleared in the order of their sequences: an older one as soon as a newer one is durable, or at the end of its flight; a
+//!    version is not claimed before all older ones are cleared.
+//! 4. One flight at a time has a version of a page, and it is the newest of those that have been put when it is claimed. Its slot is cleared when the home
+//!    is synced, and not before.
+//! 5. If a flight fails, its versions stay here, and the file that failed is written no more.
+//! 6. Before the first change after an opening, and until the end of a recovery or a close, the medium says that what is seen may not be durable. An
+//!    opening that finds it so stores every header again, before anything relies on one.
+//!
+//! Order of locks: an open flight, whether the area is in use, the turn to put, the shard of a page, its slot; and the list of free slots, alone or last.
+//!
+//! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it flushes when the area is full, and ours earlier; it has a
+//! bucket's pages in a flight, and ours takes slots in their turn.
+
+use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots};
+use super::{Copies, PageGuard};
+use crate::error::{Result, StorageError};
+use crate::page::{Header, PageId};
+use disk::File;
+use pmem::{Access, Counters, site};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
+
+/// Shards of the table of pages.
+const SHARDS: usize = 64;
+/// Slots in use, of all, from which on pages fly home.
+const FLIGHT_AT: (usize, usize) = (3, 4);
+/// Most pages of a flight, and their share of all slots.
+const FLIGHT_PAGES_MAX: usize = 256;
+const FLIGHT_SHARE: usize = 4;
+/// Whoever writes pages waits from this share of free slots on, and at most so long for a batch as long as there is one.
+const SLOW_SHARE: usize = 8;
+const SLOW_US_MAX: u64 = 2000;
+/// How long a thread that flies sleeps at most, and a writer that waits for a slot.
+const PAUSE: Duration = Duration::from_millis(50);
+const FULL_WAIT: Duration = Duration::from_secs(30);
+const NO_PAGE: u32 = u32::MAX;
+const NOT_WHOLE: &str = "a copy of a page is not as it was written";
+
+/// The versions of a page, by their slots.
+#[derive(Clone, Copy, Debug)]
+struct Versions {
+    newest: u32,
+    sequence: u64,
+    /// The one on its way home.
+    flying: Option<u32>,
+    /// Older ones that are not cleared yet.
+    older: u32,
+}
+
+/// What the area has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AreaCounters {
+    /// Pages that were read from the area, without a call to the file.
+    pub pages_from_area: u64,
+    /// Pages that were put into it.
+    pub pages_put: u64,
+    /// Slots that became free since a newer version was put.
+    pub holes_reclaimed: u64,
+    /// Pages that were written home.
+    pub home_writes: u64,
+    /// Syncs after them.
+    pub home_syncs: u64,
+    /// Writes home by whoever was to write other pages, since no slot was free.
+    pub flights_by_writers: u64,
+    /// Batches that were slowed down, since few slots were free.
+    pub slowed: u64,
+    /// Slots, and those in use.
+    pub slots: u64,
+    /// Those in use.
+    pub slots_used: u64,
+}
+
+impl AddAssign for AreaCounters {
+    fn add_assign(&mut self, more: Self) {
+        self.pages_from_area += more.pages_from_area;
+        self.pages_put += more.pages_put;
+        self.holes_reclaimed += more.holes_reclaimed;
+        self.home_writes += more.home_writes;
+        self.home_syncs += more.home_syncs;
+        self.flights_by_writers += more.flights_by_writers;
+        self.slowed += more.slowed;
+        self.slots += more.slots;
+        self.slots_used += more.slots_used;
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    read: AtomicU64,
+    put: AtomicU64,
+    holes: AtomicU64,
+    home_writes: AtomicU64,
+    home_syncs: AtomicU64,
+    by_writers: AtomicU64,
+    slowed: AtomicU64,
+}
+
+/// Slots without a copy.
+struct Free {
+    slots: VecDeque<u32>,
+    /// Whether threads fly.
+    has_threads: bool,
+    /// Whether they are to end.
+    is_ending: bool,
+}
+
+/// A version that is claimed.
+#[derive(Clone, Copy)]
+struct Claim {
+    page: PageId,
+    slot: u32,
+}
+
+/// Versions on their way home, written and not synced.
+struct Flight<F> {
+    file: F,
+    claims: Vec<Claim>,
+}
+
+/// The cache of one partition.
+pub struct PageCache<F> {
+    slots: Box<dyn Slots>,
+    page_bytes: usize,
+    shards: Box<[Mutex<HashMap<PageId, Versions>>]>,
+    /// The page of each slot in use.
+    owners: Box<[AtomicU32]>,
+    free: Mutex<Free>,
+    /// Slots have become free.
+    freed: Condvar,
+    /// Slots have been taken, or it is to end.
+    taken: Condvar,
+    next_sequence: AtomicU64,
+    /// The slot at which the next flight begins to look.
+    hand: AtomicU32,
+    /// Handles of the file that nobody writes with.
+    homes: Mutex<Vec<F>>,
+    /// A flight that has not landed, where no thread flies.
+    open_flight: Mutex<Option<Flight<F>>>,
+    /// Whether the medium says that what is seen may not be durable. Held for reading by whoever changes something there.
+    is_in_use: RwLock<bool>,
+    /// Held while versions are put.
+    putting: Mutex<()>,
+    /// Whether a sync of the file has failed, through whichever handle: what it has of the pages that were written is unknown from then on.
+    has_home_failed: AtomicBool,
+    /// Pages that the file has room for.
+    pages: Arc<AtomicU32>,
+    counts: Counts,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is under these locks is whole at every moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn by_number(page: PageId) -> usize {
+    page.0 as usize % SHARDS
+}
+
+impl<F: File> PageCache<F> {
+    /// A cache over slots and what they have. The handles are of the file, and write nothing but pages.
+    pub fn open(
+        slots: Box<dyn Slots>,
+        page_bytes: usize,
+        access: Access,
+        homes: Vec<F>,
+        pages: Arc<AtomicU32>,
+    ) -> Result<Self> {
+        let found = slots.scan()?;
+        let is_settled = slots.is_settled();
+        if access == Access::Write && !is_settled {
+            // An older version or a cleared slot may be what the medium has.
+            slots.renew(0..slots.count(), PutOrder::CopyFirst)?;
+        }
+        let cache = Self {
+            page_bytes,
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            owners: (0..slots.count())
+                .map(|_| AtomicU32::new(NO_PAGE))
+                .collect(),
+            free: Mutex::new(Free {
+                slots: VecDeque::new(),
+                has_threads: false,
+                is_ending: false,
+            }),
+            freed: Condvar::new(),
+            taken: Condvar::new(),
+            next_sequence: AtomicU64::new(1),
+            hand: AtomicU32::new(0),
+            homes: Mutex::new(homes),
+            open_flight: Mutex::new(None),
+            is_in_use: RwLock::new(!is_settled),
+            putting: Mutex::new(()),
+            has_home_failed: AtomicBool::new(false),
+            pages,
+            counts: Counts::default(),
+            slots,
+        };
+        let older = cache.admit(&found);
+        if access == Access::Write && !older.is_empty() {
+            let _in_use = cache.in_use()?;
+            cache.slots.clear(&older)?;
+        }
+        Ok(cache)
+    }
+
+    /// Fills the tables with what an opening has found, and says which slots have older versions.
+    fn admit(&self, found: &[FoundCopy]) -> Vec<u32> {
+        let mut older = Vec::new();
+        let mut next = 1;
+        for copy in found {
+            next = next.max(copy.sequence + 1);
+            let mut shard = self.shard(copy.page);
+            let versions = shard.entry(copy.page).or_insert(Versions {
+                newest: copy.slot,
+                sequence: copy.sequence,
+                flying: None,
+                older: 0,
+            });
+            if versions.sequence < copy.sequence {
+                older.push(versions.newest);
+                (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
+            } else if versions.newest != copy.slot {
+                older.push(copy.slot);
+            }
+            self.owners[copy.slot as usize].store(copy.page.0, Ordering::Relaxed);
+        }
+        for &slot in &older {
+            self.owners[slot as usize].store(NO_PAGE, Ordering::Relaxed);
+        }
+        let is_free = |slot: &u32| self.owners[*slot as usize].load(Ordering::Relaxed) == NO_PAGE;
+        lock(&self.free).slots = (0..self.slots.count()).filter(is_free).collect();
+        self.next_sequence.store(next, Ordering::Relaxed);
+        older
+    }
+
+    fn shard(&self, page: PageId) -> MutexGuard<'_, HashMap<PageId, Versions>> {
+        lock(&self.shards[by_number(page)])
+    }
+
+    /// Lets the caller change what is on the medium, which says that what is seen may not be durable as long as the guard is there.
+    fn in_use(&self) -> Result<RwLockReadGuard<'_, bool>> {
+        loop {
+            let is_in_use = self.is_in_use.read();
+            let is_in_use = is_in_use.unwrap_or_else(PoisonError::into_inner);
+            if *is_in_use {
+                return Ok(is_in_use);
+            }
+            drop(is_in_use);
+            let is_in_use = self.is_in_use.write();
+            let mut is_in_use = is_in_use.unwrap_or_else(PoisonError::into_inner);
+            if !*is_in_use {
+                self.slots.settle(false);
+                *is_in_use = true;
+            }
+        }
+    }
+
+    /// Notes on the medium that everything is durable that is seen.
+    fn settle(&self) -> Result<()> {
+        self.land_open_flight(&mut lock(&self.open_flight))?;
+        let is_in_use = self.is_in_use.write();
+        let mut is_in_use = is_in_use.unwrap_or_else(PoisonError::into_inner);
+        if *is_in_use {
+            self.slots.settle(true);
+            *is_in_use = false;
+        }
+        Ok(())
+    }
+
+    /// Reads the page if it is here, which takes no call to the file. Its frame is latched, so nobody puts a version of it.
+    pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
+        let shard = self.shard(id);
+        let Some(versions) = shard.get(&id) else {
+            return Ok(false);
+        };
+        let slot = versions.newest;
+        // Under the lock: a slot that leaves the table may have another page a moment later.
+        self.slots.read(slot, page);
+        drop(shard);
+        if !Header(page).is_intact(id) {
+            return Err(self.slots.damage(slot, NOT_WHOLE));
+        }
+        self.counts.read.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// Whether it has the page.
+    pub fn has(&self, id: PageId) -> bool {
+        self.shard(id).contains_key(&id)
+    }
+
+    /// Makes sealed pages durable here. What the log has of them is durable, and nobody changes them meanwhile.
+    pub fn put(&self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
+        let mut done = 0;
+        while done < ids.len() {
+            let taken = self.take_slots(ids.len() - done)?;
+            let _in_use = self.in_use()?;
+            let _putting = lock(&self.putting);
+            let from = done;
+            done += taken.len();
+            let pages =
+                bytes[from * self.page_bytes..done * self.page_bytes].chunks(self.page_bytes);
+            let count = taken.len() as u64;
+            let first = self.next_sequence.fetch_add(count, Ordering::Relaxed);
+            let copies = ids[from..done].iter().zip(pages).zip(&taken);
+            let copies: Vec<_> = copies
+                .zip(first..)
+                .map(|(((&page, bytes), &slot), sequence)| NewCopy {
+                    slot,
+                    page,
+                    sequence,
+                    bytes,
+                })
+                .collect();
+            // If it fails the slots stay out of use: what the medium has of them is unknown.
+            self.slots.put(&copies, PutOrder::CopyFirst)?;
+            self.counts.put.fetch_add(count, Ordering::Relaxed);
+            let holes = copies.iter().filter_map(|copy| self.publish(copy));
+            let holes: Vec<Claim> = holes.collect();
+            self.reclaim(&holes)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a copy that is durable the page's newest, and says which one is to be cleared at once.
+    fn publish(&self, copy: &NewCopy<'_>) -> Option<Claim> {
+        self.owners[copy.slot as usize].store(copy.page.0, Ordering::Release);
+        let mut shard = self.shard(copy.page);
+        let fresh = Versions {
+            newest: copy.slot,
+            sequence: copy.sequence,
+            flying: None,
+            older: 0,
+        };
+        let versions = match shard.entry(copy.page) {
+            Entry::Vacant(entry) => {
+                entry.insert(fresh);
+                return None;
+            }
+            Entry::Occupied(entry) => entry.into_mut(),
+        };
+        debug_assert!(
+            versions.sequence < copy.sequence,
+            "versions are put in their order"
+        );
+        let hole = versions.newest;
+        (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
+        // What flies is cleared when it has landed.
+        if versions.flying == Some(hole) {
+            return None;
+        }
+        versions.older += 1;
+        Some(Claim {
+            page: copy.page,
+            slot: hole,
+        })
+    }
+
+    /// Clears versions that a newer one has taken the place of.
+    fn reclaim(&self, holes: &[Claim]) -> Result<()> {
+        let slots: Vec<u32> = holes.iter().map(|hole| hole.slot).collect();
+        self.slots.clear(&slots)?;
+        for hole in holes {
+            if let Some(versions) = self.shard(hole.page).get_mut(&hole.page) {
+                versions.older -= 1;
+            }
+        }
+        let count = slots.len() as u64;
+        self.counts.holes.fetch_add(count, Ordering::Relaxed);
+        self.release(&slots);
+        Ok(())
+    }
+
+    /// Lets cleared slots be taken.
+    fn release(&self, slots: &[u32]) {
+        if slots.is_empty() {
+            return;
+        }
+        for &slot in slots {
+            self.owners[slot as usize].store(NO_PAGE, Ordering::Release);
+        }
+        lock(&self.free).slots.extend(slots);
+        self.freed.notify_all();
+    }
+
+    /// Takes free slots, at least one and as many as wanted if there are.
+    fn take_slots(&self, wanted: usize) -> Result<Vec<u32>> {
+        let start = Instant::now();
+        let mut free = self.slow_down();
+        loop {
+            let count = wanted.min(free.slots.len());
+            if count > 0 {
+                let taken = free.slots.drain(..count).collect();
+                if free.has_threads && self.is_flight_due(free.slots.len()) {
+                    self.taken.notify_all();
+                }
+                return Ok(taken);
+            }
+            if !free.has_threads {
+                drop(free);
+                self.counts.by_writers.fetch_add(1, Ordering::Relaxed);
+                let has_room = self.make_room()?;
+                free = lock(&self.free);
+                if has_room {
+                    continue;
+                }
+            }
+            if start.elapsed() > FULL_WAIT {
+                return Err(StorageError::Unsupported(
+                    "no slot of the area of page copies became free for 30 seconds; give the database a larger one, or a faster disk".to_owned(),
+                ));
+            }
+            // Others have taken them all and not put anything yet, or pages are on their way home.
+            self.taken.notify_all();
+            let woken = self.freed.wait_timeout(free, PAUSE);
+            free = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The free slots, after a pause that is longer the fewer there are.
+    fn slow_down(&self) -> MutexGuard<'_, Free> {
+        let free = lock(&self.free);
+        let (now, few) = (free.slots.len(), self.owners.len() / SLOW_SHARE);
+        if !free.has_threads || now >= few {
+            return free;
+        }
+        drop(free);
+        self.counts.slowed.fetch_add(1, Ordering::Relaxed);
+        self.taken.notify_all();
+        let missing = (few - now) as u64;
+        let pause = Duration::from_micros(SLOW_US_MAX * missing / few as u64);
+        std::thread::sleep(pause);
+        lock(&self.free)
+    }
+
+    /// Whether so few slots are free that pages are to go home.
+    fn is_flight_due(&self, free: usize) -> bool {
+        let (share, of) = FLIGHT_AT;
+        (self.owners.len() - free) * of > self.owners.len() * share
+    }
+
+    fn flight_pages(&self) -> usize {
+        (self.owners.len() / FLIGHT_SHARE).clamp(1, FLIGHT_PAGES_MAX)
+    }
+
+    /// Claims versions for a flight, from where the last one has ended.
+    fn claim(&self) -> Vec<Claim> {
+        let count = self.owners.len() as u32;
+        let (most, pages) = (self.flight_pages(), self.pages.load(Ordering::Acquire));
+        let mut claims = Vec::new();
+        for _ in 0..count {
+            let slot = self.hand.fetch_add(1, Ordering::Relaxed) % count;
+            let page = PageId(self.owners[slot as usize].load(Ordering::Acquire));
+            if page.0 == NO_PAGE || page.0 >= pages {
+                continue;
+            }
+            if let Some(versions) = self.shard(page).get_mut(&page)
+                && versions.newest == slot
+                && versions.flying.is_none()
+                && versions.older == 0
+            {
+                versions.flying = Some(slot);
+                claims.push(Claim { page, slot });
+            }
+            if claims.len() == most {
+                break;
+            }
+        }
+        claims.sort_unstable_by_key(|claim| claim.page);
+        claims
+    }
+
+    /// Fails if what the file has is unknown.
+    fn check_home(&self) -> Result<()> {
+        if self.has_home_failed.load(Ordering::SeqCst) {
+            return Err(StorageError::Poisoned);
+        }
+        Ok(())
+    }
+
+    /// Lets versions go home that were claimed: they are written, and not synced. If it fails they stay here.
+    fn take_off(&self) -> Result<Option<Flight<F>>> {
+        self.check_home()?;
+        let Some(mut file) = lock(&self.homes).pop() else {
+            return Ok(None);
+        };
+        let claims = self.claim();
+        let written = self.write_home(&mut file, &claims);
+        if let Err(error) = written {
+            self.give_back(file, &claims)?;
+            return Err(error);
+        }
+        if claims.is_empty() {
+            lock(&self.homes).push(file);
+            return Ok(None);
+        }
+        Ok(Some(Flight { file, claims }))
+    }
+
+    /// Neighbours go in one call.
+    fn write_home(&self, file: &mut F, claims: &[Claim]) -> Result<()> {
+        let mut bytes = Vec::new();
+        for neighbours in claims.chunk_by(|one, next| one.page.0 + 1 == next.page.0) {
+            bytes.resize(neighbours.len() * self.page_bytes, 0);
+            for (claim, page) in neighbours.iter().zip(bytes.chunks_mut(self.page_bytes)) {
+                self.slots.read(claim.slot, page);
+                if !Header(page).is_intact(claim.page) {
+                    return Err(self.slots.damage(claim.slot, NOT_WHOLE));
+                }
+            }
+            let at = u64::from(neighbours[0].page.0) * self.page_bytes as u64;
+            file.write_at(at, &bytes)?;
+        }
+        let count = claims.len() as u64;
+        self.counts.home_writes.fetch_add(count, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Ends a flight: what it has brought home is durable there, and its slots become free. Says how many.
+    fn land(&self, mut flight: Flight<F>) -> Result<usize> {
+        let synced = flight.file.sync(site!("page-cache.home"));
+        self.has_home_failed
+            .fetch_or(synced.is_err(), Ordering::SeqCst);
+        // The error may have been of what this flight has written, and told to another.
+        let synced = synced.map_err(StorageError::from);
+        if let Err(error) = synced.and_then(|()| self.check_home()) {
+            self.give_back(flight.file, &flight.claims)?;
+            return Err(error);
+        }
+        // commit point: the pages are at home, and their copies may go
+        self.counts.home_syncs.fetch_add(1, Ordering::Relaxed);
+        lock(&self.homes).push(flight.file);
+        let slots: Vec<u32> = flight.claims.iter().map(|claim| claim.slot).collect();
+        // In the table until then, so that no newer version flies past it.
+        self.slots.clear(&slots)?;
+        for claim in &flight.claims {
+            let mut shard = self.shard(claim.page);
+            if let Some(versions) = shard.get_mut(&claim.page) {
+                versions.flying = None;
+                if versions.newest == claim.slot {
+                    shard.remove(&claim.page);
+                }
+            }
+        }
+        self.release(&slots);
+        Ok(slots.len())
+    }
+
+    /// Gives back the claims of a flight that has failed. The file is not written through this handle again if a sync failed, which it sees to itself.
+    fn give_back(&self, file: F, claims: &[Claim]) -> Result<()> {
+        lock(&self.homes).push(file);
+        let mut holes = Vec::new();
+        for claim in claims {
+            if let Some(versions) = self.shard(claim.page).get_mut(&claim.page) {
+                versions.flying = None;
+                if versions.newest != claim.slot {
+                    versions.older += 1;
+                    holes.push(*claim);
+                }
+            }
+        }
+        self.reclaim(&holes)
+    }
+
+    fn land_open_flight(&self, open: &mut Option<Flight<F>>) -> Result<usize> {
+        let Some(flight) = open.take() else {
+            return Ok(0);
+        };
+        let _in_use = self.in_use()?;
+        self.land(flight)
+    }
+
+    /// Brings some pages home; says how many slots became free.
+    fn fly(&self) -> Result<usize> {
+        let _in_use = self.in_use()?;
+        match self.take_off()? {
+            Some(flight) => self.land(flight),
+            None => Ok(0),
+        }
+    }
+
+    /// Sees to it that a slot is free, where no thread does; says whether there is one.
+    fn make_room(&self) -> Result<bool> {
+        // One at a time: the others find what it has freed.
+        let mut open = lock(&self.open_flight);
+        if !lock(&self.free).slots.is_empty() || self.land_open_flight(&mut open)? > 0 {
+            return Ok(true);
+        }
+        Ok(self.fly()? > 0)
+    }
+
+    /// A step of what a thread does that flies: a flight begins if one is due, or the one that has begun lands.
+    pub fn assist(&self) -> Result<()> {
+        let mut open = lock(&self.open_flight);
+        if self.land_open_flight(&mut open)? > 0
+            || !self.is_flight_due(lock(&self.free).slots.len())
+        {
+            return Ok(());
+        }
+        let _in_use = self.in_use()?;
+        *open = self.take_off()?;
+        Ok(())
+    }
+
+    /// Brings pages home whenever that is due, as a thread of its own, until [`PageCache::end`] or an error.
+    /// Who needs a slot meets that again, unless it leaves unknown what is durable: then it is returned, and nothing may go on.
+    pub fn run(&self) -> Result<()> {
+        let mut free = lock(&self.free);
+        free.has_threads = !free.is_ending;
+        drop(free);
+        loop {
+            let mut free = lock(&self.free);
+            while !free.is_ending && !self.is_flight_due(free.slots.len()) {
+                let woken = self.taken.wait_timeout(free, PAUSE);
+                free = woken.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if free.is_ending {
+                return Ok(());
+            }
+            drop(free);
+            match self.fly() {
+                Ok(0) => std::thread::sleep(Duration::from_millis(1)),
+                Ok(_) => {}
+                Err(error) => {
+                    lock(&self.free).has_threads = false;
+                    self.freed.notify_all();
+                    let is_known = self.check_home().and_then(|()| self.slots.check_fences());
+                    return is_known.map_err(|_| error);
+                }
+            }
+        }
+    }
+
+    /// Lets [`PageCache::run`] return.
+    pub fn end(&self) {
+        let mut free = lock(&self.free);
+        free.is_ending = true;
+        free.has_threads = false;
+        self.taken.notify_all();
+        self.freed.notify_all();
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> AreaCounters {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let slots = self.owners.len() as u64;
+        AreaCounters {
+            pages_from_area: get(&self.counts.read),
+            pages_put: get(&self.counts.put),
+            holes_reclaimed: get(&self.counts.holes),
+            home_writes: get(&self.counts.home_writes),
+            home_syncs: get(&self.counts.home_syncs),
+            flights_by_writers: get(&self.counts.by_writers),
+            slowed: get(&self.counts.slowed),
+            slots,
+            slots_used: slots - lock(&self.free).slots.len() as u64,
+        }
+    }
+
+    /// Bytes of the memory.
+    pub fn bytes(&self) -> u64 {
+        self.slots.bytes()
+    }
+}
+
+/// What a file of pages has of its cache.
+impl<F: File> PageGuard for Arc<PageCache<F>> {
+    /// It takes all there are, and waits if it must.
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+
+    fn protect(&mut self, ids: &[PageId], pages: &[u8]) -> Result<()> {
+        self.put(ids, pages)
+    }
+
+    fn note_synced(&mut self) {}
+
+    /// Nothing is on its way that has to go on: what is here is the page.
+    fn found(&mut self) -> Result<Option<Copies>> {
+        Ok(None)
+    }
+
+    fn secure(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.settle()
+    }
+
+    fn check(&mut self) -> Result<Option<String>> {
+        Ok(self.slots.scan().err().map(|error| error.to_string()))
+    }
+
+    fn bytes(&self) -> u64 {
+        PageCache::bytes(self)
+    }
+
+    fn memory(&self) -> Counters {
+        self.slots.counters()
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "page_cache_tests.rs"]
+mod tests;
