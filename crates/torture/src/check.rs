@@ -36,6 +36,9 @@ const DEPTH: u32 = 3;
 const NESTED_IMAGES: [u64; DEPTH as usize] = [1, 1, 1];
 /// Images among which they are chosen.
 const NESTED_CHOICES: usize = 6;
+/// Crash points of a recovery that are all tried where pages go to an area, which has a fence for each batch of them. Later ones are tried the more
+/// seldom: with three levels an image would take hundreds of recoveries.
+const AREA_POINTS: u64 = 8;
 
 /// A state that must not be.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -459,8 +462,16 @@ impl Recovery {
             let state = self.check(world, oracle)?.map(|(_, state)| state);
             return Ok(Examined { state, nested: 0 });
         }
+        let all_of = if self.method.has_area() {
+            AREA_POINTS
+        } else {
+            u64::MAX
+        };
         world.observe(move |world, _| {
             points += 1;
+            if points > all_of && mix(seed.wrapping_sub(points)) % points >= all_of {
+                return;
+            }
             let mut total = lock(&shared);
             let Ok(count) = &mut *total else { return };
             match recovery.nested_images(world, &allowed, mix(seed ^ points), level) {

@@ -36,6 +36,18 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         "needed by a second cut in the writing of a header; the searches of nvm-inp and nvm-log come there, and pmem's own crash \
          tests (a_root_never_goes_back)",
     ),
+    (
+        "pool.found-fence",
+        &[Method::NvmCow],
+        "needed where a process dies between the store of a root and its fence; pmem's own crash tests come there \
+         (a_root_that_the_next_process_shows_never_goes_back)",
+    ),
+    (
+        "nvm-cow.decided-fence",
+        &[Method::NvmCow],
+        "needed by a second cut while a prepared transaction is decided; the engine's own tests come there \
+         (a_prepared_transaction_is_decided_at_once)",
+    ),
     ("heap.extent-rest-fence", RINGS, ASKED_ONCE),
     ("heap.grow-table", RINGS, ASKED_ONCE),
     ("heap.grow-table-fence", RINGS, ASKED_ONCE),
@@ -47,11 +59,21 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ("nv-ring.started", &[], SPARES_A_MASTER),
     ("nv-ring.archived", &[], LOST_FILES),
     ("nv-ring.archived-fence", &[], LOST_FILES),
+    ("nv-slots.clear", IN_SLOTS, HOME_ALREADY),
+    ("nv-slots.cleared", IN_SLOTS, HOME_ALREADY),
     ("undo.in-place-word", &[Method::NvmLog], HEAP_CHANGED),
     ("undo.in-place-word-fence", &[Method::NvmLog], HEAP_CHANGED),
 ];
 
-const RINGS: &[Method] = &[Method::NvLogging, Method::DistributedLog, Method::InPlace];
+const IN_SLOTS: &[Method] = &[Method::NvmDwb, Method::NvmDwbLog];
+const HOME_ALREADY: &str = "without it the next opening brings the same copies home once more; where they are the pages the searches of nvm-dwb-log-opt notice";
+const RINGS: &[Method] = &[
+    Method::NvLogging,
+    Method::DistributedLog,
+    Method::InPlace,
+    Method::NvmDwbLog,
+    Method::NvmDwbLogOpt,
+];
 const ASKED_ONCE: &str = "the heap of a ring's pool is asked for space once, when the ring is made; pmem's own crash tests notice its removal \
      (every_durable_step_is_needed)";
 const BESIDE_OTHERS: &str =

@@ -330,6 +330,8 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         } else {
             Persist::OnInsert
         },
+        // So few slots that pages leave them again, and so many that newer versions come first. With fewer, a recovery has a hundred crash points.
+        area_bytes: (1 + seed % 3) * (36 << 10),
         growth_factor: 2,
         ..EngineOptions::default()
     }

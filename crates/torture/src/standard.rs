@@ -1,4 +1,4 @@
-//! The standard benchmarks under power cuts: TPC-C, TPC-B and TATP on two partitions, transactions over both among them.
+//! The standard benchmarks under power cuts: TPC-C, TPC-B, TATP and sysbench on two partitions, transactions over both among them.
 //!
 //! Each round loads a tiny database, runs transactions on both partitions, and looks at crash images all the time. Images sampled
 //! on the way are opened; all conditions of the benchmark must hold, the content must show every acknowledged transaction and at most the one that
@@ -17,6 +17,7 @@ use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use workload::sysbench::{Distribution, OltpScript, Sysbench, SysbenchOptions};
 use workload::tatp::{Mix, Tatp, TatpOptions};
 use workload::tpcb::{Tpcb, TpcbOptions};
 use workload::tpcc::{Scale, Tpcc, TpccOptions};
@@ -45,11 +46,13 @@ pub enum Benchmark {
     Tpcb,
     /// Four tables, seven transactions within a partition; here mostly those that change something.
     Tatp,
+    /// Two tables with an index, changed by the script `write-only`.
+    Sysbench,
 }
 
 impl Benchmark {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Tpcc, Self::Tpcb, Self::Tatp];
+    pub const ALL: [Self; 4] = [Self::Tpcc, Self::Tpcb, Self::Tatp, Self::Sysbench];
 
     /// The name on the command line and in rows.
     pub fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Benchmark {
             Self::Tpcc => Tpcc::NAME,
             Self::Tpcb => Tpcb::NAME,
             Self::Tatp => Tatp::NAME,
+            Self::Sysbench => Sysbench::NAME,
         }
     }
 }
@@ -68,6 +72,7 @@ pub fn search(benchmark: Benchmark, config: &Config, progress: &mut dyn FnMut(&R
         Benchmark::Tpcc => search_with(tpcc, config, progress),
         Benchmark::Tpcb => search_with(tpcb, config, progress),
         Benchmark::Tatp => search_with(tatp, config, progress),
+        Benchmark::Sysbench => search_with(sysbench, config, progress),
     }
 }
 
@@ -214,6 +219,11 @@ fn options(method: Method) -> Options {
     };
     // Pages that are guarded have two sectors, so that they can tear.
     let is_guarded = method.is_paged() && method.survives_torn_pages();
+    let options = if method.has_area() {
+        options.area_bytes(2 << 20)
+    } else {
+        options
+    };
     options
         .method(method)
         .partitions(PARTITIONS)
@@ -261,6 +271,19 @@ fn tatp(seed: u64) -> Result<Tatp, WorkloadError> {
         transactions: 10 * TRANSACTIONS,
         seed,
         ..TatpOptions::default()
+    })
+}
+
+fn sysbench(seed: u64) -> Result<Sysbench, WorkloadError> {
+    Sysbench::new(SysbenchOptions {
+        script: OltpScript::WriteOnly,
+        distribution: Distribution::Uniform,
+        tables: 2,
+        rows: 10 * PARTITIONS,
+        partitions: PARTITIONS,
+        transactions: 10 * TRANSACTIONS,
+        seed,
+        ..SysbenchOptions::default()
     })
 }
 

@@ -35,15 +35,20 @@ fn options(method: Method) -> Options {
         // Segments of the log are as long as a MemTable, and each opening reads one.
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(16 << 10),
         // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
-        Method::NvLogging => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
         Method::InPlace => Options::new().ring_bytes(2 << 20),
         Method::GroupCommit => Options::new().ring_bytes(32 << 10),
         Method::DistributedLog => Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2),
+        method if method.has_rings() => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
         method if method.is_paged() => Options::new().buffer_bytes(0),
         _ => Options::new(),
     };
     // Pages that are guarded have two sectors, so that they can tear.
     let is_guarded = method.is_paged() && method.survives_torn_pages();
+    let options = if method.has_area() {
+        options.area_bytes(2 << 20)
+    } else {
+        options
+    };
     options
         .method(method)
         .partitions(PARTITIONS)

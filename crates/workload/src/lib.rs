@@ -6,7 +6,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | [`ycsb`], [`tpcc`], [`tpcb`], [`tatp`] | the benchmarks |
+//! | [`ycsb`], [`tpcc`], [`tpcb`], [`tatp`], [`sysbench`] | the benchmarks |
 //! | [`custom`] | tables and transactions as a user describes or records them |
 //! | [`script`], [`standard`] | what a driver knows of them: the transactions of a list; load, look, check |
 //! | [`conditions`], [`mix`], [`random`], `prefix`, `loader`, `columns` | what several of them are made of |
@@ -20,6 +20,7 @@ mod prefix;
 pub mod random;
 pub mod script;
 pub mod standard;
+pub mod sysbench;
 pub mod tatp;
 #[cfg(test)]
 mod testing;

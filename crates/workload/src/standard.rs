@@ -9,7 +9,7 @@
 //! leaves; a check accepts what the last transaction of one of them may have left, and each list must then have run to an exact position.
 
 use crate::conditions::{Violation, listed};
-use crate::loader::on_each;
+use crate::loader::{Loaded, on_each};
 use crate::script::RoutedScript;
 use indelible::{Database, Error};
 use std::ops::RangeInclusive;
@@ -56,7 +56,7 @@ pub trait Workload: Send + Sync + Sized {
     fn create(
         &self,
         database: &Database,
-        loaded: &(impl Fn(u64) + Sync),
+        loaded: Loaded<'_>,
     ) -> Result<Self::Tables, WorkloadError>;
 
     /// Loads the rows of one partition.
@@ -65,7 +65,7 @@ pub trait Workload: Send + Sync + Sized {
         database: &Database,
         tables: &Self::Tables,
         partition: u32,
-        loaded: &(impl Fn(u64) + Sync),
+        loaded: Loaded<'_>,
     ) -> Result<(), WorkloadError>;
 
     /// The tables of a database that has them.
