@@ -37,11 +37,8 @@ pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     if let Some(bytes) = args.memtable_bytes {
         options = options.memtable_bytes(bytes);
     }
-    if let Some(log) = &args.log_directory {
-        options = options.log_directory(log);
+    if let Some(bytes) = args.area {
+        options = options.area_bytes(bytes);
     }
-    if let Some(archive) = &args.archive {
-        options = options.archive(archive);
-    }
-    Ok(Database::create(path, &options)?)
+    Ok(Database::create(path, &args.places.add_to(options))?)
 }

@@ -15,10 +15,11 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// Directories to remove when a signal ends the process.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A directory that is removed with everything in it on drop, and perhaps another for the log of the database in it.
+/// A directory that is removed with everything in it on drop, and perhaps others for the log of the database in it and for the log's archive.
 pub(crate) struct Scratch {
     path: PathBuf,
     log: Option<Box<Self>>,
+    archive: Option<Box<Self>>,
 }
 
 impl Scratch {
@@ -40,7 +41,11 @@ impl Scratch {
                     OPEN.lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .push(path.clone());
-                    return Ok(Self { path, log: None });
+                    return Ok(Self {
+                        path,
+                        log: None,
+                        archive: None,
+                    });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
@@ -69,6 +74,12 @@ impl Scratch {
         Ok(self)
     }
 
+    /// Adds a new empty directory under `parent` for the archive of the log.
+    pub(crate) fn with_archive(mut self, parent: &Path) -> Result<Self> {
+        self.archive = Some(Box::new(Self::in_directory(parent)?));
+        Ok(self)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -76,6 +87,11 @@ impl Scratch {
     /// The directory for the log, if there is one.
     pub(crate) fn log_path(&self) -> Option<&Path> {
         self.log.as_ref().map(|log| log.path())
+    }
+
+    /// The directory for the archive of the log, if there is one.
+    pub(crate) fn archive_path(&self) -> Option<&Path> {
+        self.archive.as_ref().map(|archive| archive.path())
     }
 }
 

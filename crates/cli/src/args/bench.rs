@@ -3,13 +3,17 @@
 //! Lists of methods and mixes run one after the other in one process, so that their ratios are taken under the same
 //! conditions.
 
-use super::{AXES, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, parse_seconds};
+use super::{
+    AXES, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, RecoveryArgs,
+    RecoveryVictimArgs, parse_seconds,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
 use indelible::{Method, Persist};
 use pmem::device::emulated::Loads;
 use std::path::PathBuf;
 use std::str::FromStr;
+use workload::sysbench::{Distribution, OltpScript, RANGE_MAX, ROWS_MAX, TABLES_MAX};
 use workload::tatp::{Choice, Mix as TatpMix, SUBSCRIBERS_MAX};
 use workload::tpcb::{ACCOUNTS, BRANCHES_MAX};
 use workload::tpcc::{Mix as TpccMix, WAREHOUSES_MAX};
@@ -54,6 +58,19 @@ pub(crate) enum BenchCommand {
                             A transaction whose row is not there has failed; in the standard mix about a quarter does."
     )]
     Tatp(Box<TatpArgs>),
+    /// The OLTP scripts of sysbench 1.0: point and range reads and changes of tables with an index, content compared with the lists
+    #[command(
+        after_help = "Examples:\n  indelible bench sysbench --method full-page-writes,dwb --threads 8 --tables 4 --rows 100000 --pool 32000000 --seconds 5\n  \
+                            indelible bench sysbench --method nvm-inp --script point-select --distribution pareto --partitions 2 --seconds 5 --format json\n\n\
+                            Statements, their order and the distributions are those of sysbench 1.0.20; docs/workloads.md says what differs."
+    )]
+    Sysbench(Box<SysbenchArgs>),
+    /// The time that a page method takes to open with a log of a given length behind it
+    #[command(after_help = super::recovery::EXAMPLES)]
+    Recovery(Box<RecoveryArgs>),
+    /// The process that `recovery` kills
+    #[command(hide = true)]
+    RecoveryVictim(Box<RecoveryVictimArgs>),
     /// Two relations in memory, joined by five algorithms or by the one that suits them
     #[command(after_help = super::join::EXAMPLES)]
     Join(Box<JoinArgs>),
@@ -146,6 +163,34 @@ pub(crate) struct TatpArgs {
     pub(crate) run: RunArgs,
 }
 
+/// `bench sysbench`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SysbenchArgs {
+    /// Methods, separated by commas: nvm-inp, inp, volatile
+    #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
+    pub(crate) method: Vec<Method>,
+    /// Script: read-write, read-only, write-only, point-select, update-index, update-non-index, insert or delete
+    #[arg(long, default_value = "read-write")]
+    pub(crate) script: OltpScript,
+    /// Tables: sbtest1, sbtest2 and so on
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(TABLES_MAX)))]
+    pub(crate) tables: u16,
+    /// Rows of each table, about 200 bytes each; sysbench calls it the table size
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_MAX)))]
+    pub(crate) rows: u32,
+    /// How ids are drawn: uniform, gaussian, special (as sysbench 1.0 does unless it is told otherwise), pareto or zipfian
+    #[arg(long, default_value = "special")]
+    pub(crate) distribution: Distribution,
+    /// Ids of each range that is read
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(RANGE_MAX)))]
+    pub(crate) range_size: u32,
+    /// Make each statement a transaction of its own, counted as one
+    #[arg(long)]
+    pub(crate) skip_trx: bool,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
 /// What all workloads let the user choose.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
@@ -155,7 +200,7 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) partitions: u32,
     /// Threads that share one partition, each in a session of its own; in the page methods. Conflicts are run again and counted
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
     /// How long to run
     #[arg(long, value_parser = parse_seconds, conflicts_with = "txns")]
@@ -196,6 +241,9 @@ pub(crate) struct RunArgs {
     /// Bytes of log that each session of nv-logging, or each ring of distributed-log, has room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
+    /// Bytes of durable memory in each partition for copies of pages, in methods with such an area: 2 MiB or more
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) area: Option<u64>,
     /// Rings of distributed-log that the sessions of a partition share; 16 by default
     #[arg(long)]
     pub(crate) rings: Option<u32>,
@@ -218,6 +266,10 @@ pub(crate) struct RunArgs {
     /// Directory under which the log of the page methods is made, and removed at the end; beside the pages by default
     #[arg(long)]
     pub(crate) log_path: Option<PathBuf>,
+    /// Directory under which the archive of the log of nv-logging or distributed-log is made, and removed at the end; without it records that are
+    /// not needed any more are given up
+    #[arg(long, value_name = "DIR")]
+    pub(crate) archive: Option<PathBuf>,
     /// On the emulated device, what the files of pages are on: none, the imitated memory; ssd; or read=,write=,sync= in ns and bandwidth= in MB/s
     #[arg(long)]
     pub(crate) files: Option<FileProfile>,

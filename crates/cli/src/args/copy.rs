@@ -20,6 +20,7 @@ pub(super) const RESTORE_EXAMPLES: &str = "\
 Examples:
   indelible restore shop.backup ./shop
   indelible restore shop.backup /dev/shm/shop --method nvm-inp --partitions 2
+  indelible restore shop.backup ./shop --method nv-logging --log-directory /dev/shm/shop.log --archive ./shop.archive
 
 All or nothing: a backup that is damaged anywhere restores nothing.";
 pub(super) const CONVERT_EXAMPLES: &str = "\
@@ -88,6 +89,32 @@ pub(crate) struct OtherDatabaseArgs {
     /// Bytes of an index node, a power of two from 256 to 8192
     #[arg(long)]
     pub(crate) node_bytes: Option<u32>,
+    #[command(flatten)]
+    pub(crate) places: PlacesArgs,
+}
+
+/// Directories beside the new database's own.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlacesArgs {
+    /// New or empty directory for the log of a page method, on a device that suits it, such as durable memory beside a disk
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log_directory: Option<PathBuf>,
+    /// Directory for records that the log of nv-logging or distributed-log needs no more, instead of giving them up
+    #[arg(long, value_name = "DIR")]
+    pub(crate) archive: Option<PathBuf>,
+}
+
+impl PlacesArgs {
+    /// Adds them to the options of a new database.
+    pub(crate) fn add_to(&self, mut options: Options) -> Options {
+        if let Some(log) = &self.log_directory {
+            options = options.log_directory(log);
+        }
+        if let Some(archive) = &self.archive {
+            options = options.archive(archive);
+        }
+        options
+    }
 }
 
 impl OtherDatabaseArgs {
@@ -109,6 +136,6 @@ impl OtherDatabaseArgs {
         if let Some(bytes) = self.node_bytes {
             options = options.node_bytes(bytes);
         }
-        options
+        self.places.add_to(options)
     }
 }

@@ -9,17 +9,19 @@ mod bench;
 mod copy;
 mod join;
 mod lab;
+mod recovery;
 mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
     BenchCommand, CommitName, DeviceKind, FencesName, LoadsName, LogImagesName, PersistName,
-    RunArgs, TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
+    RunArgs, SysbenchArgs, TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
-pub(crate) use copy::{BackupArgs, ConvertArgs, RestoreArgs};
+pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs};
 pub(crate) use join::{GridPart, JoinArgs, TupleName};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
+pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
 use crate::output::Format;
@@ -150,12 +152,11 @@ pub(crate) struct NewDatabaseArgs {
     /// Bytes of changes after which a MemTable of log or nvm-log is full, for example 16777216; 64 MiB by default
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
-    /// New or empty directory for the log of a page method, on a device that suits it, such as durable memory beside a disk
-    #[arg(long, value_name = "DIR")]
-    pub(crate) log_directory: Option<PathBuf>,
-    /// Directory for records that the log of nv-logging or distributed-log needs no more, instead of giving them up
-    #[arg(long, value_name = "DIR")]
-    pub(crate) archive: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) places: PlacesArgs,
+    /// Bytes of durable memory in each partition for copies of pages, in nvm-dwb, nvm-dwb-log and nvm-dwb-log-opt: 2 MiB or more
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) area: Option<u64>,
 }
 
 /// `create`.
@@ -424,6 +425,8 @@ pub(crate) enum VictimJob {
     Tpcb,
     /// A small TATP.
     Tatp,
+    /// Small tables of sysbench.
+    Sysbench,
     /// Updates of the YCSB table.
     Ycsb,
 }

@@ -138,11 +138,19 @@ pub(crate) enum WorkloadName {
     Tpcb,
     /// A small TATP on two partitions, its content compared with the list
     Tatp,
+    /// The script write-only of sysbench on two partitions, its content compared with the list
+    Sysbench,
 }
 
 impl WorkloadName {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Standard, Self::Tpcc, Self::Tpcb, Self::Tatp];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Standard,
+        Self::Tpcc,
+        Self::Tpcb,
+        Self::Tatp,
+        Self::Sysbench,
+    ];
 
     /// The standard benchmark that it is, if it is one.
     pub(crate) fn benchmark(self) -> Option<Benchmark> {
@@ -151,6 +159,7 @@ impl WorkloadName {
             Self::Tpcc => Some(Benchmark::Tpcc),
             Self::Tpcb => Some(Benchmark::Tpcb),
             Self::Tatp => Some(Benchmark::Tatp),
+            Self::Sysbench => Some(Benchmark::Sysbench),
         }
     }
 }

@@ -138,7 +138,7 @@ pub(crate) fn measure<S: Script>(
         Acknowledge::Durable(group) => (Durability::Group, group),
         Acknowledge::Early => (Durability::None, 1),
     };
-    run_threads(S::KINDS, positions, limit, |list, position, clockwork| {
+    run_threads(S::KINDS, positions, limit, &|list, position, clockwork| {
         let script = script(list, position)?;
         let partition = list % database.partitions();
         let worker = database.worker(&[partition], durability)?;
@@ -183,14 +183,14 @@ pub(crate) fn run_threads(
     kinds: usize,
     positions: &[u64],
     limit: Limit,
-    work: impl Fn(u32, u64, &Clockwork) -> Result<Done> + Sync,
+    work: &(dyn Fn(u32, u64, &Clockwork) -> Result<Done> + Sync),
 ) -> Result<Measured> {
     let clockwork = Clockwork {
         start: Barrier::new(positions.len() + 1),
         stop: AtomicBool::new(false),
     };
     let (done, seconds, cpu_seconds) = std::thread::scope(|threads| {
-        let (clockwork, work) = (&clockwork, &work);
+        let clockwork = &clockwork;
         let workers: Vec<_> = (0_u32..)
             .zip(positions)
             .map(|(list, position)| threads.spawn(move || work(list, *position, clockwork)))

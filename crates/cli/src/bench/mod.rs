@@ -3,8 +3,9 @@
 //! | file | job |
 //! |---|---|
 //! | `ycsb` | the runs that the options ask for, and what is special in their rows |
-//! | `standard` | the same for TPC-C, TPC-B and TATP |
-//! | `tpcc`, `tpcb`, `tatp` | what each of these has of its own |
+//! | `standard` | the same for TPC-C, TPC-B, TATP and sysbench |
+//! | `tpcc`, `tpcb`, `tatp`, `sysbench` | what each of these has of its own |
+//! | `recovery` | the opening with a long log behind it, after a kill |
 //! | `join` | joins of two relations, without a database |
 //! | `runs` | what they share: options to a database, a run to a row |
 //! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
@@ -16,6 +17,7 @@
 
 mod join;
 mod measure;
+mod recovery;
 mod runs;
 mod sample;
 mod shared;
@@ -23,6 +25,7 @@ mod standard;
 mod static_tree;
 mod std_map;
 mod store;
+mod sysbench;
 mod tatp;
 mod tpcb;
 mod tpcc;
@@ -58,6 +61,12 @@ pub(crate) fn run(command: BenchCommand, format: Format) -> Result<()> {
             args.method.extend(args.run.axes.method()?);
             tatp::run(&args, format)
         }
+        BenchCommand::Sysbench(mut args) => {
+            args.method.extend(args.run.axes.method()?);
+            sysbench::run(&args, format)
+        }
+        BenchCommand::Recovery(args) => recovery::run(&args, format),
+        BenchCommand::RecoveryVictim(args) => recovery::victim(&args),
         BenchCommand::Join(args) => join::run(&args, format),
     }
 }

@@ -12,7 +12,7 @@ use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
 use crate::report::{FootprintBytes, PageNumbers, PerTxn, RunRow};
 use crate::scratch::Scratch;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use disk::FileProfile;
 use indelible::{
     BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages,
@@ -61,6 +61,7 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
             "--log-path, --log-files and --commit asynchronous are for methods with a buffer pool, such as full-page-writes or nv-logging; leave them out for others",
         );
     }
+    check_archive_option(args, methods, others)?;
     if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
     {
         return wrong(
@@ -74,6 +75,27 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     }
     check_threads(args, methods, others)?;
     profile(args).map(drop)
+}
+
+/// An archive is of a log in durable memory that pages in files need.
+fn check_archive_option(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
+    let Some(path) = &args.archive else {
+        return Ok(());
+    };
+    if others {
+        return Err(Usage::error(
+            "--archive is for nv-logging and distributed-log; leave it out for std-map and static-tree",
+        ));
+    }
+    if args.device == DeviceKind::Emulated {
+        return Err(Usage::error(
+            "--archive is a real directory, which the emulated device has not; leave one of the two out",
+        ));
+    }
+    for method in methods {
+        Options::new().method(*method).archive(path).check()?;
+    }
+    Ok(())
 }
 
 /// Threads that share a partition need sessions in it.
@@ -116,8 +138,12 @@ pub(super) fn scratch(args: &RunArgs) -> Result<Scratch> {
         Some(path) => Scratch::in_directory(path),
         None => Scratch::new(),
     }?;
-    match &args.log_path {
-        Some(path) => scratch.with_log(path),
+    let scratch = match &args.log_path {
+        Some(path) => scratch.with_log(path)?,
+        None => scratch,
+    };
+    match &args.archive {
+        Some(path) => scratch.with_archive(path),
         None => Ok(scratch),
     }
 }
@@ -195,11 +221,17 @@ pub(super) fn open(
     if let (true, Some(bytes)) = (method.has_ring_bytes(), args.ring) {
         options = options.ring_bytes(bytes);
     }
+    if let (true, Some(bytes)) = (method.has_area(), args.area) {
+        options = options.area_bytes(bytes);
+    }
     if let (true, Some(rings)) = (method.shares_rings(), args.rings) {
         options = options.rings(rings);
     }
     if let Some(path) = scratch.log_path() {
         options = options.log_directory(path);
+    }
+    if let Some(path) = scratch.archive_path() {
+        options = options.archive(path);
     }
     if args.log_images == LogImagesName::Both && matches!(method, Method::Inp | Method::Log) {
         options = options.log_images(LogImages::BeforeAndAfter);
@@ -226,6 +258,29 @@ pub(super) fn open(
             (Database::create_on(platform, &options)?, emulators)
         }
     })
+}
+
+/// Reads the archive of the log, if there is one, fails if it is damaged or lacks records, and has its size noted in the last row.
+pub(super) fn check_archive<'r>(
+    database: &Database,
+    row: impl FnOnce() -> Option<&'r mut RunRow>,
+) -> Result<()> {
+    let mut bytes = None;
+    for (partition, archive) in (0..).zip(database.archives()?) {
+        let Some(archive) = archive else { continue };
+        if let Some((from, to)) = archive.gaps.first() {
+            bail!(
+                "the archive of partition {partition} lacks the records from {} to {}",
+                from.0,
+                to.0
+            );
+        }
+        bytes = Some(bytes.unwrap_or(0) + archive.bytes);
+    }
+    if let Some(pages) = row().and_then(|row| row.pages.as_mut()) {
+        pages.archive_bytes = bytes;
+    }
+    Ok(())
 }
 
 /// Starts the recording that the user has asked for. The measured numbers then include its cost.
@@ -291,6 +346,7 @@ impl<'s> Setting<'s> {
                 log: log_name(args, axes),
                 commit_mode: commit_mode(args).into(),
                 conflicts: 0,
+                archive_bytes: None,
             }),
         }
     }
@@ -299,11 +355,16 @@ impl<'s> Setting<'s> {
 /// The design of the log.
 fn log_name(args: &RunArgs, axes: PageAxes) -> String {
     let log = axes.log;
-    match log {
+    let name = match log {
         LogKind::Volatile => format!("{}, batches", log.name()),
         _ if axes.pages == PagesKind::Nvm => format!("{}, undo", log.name()),
         LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
         LogKind::Central | LogKind::Decentralized | LogKind::Distributed => log.name().into(),
+    };
+    if args.archive.is_some() {
+        format!("{name}, archived")
+    } else {
+        name
     }
 }
 

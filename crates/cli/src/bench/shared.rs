@@ -44,7 +44,7 @@ pub(super) fn measure<S: RoutedScript>(
     acknowledge: Acknowledge,
     script: impl Fn(u32, u64) -> Result<S> + Sync,
 ) -> Result<Measured> {
-    run_threads(S::KINDS, positions, limit, |list, position, clockwork| {
+    run_threads(S::KINDS, positions, limit, &|list, position, clockwork| {
         let script = script(list, position)?;
         Executor::new(database, list, script, acknowledge).run(limit, clockwork)
     })
@@ -60,7 +60,7 @@ pub(super) fn measure_users<'w>(
     runner: impl Fn(u32, u64) -> Result<(Runner<'w>, u64)> + Sync,
 ) -> Result<Measured> {
     let kinds = Kind::ALL.len();
-    run_threads(kinds, positions, limit, |list, position, clockwork| {
+    run_threads(kinds, positions, limit, &|list, position, clockwork| {
         let (runner, warehouses) = runner(list, position)?;
         let terminals = Terminals {
             ready: BinaryHeap::new(),

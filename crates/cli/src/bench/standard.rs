@@ -1,4 +1,4 @@
-//! What `bench tpcc`, `bench tpcb` and `bench tatp` share: the runs that the options ask for, one row each.
+//! What `bench tpcc`, `bench tpcb`, `bench tatp` and `bench sysbench` share: the runs that the options ask for, one row each.
 //!
 //! The rows of the database are made and checked before the run, and checked again after it, together with what the list says that must be
 //! there. The list is made once and shared by all methods. A thread owns its partition, or a session
@@ -19,8 +19,6 @@ use workload::Workload;
 
 /// Transactions of a run that has neither a number nor a time.
 pub(super) const TXNS_DEFAULT: u64 = 1_000_000;
-/// Longest list; a run that goes on beyond it begins again.
-const LIST_MAX: u64 = 1_000_000;
 /// No run is faster: how long a list needs to be for a given time.
 const TXN_PER_MS_MAX: u64 = 200;
 
@@ -29,6 +27,8 @@ pub(crate) trait Benchmark {
     type Workload: Workload;
     /// What the last column of the table by type is.
     const LAST_COLUMN: &'static str = "success";
+    /// Transactions of the longest list; a run that goes on beyond it begins again.
+    const LIST_MAX: u64 = 1_000_000;
 
     fn methods(&self) -> &[Method];
     fn run_args(&self) -> &RunArgs;
@@ -94,7 +94,7 @@ pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
 pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     check(args)?;
     let run = args.run_args();
-    let workload = args.workload(run.txns.unwrap_or(TXNS_DEFAULT).min(LIST_MAX))?;
+    let workload = args.workload(run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX))?;
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
         for method in args.methods() {
@@ -126,7 +126,7 @@ pub(crate) fn segments<B: Benchmark>(
         return Err(Usage::error("name a method"));
     };
     let run = args.run_args();
-    let most = run.txns.unwrap_or(TXNS_DEFAULT).min(LIST_MAX);
+    let most = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
     let transactions = runs::list_length(run, count, most, TXN_PER_MS_MAX);
     let workload = args.workload(transactions)?;
     run_segments(args, &workload, *method, count, sampling)
@@ -202,6 +202,7 @@ fn run_segments<B: Benchmark>(
         };
         check_content(workload, &database, positions).context("after the run")?;
     }
+    runs::check_archive(&database, || rows.last_mut().map(|(row, _)| row))?;
     Ok(rows)
 }
 

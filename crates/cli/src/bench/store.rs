@@ -19,7 +19,7 @@ where
     S::Error: Into<anyhow::Error>,
 {
     let positions = vec![0; workload.options().partitions as usize];
-    run_threads(1, &positions, limit, |partition, _, clockwork| {
+    run_threads(1, &positions, limit, &|partition, _, clockwork| {
         let store = open(partition);
         // The others wait for this thread, whether it has a store or not.
         clockwork.wait_for_start();

@@ -85,6 +85,7 @@ pub(crate) fn measure_all(
             fences: FencesName::Single,
             persist: PersistName::FlushOnInsert,
             ring: None,
+            area: None,
             rings: None,
             log_images: LogImagesName::After,
             node_bytes: None,
@@ -97,6 +98,7 @@ pub(crate) fn measure_all(
             commit: CommitName::Synchronous,
             seed: runs.seed,
             repeat: 1,
+            archive: None,
             group: None,
             record: None,
             skip_check: false,
@@ -222,6 +224,7 @@ fn run_segments(
         workload.check(&database, &table, &done)?;
         note.finish_and_clear();
     }
+    runs::check_archive(&database, || segments.last_mut().map(|last| &mut last.row))?;
     Ok(segments)
 }
 

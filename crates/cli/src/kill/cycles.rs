@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use indelible::{Database, Method, Options};
 use std::time::{Duration, Instant};
 use workload::random::Random;
+use workload::sysbench::Sysbench;
 use workload::tatp::Tatp;
 use workload::tpcb::Tpcb;
 use workload::tpcc::Tpcc;
@@ -64,6 +65,7 @@ pub(crate) fn run(
         WorkloadName::Tpcc => Box::new(Lists::<Tpcc>::new(seed)),
         WorkloadName::Tpcb => Box::new(Lists::<Tpcb>::new(seed)),
         WorkloadName::Tatp => Box::new(Lists::<Tatp>::new(seed)),
+        WorkloadName::Sysbench => Box::new(Lists::<Sysbench>::new(seed)),
     };
     deed.prepare(&database, &scratch)?;
     database.close()?;

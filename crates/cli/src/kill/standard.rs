@@ -9,6 +9,7 @@ use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use indelible::{Database, TransactionOptions};
 use std::ops::RangeInclusive;
+use workload::sysbench::{OltpScript, Sysbench, SysbenchOptions};
 use workload::tatp::{Tatp, TatpOptions};
 use workload::tpcb::{Tpcb, TpcbOptions};
 use workload::tpcc::{Scale, Tpcc, TpccOptions};
@@ -67,6 +68,22 @@ impl Small for Tatp {
             transactions: TRANSACTIONS,
             seed,
             ..TatpOptions::default()
+        })?)
+    }
+}
+
+impl Small for Sysbench {
+    const JOB: VictimJob = VictimJob::Sysbench;
+
+    fn small(seed: u64) -> Result<Self> {
+        Ok(Self::new(SysbenchOptions {
+            script: OltpScript::WriteOnly,
+            tables: 2,
+            rows: 1000,
+            partitions: PARTITIONS,
+            transactions: TRANSACTIONS,
+            seed,
+            ..SysbenchOptions::default()
         })?)
     }
 }

@@ -16,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 use workload::Script as _;
+use workload::sysbench::Sysbench;
 use workload::tatp::Tatp;
 use workload::tpcb::Tpcb;
 use workload::tpcc::Tpcc;
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &VictimArgs) -> Result<()> {
         VictimJob::Tpcc => super::standard::run::<Tpcc>(&database, args.seed),
         VictimJob::Tpcb => super::standard::run::<Tpcb>(&database, args.seed),
         VictimJob::Tatp => super::standard::run::<Tatp>(&database, args.seed),
+        VictimJob::Sysbench => super::standard::run::<Sysbench>(&database, args.seed),
         VictimJob::Ycsb => {
             let partitions = database.partitions();
             run_ycsb(
@@ -184,6 +186,7 @@ fn start(database: &Path, work: Work) -> Result<Child> {
         VictimJob::Tpcc => "tpcc",
         VictimJob::Tpcb => "tpcb",
         VictimJob::Tatp => "tatp",
+        VictimJob::Sysbench => "sysbench",
         VictimJob::Ycsb => "ycsb",
     };
     Command::new(program)

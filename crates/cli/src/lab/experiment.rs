@@ -59,7 +59,7 @@ pub(super) enum Kind {
     YcsbSampled,
     /// `bench tpcc` on the emulated device.
     Tpcc,
-    /// `bench tpcc`, `tpcb` or `tatp`, as the parameter `workload` says, of a page method; `paged` says what its parameters are as options.
+    /// `bench tpcc`, `tpcb`, `tatp` or `sysbench`, as the parameter `workload` says, of a page method; `paged` says what its parameters are as options.
     Paged,
     /// The same with probes on the threads.
     PagedProbed,

@@ -67,6 +67,9 @@ pub(crate) struct PageNumbers {
     pub(crate) commit_mode: String,
     /// Transactions undone and run again because of others beside them.
     pub(crate) conflicts: u64,
+    /// Of the archive of the log at the end, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) archive_bytes: Option<u64>,
 }
 
 /// What a row of a standard benchmark has beside the others' fields.
@@ -108,6 +111,18 @@ pub(crate) enum OwnNumbers {
         subscribers: u32,
         /// Transactions a second that did not fail.
         successful_txn_per_s: f64,
+    },
+    /// sysbench's OLTP scripts.
+    Sysbench {
+        tables: u32,
+        /// Rows of each table after loading.
+        table_rows: u32,
+        range_size: u32,
+        /// Whether each statement is a transaction and counted as one.
+        skip_trx: bool,
+        /// Runs of the whole script a second.
+        events_per_s: f64,
+        statements_per_s: f64,
     },
 }
 

@@ -108,6 +108,84 @@ fn what_cannot_be_done_leaves_nothing() {
 }
 
 #[test]
+fn a_copy_has_its_log_and_archive_where_they_are_wanted() {
+    let place = Place::new();
+    let (db, dump) = imported(&place);
+    let file = place.at("db.backup");
+    succeed(&["backup", &db, &file]);
+    let [log, archive, other_log, other_archive] =
+        ["log", "archive", "other.log", "other.archive"].map(|name| place.at(name));
+    let (restored, converted) = (place.at("restored"), place.at("converted"));
+    let method = ["--method", "nv-logging"];
+    let places = ["--log-directory", &log, "--archive", &archive];
+    succeed(&[&["restore", &file, &restored], &method[..], &places].concat());
+    let method = ["--method", "distributed-log"];
+    let places = ["--log-directory", &other_log, "--archive", &other_archive];
+    succeed(&[&["convert", &restored, &converted], &method[..], &places].concat());
+    for (database, log, archive) in [
+        (&restored, &log, &archive),
+        (&converted, &other_log, &other_archive),
+    ] {
+        assert_eq!(&succeed(&["dump", database]), &dump);
+        let leads_to = |link: &str, directory: &str| {
+            let found = std::fs::canonicalize(format!("{database}/{link}")).unwrap();
+            assert_eq!(found, std::fs::canonicalize(directory).unwrap());
+            let is_empty = std::fs::read_dir(directory).unwrap().next().is_none();
+            assert!(!is_empty, "{directory}");
+        };
+        leads_to("log", log);
+        leads_to("archive", archive);
+        assert!(succeed(&["info", database]).contains("archive"));
+        assert!(succeed(&["verify", database]).starts_with("sound"));
+    }
+}
+
+#[test]
+fn a_copy_that_fails_leaves_its_log_and_archive_empty_and_those_of_others_alone() {
+    let place = Place::new();
+    let (db, _) = imported(&place);
+    let file = place.at("db.backup");
+    succeed(&["backup", &db, &file]);
+    let (log, archive) = (place.at("log"), place.at("archive"));
+    let paged = ["--method", "nv-logging"];
+    let other = place.at("other");
+    let kept = place.at("kept");
+    succeed(&[&["create", &other], &paged[..], &["--archive", &kept]].concat());
+    succeed(&[
+        "import",
+        &other,
+        "airports",
+        airports(),
+        "--primary-key",
+        "iata",
+    ]);
+    let files = |directory: &str| std::fs::read_dir(directory).unwrap().count();
+    let before = files(&kept);
+    assert!(before > 0);
+    let restore = |arguments: &[&str]| {
+        let fixed = ["restore", &file, &place.at("new")];
+        fail(1, &[&fixed, arguments].concat())
+    };
+    let foreign = restore(&[&paged[..], &["--archive", &kept]].concat());
+    assert!(foreign.contains("another database"), "{foreign}");
+    assert_eq!(files(&kept), before);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let place_of_end = bytes.len() - 40;
+    bytes[place_of_end] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let places = ["--log-directory", &log, "--archive", &archive];
+    let damaged = restore(&[&paged[..], &places].concat());
+    assert!(damaged.contains("damaged"), "{damaged}");
+    assert_eq!((files(&log), files(&archive)), (0, 0));
+    let tuples = ["restore", &file, &place.at("new"), "--method", "inp"];
+    for option in ["--log-directory", "--archive"] {
+        let refused = fail(2, &[&tuples[..], &[option, &archive]].concat());
+        assert!(refused.contains("nv-logging"), "{refused}");
+    }
+    assert!(!std::path::Path::new(&place.at("new")).exists());
+}
+
+#[test]
 fn a_file_that_cannot_grow_leaves_no_backup() {
     let place = Place::new();
     let (db, dump) = imported(&place);

@@ -11,7 +11,9 @@
 //! | `lab` | experiments at the smallest setting, killed and resumed |
 //! | `measure` | the measuring commands run end to end |
 //! | `tpcc` | TPC-C from the command line |
+//! | `recovery` | the opening after a kill with a long log |
 //! | `standard` | TPC-B and TATP from the command line, and the standard benchmarks killed |
+//! | `sysbench` | the OLTP scripts of sysbench from the command line |
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it cannot do")]
 
@@ -24,5 +26,7 @@ mod data;
 mod join;
 mod lab;
 mod measure;
+mod recovery;
 mod standard;
+mod sysbench;
 mod tpcc;

@@ -137,7 +137,7 @@ fn people_get_a_table_by_type() {
 
 #[test]
 fn kills_and_power_cuts_take_all_benchmarks() {
-    for workload in ["tpcc", "tpcb", "tatp"] {
+    for workload in ["tpcc", "tpcb", "tatp", "sysbench"] {
         let common = ["torture", "--method", "nvm-inp,inp", "--workload", workload];
         let killed = succeed(&[&common[..], &["--kills", "2", "--format", "json"]].concat());
         for line in killed.lines() {
@@ -278,6 +278,46 @@ fn threads_share_a_partition() {
     assert!(
         refused(&["--method", "dwb", "--partitions", "3"]).contains("leave one of the two out")
     );
+}
+
+#[test]
+fn the_log_is_archived_where_it_is_wanted() {
+    let place = Place::new();
+    let (here, cold) = (place.at("here"), place.at("cold"));
+    let run = ["--threads", "2", "--ring", "1000000", "--path", &here];
+    let methods = ["--method", "nv-logging,distributed-log"];
+    for (benchmark, size) in [
+        ("tpcb", &["--accounts", "100", "--txns", "20000"][..]),
+        (
+            "ycsb",
+            &["--rows", "50", "--mix", "write-heavy", "--txns", "20000"],
+        ),
+    ] {
+        let common = [size, &run, &methods].concat();
+        let given_up = rows(benchmark, &common);
+        let archived = rows(benchmark, &[&common[..], &["--archive", &cold]].concat());
+        for (given_up, archived) in given_up.iter().zip(&archived) {
+            let log = given_up["log"].as_str().unwrap();
+            assert_eq!(archived["log"], format!("{log}, archived"));
+            assert!(given_up["archive_bytes"].is_null(), "{given_up}");
+            // Of 20,000 transactions with some hundred bytes each all but the last few thousand are cold.
+            let bytes = archived["archive_bytes"].as_u64().unwrap();
+            assert!(bytes > 1_000_000, "{archived}");
+        }
+        for directory in [&here, &cold] {
+            let mut left = std::fs::read_dir(directory).unwrap();
+            assert!(left.next().is_none(), "{directory} is not left empty");
+        }
+    }
+    let refused = |arguments: &[&str]| {
+        let fixed = ["bench", "tpcb", "--archive", &cold];
+        fail(2, &[&fixed, arguments].concat())
+    };
+    assert!(refused(&["--method", "nv-logging,dwb"]).contains("distributed-log"));
+    let emulated = ["--method", "nv-logging", "--device", "emulated"];
+    assert!(refused(&emulated).contains("leave one of the two out"));
+    let scale = ["bench", "ycsb", "--archive", &cold, "--method", "std-map"];
+    assert!(fail(2, &scale).contains("leave it out"));
 }
 
 #[test]

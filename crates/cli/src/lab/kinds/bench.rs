@@ -58,7 +58,8 @@ pub(super) fn paged(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Met
         BenchCommand::Tpcc(args) => standard_segments(&*args, size.repeats, sampling)?,
         BenchCommand::Tpcb(args) => standard_segments(&*args, size.repeats, sampling)?,
         BenchCommand::Tatp(args) => standard_segments(&*args, size.repeats, sampling)?,
-        _ => bail!("a point of the page engine has the workload tpcc, tpcb or tatp"),
+        BenchCommand::Sysbench(args) => standard_segments(&*args, size.repeats, sampling)?,
+        _ => bail!("a point of the page engine has the workload tpcc, tpcb, tatp or sysbench"),
     };
     let metrics = rows.iter().map(|(row, seen)| {
         let mut metrics = metrics(row);
