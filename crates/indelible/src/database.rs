@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::mark::MarkBit;
 use crate::options::{Mode, TransactionOptions};
 use crate::partition::Partition;
+use crate::retry::{Retry, Turns};
 use crate::session::{Manner, Session};
 use crate::sync::Mutex;
 use crate::table::Table;
@@ -23,9 +24,6 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use storage::engine::{Durability, Method};
-
-/// Longest pause between two attempts of a transaction.
-const PAUSE_MAX: Duration = Duration::from_millis(5);
 
 /// An open database. Clones are handles on the same one; it closes when the last of them, and everything made from
 /// them, is dropped.
@@ -43,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) partitions: Vec<Partition>,
     /// Held by whoever keeps all others out of partitions.
     pub(crate) alone: Mutex<()>,
+    /// Whose turn it is to run a transaction again.
+    pub(crate) turns: Turns,
     pub(crate) commits: CommitTable,
     pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
     pub(crate) descriptor: Descriptor,
@@ -102,6 +102,13 @@ impl Drop for Core {
     }
 }
 
+impl Core {
+    #[inline]
+    pub(crate) const fn retry(&self, manner: Manner) -> Retry<'_> {
+        Retry::new(&self.turns, manner.wait_limit)
+    }
+}
+
 impl Database {
     /// Runs a closure as a transaction with the database's own durability. It is committed when the closure returns `Ok`, and undone
     /// when it returns `Err` or panics. After a conflict the closure runs again, so what it does outside the database
@@ -131,10 +138,14 @@ impl Database {
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
     ) -> Result<R> {
         let mut seen = Vec::new();
-        let mut attempt = 0;
+        let mut retry = self.core.retry(manner);
         loop {
             let mut session = Session::new(&self.core, manner)?;
-            session.declare(if attempt == 0 { declared } else { &seen })?;
+            session.declare(if retry.failures() == 0 {
+                declared
+            } else {
+                &seen
+            })?;
             let mut transaction = Transaction {
                 session,
                 durability,
@@ -152,11 +163,10 @@ impl Database {
                         Err(error) => Err(error),
                     };
                 }
-                Some(partitions) if attempt < self.core.retries_max => {
+                Some(partitions) if retry.failures() < self.core.retries_max => {
                     seen = partitions;
                     drop(transaction);
-                    attempt += 1;
-                    pause(attempt);
+                    retry.wait();
                 }
                 // The closure may have hidden the conflict: it must not commit all the same.
                 Some(_) => {
@@ -172,18 +182,17 @@ impl Database {
     pub fn read<R>(&self, mut body: impl FnMut(&mut Reader<'_>) -> Result<R>) -> Result<R> {
         let core = &*self.core;
         let mut seen = Vec::new();
-        let mut attempt = 0;
+        let mut retry = core.retry(core.manner);
         loop {
             let mut session = Session::new(core, core.manner)?;
             session.declare(&seen)?;
             let mut reader = Reader { session };
             let outcome = body(&mut reader);
             match reader.session.partitions_to_declare() {
-                Some(partitions) if attempt < core.retries_max => {
+                Some(partitions) if retry.failures() < core.retries_max => {
                     seen = partitions;
                     drop(reader);
-                    attempt += 1;
-                    pause(attempt);
+                    retry.wait();
                 }
                 _ => {
                     let value = match outcome {
@@ -297,14 +306,5 @@ impl fmt::Debug for Database {
             .field("method", &self.method().name())
             .field("partitions", &self.partitions())
             .finish_non_exhaustive()
-    }
-}
-
-/// Lets others go first after a conflict: longer with each attempt.
-fn pause(attempt: u32) {
-    if attempt < 3 {
-        std::thread::yield_now();
-    } else {
-        std::thread::sleep(Duration::from_micros(20 << attempt.min(10)).min(PAUSE_MAX));
     }
 }

@@ -79,6 +79,7 @@
 //! | `snapshot` | reading one moment of the database while others change it |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
+//! | `retry` | whose turn it is to run a transaction again |
 //! | `inspect` | statistics and the deep check |
 //! | `trace` | recording what transactions do, and reading it again |
 //! | `backup` | backup, restore, conversion to another method |
@@ -108,6 +109,7 @@ mod operations;
 mod options;
 mod partition;
 mod platform;
+mod retry;
 mod row_source;
 mod scan;
 #[cfg(feature = "schedules")]
@@ -137,6 +139,7 @@ pub use options::{
     AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, Mode, Options, PARTITIONS_MAX,
     RINGS_MAX, SESSIONS_MAX, TransactionOptions,
 };
+pub use retry::Retry;
 pub use row_source::IntoRow;
 pub use simulated::SimulatedPlatform;
 pub use snapshot::Snapshot;

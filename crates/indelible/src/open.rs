@@ -16,6 +16,7 @@ use crate::mark::MarkBit;
 use crate::options::{Choice, Options, check_archive};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
+use crate::retry::Turns;
 use crate::session::Manner;
 use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
@@ -261,6 +262,7 @@ impl Database {
             opened_in: start.elapsed(),
             recording,
             alone: Mutex::new(()),
+            turns: Turns::default(),
             is_closed: false,
             _mark: mark,
             _platform: platform,

@@ -16,6 +16,7 @@ use crate::database::Core;
 use crate::error::{Error, Result};
 use crate::mark::OpenMark;
 use crate::partition::{Partition, Seat, lock_within};
+use crate::retry::Retry;
 use crate::sync::MutexGuard;
 use crate::trace::Note;
 use std::time::Duration;
@@ -171,6 +172,12 @@ impl<'db> Session<'db> {
             held.rest = held.partition.take_rest(limit)?;
             Ok(())
         })
+    }
+
+    /// For the attempts of a transaction like those of this session.
+    #[inline]
+    pub(crate) const fn retry(&self) -> Retry<'db> {
+        self.core.retry(self.manner)
     }
 
     /// Says how long the partitions held now are kept.

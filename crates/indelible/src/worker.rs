@@ -4,6 +4,7 @@
 //! made durable and acknowledged. While it lives, everybody else waits for its partitions.
 
 use crate::error::{Error, Result};
+use crate::retry::Retry;
 use crate::session::{Seats, Session};
 use crate::transaction::Transaction;
 use storage::engine::{CommitTicket, Durability};
@@ -60,6 +61,12 @@ impl<'db> Worker<'db> {
             }
         };
         Ok((value, pending))
+    }
+
+    /// For the attempts of one transaction; made before its first one.
+    #[inline]
+    pub fn retry(&self) -> Retry<'db> {
+        self.transaction.session.retry()
     }
 
     /// Whether a transaction may be acknowledged.

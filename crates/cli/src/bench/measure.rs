@@ -282,23 +282,20 @@ impl<S: Script> Executor<'_, S> {
     /// Runs the next transaction until others do not stand in its way.
     #[inline]
     fn transaction(&mut self) -> indelible::Result<((), Option<Pending>)> {
+        let mut retry = self.worker.retry();
         loop {
             let script = &mut self.script;
             match self
                 .worker
                 .transaction(|transaction| script.step(transaction))
             {
-                Err(error) if error.should_retry() => self.conflicted(),
+                Err(error) if error.should_retry() => {
+                    self.tally.conflicts += 1;
+                    retry.wait();
+                }
                 done => return done,
             }
         }
-    }
-
-    /// Lets the transactions go first that stood in the way.
-    #[cold]
-    fn conflicted(&mut self) {
-        self.tally.conflicts += 1;
-        std::thread::yield_now();
     }
 
     #[cold]

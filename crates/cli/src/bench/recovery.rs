@@ -342,10 +342,12 @@ fn fill_list(database: &Database, workload: &Ycsb, list: u32, position: u64) -> 
     let mut worker = database.worker(&[0], Durability::Group)?;
     let mut runner = workload.runner(&table, list, position);
     for number in 1..=ROUND {
+        let mut retry = worker.retry();
         while let Err(error) = worker.transaction(|transaction| runner.step(transaction)) {
             if !error.should_retry() {
                 return Err(error.into());
             }
+            retry.wait();
         }
         runner.next();
         if number % GROUP == 0 {

@@ -2,8 +2,8 @@
 //!
 //! A session searches from itself after it has entered a queue and before it sleeps. Edges lead to owners and to waiters in front whose
 //! modes exclude the one that is asked for. A new edge leads to a session that runs, or is woken by what made the edge; before that one
-//! sleeps, it searches. So whoever closes a circle finds it, and no sleeper has to look again; that they do, every 5 ms, bounds the time
-//! should this reasoning have a hole. The victim is the one who finds the circle: the others in it have waited longer.
+//! sleeps, it searches. So whoever closes a circle finds it, and no sleeper has to look again; that they do, after 5, 10, 20 ms and so on, bounds
+//! the time should this reasoning have a hole. The victim is the one who finds the circle: the others in it have waited longer.
 //!
 //! Searches run one at a time, and the victim leaves its queue before the next one, so a circle has one victim. Queues move on meanwhile:
 //! what looks like a circle is checked again, edge by edge and wait by wait. If all its sessions were in the same wait throughout, they

@@ -78,11 +78,17 @@ struct Range {
     parker: Arc<Parker>,
 }
 
+/// A range that a writer waits for, and whose it is.
+#[derive(Clone, Copy)]
+struct Blocker {
+    range: u64,
+    session: SessionId,
+}
+
 /// Who has locked a key and waits for ranges around it.
 struct Writer {
     session: SessionId,
-    /// Numbers of ranges.
-    blockers: Vec<u64>,
+    blockers: Vec<Blocker>,
     parker: Arc<Parker>,
 }
 
@@ -149,10 +155,20 @@ impl Bucket {
     pub(super) fn absorb(&self, number: u64, absorbed: &[u64]) {
         let mut ranges = lock(&self.ranges);
         for writer in &mut ranges.writers {
-            let before = writer.blockers.len();
-            writer.blockers.retain(|range| !absorbed.contains(range));
-            if writer.blockers.len() < before && !writer.blockers.contains(&number) {
-                writer.blockers.push(number);
+            let is_absorbed = |blocker: &Blocker| absorbed.contains(&blocker.range);
+            let Some(first) = writer.blockers.iter().copied().find(is_absorbed) else {
+                continue;
+            };
+            writer.blockers.retain(|blocker| !is_absorbed(blocker));
+            if !writer
+                .blockers
+                .iter()
+                .any(|blocker| blocker.range == number)
+            {
+                writer.blockers.push(Blocker {
+                    range: number,
+                    ..first
+                });
             }
         }
         ranges.all.retain(|range| !absorbed.contains(&range.number));
@@ -186,7 +202,7 @@ impl Bucket {
         parker: &Arc<Parker>,
     ) -> bool {
         let mut ranges = lock(&self.ranges);
-        let blockers: Vec<u64> = ranges
+        let blockers: Vec<Blocker> = ranges
             .all
             .iter()
             .filter(|range| {
@@ -195,7 +211,10 @@ impl Bucket {
                     && range.interval.contains(key)
                     && !range.blockers.contains(&lock_of_key)
             })
-            .map(|range| range.number)
+            .map(|range| Blocker {
+                range: range.number,
+                session: range.session,
+            })
             .collect();
         if blockers.is_empty() {
             return true;
@@ -241,18 +260,10 @@ impl Bucket {
     /// Whom a waiting writer waits for.
     pub(super) fn writer_blockers(&self, session: SessionId, found: &mut Vec<SessionId>) {
         let ranges = lock(&self.ranges);
-        let Some(writer) = ranges
-            .writers
-            .iter()
-            .find(|writer| writer.session == session)
-        else {
-            return;
-        };
-        let blocking = ranges
-            .all
-            .iter()
-            .filter(|range| writer.blockers.contains(&range.number));
-        found.extend(blocking.map(|range| range.session));
+        let mut writers = ranges.writers.iter();
+        let writer = writers.find(|writer| writer.session == session);
+        let blockers = writer.into_iter().flat_map(|writer| &writer.blockers);
+        found.extend(blockers.map(|blocker| blocker.session));
     }
 
     fn remove(&self, ranges: &mut Ranges, number: u64, woken: &mut Woken) {
@@ -261,7 +272,7 @@ impl Bucket {
         }
         self.store_count(ranges);
         ranges.writers.retain_mut(|writer| {
-            writer.blockers.retain(|range| *range != number);
+            writer.blockers.retain(|blocker| blocker.range != number);
             let is_through = writer.blockers.is_empty();
             if is_through {
                 woken.push(Arc::clone(&writer.parker));

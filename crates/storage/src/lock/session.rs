@@ -26,7 +26,7 @@ use crate::sync::lock;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a sleeper looks for a circle again.
+/// When a sleeper looks for a circle again; each time it sleeps twice as long, as a hundred sleepers would search all the time.
 const SEARCH_AGAIN: Duration = Duration::from_millis(5);
 /// Tables that are found without a search; the numbers of those made together do not meet.
 const RECENT: usize = 16;
@@ -562,6 +562,7 @@ impl LockSession {
             return Outcome::Granted;
         }
         let manager = Arc::clone(&self.manager);
+        let mut search_again = SEARCH_AGAIN;
         loop {
             // Until the victim has left its queue, nobody else searches.
             let (is_circle, guard) = manager.search(self.id);
@@ -579,9 +580,10 @@ impl LockSession {
                 while !self.parker.sleep(SEARCH_AGAIN) {}
                 return Outcome::Granted;
             }
-            if self.parker.sleep(left.min(SEARCH_AGAIN)) {
+            if self.parker.sleep(left.min(search_again)) {
                 return Outcome::Granted;
             }
+            search_again = search_again.saturating_mul(2);
         }
     }
 

@@ -1,0 +1,205 @@
+//! Running a transaction again that stood in the way of others.
+//!
+//! Who runs again at once meets the same transactions: of a hundred threads on few rows, nearly all would do work that is undone. So whoever failed twice
+//! waits for the turn, which goes to one transaction at a time, in the order of their failures, and keeps it until the transaction
+//! ends. Transactions that have not failed go on beside it.
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Failures without consequences: most circles are broken when one transaction is gone.
+const AT_ONCE: u32 = 1;
+
+/// The attempts of one transaction, for callers who run it again themselves. [`crate::Database::transaction`] and
+/// [`crate::Database::read`] have one inside. It is dropped when the transaction has ended.
+///
+/// ```
+/// # use indelible::{Database, Options, DataType};
+/// # fn main() -> indelible::Result<()> {
+/// # let directory = std::env::temp_dir().join(format!("indelible-retry-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&directory);
+/// # let db = Database::create(&directory, &Options::new())?;
+/// # let seen = db.create_table("seen").column("id", DataType::Int64).primary_key(["id"]).create()?;
+/// let mut worker = db.worker(&[0], indelible::Durability::Commit)?;
+/// let mut retry = worker.retry();
+/// while let Err(error) = worker.transaction(|t| t.insert(&seen, 1_i64)) {
+///     if !error.should_retry() {
+///         return Err(error);
+///     }
+///     retry.wait();
+/// }
+/// # drop((retry, worker, seen, db));
+/// # let _ = std::fs::remove_dir_all(&directory);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Retry<'db> {
+    turns: &'db Turns,
+    /// Longest wait for the turn.
+    limit: Duration,
+    failures: u32,
+    has_turn: bool,
+}
+
+impl<'db> Retry<'db> {
+    #[inline]
+    pub(crate) const fn new(turns: &'db Turns, limit: Duration) -> Self {
+        Self {
+            turns,
+            limit,
+            failures: 0,
+            has_turn: false,
+        }
+    }
+
+    /// Attempts that failed so far.
+    #[inline]
+    pub const fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// The last attempt failed: waits until it is time for the next one, as long as for a partition at most. The transaction holds nothing
+    /// meanwhile.
+    #[cold]
+    pub fn wait(&mut self) {
+        self.failures += 1;
+        if self.failures > AT_ONCE && !self.has_turn {
+            self.has_turn = self.turns.take(self.limit);
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Retry<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.has_turn {
+            self.turns.pass_on();
+        }
+    }
+}
+
+/// Who runs again, one at a time.
+#[derive(Default)]
+pub(crate) struct Turns(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    is_taken: bool,
+    waiting: VecDeque<Arc<Condvar>>,
+}
+
+impl Turns {
+    /// Waits for the turn; false if that took too long.
+    fn take(&self, limit: Duration) -> bool {
+        let mut queue = self.lock();
+        if !queue.is_taken {
+            queue.is_taken = true;
+            return true;
+        }
+        let started = Instant::now();
+        let mine = Arc::new(Condvar::new());
+        queue.waiting.push_back(Arc::clone(&mine));
+        loop {
+            let left = limit.saturating_sub(started.elapsed());
+            queue = match mine.wait_timeout(queue, left) {
+                Ok((queue, _)) => queue,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+            // Whoever passes the turn on takes the waiter out.
+            let Some(at) = queue.waiting.iter().position(|one| Arc::ptr_eq(one, &mine)) else {
+                return true;
+            };
+            if started.elapsed() >= limit {
+                queue.waiting.remove(at);
+                return false;
+            }
+        }
+    }
+
+    /// Gives the turn to whoever has waited longest.
+    #[cold]
+    fn pass_on(&self) {
+        let mut queue = self.lock();
+        match queue.waiting.pop_front() {
+            Some(next) => next.notify_one(),
+            None => queue.is_taken = false,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+mod tests {
+    use super::{Retry, Turns};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    fn failed_twice(turns: &Turns, limit: Duration) -> Retry<'_> {
+        let mut retry = Retry::new(turns, limit);
+        retry.wait();
+        retry.wait();
+        retry
+    }
+
+    #[test]
+    fn one_failure_waits_for_nobody() {
+        let turns = Turns::default();
+        let _other = failed_twice(&turns, LONG);
+        let mut retry = Retry::new(&turns, LONG);
+        retry.wait();
+        assert!(!retry.has_turn && retry.failures() == 1);
+    }
+
+    #[test]
+    fn the_turn_is_kept_until_the_transaction_ends() {
+        let turns = Turns::default();
+        let mut first = failed_twice(&turns, LONG);
+        first.wait();
+        assert!(first.has_turn && first.failures() == 3);
+        assert!(!failed_twice(&turns, Duration::ZERO).has_turn);
+        drop(first);
+        assert!(failed_twice(&turns, Duration::ZERO).has_turn);
+        assert!(!turns.lock().is_taken);
+    }
+
+    #[test]
+    fn turns_go_round_in_order() {
+        let turns = Turns::default();
+        let first = failed_twice(&turns, LONG);
+        let next = AtomicU32::new(0);
+        std::thread::scope(|threads| {
+            for number in 0..8 {
+                let (turns, next) = (&turns, &next);
+                threads.spawn(move || {
+                    let mine = failed_twice(turns, LONG);
+                    assert!(mine.has_turn);
+                    assert_eq!(next.fetch_add(1, Ordering::SeqCst), number);
+                });
+                while turns.lock().waiting.len() <= number as usize {
+                    std::thread::yield_now();
+                }
+            }
+            drop(first);
+        });
+        assert!(!turns.lock().is_taken && turns.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn who_waited_too_long_is_not_given_the_turn() {
+        let turns = Turns::default();
+        let first = failed_twice(&turns, LONG);
+        assert!(!failed_twice(&turns, Duration::from_millis(1)).has_turn);
+        drop(first);
+        assert!(!turns.lock().is_taken);
+    }
+}
