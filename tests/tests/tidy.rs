@@ -19,7 +19,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pmem", &[]),
     ("disk", &["pmem"]),
     ("storage", &["pmem", "disk"]),
-    ("indelible", &["storage", "pmem", "disk"]),
+    ("native", &["storage", "pmem", "disk"]),
+    ("modelled", &["storage", "pmem", "disk"]),
+    (
+        "indelible",
+        &["native", "modelled", "storage", "pmem", "disk"],
+    ),
     ("join", &[]),
     ("workload", &["indelible"]),
     (

@@ -6,10 +6,10 @@
 //! [`Database::open_on`](crate::Database::open_on).
 
 use crate::error::Result;
-use crate::modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use crate::options::Options;
 use crate::platform::{NativePlatform, make_directory, native_options};
 use disk::{EmulatedDirectory, EmulatorCharges, FileProfile};
+use modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator};
 use pmem::{Either, Part};
 use std::path::Path;

@@ -103,7 +103,6 @@ mod key_value;
 mod mark;
 #[cfg(test)]
 mod model;
-mod modelled;
 mod open;
 mod operations;
 mod options;
@@ -134,7 +133,6 @@ pub use error::{Advice, Error, Result};
 pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
-pub use modelled::{ModelledFiles, ModelledMemories};
 pub use options::{
     AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, Mode, Options, PARTITIONS_MAX,
     RINGS_MAX, SESSIONS_MAX, TransactionOptions,
@@ -149,6 +147,7 @@ pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 
 pub use disk::DiskCounters;
+pub use modelled::{ModelledFiles, ModelledMemories};
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{

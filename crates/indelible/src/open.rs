@@ -84,7 +84,7 @@ impl Database {
         native.begin_archive(options.archive.as_deref())?;
         if options.domain.is_none() {
             let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
-            native.options = native_options(options, recorded.domain);
+            native.devices.options = native_options(options, recorded.domain);
         }
         Self::open_on(native, options).map_err(|error| at(path, error))
     }

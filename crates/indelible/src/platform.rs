@@ -11,14 +11,15 @@
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use disk::{IoMode, NativeDirectory};
+use disk::NativeDirectory;
+use native::NativeDevices;
 use pmem::device::{Medium, NativeOptions, NativeSource};
 use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use storage::Platform;
-use storage::engine::{self, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
+use storage::engine::{Decide, Engine, EngineOptions, Method};
 
 /// The link to the directory of the log.
 const LOG_LINK: &str = "log";
@@ -29,13 +30,7 @@ const PROBE_BYTES: u64 = 4096;
 
 /// A directory of the operating system, locked.
 pub struct NativePlatform {
-    path: PathBuf,
-    /// Where the log is, if it has a directory of its own.
-    log: Option<PathBuf>,
-    /// Where the archive of the log is, if it has one.
-    archive: Option<PathBuf>,
-    access: Access,
-    pub(crate) options: NativeOptions,
+    pub(crate) devices: NativeDevices,
     _locks: Vec<File>,
 }
 
@@ -48,11 +43,13 @@ impl NativePlatform {
             locks.push(lock_directory(log)?);
         }
         Ok(Self {
-            path: path.to_owned(),
-            log,
-            archive: archive_directory(path)?,
-            access,
-            options,
+            devices: NativeDevices {
+                path: path.to_owned(),
+                log,
+                archive: archive_directory(path)?,
+                access,
+                options,
+            },
             _locks: locks,
         })
     }
@@ -90,12 +87,7 @@ impl NativePlatform {
 
     /// Whether the log has a directory of its own.
     pub(crate) fn has_log(&self) -> bool {
-        self.log.is_some()
-    }
-
-    /// Where its memories are.
-    fn memory_path(&self) -> &Path {
-        self.log.as_deref().unwrap_or(&self.path)
+        self.devices.log.is_some()
     }
 
     /// Fails if another directory is asked for than the log has.
@@ -103,7 +95,7 @@ impl NativePlatform {
         let Some(asked) = asked else {
             return Ok(());
         };
-        let found = self.log.as_deref().map(fs::canonicalize);
+        let found = self.devices.log.as_deref().map(fs::canonicalize);
         let is_same = match (fs::canonicalize(asked), found) {
             (Ok(asked), Some(Ok(found))) => asked == found,
             _ => false,
@@ -111,7 +103,7 @@ impl NativePlatform {
         if is_same {
             return Ok(());
         }
-        let recorded = self.log.as_deref().unwrap_or(&self.path);
+        let recorded = self.devices.log.as_deref().unwrap_or(&self.devices.path);
         Err(Error::option(
             "log_directory",
             format!(
@@ -121,14 +113,14 @@ impl NativePlatform {
             ),
             format!(
                 "leave the option out; a log that was moved is found through the symbolic link {}",
-                self.path.join(LOG_LINK).display()
+                self.devices.path.join(LOG_LINK).display()
             ),
         ))
     }
 
     /// Fails if another archive is asked for than the log has.
     pub(crate) fn check_archive(&self, asked: Option<&Path>) -> Result<()> {
-        let (Some(asked), Some(found)) = (asked, &self.archive) else {
+        let (Some(asked), Some(found)) = (asked, &self.devices.archive) else {
             return Ok(());
         };
         let is_same = match (fs::canonicalize(asked), fs::canonicalize(found)) {
@@ -147,7 +139,7 @@ impl NativePlatform {
             ),
             format!(
                 "leave the option out; an archive that was moved is found through the symbolic link {}",
-                self.path.join(ARCHIVE_LINK).display()
+                self.devices.path.join(ARCHIVE_LINK).display()
             ),
         ))
     }
@@ -155,16 +147,18 @@ impl NativePlatform {
     /// Gives the log of an existing database an archive from now on, if it has none.
     pub(crate) fn begin_archive(&mut self, asked: Option<&Path>) -> Result<()> {
         self.check_archive(asked)?;
-        if let (Some(asked), None, Access::Write) = (asked, &self.archive, self.access) {
-            link_archive(&self.path, asked)?;
-            self.archive = archive_directory(&self.path)?;
+        if let (Some(asked), None, Access::Write) =
+            (asked, &self.devices.archive, self.devices.access)
+        {
+            link_archive(&self.devices.path, asked)?;
+            self.devices.archive = archive_directory(&self.devices.path)?;
         }
         Ok(())
     }
 
     /// What lies under the directory: found out with a small file that is removed at once.
     pub(crate) fn medium(&self) -> Result<Medium> {
-        let source = NativeSource::new(self.memory_path(), NativeOptions::default());
+        let source = NativeSource::new(self.devices.memory_path(), NativeOptions::default());
         let name = format!(".indelible-medium-{}", std::process::id());
         let memory = source.create(&name, PROBE_BYTES)?;
         let medium = memory.medium();
@@ -175,10 +169,10 @@ impl NativePlatform {
 
     /// Fails where the medium cannot give what the options ask for, before the first file is made.
     fn check_domain(&self) -> Result<()> {
-        let source = NativeSource::new(self.memory_path(), self.options);
+        let source = NativeSource::new(self.devices.memory_path(), self.devices.options);
         let name = format!(".indelible-domain-{}", std::process::id());
         let made = source.create(&name, PROBE_BYTES).map(drop);
-        let removed = match fs::exists(self.memory_path().join(&name)) {
+        let removed = match fs::exists(self.devices.memory_path().join(&name)) {
             Ok(true) => source.remove(&name),
             _ => Ok(()),
         };
@@ -188,27 +182,28 @@ impl NativePlatform {
 
     /// Fails unless the directory is empty but for the link to an empty directory of the log.
     fn check_empty(&self) -> Result<()> {
-        if let Some(log) = &self.log
+        if let Some(log) = &self.devices.log
             && !is_empty_directory(log)
         {
             return Err(Error::Occupied { path: log.clone() });
         }
-        let links = usize::from(self.log.is_some()) + usize::from(self.archive.is_some());
-        if has_at_most(&self.path, links) {
+        let links =
+            usize::from(self.devices.log.is_some()) + usize::from(self.devices.archive.is_some());
+        if has_at_most(&self.devices.path, links) {
             return Ok(());
         }
         let files = self.files(0)?;
         match Descriptor::read(&files) {
             Err(Error::Incomplete { files }) => Err(Error::Incomplete { files }),
             _ => Err(Error::Occupied {
-                path: self.path.clone(),
+                path: self.devices.path.clone(),
             }),
         }
     }
 
     /// Says why files cannot be made here, if so.
     fn check_writable(&self) -> Result<()> {
-        for path in [self.path.as_path(), self.memory_path()] {
+        for path in [self.devices.path.as_path(), self.devices.memory_path()] {
             let probe = path.join(format!(".indelible-write-{}", std::process::id()));
             let made = File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
             made.map_err(|source| io_error("create files in", path, source))?;
@@ -221,25 +216,20 @@ impl Platform for NativePlatform {
     type Memories = NativeSource;
     type Files = NativeDirectory;
 
-    fn memories(&self, _partition: u32) -> NativeSource {
-        NativeSource::new(self.memory_path(), self.options)
+    fn memories(&self, partition: u32) -> NativeSource {
+        self.devices.memories(partition)
     }
 
-    fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
-        NativeDirectory::open_for(self.access, &self.path, IoMode::Buffered)
+    fn files(&self, partition: u32) -> disk::Result<NativeDirectory> {
+        self.devices.files(partition)
     }
 
-    fn log_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
-        let log = self.log.as_ref();
-        log.map(|log| NativeDirectory::open_for(self.access, log, IoMode::Buffered))
-            .transpose()
+    fn log_files(&self, partition: u32) -> disk::Result<Option<NativeDirectory>> {
+        self.devices.log_files(partition)
     }
 
-    fn archive_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
-        let archive = self.archive.as_ref();
-        archive
-            .map(|archive| NativeDirectory::open_for(self.access, archive, IoMode::Buffered))
-            .transpose()
+    fn archive_files(&self, partition: u32) -> disk::Result<Option<NativeDirectory>> {
+        self.devices.archive_files(partition)
     }
 
     fn create_engine(
@@ -247,7 +237,7 @@ impl Platform for NativePlatform {
         method: Method,
         options: &EngineOptions,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::create(self, method, &in_background(options))
+        self.devices.create_engine(method, options)
     }
 
     fn open_engine(
@@ -256,16 +246,7 @@ impl Platform for NativePlatform {
         options: &EngineOptions,
         decide: Decide<'_>,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::open(self, method, &in_background(options), decide)
-    }
-}
-
-/// On a real device threads of the engines' own may help.
-fn in_background(options: &EngineOptions) -> EngineOptions {
-    EngineOptions {
-        cleaning: Cleaning::InBackground,
-        daemon: Daemon::Thread,
-        ..options.clone()
+        self.devices.open_engine(method, options, decide)
     }
 }
 

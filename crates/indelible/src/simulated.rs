@@ -3,8 +3,8 @@
 //! All partitions share the world, so that one power cut hits them together. Used with
 //! [`Database::create_on`](crate::Database::create_on) and [`Database::open_on`](crate::Database::open_on) by crash tests.
 
-use crate::modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use disk::simulated::SimulatedDirectory;
+use modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::Either;
 use pmem::device::simulated::SimulatedWorld;
 use storage::Platform;
@@ -17,23 +17,26 @@ pub struct SimulatedPlatform(ModelledPlatform);
 impl SimulatedPlatform {
     /// The devices of `world`.
     pub fn new(world: &SimulatedWorld) -> Self {
-        Self(ModelledPlatform::new(world.clone()))
+        Self(ModelledPlatform::new(World(world.clone())))
     }
 }
 
-impl Model for SimulatedWorld {
+/// What the partitions take their devices from.
+struct World(SimulatedWorld);
+
+impl Model for World {
     fn memories(&self, _partition: u32) -> ModelledMemories {
-        Either::Second(self.source())
+        Either::Second(self.0.source())
     }
 
     fn files(&self, _partition: u32) -> disk::Result<ModelledFiles> {
-        Ok(Either::Second(SimulatedDirectory::new(self)))
+        Ok(Either::Second(SimulatedDirectory::new(&self.0)))
     }
 
     /// Worlds of odd seeds have one.
     fn archive_files(&self, _partition: u32) -> disk::Result<Option<ModelledFiles>> {
-        let has_archive = self.options().seed % 2 == 1;
-        let directory = || Either::Second(SimulatedDirectory::named(self, "archive"));
+        let has_archive = self.0.options().seed % 2 == 1;
+        let directory = || Either::Second(SimulatedDirectory::named(&self.0, "archive"));
         Ok(has_archive.then(directory))
     }
 }

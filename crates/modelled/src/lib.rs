@@ -1,7 +1,7 @@
 //! The devices that are models: emulated and simulated ones, as one platform.
 //!
-//! The engines of all methods are compiled here once for native devices and once for modelled ones. A model does so much at each
-//! access that asking which one it is costs nothing beside it, and engines are most of what there is to compile.
+//! The engines of all methods are compiled once for native devices, in the room `native`, and once here for modelled ones. A model does so much
+//! at each access that asking which one it is costs nothing beside it, and engines are most of what there is to compile.
 
 use disk::simulated::SimulatedDirectory;
 use disk::{EmulatedDirectory, NativeDirectory};
@@ -20,24 +20,30 @@ pub type ModelledFiles = Either<EmulatedDirectory<NativeDirectory>, SimulatedDir
 
 /// A device that is a model.
 #[derive(Clone)]
-pub(crate) struct ModelledPlatform(Arc<dyn Model>);
+pub struct ModelledPlatform(Arc<dyn Model>);
 
 /// What an emulated or a simulated platform gives the partitions of a database.
-pub(crate) trait Model: Send + Sync + 'static {
+pub trait Model: Send + Sync + 'static {
+    /// As [`Platform::memories`].
     fn memories(&self, partition: u32) -> ModelledMemories;
+
+    /// As [`Platform::files`].
     fn files(&self, partition: u32) -> disk::Result<ModelledFiles>;
 
+    /// As [`Platform::log_files`].
     fn log_files(&self, _partition: u32) -> disk::Result<Option<ModelledFiles>> {
         Ok(None)
     }
 
+    /// As [`Platform::archive_files`].
     fn archive_files(&self, _partition: u32) -> disk::Result<Option<ModelledFiles>> {
         Ok(None)
     }
 }
 
 impl ModelledPlatform {
-    pub(crate) fn new(model: impl Model) -> Self {
+    /// The platform of a model.
+    pub fn new(model: impl Model) -> Self {
         Self(Arc::new(model))
     }
 }

@@ -1,0 +1,86 @@
+//! The devices of this machine for one database: memories and files in a directory, and the engines of all methods on them.
+//!
+//! The engines are most of what there is to compile. They are compiled here, in a room of its own, so that they are once for all programs and tests
+//! and beside those of the room `modelled`.
+
+use disk::{IoMode, NativeDirectory};
+use pmem::Access;
+use pmem::device::{NativeOptions, NativeSource};
+use std::path::{Path, PathBuf};
+use storage::Platform;
+use storage::engine::{self, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
+
+/// Where a database is on this machine.
+#[derive(Clone, Debug)]
+pub struct NativeDevices {
+    /// The directory of the database.
+    pub path: PathBuf,
+    /// Where the log is, if it has a directory of its own.
+    pub log: Option<PathBuf>,
+    /// Where the archive of the log is, if it has one.
+    pub archive: Option<PathBuf>,
+    /// Whether anything may change.
+    pub access: Access,
+    /// How memories are mapped and made durable.
+    pub options: NativeOptions,
+}
+
+impl NativeDevices {
+    /// The directory of the memories.
+    pub fn memory_path(&self) -> &Path {
+        self.log.as_deref().unwrap_or(&self.path)
+    }
+
+    fn directory(&self, path: &Path) -> disk::Result<NativeDirectory> {
+        NativeDirectory::open_for(self.access, path, IoMode::Buffered)
+    }
+}
+
+impl Platform for NativeDevices {
+    type Memories = NativeSource;
+    type Files = NativeDirectory;
+
+    fn memories(&self, _partition: u32) -> NativeSource {
+        NativeSource::new(self.memory_path(), self.options)
+    }
+
+    fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
+        self.directory(&self.path)
+    }
+
+    fn log_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
+        let log = self.log.as_deref();
+        log.map(|log| self.directory(log)).transpose()
+    }
+
+    fn archive_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
+        let archive = self.archive.as_deref();
+        archive.map(|archive| self.directory(archive)).transpose()
+    }
+
+    fn create_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::create(self, method, &in_background(options))
+    }
+
+    fn open_engine(
+        &self,
+        method: Method,
+        options: &EngineOptions,
+        decide: Decide<'_>,
+    ) -> storage::Result<Box<dyn Engine>> {
+        engine::open(self, method, &in_background(options), decide)
+    }
+}
+
+/// On a real device threads of the engines' own may help.
+fn in_background(options: &EngineOptions) -> EngineOptions {
+    EngineOptions {
+        cleaning: Cleaning::InBackground,
+        daemon: Daemon::Thread,
+        ..options.clone()
+    }
+}
