@@ -123,10 +123,10 @@ fn truncated_files() {
             let mut random = Random::new(bytes.len() as u64);
             let pages = (0..bytes.len()).step_by(PAGE_BYTES);
             let lengths: Vec<usize> = if bytes.len() > LONG_FILE_BYTES {
-                let random = (0..1000).map(|_| random.below(bytes.len() as u64) as usize);
+                let random = (0..250).map(|_| random.below(bytes.len() as u64) as usize);
                 pages.chain(random).collect()
             } else {
-                (0..bytes.len()).step_by(61).chain(pages).collect()
+                (0..bytes.len()).step_by(251).chain(pages).collect()
             };
             for length in lengths {
                 let cut = changed(&files, name, |content| content.truncate(length));
@@ -220,7 +220,7 @@ fn flipped_bits_are_noticed_and_never_panic() {
         let mut random = Random::new(9);
         for name in files.keys() {
             // Every other one in the front, where what leads to everything else lies.
-            for number in 0..600 {
+            for number in 0..200 {
                 let front = if number % 2 == 0 {
                     8192
                 } else {

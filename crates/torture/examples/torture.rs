@@ -38,6 +38,7 @@ fn main() {
                 seed,
                 full: false,
                 only: String::new(),
+                runs_max: usize::MAX,
                 threads: 1,
                 disabled: arguments.iter().skip(5).cloned().collect(),
             };

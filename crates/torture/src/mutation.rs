@@ -295,6 +295,7 @@ fn try_faults(config: &MutationConfig, site: &SiteReport) -> Option<String> {
         seed: config.seed,
         full: false,
         only: String::new(),
+        runs_max: usize::MAX,
         threads: 1,
         disabled: vec![site.name.to_owned()],
     };

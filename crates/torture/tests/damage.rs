@@ -10,7 +10,7 @@ use torture::flips::{Density, FlipConfig, flip};
 use torture::truncations::{TruncationConfig, truncate};
 
 /// Flips in one file or memory.
-const PLACES_MAX: u64 = 1500;
+const PLACES_MAX: u64 = 400;
 
 fn durable() -> impl Iterator<Item = Method> {
     Method::distinct().filter(|method| method.is_durable())

@@ -19,6 +19,8 @@ fn no_failing_call_does_harm() {
             seed: 1,
             full: false,
             only: String::new(),
+            // The page methods have many more calls; `torture --faults` lets all of them fail.
+            runs_max: 600,
             threads: 2,
             disabled: Vec::new(),
         };
@@ -46,6 +48,7 @@ fn a_missing_sync_before_one_that_fails_is_noticed() {
         seed: 1,
         full: false,
         only: "three-operations-in-one/creation".to_owned(),
+        runs_max: usize::MAX,
         threads: 2,
         disabled: vec!["cow.create-file".to_owned()],
     };

@@ -17,6 +17,7 @@ pub(super) fn calls(args: &TortureArgs, method: Method, format: Format) -> Resul
         seed: args.seed,
         full: args.size == SizeName::Full,
         only: args.only.clone(),
+        runs_max: usize::MAX,
         threads: args.threads(),
         disabled: Vec::new(),
     };

@@ -60,11 +60,9 @@ fn open(world: &SimulatedWorld, kind: RingKind, start: Lsn) -> Result<Log> {
 
 #[test]
 fn an_opening_finds_the_first_records_without_a_gap() {
-    for kind in KINDS {
-        for seed in 1..=2 {
-            let images = explore(kind, seed);
-            assert!(images > 300, "{images} images");
-        }
+    for (seed, kind) in (1..).zip(KINDS) {
+        let images = explore(kind, seed);
+        assert!(images > 300, "{images} images");
     }
 }
 

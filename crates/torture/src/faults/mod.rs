@@ -50,6 +50,8 @@ pub struct FaultConfig {
     pub full: bool,
     /// Only runs whose place starts with this; a failure prints its place.
     pub only: String,
+    /// So many runs at most, spread evenly over all calls.
+    pub runs_max: usize,
     /// Threads that work at it.
     pub threads: usize,
     /// Sites that do nothing, by name.
@@ -254,6 +256,7 @@ pub fn sweep_faults(
         }
     }
     jobs.retain(|job| job.to_string().starts_with(&config.only));
+    let jobs = spread(jobs, config.runs_max);
     let count = jobs.len() as u64;
     let tally = Arc::new(Tally::default());
     let shared = (Arc::new(jobs), Arc::clone(&tally), config.clone());
@@ -285,6 +288,13 @@ pub fn sweep_faults(
     (report.wrong, report.panics, report.hangs) = (swept.wrong, swept.panics, swept.hangs);
     report.seconds = swept.seconds;
     Ok(report)
+}
+
+/// So many of them at most, as far from each other as they can be.
+fn spread(jobs: Vec<Job>, jobs_max: usize) -> Vec<Job> {
+    // Odd, as faults that pass and those that stay take turns.
+    let step = jobs.len().div_ceil(jobs_max).max(1) | 1;
+    jobs.into_iter().step_by(step).collect()
 }
 
 /// Adds a job for each call of each kind in a phase; returns how many calls there are, whatever their kind.
