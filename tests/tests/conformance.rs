@@ -157,6 +157,11 @@ fn group_commit_keeps_every_script() {
 }
 
 #[test]
+fn dwb_batched_keeps_every_script() {
+    run_everywhere(Method::DwbBatched);
+}
+
+#[test]
 fn nvm_dwb_keeps_every_script() {
     run_everywhere(Method::NvmDwb);
 }
@@ -183,6 +188,7 @@ fn every_method_has_its_test() {
         Method::NvmLog,
         Method::FullPageWrites,
         Method::Dwb,
+        Method::DwbBatched,
         Method::DwbOff,
         Method::NvDiskDecentralized,
         Method::NvLogging,

@@ -56,6 +56,7 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::Log
         | Method::FullPageWrites
         | Method::Dwb
+        | Method::DwbBatched
         | Method::DwbOff
         | Method::NvDisk
         | Method::DiskReplacement
@@ -167,6 +168,11 @@ fn full_page_writes_cost_what_the_scripts_say() {
 #[test]
 fn dwb_costs_what_the_scripts_say() {
     check(Method::Dwb);
+}
+
+#[test]
+fn dwb_batched_costs_what_the_scripts_say() {
+    check(Method::DwbBatched);
 }
 
 #[test]

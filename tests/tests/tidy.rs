@@ -129,6 +129,10 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "crates/storage/src/buffer/guard/double_write.rs",
     ),
     (
+        "pages that are written one by one",
+        "crates/storage/src/buffer/guard/single_pages.rs",
+    ),
+    (
         "slots for copies of pages",
         "crates/storage/src/buffer/guard/nv_slots.rs",
     ),

@@ -8,18 +8,20 @@
 use crate::error::Result;
 use crate::options::Options;
 use crate::platform::{NativePlatform, make_directory, native_options};
-use disk::{EmulatedDirectory, EmulatorCharges, FileProfile};
+use disk::{EmulatedDirectory, EmulatorCharges, FileProfile, Waits};
 use modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator};
 use pmem::{Either, Part};
 use std::path::Path;
 use storage::Platform;
-use storage::engine::{Daemon, Decide, Engine, EngineOptions, Method};
+use storage::engine::{Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
 
 /// The devices of a database on an emulated memory, in a directory that is locked as long as this lives.
 pub struct EmulatedPlatform {
     model: ModelledPlatform,
     emulators: Vec<Emulator>,
+    /// How threads wait for the files of pages.
+    waits: Waits,
 }
 
 /// What the partitions take their devices from.
@@ -68,15 +70,21 @@ impl EmulatedPlatform {
         let emulators: Vec<_> = (0..partitions)
             .map(|_| Emulator::new(memory.clone().share(partitions)))
             .collect::<Result<_, _>>()?;
+        let disks: Disks = disks.into();
         let model = ModelledPlatform::new(Devices {
             native,
             emulators: emulators.clone(),
-            disks: disks.into(),
+            disks,
         });
-        Ok(Self { model, emulators })
+        Ok(Self {
+            model,
+            emulators,
+            waits: disks.files.waits,
+        })
     }
 
-    /// Where delays are real, what runs beside sessions is a thread. On a virtual clock everything is the same each time.
+    /// Where delays are real, what runs beside sessions is a thread. On a virtual clock everything is the same each time. Threads that clean pages and
+    /// bring them home are there if a wait for the disk leaves them a core.
     fn with_daemon(&self, options: &EngineOptions) -> EngineOptions {
         let is_real = |emulator: &Emulator| emulator.options().clock == ClockChoice::Real;
         let daemon = if self.emulators.iter().all(is_real) {
@@ -84,8 +92,14 @@ impl EmulatedPlatform {
         } else {
             Daemon::BySteps
         };
+        let cleaning = if daemon == Daemon::Thread && self.waits == Waits::Sleeping {
+            Cleaning::InBackground
+        } else {
+            options.cleaning
+        };
         EngineOptions {
             daemon,
+            cleaning,
             ..options.clone()
         }
     }

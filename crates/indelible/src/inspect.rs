@@ -9,8 +9,8 @@ use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use storage::engine::{
-    ArchiveRange, AreaCounters, Direction, FenceOrder, Footprint, Method, Persisted, ScanRange,
-    VerifyReport,
+    ArchiveRange, AreaCounters, Direction, FenceOrder, Footprint, Method, PageWrites, Persisted,
+    ScanRange, VerifyReport,
 };
 use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 
@@ -56,6 +56,8 @@ pub struct Statistics {
     pub log_persisted: Persisted,
     /// What the areas of page copies have done since the database was opened, in methods whose pages stay there.
     pub area: AreaCounters,
+    /// Bytes of pages that were written since the database was opened, by where they went, in methods with a file of pages.
+    pub pages: PageWrites,
 }
 
 impl Database {
@@ -86,6 +88,7 @@ impl Database {
             recovery_replayed: 0,
             log_persisted: Persisted::default(),
             area: AreaCounters::default(),
+            pages: PageWrites::default(),
         };
         for partition in 0..core.descriptor.partitions {
             let engine = session.idle_engine(partition)?;
@@ -97,6 +100,7 @@ impl Database {
             statistics.recovery_replayed += status.recovery_replayed;
             statistics.log_persisted += status.log_persisted;
             statistics.area += status.area;
+            statistics.pages += status.pages;
         }
         Ok(statistics)
     }

@@ -152,8 +152,8 @@ pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
     ArchiveRange, AreaCounters, Combination, CommitTicket, Direction, Durability, FenceOrder,
-    Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes, PagesKind, Persist,
-    Persisted, VerifyReport,
+    Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes, PageWrites, PagesKind,
+    Persist, Persisted, VerifyReport,
 };
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{

@@ -103,6 +103,7 @@ impl Tally {
 pub(super) fn latency_us(latencies_ns: &Histogram<u64>) -> LatencyUs {
     let at = |quantile| latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
     LatencyUs {
+        mean: latencies_ns.mean() / 1e3,
         p50: at(0.5),
         p95: at(0.95),
         p99: at(0.99),

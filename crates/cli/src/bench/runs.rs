@@ -10,7 +10,7 @@ use crate::args::{
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
-use crate::report::{FootprintBytes, PageNumbers, PerTxn, RunRow};
+use crate::report::{AreaNumbers, FootprintBytes, PageNumbers, PerTxn, RunRow, WrittenBytes};
 use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use disk::FileProfile;
@@ -347,6 +347,8 @@ impl<'s> Setting<'s> {
                 commit_mode: commit_mode(args).into(),
                 conflicts: 0,
                 archive_bytes: None,
+                written_per_txn: WrittenBytes::default(),
+                area: None,
             }),
         }
     }
@@ -420,7 +422,13 @@ pub(super) fn row(
     let each = |after: u64, before: u64| (after - before) as f64 / measured.txns.max(1) as f64;
     let stored = |total: &pmem::PartCounters| total.bytes_stored + total.bytes_streamed;
     let footprint = after.footprint;
+    let bare = bare_row(setting, about, measured);
     RunRow {
+        pages: bare.pages.clone().map(|pages| PageNumbers {
+            written_per_txn: written(measured.txns, before, after),
+            area: area(before, after),
+            ..pages
+        }),
         layout: layout_name(after.layout).into(),
         domain: after.domain.name().into(),
         survives: after.survives.into(),
@@ -446,8 +454,56 @@ pub(super) fn row(
             checkpoint: footprint.checkpoint,
             other: footprint.other,
         },
-        ..bare_row(setting, about, measured)
+        ..bare
     }
+}
+
+/// Bytes of a block of flash that is erased at once.
+const ERASE_BLOCK_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
+/// What a byte costs that is written to a place drawn at random, where the drive cleans the fullest blocks first and has 28 % more flash than it
+/// says: (1 + 0.28) / (2 x 0.28). A byte of a log, or of an area that is written over and over, costs itself.
+const RANDOM_WRITES: f64 = 2.29;
+
+/// What was written between two looks, a transaction.
+fn written(txns: u64, before: &Statistics, after: &Statistics) -> WrittenBytes {
+    let each = |count: u64| count as f64 / txns.max(1) as f64;
+    let stored = |statistics: &Statistics| {
+        let total = statistics.memory.total();
+        total.bytes_stored + total.bytes_streamed
+    };
+    let in_files = after.disk.bytes_written - before.disk.bytes_written;
+    let in_memory = stored(after) - stored(before);
+    let pages = after.pages.home_bytes - before.pages.home_bytes;
+    let file_copies = after.pages.copy_bytes - before.pages.copy_bytes;
+    let memory_copies = after.pages.area_bytes - before.pages.area_bytes;
+    let rest = in_files.saturating_sub(pages + file_copies);
+    let worn = pages as f64 * RANDOM_WRITES + (file_copies + rest) as f64;
+    WrittenBytes {
+        file_pages: each(pages),
+        file_copies: each(file_copies),
+        file_log: each(rest),
+        file_total: each(in_files),
+        memory_copies: each(memory_copies),
+        memory_log: each(in_memory.saturating_sub(memory_copies)),
+        single_pages: each(after.pages.single_pages - before.pages.single_pages),
+        erases_per_million: worn / txns.max(1) as f64 / ERASE_BLOCK_BYTES * 1e6,
+    }
+}
+
+/// What the area did between two looks, if there is one that pages stay in.
+fn area(before: &Statistics, after: &Statistics) -> Option<AreaNumbers> {
+    let (before, after) = (before.area, after.area);
+    (after.slots > 0).then(|| AreaNumbers {
+        slots: after.slots,
+        slots_used: after.slots_used,
+        pages_from_area: after.pages_from_area - before.pages_from_area,
+        pages_put: after.pages_put - before.pages_put,
+        holes_reclaimed: after.holes_reclaimed - before.holes_reclaimed,
+        home_writes: after.home_writes - before.home_writes,
+        home_syncs: after.home_syncs - before.home_syncs,
+        flights_by_writers: after.flights_by_writers - before.flights_by_writers,
+        slowed: after.slowed - before.slowed,
+    })
 }
 
 /// Lines of the log that reached the emulated device.

@@ -107,7 +107,13 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     }
     runs::print_rows(&rows, format)?;
     match format {
-        Format::Text => type_listing(args, &rows).print(format),
+        Format::Text => {
+            type_listing(args, &rows).print(format)?;
+            match write_listing(&rows) {
+                Some(listing) => listing.print(format),
+                None => Ok(()),
+            }
+        }
         Format::Json | Format::Csv => Ok(()),
     }
 }
@@ -247,6 +253,44 @@ fn numbers<B: Benchmark>(args: &B, measured: &Measured) -> StandardNumbers {
             })
             .collect(),
     }
+}
+
+/// What was written, for people: bytes a transaction of methods with a file of pages, by kind and medium.
+fn write_listing(rows: &[RunRow]) -> Option<Listing> {
+    let of_pages = rows
+        .iter()
+        .filter_map(|row| Some((row, row.pages.as_ref()?)))
+        .filter(|(_, pages)| pages.pool_bytes > 0);
+    let mut listing = Listing::new([
+        "method",
+        "pages, file",
+        "copies, file",
+        "log, file",
+        "copies, memory",
+        "log, memory",
+        "single pages/txn",
+        "erases/M txn",
+        "reclaimed",
+    ]);
+    let mut is_empty = true;
+    for (row, pages) in of_pages {
+        let written = pages.written_per_txn;
+        let area = pages.area.unwrap_or_default();
+        let reclaimed = area.holes_reclaimed as f64 / area.pages_put.max(1) as f64;
+        listing.push(vec![
+            row.method.as_str().into(),
+            Cell::number(written.file_pages, 0),
+            Cell::number(written.file_copies, 0),
+            Cell::number(written.file_log, 0),
+            Cell::number(written.memory_copies, 0),
+            Cell::number(written.memory_log, 0),
+            Cell::number(written.single_pages, 3),
+            Cell::number(written.erases_per_million, 0),
+            Cell::Number(reclaimed, format!("{:.1} %", reclaimed * 100.0)),
+        ]);
+        is_empty = false;
+    }
+    (!is_empty).then_some(listing)
 }
 
 /// The transactions of each row by type, for people.

@@ -70,6 +70,50 @@ pub(crate) struct PageNumbers {
     /// Of the archive of the log at the end, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) archive_bytes: Option<u64>,
+    /// Bytes a transaction by kind and medium; rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) written_per_txn: WrittenBytes,
+    /// What the area of page copies did, where pages stay in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) area: Option<AreaNumbers>,
+}
+
+/// Bytes that a transaction writes, on average: to files, which are on flash in the systems that this is for, and to durable memory.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct WrittenBytes {
+    /// Pages to their places in the file.
+    pub(crate) file_pages: f64,
+    /// Copies of pages to a doublewrite area.
+    pub(crate) file_copies: f64,
+    /// Records of the log, with the rest: master records and headers.
+    pub(crate) file_log: f64,
+    pub(crate) file_total: f64,
+    /// Copies of pages.
+    pub(crate) memory_copies: f64,
+    /// Records of the log, with headers.
+    pub(crate) memory_log: f64,
+    /// Pages that the session wrote by itself, waiting for two syncs each.
+    pub(crate) single_pages: f64,
+    /// Blocks of flash that a million transactions erase, by the model of docs/workloads.md.
+    pub(crate) erases_per_million: f64,
+}
+
+/// What the area of page copies did.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AreaNumbers {
+    pub(crate) slots: u64,
+    pub(crate) slots_used: u64,
+    /// Reads of pages that took no call to the file.
+    pub(crate) pages_from_area: u64,
+    pub(crate) pages_put: u64,
+    /// Versions that a newer one replaced, so that they were never written home.
+    pub(crate) holes_reclaimed: u64,
+    pub(crate) home_writes: u64,
+    pub(crate) home_syncs: u64,
+    /// Writes home that a session had to make.
+    pub(crate) flights_by_writers: u64,
+    /// Batches that were slowed down, since few slots were free.
+    pub(crate) slowed: u64,
 }
 
 /// What a row of a standard benchmark has beside the others' fields.
@@ -140,6 +184,9 @@ pub(crate) struct TypeNumbers {
 /// Latency in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LatencyUs {
+    /// Rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) mean: f64,
     pub(crate) p50: f64,
     pub(crate) p95: f64,
     pub(crate) p99: f64,

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Who writes the dirty pages whose frames are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,6 +81,20 @@ impl Cleaner {
 pub(super) struct Present<'c>(&'c Cleaner);
 
 impl Present<'_> {
+    /// Sleeps for a while, or until it is to end.
+    pub(super) fn pause(&self, longest: Duration) {
+        let end = Instant::now() + longest;
+        let mut wish = self.0.wish();
+        while *wish != Wish::End {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let woken = self.0.changed.wait_timeout(wish, left);
+            wish = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// Sleeps until there is something to look at; false when it is to end.
     pub(super) fn next(&self) -> bool {
         let mut wish = self.0.wish();

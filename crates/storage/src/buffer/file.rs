@@ -4,13 +4,14 @@
 //! of the new part is used, with its space allocated, so that a full disk is an error of the statement that needs a page and never of
 //! whoever writes one back.
 
-use super::guard::{DoubleWrite, Guard, NvDoubleWrite, PageCache, PageGuard, Slots};
+use super::guard::{DoubleWrite, Guard, NvDoubleWrite, PageCache, PageGuard, SinglePages, Slots};
 use super::master::{HEAD_BYTES, Master};
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::page::{Header, PageId};
 use disk::{Directory, File};
 use pmem::{Access, Counters, Site, site};
+use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,12 +48,38 @@ pub struct PageFile<D: Directory> {
     area: Option<Box<dyn PageGuard>>,
     /// The area, if pages stay there.
     cache: Option<Arc<PageCache<D::File>>>,
+    /// What writes pages one by one, if sessions do.
+    singles: Option<Arc<SinglePages<D::File>>>,
     page_bytes: usize,
     /// Pages that the file has room for; its readers know too.
     pages: Arc<AtomicU32>,
     /// Whether pages were written since the last sync, by this process or, as far as it knows, by another.
     unsynced: bool,
     master: Master,
+    /// What this handle has written.
+    written: PageWrites,
+}
+
+/// Bytes of pages that were written, by where they went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageWrites {
+    /// To their places in the file.
+    pub home_bytes: u64,
+    /// To a doublewrite area in a file.
+    pub copy_bytes: u64,
+    /// To an area in durable memory.
+    pub area_bytes: u64,
+    /// Pages that sessions have written one by one, each with two syncs that the session waited for.
+    pub single_pages: u64,
+}
+
+impl AddAssign for PageWrites {
+    fn add_assign(&mut self, more: Self) {
+        self.home_bytes += more.home_bytes;
+        self.copy_bytes += more.copy_bytes;
+        self.area_bytes += more.area_bytes;
+        self.single_pages += more.single_pages;
+    }
 }
 
 impl<D: Directory> PageFile<D> {
@@ -66,10 +93,11 @@ impl<D: Directory> PageFile<D> {
     ) -> Result<Self> {
         let (name, area_name) = names(options.identity);
         let page_bytes = master.page_bytes as usize;
-        let in_file = match options.guard {
-            Guard::DoubleWrite => Some(DoubleWrite::create(directory, area_name, page_bytes)?),
-            _ => None,
-        };
+        let in_file = options
+            .guard
+            .writes()
+            .map(|writes| DoubleWrite::create(directory, area_name, page_bytes, writes))
+            .transpose()?;
         let unpublished = format!("{name}.tmp");
         let mut file = directory.create(&unpublished)?;
         let first = u64::from(first_page(page_bytes).0) * page_bytes as u64;
@@ -105,6 +133,8 @@ impl<D: Directory> PageFile<D> {
             guard: options.guard,
             area: None,
             cache: None,
+            singles: None,
+            written: PageWrites::default(),
             page_bytes,
             pages: Arc::new(AtomicU32::new(master.pages)),
             unsynced: false,
@@ -122,24 +152,27 @@ impl<D: Directory> PageFile<D> {
         slots: Option<Box<dyn Slots>>,
         access: Access,
     ) -> Result<()> {
-        self.area = match (self.guard, slots) {
+        match (self.guard, slots) {
             (Guard::NvDoubleWrite, Some(slots)) => {
-                Some(Box::new(NvDoubleWrite::new(slots, self.page_bytes)))
+                self.area = Some(Box::new(NvDoubleWrite::new(slots, self.page_bytes)));
             }
             (Guard::NvPageCache, Some(slots)) => {
                 let homes = (0..FLIERS).map(|_| Ok(directory.open(&self.name)?));
                 let homes = homes.collect::<Result<_>>()?;
                 let pages = Arc::clone(&self.pages);
                 let cache = PageCache::open(slots, self.page_bytes, access, homes, pages)?;
-                let cache = Arc::new(cache);
-                self.cache = Some(Arc::clone(&cache));
-                Some(Box::new(cache))
+                self.cache = Some(Arc::new(cache));
             }
-            _ => in_file.map(|area| Box::new(area) as Box<dyn PageGuard>),
-        };
-        if self.area.is_none() && self.guard.has_slots() {
-            let text = format!("the guard `{}` has no slots", self.guard.name());
-            return Err(StorageError::Unsupported(text));
+            (guard, _) if guard.has_slots() => {
+                let text = format!("the guard `{}` has no slots", guard.name());
+                return Err(StorageError::Unsupported(text));
+            }
+            _ => {
+                if let Some(area) = in_file {
+                    self.singles = area.singles(directory, &self.name)?.map(Arc::new);
+                    self.area = Some(Box::new(area));
+                }
+            }
         }
         Ok(())
     }
@@ -181,10 +214,11 @@ impl<D: Directory> PageFile<D> {
             );
             return Err(page_damage(&name, bytes, &detail));
         }
-        let in_file = match options.guard {
-            Guard::DoubleWrite => Some(DoubleWrite::open(directory, area_name, page_bytes)?),
-            _ => None,
-        };
+        let in_file = options
+            .guard
+            .writes()
+            .map(|writes| DoubleWrite::open(directory, area_name, page_bytes, writes))
+            .transpose()?;
         let mut opened = Self {
             file,
             name,
@@ -192,6 +226,8 @@ impl<D: Directory> PageFile<D> {
             guard: options.guard,
             area: None,
             cache: None,
+            singles: None,
+            written: PageWrites::default(),
             page_bytes,
             pages: Arc::new(AtomicU32::new(pages)),
             unsynced: true,
@@ -275,16 +311,37 @@ impl<D: Directory> PageFile<D> {
 
     /// Says that nothing is on its way home any more. Everything is synced.
     pub fn clear_area(&mut self) -> Result<()> {
-        match &mut self.area {
-            Some(area) => area.clear(),
-            None => Ok(()),
+        match (&mut self.area, &self.cache) {
+            (Some(area), _) => area.clear(),
+            (None, Some(cache)) => cache.settle(),
+            (None, None) => Ok(()),
         }
+    }
+
+    /// Bytes of pages that were written since it was opened, repairs apart, by where they went.
+    pub fn written(&self) -> PageWrites {
+        let mut written = self.written;
+        let page_bytes = self.page_bytes as u64;
+        if let Some(singles) = &self.singles {
+            written.single_pages = singles.pages();
+            written.home_bytes += written.single_pages * page_bytes;
+            written.copy_bytes += written.single_pages * page_bytes;
+        }
+        if let Some(cache) = &self.cache {
+            let counters = cache.counters();
+            written.home_bytes += counters.home_writes * page_bytes;
+            written.area_bytes += counters.pages_put * page_bytes;
+        }
+        written
     }
 
     /// What its memories have counted.
     pub fn memory(&self) -> Counters {
-        let area = self.area.as_ref();
-        area.map_or(Counters::default(), |area| area.memory())
+        match (&self.area, &self.cache) {
+            (Some(area), _) => area.memory(),
+            (None, Some(cache)) => cache.memory(),
+            (None, None) => Counters::default(),
+        }
     }
 
     fn offset(&self, id: PageId) -> u64 {
@@ -297,6 +354,7 @@ impl<D: Directory> PageFile<D> {
             model: Mutex::new(self.file.reader()?),
             idle: Mutex::default(),
             cache: self.cache.clone(),
+            singles: self.singles.clone(),
             pages: Arc::clone(&self.pages),
             page_bytes: self.page_bytes as u64,
         })
@@ -315,6 +373,9 @@ impl<D: Directory> PageFile<D> {
     /// Writes sealed pages, in ascending order of their numbers, which lie one behind the other in `bytes`. What the
     /// log has of them is durable.
     pub fn write(&mut self, mut ids: &[PageId], mut bytes: &[u8]) -> Result<()> {
+        if let Some(cache) = &self.cache {
+            return cache.put(ids, bytes);
+        }
         if self.area.is_none() {
             return self.write_home(ids, bytes);
         }
@@ -326,10 +387,14 @@ impl<D: Directory> PageFile<D> {
             let (now, later) = bytes.split_at(count * self.page_bytes);
             if let Some(area) = &mut self.area {
                 area.protect(&ids[..count], now)?;
+                let bytes = now.len() as u64;
+                if self.guard.has_slots() {
+                    self.written.area_bytes += bytes;
+                } else {
+                    self.written.copy_bytes += bytes;
+                }
             }
-            if self.cache.is_none() {
-                self.write_home(&ids[..count], now)?;
-            }
+            self.write_home(&ids[..count], now)?;
             (ids, bytes) = (&ids[count..], later);
         }
         Ok(())
@@ -342,6 +407,7 @@ impl<D: Directory> PageFile<D> {
     /// Neighbours go in one call.
     fn write_home(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
         self.unsynced = true;
+        self.written.home_bytes += bytes.len() as u64;
         let mut from = 0;
         while from < ids.len() {
             let neighbours = ids[from..]
@@ -359,7 +425,11 @@ impl<D: Directory> PageFile<D> {
     /// Makes all pages durable that were written.
     pub fn sync(&mut self, site: &'static Site) -> Result<()> {
         if self.unsynced {
-            self.file.sync(site)?;
+            let synced = self.file.sync(site);
+            match &self.singles {
+                Some(singles) => singles.note(synced)?,
+                None => synced?,
+            }
             self.unsynced = false;
         }
         if let Some(area) = &mut self.area {
@@ -420,13 +490,15 @@ impl<D: Directory> PageFile<D> {
         if let Some(area) = &mut self.area {
             wrong.extend(area.check()?);
         }
+        wrong.extend(self.cache.as_ref().and_then(|cache| cache.check()));
         Ok(wrong)
     }
 
     /// Bytes of the file in front of its pages, and of the doublewrite area.
     pub fn other_bytes(&self) -> u64 {
         let area = self.area.as_ref().map_or(0, |area| area.bytes());
-        u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + area
+        let cache = self.cache.as_ref().map_or(0, |cache| cache.bytes());
+        u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + area + cache
     }
 }
 
@@ -438,6 +510,8 @@ pub struct PageReaders<F> {
     idle: Mutex<Vec<F>>,
     /// Where pages are that need not be at home.
     cache: Option<Arc<PageCache<F>>>,
+    /// What writes them one by one, if sessions do.
+    singles: Option<Arc<SinglePages<F>>>,
     pages: Arc<AtomicU32>,
     page_bytes: u64,
 }
@@ -460,6 +534,11 @@ impl<F: File> PageReaders<F> {
     /// The area, if pages stay there.
     pub fn cache(&self) -> Option<&Arc<PageCache<F>>> {
         self.cache.as_ref()
+    }
+
+    /// What writes pages one by one, if sessions do.
+    pub fn singles(&self) -> Option<&SinglePages<F>> {
+        self.singles.as_deref()
     }
 
     /// Reads a page as it lies on the medium, whole or not. Nobody writes it meanwhile.

@@ -43,7 +43,7 @@ pub use batch_store::BatchStore;
 pub use central_log::CentralLog;
 pub use cleaner::Cleaning;
 pub use cold::{ColdStore, open_store};
-pub use file::{PageFile, PageFileOptions, PageReaders};
+pub use file::{PageFile, PageFileOptions, PageReaders, PageWrites};
 pub use guard::{AreaCounters, DoubleWrite, Guard, NvSlots, Slots};
 pub use home::Home;
 pub use horizon::{Content, HorizonLog, HorizonOptions, Persist};

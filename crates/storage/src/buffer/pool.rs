@@ -45,6 +45,11 @@ const FULL_PAUSE: Duration = Duration::from_micros(200);
 const AHEAD_SHARE: usize = 8;
 const AHEAD_MIN: usize = 32;
 const AHEAD_MAX: usize = 8192;
+/// Where sessions write pages one by one: how often the cleaner looks, at how many frames, and how many dirty ones a session passes by. As in
+/// `InnoDB` 5.6 (`innodb_lru_scan_depth`, `BUF_LRU_SEARCH_SCAN_THRESHOLD`).
+const SINGLES_PAUSE: Duration = Duration::from_secs(1);
+const SINGLES_AHEAD: usize = 1024;
+const SINGLES_SCAN: usize = 100;
 /// Lines of a page that are asked for beside its latch: its header and its first slots.
 const LINES_AHEAD: usize = 2;
 const NOT_HERE: u32 = u32::MAX;
@@ -208,6 +213,16 @@ struct Clock {
     /// Frames that it has gone by since the cleaner was woken.
     moved: usize,
     batch: Batch,
+}
+
+/// What whoever needs a frame finds.
+enum Found<'p> {
+    /// One without a page.
+    Free(usize, RwLockWriteGuard<'p, Content>),
+    /// One whose page he has to write first, alone.
+    Dirty(usize),
+    /// All are latched.
+    Nothing,
 }
 
 /// Pages on their way to the file.
@@ -556,7 +571,7 @@ impl<D: Directory> Pool<D> {
     /// Takes a frame for a page and fills it. Damage is an error unless the content does not matter.
     #[cold]
     fn load(&self, id: PageId, is_blank: bool) -> Result<WriteGuard<'_>> {
-        let mut waited = Duration::ZERO;
+        let (mut waited, mut written) = (Duration::ZERO, None);
         let (mut clock, (number, mut content)) = loop {
             let mut clock = self.clock();
             if self.table.get(id).is_some() {
@@ -564,11 +579,23 @@ impl<D: Directory> Pool<D> {
                 drop(clock);
                 return self.write_or_load(id, is_blank);
             }
-            if let Some(found) = self.free_frame(&mut clock)? {
-                break (clock, found);
-            }
+            let cleaned = written.take().and_then(|number| self.take_frame(number));
+            let found = match cleaned {
+                Some(found) => found,
+                None => self.free_frame(&mut clock)?,
+            };
             // Those who have latches may need a frame too before they let go.
-            drop(clock);
+            match found {
+                Found::Free(number, content) => break (clock, (number, content)),
+                Found::Dirty(number) => {
+                    drop(clock);
+                    if self.write_single(number)? {
+                        written = Some(number);
+                        continue;
+                    }
+                }
+                Found::Nothing => drop(clock),
+            }
             if waited >= FULL_WAIT {
                 return Err(StorageError::Unsupported(format!(
                     "all {} pages of the buffer pool are in use at once; give the database a larger one",
@@ -610,14 +637,11 @@ impl<D: Directory> Pool<D> {
     }
 
     /// A frame without a page, if there is one now.
-    fn free_frame(
-        &self,
-        clock: &mut Clock,
-    ) -> Result<Option<(usize, RwLockWriteGuard<'_, Content>)>> {
-        let mut left_to_cleaner = if self.cleaner.is_present() {
-            self.frames_ahead()
-        } else {
-            0
+    fn free_frame(&self, clock: &mut Clock) -> Result<Found<'_>> {
+        let mut left_to_cleaner = match (self.cleaner.is_present(), self.readers.singles()) {
+            (true, Some(_)) => SINGLES_SCAN,
+            (true, None) => self.frames_ahead(),
+            (false, _) => 0,
         };
         for _ in 0..self.frames.len() * ROUNDS_MAX {
             let number = clock.hand;
@@ -634,25 +658,56 @@ impl<D: Directory> Pool<D> {
                     left_to_cleaner -= 1;
                     continue;
                 }
+                if self.readers.singles().is_some() {
+                    return Ok(Found::Dirty(number));
+                }
                 self.write_out(clock, number)?;
             }
-            let Ok(mut content) = frame.latch.try_write() else {
-                continue;
-            };
-            if frame.dirty.load(Ordering::Relaxed) {
-                continue;
+            if let Some(found) = self.take_frame(number) {
+                return Ok(found);
             }
-            if let Some(old) = content.page.take() {
-                self.table.clear(old);
-            }
-            return Ok(Some((number, content)));
         }
-        Ok(None)
+        Ok(Found::Nothing)
+    }
+
+    /// Takes the page out of a frame that is clean, unless somebody has its latch.
+    fn take_frame(&self, number: usize) -> Option<Found<'_>> {
+        let frame = &self.frames[number];
+        let mut content = frame.latch.try_write().ok()?;
+        if frame.dirty.load(Ordering::Relaxed) {
+            return None;
+        }
+        if let Some(old) = content.page.take() {
+            self.table.clear(old);
+        }
+        Some(Found::Free(number, content))
+    }
+
+    /// Writes one dirty page by itself; says whether it is clean then, which it is not if somebody has its latch.
+    fn write_single(&self, number: usize) -> Result<bool> {
+        let (Some(singles), Ok(content)) =
+            (self.readers.singles(), self.frames[number].latch.try_read())
+        else {
+            return Ok(false);
+        };
+        if let Some(page) = self.dirty_page(number, content) {
+            let mut bytes = page.content.bytes.to_vec();
+            header::seal(&mut bytes);
+            self.log.flush_to(Header(&bytes).lsn())?;
+            singles.write(page.id, &bytes)?;
+            // Still latched, so nobody has changed it since it was copied.
+            self.frames[number].dirty.store(false, Ordering::Relaxed);
+        }
+        Ok(true)
     }
 
     /// Frames in front of the hand that the cleaner looks at.
     fn frames_ahead(&self) -> usize {
-        (self.frames.len() / AHEAD_SHARE).clamp(AHEAD_MIN, AHEAD_MAX)
+        let most = match self.readers.singles() {
+            Some(_) => SINGLES_AHEAD,
+            None => AHEAD_MAX,
+        };
+        (self.frames.len() / AHEAD_SHARE).clamp(AHEAD_MIN, most)
     }
 
     /// Lets the cleaner go on where the hand has moved enough.
@@ -673,6 +728,9 @@ impl<D: Directory> Pool<D> {
         let present = self.cleaner.begin();
         let mut batch = Batch::default();
         while present.next() {
+            if self.readers.singles().is_some() {
+                present.pause(SINGLES_PAUSE);
+            }
             let hand = self.hand.load(Ordering::Relaxed);
             let is_next = |number: &usize| {
                 let frame = &self.frames[*number];

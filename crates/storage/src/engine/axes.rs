@@ -158,7 +158,7 @@ impl Combination {
         Self { log, guard, name }
     }
 
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::new(
             LogKind::Decentralized,
             Guard::Off,
@@ -190,6 +190,21 @@ impl Combination {
             LogKind::Distributed,
             Guard::NvDoubleWrite,
             "distributed-log+nvm-dwb",
+        ),
+        Self::new(
+            LogKind::Decentralized,
+            Guard::DoubleWriteSingles,
+            "nv-disk-decentralized+dwb",
+        ),
+        Self::new(
+            LogKind::PerTransaction,
+            Guard::DoubleWriteSingles,
+            "nv-logging+dwb",
+        ),
+        Self::new(
+            LogKind::Distributed,
+            Guard::DoubleWriteSingles,
+            "distributed-log+dwb",
         ),
         Self::new(LogKind::Central, Guard::NvPageCache, "dwb+nvm-dwb-log-opt"),
         Self::new(
@@ -256,8 +271,8 @@ mod tests {
         }
         assert_eq!(
             methods.len(),
-            22,
-            "twenty with a file of pages, two without"
+            26,
+            "twenty-four with a file of pages, two without"
         );
         let codes: HashSet<u32> = Method::every().map(Method::code).collect();
         assert_eq!(codes.len(), Method::every().count());

@@ -35,13 +35,16 @@ pub enum Method {
     Log,
     /// Slotted pages behind a buffer pool, with an ARIES log that has a page whole when it changes first after a checkpoint.
     FullPageWrites,
-    /// The same, with a doublewrite area in front of the pages instead (`DWB` of the NVM-DWB thesis, in batches).
+    /// The same, with a doublewrite area in front of the pages instead, and sessions that write one page each where they find no clean frame
+    /// (`Original` of the NVM-DWB thesis, as `InnoDB` 5.6 does).
     Dwb,
+    /// As `dwb`, in batches only, as later versions of `InnoDB` do.
+    DwbBatched,
     /// The same with neither: only for a device that writes pages whole.
     DwbOff,
-    /// As `dwb`, with the log in a filesystem on durable memory: its place is the log's directory (`NV-Disk` of NV-Logging, the baseline there).
+    /// As `dwb-batched`, with the log in a filesystem on durable memory: its place is the log's directory (`NV-Disk` of NV-Logging, the baseline there).
     NvDisk,
-    /// As `dwb`, with pages and log in a filesystem on durable memory, which takes the place of the disk (`NVRAM Disk-Replacement` of NVRAM-era).
+    /// As `dwb-batched`, with pages and log in a filesystem on durable memory, which takes the place of the disk (`NVRAM Disk-Replacement` of NVRAM-era).
     DiskReplacement,
     /// Slotted pages behind a buffer pool and a doublewrite area, with a log in files of which each session has a series of its own
     /// (the log with a buffer a transaction of `NV-Logging`).
@@ -59,7 +62,7 @@ pub enum Method {
     /// Slotted pages in durable memory that change in copies, and become durable in batches of transactions that count whole or not at all
     /// (`NVRAM Group Commit` of NVRAM-era).
     GroupCommit,
-    /// As `dwb`, with the doublewrite area in durable memory (`DWB` of the NVM-DWB thesis).
+    /// As `dwb-batched`, with the doublewrite area in durable memory (`DWB` of the NVM-DWB thesis).
     NvmDwb,
     /// The same with a log in durable memory, which each session writes a part of (`DWB-Logging` of the NVM-DWB thesis).
     NvmDwbLog,
@@ -71,7 +74,7 @@ pub enum Method {
 
 impl Method {
     /// All published methods, in the order of reports.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -81,6 +84,7 @@ impl Method {
         Self::NvmLog,
         Self::FullPageWrites,
         Self::Dwb,
+        Self::DwbBatched,
         Self::DwbOff,
         Self::DiskReplacement,
         Self::NvDisk,
@@ -95,7 +99,7 @@ impl Method {
         Self::NvmDwbLogOpt,
     ];
 
-    /// The methods that differ in what they do. The others are `dwb` or `in-place` under a name that says where their files are, or on
+    /// The methods that differ in what they do. The others are `dwb-batched` or `in-place` under a name that says where their files are, or on
     /// which machine, and what is shown of these is shown of them.
     pub fn distinct() -> impl Iterator<Item = Self> {
         let is_another_name =
@@ -117,6 +121,7 @@ impl Method {
             Self::NvmLog => "nvm-log",
             Self::FullPageWrites => "full-page-writes",
             Self::Dwb => "dwb",
+            Self::DwbBatched => "dwb-batched",
             Self::DwbOff => "dwb-off",
             Self::NvDisk => "nv-disk",
             Self::DiskReplacement => "disk-replacement",
@@ -154,7 +159,8 @@ impl Method {
     pub fn axes(self) -> Option<PageAxes> {
         let (guard, log) = match self {
             Self::FullPageWrites => (Guard::FullPageWrites, LogKind::Central),
-            Self::Dwb | Self::NvDisk | Self::DiskReplacement => {
+            Self::Dwb => (Guard::DoubleWriteSingles, LogKind::Central),
+            Self::DwbBatched | Self::NvDisk | Self::DiskReplacement => {
                 (Guard::DoubleWrite, LogKind::Central)
             }
             Self::DwbOff => (Guard::Off, LogKind::Central),
@@ -262,6 +268,7 @@ impl Method {
             Self::NvmDwb => 19,
             Self::NvmDwbLog => 20,
             Self::NvmDwbLogOpt => 21,
+            Self::DwbBatched => 22,
             Self::Combined(combination) => combination.code(),
         }
     }

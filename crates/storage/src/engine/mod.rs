@@ -15,7 +15,7 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
-pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, Persist, Persisted};
+pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};
 pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
@@ -244,6 +244,8 @@ pub struct EngineStatus {
     pub log_persisted: Persisted,
     /// What the area of page copies has done, where pages stay in it.
     pub area: AreaCounters,
+    /// Bytes of pages that were written, by where they went; nothing where pages lie in durable memory.
+    pub pages: PageWrites,
 }
 
 /// What a deep check found.

@@ -481,7 +481,10 @@ impl<P: Platform> Engine for Paged<P> {
         if let Some(home) = pool.home() {
             memory += &home.source().counters();
         }
-        memory += &pool.file().memory();
+        let file = pool.file();
+        memory += &file.memory();
+        let pages = file.written();
+        drop(file);
         let cache = pool.readers().cache();
         EngineStatus {
             memory,
@@ -490,6 +493,7 @@ impl<P: Platform> Engine for Paged<P> {
             recovery_replayed: self.shared.replayed,
             log_persisted: pool.log().persisted(),
             area: cache.map(|cache| cache.counters()).unwrap_or_default(),
+            pages,
         }
     }
 

@@ -167,6 +167,7 @@ fn a_guard_keeps_torn_pages_from_being_a_loss() {
     for method in [
         Method::FullPageWrites,
         Method::Dwb,
+        Method::DwbBatched,
         Method::NvLogging,
         Method::DistributedLog,
         Method::NvDiskDecentralized,

@@ -21,6 +21,8 @@ const CALIBRATION_WAITS: u32 = 2000;
 const CALIBRATION_WAIT_PS: u64 = 200 * PS_PER_NS;
 /// What is left of a wait when the loop stops yielding the core's resources, to leave it on time.
 const EXACT_PS: u64 = 1000 * PS_PER_NS;
+/// How much later than it wants to a thread wakes, as Linux has it by default.
+const SLEEP_LATE_NS: u64 = 50_000;
 /// Fraction bits of the counter's rate.
 const RATE_BITS: u32 = 32;
 
@@ -89,6 +91,18 @@ impl Clock {
     pub fn wait_ns(&self, ns: u64) {
         if ns > 0 {
             self.wait_until_ps(self.now_ps() + ns * PS_PER_NS);
+        }
+    }
+
+    /// Lets `ns` nanoseconds pass and others have the core meanwhile, or moves the virtual clock. It may take longer, as every sleep does.
+    pub fn sleep_ns(&self, ns: u64) {
+        if matches!(self.0, Source::Virtual { .. }) {
+            return self.wait_ns(ns);
+        }
+        let until_ps = self.now_ps() + ns * PS_PER_NS;
+        std::thread::sleep(Duration::from_nanos(ns.saturating_sub(SLEEP_LATE_NS)));
+        while self.now_ps() < until_ps {
+            std::thread::yield_now();
         }
     }
 
@@ -247,6 +261,8 @@ mod tests {
         clock.wait_ns(160);
         clock.wait_until_ps(10);
         assert_eq!(shared.now_ns(), 160);
+        clock.sleep_ns(40);
+        assert_eq!(shared.now_ns(), 200);
     }
 
     #[test]
@@ -258,7 +274,8 @@ mod tests {
             }),
         ] {
             let before_ns = clock.now_ns();
-            clock.wait_ns(100_000);
+            clock.wait_ns(50_000);
+            clock.sleep_ns(50_000);
             let waited_ns = clock.now_ns() - before_ns;
             assert!(
                 waited_ns >= 90_000,

@@ -1,10 +1,11 @@
 //! The doublewrite area: pages are written here, made durable, and only then written home.
 //!
 //! ```text
-//! file   magic 8 | pages u32 | crc32c u32 | zeros to 512 | pages, sealed, one behind the other
+//! file   magic 8 | pages u32 | crc32c u32 | zeros to 512 | room for a batch of pages, sealed | room for pages of their own, sealed, or anything
 //! ```
 //!
-//! A page that a power cut tears at home is whole here. After `InnoDB`'s doublewrite buffer, with batches only.
+//! A page that a power cut tears at home is whole here. After `InnoDB`'s doublewrite buffer. The room behind the batch is there for `dwb` only, and
+//! [`SinglePages`] has what is written to it.
 //!
 //! Invariants:
 //! 1. No byte of a batch is written home before the whole batch is durable here.
@@ -12,23 +13,36 @@
 //! 3. What an earlier process left here is written home again and synced before the area is used: that it can be read at home does
 //!    not prove that it is durable there.
 
+use super::single_pages::{LANES, Lane, SinglePages};
 use super::{Copies, PageGuard};
 use crate::buffer::file::page_damage;
 use crate::error::Result;
 use crate::page::{Header, PageId};
 use disk::{Directory, File, SECTOR_BYTES};
 use pmem::site;
+use std::cmp::Reverse;
 
 const MAGIC: [u8; 8] = *b"INDDWB\x1a\x01";
 const HEAD_BYTES: usize = SECTOR_BYTES as usize;
 /// Most pages of a batch, as in `InnoDB`.
 const BATCH_PAGES: usize = 120;
 
+/// What is written to an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// Batches, one at a time.
+    Batches,
+    /// Pages of their own as well, by several threads.
+    BatchesAndSingles,
+}
+
 /// The area of one partition.
 pub struct DoubleWrite<F> {
     file: F,
     name: String,
     page_bytes: usize,
+    /// Places for pages of their own behind the batch.
+    singles: usize,
     buffer: Vec<u8>,
     /// Pages that the file says to have.
     pages: usize,
@@ -42,10 +56,11 @@ impl<F: File> DoubleWrite<F> {
         directory: &D,
         name: String,
         page_bytes: usize,
+        writes: Writes,
     ) -> Result<Self> {
-        let mut file = directory.create(&name)?;
-        file.set_bytes(Self::file_bytes(page_bytes))?;
-        let mut area = Self::new(file, name, page_bytes);
+        let file = directory.create(&name)?;
+        let mut area = Self::new(file, name, page_bytes, writes);
+        area.file.set_bytes(area.bytes())?;
         area.write_empty()?;
         Ok(area)
     }
@@ -55,10 +70,11 @@ impl<F: File> DoubleWrite<F> {
         directory: &D,
         name: String,
         page_bytes: usize,
+        writes: Writes,
     ) -> Result<Self> {
         let file = directory.open(&name)?;
-        let area = Self::new(file, name, page_bytes);
-        let (found, wanted) = (area.file.bytes()?, Self::file_bytes(page_bytes));
+        let area = Self::new(file, name, page_bytes, writes);
+        let (found, wanted) = (area.file.bytes()?, area.bytes());
         if found == wanted {
             // What another process wrote home may not be durable there.
             let is_home = false;
@@ -68,26 +84,74 @@ impl<F: File> DoubleWrite<F> {
         Err(page_damage(&area.name, found.min(wanted), &detail))
     }
 
-    fn new(file: F, name: String, page_bytes: usize) -> Self {
+    fn new(file: F, name: String, page_bytes: usize, writes: Writes) -> Self {
         Self {
             file,
             name,
             page_bytes,
+            singles: match writes {
+                Writes::Batches => 0,
+                Writes::BatchesAndSingles => LANES,
+            },
             buffer: Vec::new(),
             pages: 0,
             is_home: true,
         }
     }
 
+    /// What writes pages of their own, with handles of the file of pages; none if they have no place here.
+    pub fn singles<D: Directory<File = F>>(
+        &self,
+        directory: &D,
+        pages: &str,
+    ) -> Result<Option<SinglePages<F>>> {
+        let lanes = (0..self.singles).map(|place| {
+            Ok(Lane {
+                at: self.offset(BATCH_PAGES + place),
+                area: directory.open(&self.name)?,
+                home: directory.open(pages)?,
+            })
+        });
+        let lanes: Vec<_> = lanes.collect::<Result<_>>()?;
+        Ok((!lanes.is_empty()).then(|| SinglePages::new(self.page_bytes, lanes)))
+    }
+
     /// Says on the medium that there is no page.
     fn write_empty(&mut self) -> Result<()> {
         self.pages = 0;
+        for place in self.used_singles()? {
+            let at = self.offset(BATCH_PAGES + place);
+            self.file.write_at(at, &[0; HEAD_BYTES])?;
+        }
         self.file.write_at(0, &Self::head(0))?;
         Ok(self.file.sync(site!("double-write.clear"))?)
     }
 
-    fn file_bytes(page_bytes: usize) -> u64 {
-        (HEAD_BYTES + BATCH_PAGES * page_bytes) as u64
+    /// Places behind the batch that have a page, or part of one.
+    fn used_singles(&mut self) -> Result<Vec<usize>> {
+        let mut used = Vec::new();
+        for place in 0..self.singles {
+            let mut front = [0; HEAD_BYTES];
+            let at = self.offset(BATCH_PAGES + place);
+            self.file.read_at(at, &mut front)?;
+            if front != [0; HEAD_BYTES] {
+                used.push(place);
+            }
+        }
+        Ok(used)
+    }
+
+    /// Where the page of a place is.
+    fn offset(&self, place: usize) -> u64 {
+        (HEAD_BYTES + place * self.page_bytes) as u64
+    }
+
+    /// The page of a place, if it is whole.
+    fn copy(&mut self, place: usize) -> Result<Option<(PageId, Vec<u8>)>> {
+        let mut page = vec![0; self.page_bytes];
+        self.file.read_at(self.offset(place), &mut page)?;
+        let id = Header(&page).number();
+        Ok(Header(&page).is_intact(id).then_some((id, page)))
     }
 
     fn head(pages: usize) -> [u8; HEAD_BYTES] {
@@ -125,26 +189,23 @@ impl<F: File> PageGuard for DoubleWrite<F> {
     fn found(&mut self) -> Result<Option<Copies>> {
         let mut head = [0; HEAD_BYTES];
         self.file.read_at(0, &mut head)?;
-        if head == Self::head(0) {
+        let singles = self.used_singles()?;
+        if head == Self::head(0) && singles.is_empty() {
             return Ok(None);
         }
         let pages = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-        if pages > BATCH_PAGES || head != Self::head(pages) {
-            // Torn before it was durable; the pages behind it are not needed, but say that something is there.
-            self.pages = 1;
-            return Ok(Some(Vec::new()));
+        let is_whole = pages <= BATCH_PAGES && head == Self::head(pages);
+        // If it was torn before it was durable, the pages behind it are not needed.
+        let batch = if is_whole { pages } else { 0 };
+        let mut found = Copies::new();
+        for place in (0..batch).chain(singles.into_iter().map(|place| BATCH_PAGES + place)) {
+            found.extend(self.copy(place)?);
         }
-        self.pages = pages;
-        let mut found = Vec::with_capacity(pages);
-        for number in 0..pages {
-            let mut page = vec![0; self.page_bytes];
-            let offset = HEAD_BYTES + number * self.page_bytes;
-            self.file.read_at(offset as u64, &mut page)?;
-            let id = Header(&page).number();
-            if Header(&page).is_intact(id) {
-                found.push((id, page));
-            }
-        }
+        // Of several copies of a page the newest counts.
+        found.sort_by_key(|(id, page)| (*id, Reverse(Header(page).lsn())));
+        found.dedup_by_key(|(id, _)| *id);
+        // Says that something is there.
+        self.pages = found.len().max(1);
         Ok(Some(found))
     }
 
@@ -154,7 +215,7 @@ impl<F: File> PageGuard for DoubleWrite<F> {
     }
 
     fn clear(&mut self) -> Result<()> {
-        if self.pages == 0 {
+        if self.pages == 0 && self.used_singles()?.is_empty() {
             return Ok(());
         }
         self.write_empty()
@@ -170,6 +231,6 @@ impl<F: File> PageGuard for DoubleWrite<F> {
     }
 
     fn bytes(&self) -> u64 {
-        Self::file_bytes(self.page_bytes)
+        self.offset(BATCH_PAGES + self.singles)
     }
 }

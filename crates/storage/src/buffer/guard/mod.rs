@@ -1,7 +1,7 @@
 //! What keeps a torn write of a page from being a loss: the guards, and what each has to say while a page is on its way to the file.
 //!
 //! A page enters its guard when a batch of dirty pages is written, whoever needs that: a session without a frame, the cleaner, a checkpoint. The log is
-//! durable up to their last changes by then. Most guards hold the batch until it is durable at home ([`PageGuard::protect`]); a page cache keeps it
+//! durable up to their last changes by then. A [`PageGuard`] holds the batch until it is durable at home; a [`PageCache`] keeps it
 //! instead, and brings it home later. Those that work in other ways, or not at all, have nothing here: `full-page-writes` is the log's,
 //! `before-images` are of pages that have no other home.
 
@@ -9,11 +9,13 @@ mod double_write;
 mod nv_double_write;
 mod nv_slots;
 mod page_cache;
+mod single_pages;
 
-pub use double_write::DoubleWrite;
+pub use double_write::{DoubleWrite, Writes};
 pub use nv_double_write::NvDoubleWrite;
 pub use nv_slots::{NvSlots, Slots};
 pub use page_cache::{AreaCounters, PageCache};
+pub use single_pages::SinglePages;
 
 use crate::error::Result;
 use crate::page::PageId;
@@ -24,8 +26,10 @@ use pmem::Counters;
 pub enum Guard {
     /// Nothing: only for a device that writes pages whole.
     Off,
-    /// A copy in an area of its own first: two writes and two syncs a batch.
+    /// A copy in an area of its own first: two writes and two syncs a batch, of up to 120 pages.
     DoubleWrite,
+    /// The same, and two writes and two syncs for each page that a session writes by itself because it finds no clean frame.
+    DoubleWriteSingles,
     /// The first change of a page after a checkpoint logs the page as it was: a longer log, no sync.
     FullPageWrites,
     /// Pages are not in the file but in durable memory, and change in place: the log has what their lines were.
@@ -38,9 +42,10 @@ pub enum Guard {
 
 impl Guard {
     /// All guards.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Off,
         Self::DoubleWrite,
+        Self::DoubleWriteSingles,
         Self::FullPageWrites,
         Self::BeforeImages,
         Self::NvDoubleWrite,
@@ -51,7 +56,8 @@ impl Guard {
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "dwb-off",
-            Self::DoubleWrite => "dwb",
+            Self::DoubleWrite => "dwb-batched",
+            Self::DoubleWriteSingles => "dwb",
             Self::FullPageWrites => "full-page-writes",
             Self::BeforeImages => "before-images",
             Self::NvDoubleWrite => "nvm-dwb",
@@ -68,6 +74,16 @@ impl Guard {
             Self::BeforeImages => 4,
             Self::NvDoubleWrite => 5,
             Self::NvPageCache => 6,
+            Self::DoubleWriteSingles => 7,
+        }
+    }
+
+    /// What is written to its doublewrite area in a file, if it has one.
+    pub(super) fn writes(self) -> Option<Writes> {
+        match self {
+            Self::DoubleWrite => Some(Writes::Batches),
+            Self::DoubleWriteSingles => Some(Writes::BatchesAndSingles),
+            _ => None,
         }
     }
 
@@ -111,4 +127,21 @@ pub trait PageGuard: Send {
     fn memory(&self) -> Counters {
         Counters::default()
     }
+}
+
+/// A page for tests, sealed.
+#[cfg(all(test, not(feature = "schedules")))]
+pub(super) fn test_page(id: PageId, lsn: crate::log::Lsn, bytes: usize) -> Vec<u8> {
+    use crate::page::{PageKind, PageOp, header};
+    let mut page = vec![0; bytes];
+    let format = PageOp::Format {
+        kind: PageKind::Leaf,
+        level: 0,
+        key_words: 1,
+        link: PageId(0),
+    };
+    format.apply(&mut page, id).unwrap();
+    header::set_lsn(&mut page, lsn);
+    header::seal(&mut page);
+    page
 }

@@ -4,10 +4,9 @@
 //!
 //! Method: an area of the fewest slots on the simulated device, and batches that bring one page around to the slot that it had.
 
-use super::super::NvSlots;
+use super::super::{NvSlots, test_page};
 use super::*;
 use crate::log::{LogIdentity, Lsn};
-use crate::page::{PageKind, PageOp, header};
 use pmem::Access;
 use pmem::device::simulated::{
     CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions,
@@ -21,20 +20,6 @@ const IDENTITY: LogIdentity = LogIdentity {
 const BYTES: usize = 1024;
 const PAGE: PageId = PageId(9);
 
-fn page(id: PageId, lsn: u64) -> Vec<u8> {
-    let mut page = vec![0; BYTES];
-    let format = PageOp::Format {
-        kind: PageKind::Leaf,
-        level: 0,
-        key_words: 1,
-        link: PageId(0),
-    };
-    format.apply(&mut page, id).unwrap();
-    header::set_lsn(&mut page, Lsn(lsn));
-    header::seal(&mut page);
-    page
-}
-
 fn new(world: &SimulatedWorld) -> NvDoubleWrite {
     let slots = NvSlots::create(&world.source(), IDENTITY, BYTES, 0).unwrap();
     NvDoubleWrite::new(Box::new(slots), BYTES)
@@ -46,7 +31,7 @@ fn opened(world: &SimulatedWorld) -> NvDoubleWrite {
 }
 
 fn protect(area: &mut NvDoubleWrite, id: PageId, lsn: u64) -> Result<()> {
-    area.protect(&[id], &page(id, lsn))
+    area.protect(&[id], &test_page(id, Lsn(lsn), BYTES))
 }
 
 /// The LSN of the copy that an opening would bring home.

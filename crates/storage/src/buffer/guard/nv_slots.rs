@@ -481,8 +481,9 @@ where
 #[cfg(test)]
 #[cfg(not(feature = "schedules"))]
 mod tests {
+    use super::super::test_page;
     use super::*;
-    use crate::page::{PageKind, PageOp, header};
+    use crate::log::Lsn;
     use pmem::device::simulated::{MemoryCall, MemoryFault, SimulatedWorld, WorldOptions};
 
     const IDENTITY: LogIdentity = LogIdentity {
@@ -496,15 +497,7 @@ mod tests {
     fn nothing_counts_behind_a_fence_that_has_failed() {
         let world = SimulatedWorld::new(WorldOptions::default());
         let slots = NvSlots::create(&world.source(), IDENTITY, BYTES, 0).unwrap();
-        let mut bytes = vec![0; BYTES];
-        let format = PageOp::Format {
-            kind: PageKind::Leaf,
-            level: 0,
-            key_words: 1,
-            link: PageId(0),
-        };
-        format.apply(&mut bytes, PageId(9)).unwrap();
-        header::seal(&mut bytes);
+        let bytes = test_page(PageId(9), Lsn(1), BYTES);
         let put = |slot| {
             let copy = NewCopy {
                 slot,

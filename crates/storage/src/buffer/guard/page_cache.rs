@@ -28,7 +28,6 @@
 //! bucket's pages in a flight, and ours takes slots in their turn.
 
 use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots};
-use super::{Copies, PageGuard};
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId};
 use disk::File;
@@ -276,7 +275,7 @@ impl<F: File> PageCache<F> {
     }
 
     /// Notes on the medium that everything is durable that is seen.
-    fn settle(&self) -> Result<()> {
+    pub fn settle(&self) -> Result<()> {
         self.land_open_flight(&mut lock(&self.open_flight))?;
         let is_in_use = self.is_in_use.write();
         let mut is_in_use = is_in_use.unwrap_or_else(PoisonError::into_inner);
@@ -677,47 +676,18 @@ impl<F: File> PageCache<F> {
         }
     }
 
+    /// What is wrong with the headers of the slots.
+    pub fn check(&self) -> Option<String> {
+        self.slots.scan().err().map(|error| error.to_string())
+    }
+
     /// Bytes of the memory.
     pub fn bytes(&self) -> u64 {
         self.slots.bytes()
     }
-}
 
-/// What a file of pages has of its cache.
-impl<F: File> PageGuard for Arc<PageCache<F>> {
-    /// It takes all there are, and waits if it must.
-    fn room(&self) -> usize {
-        usize::MAX
-    }
-
-    fn protect(&mut self, ids: &[PageId], pages: &[u8]) -> Result<()> {
-        self.put(ids, pages)
-    }
-
-    fn note_synced(&mut self) {}
-
-    /// Nothing is on its way that has to go on: what is here is the page.
-    fn found(&mut self) -> Result<Option<Copies>> {
-        Ok(None)
-    }
-
-    fn secure(&mut self) -> Result<bool> {
-        Ok(true)
-    }
-
-    fn clear(&mut self) -> Result<()> {
-        self.settle()
-    }
-
-    fn check(&mut self) -> Result<Option<String>> {
-        Ok(self.slots.scan().err().map(|error| error.to_string()))
-    }
-
-    fn bytes(&self) -> u64 {
-        PageCache::bytes(self)
-    }
-
-    fn memory(&self) -> Counters {
+    /// What the memory has counted.
+    pub fn memory(&self) -> Counters {
         self.slots.counters()
     }
 }

@@ -6,11 +6,11 @@
 //! Method: a small area on the simulated device, beside a file of pages whose numbers and LSNs say what they are. Threads of their own put, read and
 //! fly on it at once.
 
-use super::super::NvSlots;
+use super::super::{NvSlots, test_page};
 use super::*;
 use crate::buffer::file::first_page;
 use crate::log::{LogIdentity, Lsn};
-use crate::page::{Header, PageKind, PageOp, header};
+use crate::page::Header;
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory, SimulatedFile};
 use disk::{Directory, File};
 use pmem::device::simulated::{
@@ -39,17 +39,7 @@ type Versions = BTreeMap<u32, u64>;
 
 /// A page whose LSN is its version.
 fn page(number: u32, version: u64) -> Vec<u8> {
-    let mut page = vec![0; BYTES];
-    let format = PageOp::Format {
-        kind: PageKind::Leaf,
-        level: 0,
-        key_words: 1,
-        link: PageId(0),
-    };
-    format.apply(&mut page, PageId(number)).unwrap();
-    header::set_lsn(&mut page, Lsn(version));
-    header::seal(&mut page);
-    page
+    test_page(PageId(number), Lsn(version), BYTES)
 }
 
 fn version_of(page: &[u8]) -> u64 {
