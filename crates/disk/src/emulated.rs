@@ -13,7 +13,7 @@ use pmem::{Part, PmemError, Site};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The largest latency (1 s) and bandwidth (1 PB/s) that a profile string may give.
@@ -240,9 +240,28 @@ impl FileCharges for RegionCharges {
     }
 }
 
+/// Whether imitated devices delay anything, for all that were made with it or a clone of it. They do unless they are told not to: a database need not be
+/// loaded at the speed at which it is to be measured.
+#[derive(Clone, Debug)]
+pub struct Delays(Arc<AtomicBool>);
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Delays {
+    /// Lets calls that begin from now on be delayed, or not.
+    pub fn set(&self, are_on: bool) {
+        self.0.store(are_on, Ordering::Relaxed);
+    }
+}
+
 /// The imitated device.
 struct Device {
     profile: FileProfile,
+    delays: Delays,
     clock: Clock,
     /// When the channel has transferred everything.
     channel_free_ns: Mutex<u64>,
@@ -255,7 +274,7 @@ impl Device {
         let transfer_ns = self.profile.bandwidth.map_or(0, |bandwidth| {
             (u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth)) as u64
         });
-        if latency_ns == 0 && transfer_ns == 0 {
+        if latency_ns == 0 && transfer_ns == 0 || !self.delays.0.load(Ordering::Relaxed) {
             return;
         }
         let now_ns = self.clock.now_ns();
@@ -285,9 +304,10 @@ pub struct EmulatedDirectory<D: Directory> {
 
 impl<D: Directory> EmulatedDirectory<D> {
     /// The files of `inner` on a device of their own. `clock` is [`Clock::real`], or an emulator's.
-    pub fn new(inner: D, profile: FileProfile, clock: Clock) -> Self {
+    pub fn new(inner: D, profile: FileProfile, clock: Clock, delays: Delays) -> Self {
         let device = Device {
             profile,
+            delays,
             clock,
             channel_free_ns: Mutex::new(0),
             injected_ns: AtomicU64::new(0),
@@ -502,8 +522,13 @@ mod tests {
     #[test]
     fn calls_take_latency_transfer_and_sync() {
         let scratch = Scratch::new("calls");
-        let clock = Clock::manual();
-        let directory = EmulatedDirectory::new(scratch.native(), FileProfile::SSD, clock.clone());
+        let (clock, delays) = (Clock::manual(), Delays::default());
+        let directory = EmulatedDirectory::new(
+            scratch.native(),
+            FileProfile::SSD,
+            clock.clone(),
+            delays.clone(),
+        );
         let mut file = directory.create("log").unwrap();
         file.write_at(0, &[7; 5000]).unwrap(); // 10 us at 500 MB/s
         assert_eq!(clock.now_ns(), 10_000);
@@ -527,6 +552,9 @@ mod tests {
             (counters.writes, counters.bytes_written, counters.syncs),
             (1, 5000, 2)
         );
+        delays.set(false);
+        file.sync(site!("emulated-disk-test.free")).unwrap();
+        assert_eq!(directory.injected_ns(), 645_000, "delays are off");
     }
 
     #[test]
@@ -548,8 +576,13 @@ mod tests {
             }
         });
         let clock = emulator.clock().clone();
-        let directory =
-            EmulatedDirectory::new(scratch.native(), FileProfile::NONE, clock).charging(charges);
+        let directory = EmulatedDirectory::new(
+            scratch.native(),
+            FileProfile::NONE,
+            clock,
+            Delays::default(),
+        )
+        .charging(charges);
         let mut log = directory.create("wal.0").unwrap();
         log.write_at(0, &[1; 100]).unwrap(); // lines 0 and 1
         log.write_at(100, &[1; 100]).unwrap(); // lines 1 to 3

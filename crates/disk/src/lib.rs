@@ -16,7 +16,8 @@ mod native;
 pub mod simulated;
 
 pub use emulated::{
-    ChargeSink, EmulatedDirectory, EmulatedFile, EmulatorCharges, FileCharges, FileProfile, Waits,
+    ChargeSink, Delays, EmulatedDirectory, EmulatedFile, EmulatorCharges, FileCharges, FileProfile,
+    Waits,
 };
 pub use error::{DiskError, Result};
 pub use native::{IoMode, NativeDirectory, NativeFile};

@@ -8,7 +8,7 @@
 use crate::error::Result;
 use crate::options::Options;
 use crate::platform::{NativePlatform, make_directory, native_options};
-use disk::{EmulatedDirectory, EmulatorCharges, FileProfile, Waits};
+use disk::{Delays, EmulatedDirectory, EmulatorCharges, FileProfile, Waits};
 use modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator};
 use pmem::{Either, Part};
@@ -22,6 +22,7 @@ pub struct EmulatedPlatform {
     emulators: Vec<Emulator>,
     /// How threads wait for the files of pages.
     waits: Waits,
+    delays: Delays,
 }
 
 /// What the partitions take their devices from.
@@ -29,6 +30,7 @@ struct Devices {
     native: NativePlatform,
     emulators: Vec<Emulator>,
     disks: Disks,
+    delays: Delays,
 }
 
 /// Where the files of a database are.
@@ -70,15 +72,17 @@ impl EmulatedPlatform {
         let emulators: Vec<_> = (0..partitions)
             .map(|_| Emulator::new(memory.clone().share(partitions)))
             .collect::<Result<_, _>>()?;
-        let disks: Disks = disks.into();
+        let (disks, delays): (Disks, _) = (disks.into(), Delays::default());
         let model = ModelledPlatform::new(Devices {
             native,
             emulators: emulators.clone(),
             disks,
+            delays: delays.clone(),
         });
         Ok(Self {
             model,
             emulators,
+            delays,
             waits: disks.files.waits,
         })
     }
@@ -104,6 +108,11 @@ impl EmulatedPlatform {
         }
     }
 
+    /// Whether disks delay anything.
+    pub fn delays(&self) -> &Delays {
+        &self.delays
+    }
+
     /// The emulator of each partition; clones keep counting while the database has the platform.
     pub fn emulators(&self) -> &[Emulator] {
         &self.emulators
@@ -119,7 +128,12 @@ impl Devices {
     fn directory(&self, partition: u32, profile: FileProfile) -> disk::Result<ModelledFiles> {
         let emulator = self.emulator(partition).clone();
         let clock = emulator.clock().clone();
-        let files = EmulatedDirectory::new(self.native.files(partition)?, profile, clock);
+        let files = EmulatedDirectory::new(
+            self.native.files(partition)?,
+            profile,
+            clock,
+            self.delays.clone(),
+        );
         Ok(Either::First(if profile == FileProfile::NONE {
             files.charging(EmulatorCharges::new(emulator, part_of))
         } else {

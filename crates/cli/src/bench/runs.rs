@@ -13,7 +13,7 @@ use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
 use crate::report::{AreaNumbers, FootprintBytes, PageNumbers, PerTxn, RunRow, WrittenBytes};
 use crate::scratch::Scratch;
 use anyhow::{Result, bail};
-use disk::FileProfile;
+use disk::{Delays, FileProfile};
 use indelible::{
     BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages,
     LogKind, Method, Options, PageAxes, PagesKind, Statistics,
@@ -183,12 +183,13 @@ fn pool_bytes(args: &RunArgs) -> u64 {
     args.pool.unwrap_or(BUFFER_BYTES)
 }
 
-/// Creates the database of a run. The emulators are those of its partitions; there are none on the native device.
+/// Creates the database of a run. The emulators are those of its partitions; there are none on the native device. The delays are those
+/// of its disks.
 pub(super) fn open(
     args: &RunArgs,
     method: Method,
     scratch: &Scratch,
-) -> Result<(Database, Vec<Emulator>)> {
+) -> Result<(Database, Vec<Emulator>, Delays)> {
     let directory = scratch.path();
     let mut options = Options::new()
         .method(method)
@@ -242,7 +243,10 @@ pub(super) fn open(
         FencesName::Paper => options = options.fences(FenceOrder::Paper),
     }
     Ok(match args.device {
-        DeviceKind::Native => (Database::create(directory, &options)?, Vec::new()),
+        DeviceKind::Native => {
+            let database = Database::create(directory, &options)?;
+            (database, Vec::new(), Delays::default())
+        }
         DeviceKind::Emulated => {
             let mut memory = EmulationOptions::new(profile(args)?);
             memory.cache_bytes = args.cache_bytes.unwrap_or(memory.cache_bytes);
@@ -254,8 +258,9 @@ pub(super) fn open(
                 log_files: args.log_files.unwrap_or(files),
             };
             let platform = EmulatedPlatform::new(directory, &options, &memory, disks)?;
-            let emulators = platform.emulators().to_vec();
-            (Database::create_on(platform, &options)?, emulators)
+            let (emulators, delays) = (platform.emulators().to_vec(), platform.delays().clone());
+            let database = Database::create_on(platform, &options)?;
+            (database, emulators, delays)
         }
     })
 }

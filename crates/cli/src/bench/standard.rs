@@ -161,7 +161,9 @@ fn run_segments<B: Benchmark>(
     let run = args.run_args();
     let name = B::Workload::NAME;
     let scratch = runs::scratch(run)?;
-    let (database, emulators) = runs::open(run, method, &scratch)?;
+    let (database, emulators, delays) = runs::open(run, method, &scratch)?;
+    // What is not measured need not wait for an imitated disk.
+    delays.set(false);
     let tables = load(workload, &database)?;
     let mut positions = vec![0; workload.lists() as usize];
     if !run.skip_check {
@@ -181,6 +183,7 @@ fn run_segments<B: Benchmark>(
     let mut rows = Vec::new();
     runs::start_record(run, &database)?;
     for _ in 0..count {
+        delays.set(true);
         let before = runs::statistics(&database, &emulators)?;
         let measure =
             |probes: &Probes| args.measure(workload, &database, &tables, (&positions, probes));
@@ -192,6 +195,7 @@ fn run_segments<B: Benchmark>(
             }
         };
         let after = runs::statistics(&database, &emulators)?;
+        delays.set(false);
         let setting = Setting::new(run, method, before.domain, scratch.path());
         let mut row = runs::row(&setting, &about, &measured, &before, &after);
         row.standard = Some(numbers(args, &measured));

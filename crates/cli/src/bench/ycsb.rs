@@ -189,7 +189,7 @@ fn run_segments(
 ) -> Result<Vec<Segment>> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
-    let (database, emulators) = runs::open(run, method, &scratch)?;
+    let (database, emulators, _) = runs::open(run, method, &scratch)?;
     let table = load(workload, &database)?;
     let note = progress::spinner(format!("running {method} {}", workload.options().mix));
     let mut positions = vec![0; workload.options().lists() as usize];

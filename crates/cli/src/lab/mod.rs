@@ -3,7 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `experiment` | what an experiment is: data |
-//! | `n_store`, `joins`, `nv_logging`, `nvram_era` | the experiments of the four papers |
+//! | `n_store`, `joins`, `nv_logging`, `nvram_era`, `nvm_dwb` | the experiments of the five papers |
 //! | `size` | how much is run |
 //! | `point` | one run of an experiment, and the name of its configuration |
 //! | `paged` | what the parameters of the page engine's points mean |
@@ -21,6 +21,7 @@ mod judge;
 mod kinds;
 mod n_store;
 mod nv_logging;
+mod nvm_dwb;
 mod nvram_era;
 mod page;
 mod paged;
@@ -46,11 +47,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// The papers, in the order in which the lab learnt them.
-const PAPERS: [&Paper; 4] = [
+const PAPERS: [&Paper; 5] = [
     &n_store::PAPER,
     &joins::PAPER,
     &nv_logging::PAPER,
     &nvram_era::PAPER,
+    &nvm_dwb::PAPER,
 ];
 
 /// All experiments of all papers.
@@ -293,7 +295,12 @@ mod tests {
     fn equal_configurations_have_equal_parameters() {
         for size in [Size::smoke(), Size::default(), Size::full()] {
             let mut known = std::collections::HashMap::new();
-            let checked = [&joins::PAPER, &nv_logging::PAPER, &nvram_era::PAPER];
+            let checked = [
+                &joins::PAPER,
+                &nv_logging::PAPER,
+                &nvram_era::PAPER,
+                &nvm_dwb::PAPER,
+            ];
             for experiment in checked.iter().flat_map(|paper| paper.experiments) {
                 for point in Point::of(experiment, &size, 1) {
                     let configuration = point.configuration(&size);
@@ -329,6 +336,7 @@ mod tests {
             "joins/all",
             "n-store/all",
             "nvram-era/all",
+            "nvm-dwb/all",
         ];
         let names = names.map(str::to_owned);
         let all = chosen(&names).unwrap();

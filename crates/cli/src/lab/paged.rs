@@ -43,12 +43,18 @@ pub(super) const fn faster(over: Filter, under: Filter, rows: Filter, within: Wi
 const CACHE_BYTES: u64 = 8 << 20;
 /// A buffer pool has room for some pages of each of sixteen threads.
 const POOL_BYTES_MIN: u64 = 4 << 20;
+/// Before a drive the pool is to be small: room for some pages of each of 128 threads.
+const DRIVE_POOL_BYTES_MIN: u64 = 2 << 20;
+const AREA_BYTES_MIN: u64 = 2 << 20;
+/// There each of 128 sessions has a ring.
+const DRIVE_RING_BYTES: u64 = 1 << 20;
 /// A ring has room for some hundred transactions between two checkpoints.
 const RING_BYTES_MIN: u64 = 4 << 20;
 
 /// The options of a point, beside those that all runs have.
 pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     let workload = point.get("workload");
+    let has_drive = workload == "sysbench" || !point.get("drive").is_empty();
     let mut ring_bytes = size.ring_bytes;
     let mut options: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, value: &str| options.push((name.to_owned(), value.to_owned()));
@@ -72,7 +78,25 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
             }
             "pool-share" => {
                 let bytes = share_of(size.paged_bytes(workload), value);
-                add("pool", &bytes.max(POOL_BYTES_MIN).to_string());
+                let least = if has_drive {
+                    DRIVE_POOL_BYTES_MIN
+                } else {
+                    POOL_BYTES_MIN
+                };
+                add("pool", &bytes.max(least).to_string());
+            }
+            "area-share" => {
+                let bytes = share_of(size.paged_bytes(workload), value);
+                add("area", &bytes.max(AREA_BYTES_MIN).to_string());
+            }
+            "drive" => ["files", "log-files"]
+                .into_iter()
+                .for_each(|of| add(of, value)),
+            "flush-us" => {
+                let drive = format!("sata,sync={value}000");
+                ["files", "log-files"]
+                    .into_iter()
+                    .for_each(|of| add(of, &drive));
             }
             "ring-share" => {
                 ring_bytes = share_of(size.paged_bytes(workload), value);
@@ -86,18 +110,27 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     {
         add("ring", &ring_bytes.max(RING_BYTES_MIN).to_string());
     }
+    if scheme.starts_with("nvm-dwb-log") {
+        add("ring", &DRIVE_RING_BYTES.to_string());
+    }
     match workload {
         "tpcb" => {
             add("branches", &size.branches.to_string());
             add("accounts", &size.accounts.to_string());
         }
         "tatp" => add("subscribers", &size.subscribers.to_string()),
+        "sysbench" => add("rows", &size.sysbench_rows.to_string()),
         _ => {
             add("warehouses", &size.paged_warehouses.to_string());
             add("scale", &size.paged_scale().to_string());
         }
     }
-    add("seconds", &size.seconds.to_string());
+    let seconds = if has_drive {
+        size.drive_seconds
+    } else {
+        size.seconds
+    };
+    add("seconds", &seconds.to_string());
     add("primitives", "flush");
     if point.get("device").is_empty() {
         add("device", "emulated");
@@ -115,7 +148,7 @@ fn share_of(bytes: u64, share: &str) -> u64 {
     bytes * thousandths / 1000
 }
 
-/// The schemes of NV-Logging's table 3, and the two logs that it compares them with; the designs of NVRAM-era.
+/// The schemes of NV-Logging's table 3, and the two logs that it compares them with; the designs of NVRAM-era; those of NVM-DWB and what it compares them with.
 fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "nv-disk" => &[("method", "nv-disk"), ("commit", "asynchronous")],
@@ -128,6 +161,13 @@ fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
         "disk-replacement" => &[("method", "disk-replacement"), ("commit", "synchronous")],
         "in-place" => &[("method", "in-place")],
         "group-commit" => &[("method", "group-commit")],
+        "dwb-off" => &[("method", "dwb-off")],
+        "dwb" => &[("method", "dwb")],
+        "dwb-batched" => &[("method", "dwb-batched")],
+        "full-page-writes" => &[("method", "full-page-writes")],
+        "nvm-dwb" => &[("method", "nvm-dwb")],
+        "nvm-dwb-log" => &[("method", "nvm-dwb-log")],
+        "nvm-dwb-log-opt" => &[("method", "nvm-dwb-log-opt")],
         "flush-on-commit" => &[("method", "nv-logging"), ("persist", "flush-on-commit")],
         _ => &[("method", "nv-logging"), ("persist", "flush-on-insert")],
     }

@@ -18,9 +18,10 @@ const CACHE_BYTES_MIN: u64 = 64 << 10;
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
-/// What an account of TPC-B, a subscriber of TATP and a full warehouse of TPC-C take in pages, as measured after loading.
+/// What an account of TPC-B, a subscriber of TATP, a row of sysbench and a full warehouse of TPC-C take in pages, as measured after loading.
 const ACCOUNT_BYTES: u64 = 128;
 const SUBSCRIBER_BYTES: u64 = 600;
+const SBTEST_BYTES: u64 = 260;
 const WAREHOUSE_BYTES: u64 = 97_000_000;
 
 /// Tuples of R in the workloads of the joins' paper.
@@ -58,6 +59,10 @@ pub(super) struct Size {
     pub(super) subscribers: u32,
     /// Bytes of a ring of the log in memory; making rings takes time, and short runs fill little of them.
     pub(super) ring_bytes: u64,
+    /// Rows of sysbench's table.
+    pub(super) sysbench_rows: u32,
+    /// Seconds of one measurement before an imitated drive, whose flushes take milliseconds.
+    pub(super) drive_seconds: f64,
     /// Whether only the ends of long axes are run.
     pub(super) thin: bool,
 }
@@ -80,6 +85,8 @@ const SMOKE: Size = Size {
     accounts: 100,
     subscribers: 5_000,
     ring_bytes: 4 << 20,
+    sysbench_rows: 12_000,
+    drive_seconds: 0.05,
     thin: true,
 };
 
@@ -101,6 +108,8 @@ const QUICK: Size = Size {
     accounts: 1_000,
     subscribers: 10_000,
     ring_bytes: 16 << 20,
+    sysbench_rows: 240_000,
+    drive_seconds: 1.5,
     thin: false,
 };
 
@@ -122,6 +131,8 @@ const FULL: Size = Size {
     accounts: 100_000,
     subscribers: 10_000_000,
     ring_bytes: 80 << 20,
+    sysbench_rows: 100_000_000,
+    drive_seconds: 60.0,
     thin: false,
 };
 
@@ -215,6 +226,7 @@ impl Size {
         match workload {
             "tpcb" => u64::from(self.branches) * u64::from(self.accounts) * ACCOUNT_BYTES,
             "tatp" => u64::from(self.subscribers) * SUBSCRIBER_BYTES,
+            "sysbench" => u64::from(self.sysbench_rows) * SBTEST_BYTES,
             _ => {
                 let thousandths = u64::from(self.paged_scale_thousandths);
                 u64::from(self.paged_warehouses) * thousandths * WAREHOUSE_BYTES / 1000
@@ -264,6 +276,21 @@ impl Size {
             self.paged_bytes("tatp") / 1_000_000,
             self.repeats,
             self.seconds
+        )
+    }
+
+    /// What the report of NVM-DWB says of it.
+    pub(super) fn describe_nvm_dwb(&self) -> String {
+        format!(
+            "sysbench with one table of {} rows, TPC-C with {} warehouses at {} of the full size: about {} and {} MB of pages; medians of {} measurements of \
+             {} s",
+            thousands(self.sysbench_rows.into()),
+            self.paged_warehouses,
+            self.paged_scale(),
+            self.paged_bytes("sysbench") / 1_000_000,
+            self.paged_bytes("tpcc") / 1_000_000,
+            self.repeats,
+            self.drive_seconds
         )
     }
 

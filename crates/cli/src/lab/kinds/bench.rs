@@ -9,7 +9,7 @@ use super::super::rows::Metrics;
 use super::super::size::Size;
 use crate::args::{BenchCommand, Command, CommandLine};
 use crate::bench::{Sampling, Seen, Shares, standard_segments, ycsb_segments};
-use crate::report::{OwnNumbers, RunRow};
+use crate::report::{AreaNumbers, OwnNumbers, RunRow};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indelible::Activity;
@@ -100,9 +100,15 @@ fn metrics(row: &RunRow) -> Metrics {
         // What is left of the throughput when other programs take the processor away.
         ("txn_per_cpu_s", 1e6 / row.cpu_us_per_txn.max(1e-3)),
         ("txns", row.txns as f64),
+        ("latency_mean_us", row.latency_us.mean),
         ("latency_p50_us", row.latency_us.p50),
         ("latency_p95_us", row.latency_us.p95),
         ("latency_p99_us", row.latency_us.p99),
+        ("latency_p999_us", row.latency_us.p999),
+        (
+            "p999_over_p50",
+            row.latency_us.p999 / row.latency_us.p50.max(1e-3),
+        ),
         ("loads_per_txn", per_txn.loads),
         ("stores_per_txn", per_txn.stores),
         ("lines_flushed_per_txn", per_txn.lines_flushed),
@@ -133,20 +139,53 @@ fn add_pages(metrics: &mut Metrics, row: &RunRow) {
         return;
     };
     let log = row.per_txn.log_stores * LINE_BYTES;
-    let written = (row.per_txn.stores - row.per_txn.log_stores) * LINE_BYTES;
+    let stored = (row.per_txn.stores - row.per_txn.log_stores) * LINE_BYTES;
     metrics.extend([
         ("pool_bytes".to_owned(), pages.pool_bytes as f64),
         ("conflicts".to_owned(), pages.conflicts as f64),
         ("log_bytes_per_txn".to_owned(), log),
-        ("page_bytes_per_txn".to_owned(), written),
+        ("page_bytes_per_txn".to_owned(), stored),
     ]);
+    let written = pages.written_per_txn;
+    metrics.extend(
+        [
+            ("file_bytes_per_txn", written.file_total),
+            ("file_page_bytes_per_txn", written.file_pages),
+            ("file_copy_bytes_per_txn", written.file_copies),
+            ("file_log_bytes_per_txn", written.file_log),
+            ("memory_copy_bytes_per_txn", written.memory_copies),
+            ("memory_log_bytes_per_txn", written.memory_log),
+            ("single_pages_per_txn", written.single_pages),
+            ("erases_per_million_txn", written.erases_per_million),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    );
+    if let Some(area) = pages.area {
+        add_area(metrics, &area);
+    }
     if log > 0.0 {
-        let share = log / (log + written);
+        let share = log / (log + stored);
         metrics.insert("log_share_percent".into(), 100.0 * share);
     }
-    if written > 0.0 {
-        metrics.insert("log_over_pages".into(), log / written);
+    if stored > 0.0 {
+        metrics.insert("log_over_pages".into(), log / stored);
     }
+}
+
+/// What the area of page copies did.
+fn add_area(metrics: &mut Metrics, area: &AreaNumbers) {
+    let percent = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
+    let numbers = [
+        (
+            "reclaimed_percent",
+            percent(area.holes_reclaimed, area.pages_put),
+        ),
+        ("area_used_percent", percent(area.slots_used, area.slots)),
+        ("area_home_syncs", area.home_syncs as f64),
+        ("area_slowed", area.slowed as f64),
+        ("page_writes_by_sessions", area.flights_by_writers as f64),
+    ];
+    metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
 }
 
 /// What the threads did.

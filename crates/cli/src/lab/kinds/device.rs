@@ -11,7 +11,8 @@ use super::super::size::Size;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
 use disk::{
-    Directory, EmulatedDirectory, EmulatorCharges, File, FileProfile, IoMode, NativeDirectory,
+    Delays, Directory, EmulatedDirectory, EmulatorCharges, File, FileProfile, IoMode,
+    NativeDirectory,
 };
 use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator, Profile};
 use pmem::device::{NativeOptions, NativeSource};
@@ -56,7 +57,12 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
                     let emulator = emulator()?;
                     let clock = emulator.clock().clone();
                     let charges = EmulatorCharges::new(emulator, |_| Part::Log);
-                    let files = EmulatedDirectory::new(directory, FileProfile::NONE, clock);
+                    let files = EmulatedDirectory::new(
+                        directory,
+                        FileProfile::NONE,
+                        clock,
+                        Delays::default(),
+                    );
                     filesystem(&files.charging(charges), places, size.repeats, duration)
                 }
                 _ => filesystem(&directory, places, size.repeats, duration),
