@@ -9,7 +9,7 @@ use super::{
 };
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
-use indelible::{Method, Persist};
+use indelible::{Isolation, Method, Persist};
 use pmem::device::emulated::Loads;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -279,6 +279,10 @@ pub(crate) struct RunArgs {
     /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so that a power cut loses the last ones
     #[arg(long, value_enum, default_value_t = CommitName::Synchronous)]
     pub(crate) commit: CommitName,
+    /// What transactions of a page method see of others beside them: serializable, nothing; or read-committed, what has committed, and reads keep no locks,
+    /// as in the databases that sysbench is run on; other methods do not look at it
+    #[arg(long, value_enum, default_value_t = IsolationName::Serializable)]
+    pub(crate) isolation: IsolationName,
     /// Seed of the rows and of the transactions
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -412,6 +416,34 @@ pub(crate) enum CommitName {
     Synchronous,
     /// Before it is durable
     Asynchronous,
+}
+
+/// What transactions see of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IsolationName {
+    /// Nothing
+    Serializable,
+    /// What has committed
+    ReadCommitted,
+}
+
+impl IsolationName {
+    /// The name on the command line and in rows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Serializable => "serializable",
+            Self::ReadCommitted => "read-committed",
+        }
+    }
+}
+
+impl From<IsolationName> for Isolation {
+    fn from(name: IsolationName) -> Self {
+        match name {
+            IsolationName::Serializable => Self::Serializable,
+            IsolationName::ReadCommitted => Self::ReadCommitted,
+        }
+    }
 }
 
 impl From<PersistName> for Persist {

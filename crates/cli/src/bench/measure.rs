@@ -22,6 +22,8 @@ use crate::report::LatencyUs;
 
 /// Transactions between two looks at the stop flag.
 pub(super) const BURST: u64 = 64;
+/// A burst of slow transactions ends sooner.
+const BURST_NS_MAX: u64 = 1_000_000;
 /// Latencies above this count as this.
 const LATENCY_NS_MAX: u64 = 100_000_000_000;
 /// Digits of a latency that are kept: errors below one percent.
@@ -252,6 +254,7 @@ impl<S: Script> Executor<'_, S> {
         clockwork.wait_for_start();
         let mut start_ns = self.clock.now_ns_unordered();
         while self.script.position() < end && !clockwork.is_over() {
+            let began_ns = start_ns;
             for _ in 0..BURST.min(end - self.script.position()) {
                 let kind = self.script.kind();
                 let done = self.transaction();
@@ -269,6 +272,9 @@ impl<S: Script> Executor<'_, S> {
                     let now_ns = self.clock.now_ns_unordered();
                     self.tally.record(kind, now_ns - start_ns);
                     start_ns = now_ns;
+                }
+                if start_ns - began_ns > BURST_NS_MAX {
+                    break;
                 }
             }
         }

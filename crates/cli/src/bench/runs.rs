@@ -211,7 +211,9 @@ pub(super) fn open(
         options = options.memtable_bytes(bytes);
     }
     if method.is_paged() {
-        options = options.sessions(args.threads_each());
+        options = options
+            .sessions(args.threads_each())
+            .isolation(args.isolation.into());
     }
     if method.has_buffer_pool() {
         options = options.buffer_bytes(pool_bytes(args));
@@ -350,6 +352,7 @@ impl<'s> Setting<'s> {
                 guard: axes.guard.name().into(),
                 log: log_name(args, axes),
                 commit_mode: commit_mode(args).into(),
+                isolation: args.isolation.name().into(),
                 conflicts: 0,
                 archive_bytes: None,
                 written_per_txn: WrittenBytes::default(),

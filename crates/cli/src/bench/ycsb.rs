@@ -8,8 +8,8 @@ use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
 use super::{static_tree, std_map};
 use crate::args::{
-    AxesArgs, CommitName, DeviceKind, FencesName, LayoutName, LoadsName, LogImagesName,
-    PersistName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
+    AxesArgs, CommitName, DeviceKind, FencesName, IsolationName, LayoutName, LoadsName,
+    LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -96,6 +96,7 @@ pub(crate) fn measure_all(
             files: None,
             log_files: None,
             commit: CommitName::Synchronous,
+            isolation: IsolationName::Serializable,
             seed: runs.seed,
             repeat: 1,
             archive: None,

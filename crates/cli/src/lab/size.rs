@@ -210,6 +210,14 @@ impl Size {
             "method" | "profile" | "operation" | "workload" | "interface" | "pattern"
             | "algorithm" | "kernel" | "scheme" | "placement" => values.to_vec(),
             "skew" => vec![first],
+            "threads" => {
+                let is_few = |value: &&str| value.parse().is_ok_and(|threads: u32| threads <= 16);
+                let few: Vec<_> = values.iter().copied().filter(is_few).collect();
+                let ends = few.first().into_iter().chain(few.last());
+                let mut ends: Vec<_> = ends.copied().collect();
+                ends.dedup();
+                ends
+            }
             "txns" => values.iter().copied().take(2).collect(),
             _ if values.len() > 2 => vec![first, last],
             _ => values.to_vec(),

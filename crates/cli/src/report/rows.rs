@@ -65,6 +65,9 @@ pub(crate) struct PageNumbers {
     pub(crate) log: String,
     /// Whether a sync is for one commit (`immediate`) or for several (`group`).
     pub(crate) commit_mode: String,
+    /// What transactions see of others; rows of earlier versions, all serializable, lack it.
+    #[serde(default)]
+    pub(crate) isolation: String,
     /// Transactions undone and run again because of others beside them.
     pub(crate) conflicts: u64,
     /// Of the archive of the log at the end, where it has one.

@@ -84,6 +84,8 @@ const POOL: Axis = ("pool-share", &["0.033"]);
 const AREA: Axis = ("area-share", &["0.033"]);
 const PAGES: Axis = ("node-bytes", &["4096"]);
 const UNIFORM: Axis = ("distribution", &["uniform"]);
+/// As in the thesis's database, where reads keep no locks.
+const ISOLATION: Axis = ("isolation", &["read-committed"]);
 /// Each client waits for its own commit, which may share a sync with others.
 const GROUP: Axis = ("group", &["1"]);
 /// The model's own time for loads would be a price of reading the area that no memory asks for.

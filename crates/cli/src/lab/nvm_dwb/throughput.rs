@@ -5,8 +5,8 @@ use super::super::experiment::{
 };
 use super::super::paged::{SPEED, faster, over};
 use super::{
-    AREA, BATCHED, DRIVE, DRIVE_IS, DWB, GROUP, LOADS, NVM, NVM_LOG, OFF, OPT, PAGES, POOL, SCHEME,
-    SOME_THREADS, SYSBENCH, THREADS, TPCC, UNIFORM,
+    AREA, BATCHED, DRIVE, DRIVE_IS, DWB, GROUP, ISOLATION, LOADS, NVM, NVM_LOG, OFF, OPT, PAGES,
+    POOL, SCHEME, SOME_THREADS, SYSBENCH, THREADS, TPCC, UNIFORM,
 };
 
 const MEAN: &str = "latency_mean_us";
@@ -16,7 +16,7 @@ const RATIO: &str = "data, buffer pool and area have the thesis's proportions, 3
 const OVER_THREADS: Sweep = Sweep {
     kind: Kind::Paged,
     axes: &[
-        SYSBENCH, DRIVE, POOL, AREA, PAGES, UNIFORM, GROUP, LOADS, THREADS, SCHEME,
+        SYSBENCH, ISOLATION, DRIVE, POOL, AREA, PAGES, UNIFORM, GROUP, LOADS, THREADS, SCHEME,
     ],
 };
 
@@ -28,6 +28,7 @@ pub(super) const FIG2_3: Experiment = Experiment {
         kind: Kind::Paged,
         axes: &[
             SYSBENCH,
+            ISOLATION,
             DRIVE,
             POOL,
             AREA,
@@ -195,6 +196,7 @@ pub(super) const FLUSH: Experiment = Experiment {
         kind: Kind::Paged,
         axes: &[
             SYSBENCH,
+            ISOLATION,
             ("flush-us", &["100", "300", "1000", "3000", "10000"]),
             POOL,
             AREA,
@@ -238,6 +240,7 @@ pub(super) const NATIVE: Experiment = Experiment {
         kind: Kind::Paged,
         axes: &[
             SYSBENCH,
+            ISOLATION,
             ("device", &["native"]),
             POOL,
             AREA,

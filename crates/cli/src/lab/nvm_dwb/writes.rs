@@ -5,8 +5,8 @@ use super::super::experiment::{
 };
 use super::super::paged::{SPEED, faster, over};
 use super::{
-    AREA, DRIVE, DRIVE_IS, DWB, GROUP, LOADS, NVM, NVM_LOG, OPT, PAGES, POOL, SCHEME, SOME_THREADS,
-    SYSBENCH, UNIFORM,
+    AREA, DRIVE, DRIVE_IS, DWB, GROUP, ISOLATION, LOADS, NVM, NVM_LOG, OPT, PAGES, POOL, SCHEME,
+    SOME_THREADS, SYSBENCH, UNIFORM,
 };
 
 const WRITTEN: &str = "file_bytes_per_txn";
@@ -39,6 +39,7 @@ pub(super) const PROFILE: Experiment = Experiment {
         kind: Kind::PagedProbed,
         axes: &[
             SYSBENCH,
+            ISOLATION,
             DRIVE,
             POOL,
             AREA,
@@ -123,6 +124,7 @@ pub(super) const TABLE4_5: Experiment = Experiment {
         kind: Kind::Paged,
         axes: &[
             SYSBENCH,
+            ISOLATION,
             DRIVE,
             POOL,
             AREA,
@@ -192,6 +194,7 @@ pub(super) const FIG4_4: Experiment = Experiment {
         kind: Kind::Paged,
         axes: &[
             SYSBENCH,
+            ISOLATION,
             DRIVE,
             POOL,
             ("area-share", &["0.033", "0.1", "0.3", "1"]),

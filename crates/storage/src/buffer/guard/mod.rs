@@ -145,3 +145,7 @@ pub(super) fn test_page(id: PageId, lsn: crate::log::Lsn, bytes: usize) -> Vec<u
     header::seal(&mut page);
     page
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+mod tests;

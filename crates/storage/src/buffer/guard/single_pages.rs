@@ -113,8 +113,3 @@ impl<F: File> SinglePages<F> {
         self.pages.load(Ordering::Relaxed)
     }
 }
-
-#[cfg(test)]
-#[cfg(not(feature = "schedules"))]
-#[path = "single_pages_tests.rs"]
-mod tests;
