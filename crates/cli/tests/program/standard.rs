@@ -188,12 +188,12 @@ fn axes_take_the_place_of_a_method() {
                 "--log",
                 "per-transaction",
                 "--guard",
-                "dwb",
+                "dwb-batched",
                 "--persist",
                 "flush-on-commit",
             ],
             "nv-logging",
-            "dwb",
+            "dwb-batched",
             "per-transaction, flush-on-commit",
         ),
         (
@@ -252,7 +252,7 @@ fn threads_share_a_partition() {
         assert_eq!(rows.len(), 2);
         let expected = [
             ("full-page-writes", "central"),
-            ("dwb", "per-transaction, flush-on-insert"),
+            ("dwb-batched", "per-transaction, flush-on-insert"),
         ];
         for (row, (guard, log)) in rows.iter().zip(expected) {
             assert_eq!(

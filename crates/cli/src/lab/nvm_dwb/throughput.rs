@@ -10,7 +10,7 @@ use super::{
 };
 
 const MEAN: &str = "latency_mean_us";
-const RATIO: &str = "data, buffer pool and area have the thesis's proportions, 30 : 1 : 1, if the data are large enough for the smallest area, 2 MB.";
+const RATIO: &str = "Data, buffer pool and area have the thesis's proportions, 30 : 1 : 1, if the data are large enough for the smallest area, 2 MB.";
 
 /// The four schemes on the drive.
 const OVER_THREADS: Sweep = Sweep {
