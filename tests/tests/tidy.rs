@@ -268,6 +268,17 @@ fn engines_do_not_use_each_other(files: &[Source]) -> Vec<String> {
     })
 }
 
+/// Pages may be smaller than a block of direct transfers, and several handles write pages beside each other.
+fn no_database_transfers_directly(files: &[Source]) -> Vec<String> {
+    by_line(files, |file, line| {
+        let is_used = room(&file.path) != "disk" && line.code.contains("IoMode::Direct");
+        is_used.then(|| {
+            "direct transfers write whole blocks, so handles of one file would write over each other's pages; use IoMode::Buffered"
+                .to_owned()
+        })
+    })
+}
+
 fn files_are_short(files: &[Source]) -> Vec<String> {
     let mut findings = Vec::new();
     for file in files {
@@ -613,6 +624,11 @@ const RUST_RULES: &[(Rule, &str, &str)] = &[
         durable_steps_belong_to_a_protocol,
         "crates/cli/src/new.rs",
         "m.fence(site!(\"a.b\"))?;",
+    ),
+    (
+        no_database_transfers_directly,
+        "crates/indelible/src/platform.rs",
+        "NativeDirectory::open(path, IoMode::Direct)",
     ),
     (
         names_say_what_things_do,

@@ -36,7 +36,8 @@ pub enum IoMode {
     #[default]
     Buffered,
     /// Past the page cache (`O_DIRECT`): one copy less in memory, each call waits for the device.
-    /// Some filesystems refuse it.
+    /// Some filesystems refuse it. A write reads what it does not cover of its first and last block of 4096 bytes and writes that too, so handles of one file that
+    /// write at once must not have a block in common; databases, whose pages may be smaller, do not use it (`tests/tidy.rs`).
     Direct,
 }
 

@@ -74,6 +74,9 @@ pub(crate) struct FillArgs {
     /// Bytes of log that each session of nv-logging, or each ring of distributed-log, has room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
+    /// Bytes of durable memory for copies of pages, in methods with such an area: 2 MiB or more. Pages that leave the pool fill it
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) area: Option<u64>,
     /// Seed of the rows and of the updates
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -93,6 +96,9 @@ impl FillArgs {
         say("seed", self.seed);
         if let Some(pool) = self.pool {
             say("pool", pool);
+        }
+        if let Some(area) = self.area {
+            say("area", area);
         }
         if let Some(ring) = self.ring {
             say("ring", ring);

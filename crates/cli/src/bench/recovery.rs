@@ -133,6 +133,9 @@ impl FillArgs {
             .sessions(self.sessions + 1)
             .buffer_bytes(self.pool_bytes())
             .checkpoint_log_bytes(self.log_bytes.saturating_mul(CHECKPOINT_FACTOR));
+        if let (true, Some(bytes)) = (method.has_area(), self.area) {
+            options = options.area_bytes(bytes);
+        }
         if let (true, Some(bytes)) = (method.has_ring_bytes(), self.ring) {
             options = options.ring_bytes(bytes);
         }
