@@ -61,12 +61,19 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ("nv-ring.archived-fence", &[], LOST_FILES),
     ("nv-slots.clear", IN_SLOTS, HOME_ALREADY),
     ("nv-slots.cleared", IN_SLOTS, HOME_ALREADY),
+    ("nv-slots.copy-again", IN_SLOTS, TORN_LATER),
+    ("nv-slots.renewed", IN_SLOTS, TORN_LATER),
+    ("page-guard.home", IN_SLOTS, SLOT_TAKEN),
     ("undo.in-place-word", &[Method::NvmLog], HEAP_CHANGED),
     ("undo.in-place-word-fence", &[Method::NvmLog], HEAP_CHANGED),
 ];
 
 const IN_SLOTS: &[Method] = &[Method::NvmDwb, Method::NvmDwbLog];
 const HOME_ALREADY: &str = "without it the next opening brings the same copies home once more; where they are the pages the searches of nvm-dwb-log-opt notice";
+const TORN_LATER: &str = "needed where a process dies before a batch is durable in the area, and the power fails while the next one brings it home; the guards' own tests come \
+     there (guard/tests.rs, every_durable_step_is_needed)";
+const SLOT_TAKEN: &str = "needed where a slot is taken for another page before the one that it had is durable at home, and not repeated by the log; the guards' own tests come there \
+     (guard/tests.rs, every_durable_step_is_needed)";
 const RINGS: &[Method] = &[
     Method::NvLogging,
     Method::DistributedLog,
