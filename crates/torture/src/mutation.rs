@@ -71,9 +71,9 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
 const IN_SLOTS: &[Method] = &[Method::NvmDwb, Method::NvmDwbLog];
 const HOME_ALREADY: &str = "without it the next opening brings the same copies home once more; where they are the pages the searches of nvm-dwb-log-opt notice";
 const TORN_LATER: &str = "needed where a process dies before a batch is durable in the area, and the power fails while the next one brings it home; the guards' own tests come \
-     there (guard/tests.rs, every_durable_step_is_needed)";
+     there (guard/guard_tests.rs, every_durable_step_is_needed)";
 const SLOT_TAKEN: &str = "needed where a slot is taken for another page before the one that it had is durable at home, and not repeated by the log; the guards' own tests come there \
-     (guard/tests.rs, every_durable_step_is_needed)";
+     (guard/guard_tests.rs, every_durable_step_is_needed)";
 const RINGS: &[Method] = &[
     Method::NvLogging,
     Method::DistributedLog,

@@ -129,23 +129,10 @@ pub trait PageGuard: Send {
     }
 }
 
-/// A page for tests, sealed.
-#[cfg(all(test, not(feature = "schedules")))]
-pub(super) fn test_page(id: PageId, lsn: crate::log::Lsn, bytes: usize) -> Vec<u8> {
-    use crate::page::{PageKind, PageOp, header};
-    let mut page = vec![0; bytes];
-    let format = PageOp::Format {
-        kind: PageKind::Leaf,
-        level: 0,
-        key_words: 1,
-        link: PageId(0),
-    };
-    format.apply(&mut page, id).unwrap();
-    header::set_lsn(&mut page, lsn);
-    header::seal(&mut page);
-    page
-}
-
 #[cfg(test)]
 #[cfg(not(feature = "schedules"))]
+#[path = "guard_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+use tests::test_page;

@@ -11,7 +11,7 @@ use crate::buffer::file::first_page;
 use crate::buffer::master::Master;
 use crate::buffer::{PageFile, PageFileOptions};
 use crate::log::{LogIdentity, LogStart, Lsn};
-use crate::page::{Header, header};
+use crate::page::{Header, PageKind, PageOp, header};
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
 use pmem::{Access, site};
@@ -31,6 +31,21 @@ const IDENTITY: LogIdentity = LogIdentity {
 };
 
 type Pages = PageFile<SimulatedDirectory>;
+
+/// A sealed page, for all tests of guards.
+pub(super) fn test_page(id: PageId, lsn: Lsn, bytes: usize) -> Vec<u8> {
+    let mut page = vec![0; bytes];
+    let format = PageOp::Format {
+        kind: PageKind::Leaf,
+        level: 0,
+        key_words: 1,
+        link: PageId(0),
+    };
+    format.apply(&mut page, id).unwrap();
+    header::set_lsn(&mut page, lsn);
+    header::seal(&mut page);
+    page
+}
 
 fn id(page: u32) -> PageId {
     PageId(first_page(BYTES).0 + page)
