@@ -62,6 +62,7 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ("nv-slots.clear", IN_SLOTS, HOME_ALREADY),
     ("nv-slots.cleared", IN_SLOTS, HOME_ALREADY),
     ("nv-slots.copy-again", IN_SLOTS, TORN_LATER),
+    ("nv-slots.header-again", IN_SLOTS, TORN_LATER),
     ("nv-slots.renewed", IN_SLOTS, TORN_LATER),
     ("page-guard.home", IN_SLOTS, SLOT_TAKEN),
     ("undo.in-place-word", &[Method::NvmLog], HEAP_CHANGED),

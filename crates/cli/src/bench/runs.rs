@@ -244,27 +244,31 @@ pub(super) fn open(
         FencesName::Shared => options = options.fences(FenceOrder::Shared),
         FencesName::Paper => options = options.fences(FenceOrder::Paper),
     }
-    Ok(match args.device {
-        DeviceKind::Native => {
-            let database = Database::create(directory, &options)?;
-            (database, Vec::new(), Delays::default())
-        }
-        DeviceKind::Emulated => {
-            let mut memory = EmulationOptions::new(profile(args)?);
-            memory.cache_bytes = args.cache_bytes.unwrap_or(memory.cache_bytes);
-            memory.sync_latency_ns = args.sync_latency_ns;
-            memory.loads = args.loads.into();
-            let files = args.files.unwrap_or(FileProfile::NONE);
-            let disks = Disks {
-                files,
-                log_files: args.log_files.unwrap_or(files),
-            };
-            let platform = EmulatedPlatform::new(directory, &options, &memory, disks)?;
-            let (emulators, delays) = (platform.emulators().to_vec(), platform.delays().clone());
-            let database = Database::create_on(platform, &options)?;
-            (database, emulators, delays)
-        }
-    })
+    create(args, directory, &options)
+}
+
+/// Creates a database on the device of a run.
+fn create(
+    args: &RunArgs,
+    directory: &Path,
+    options: &Options,
+) -> Result<(Database, Vec<Emulator>, Delays)> {
+    if args.device == DeviceKind::Native {
+        let database = Database::create(directory, options)?;
+        return Ok((database, Vec::new(), Delays::default()));
+    }
+    let mut memory = EmulationOptions::new(profile(args)?);
+    memory.cache_bytes = args.cache_bytes.unwrap_or(memory.cache_bytes);
+    memory.sync_latency_ns = args.sync_latency_ns;
+    memory.loads = args.loads.into();
+    let files = args.files.unwrap_or(FileProfile::NONE);
+    let disks = Disks {
+        files,
+        log_files: args.log_files.unwrap_or(files),
+    };
+    let platform = EmulatedPlatform::new(directory, options, &memory, disks)?;
+    let (emulators, delays) = (platform.emulators().to_vec(), platform.delays().clone());
+    Ok((Database::create_on(platform, options)?, emulators, delays))
 }
 
 /// Reads the archive of the log, if there is one, fails if it is damaged or lacks records, and has its size noted in the last row.

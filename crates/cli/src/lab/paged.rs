@@ -54,13 +54,11 @@ const RING_BYTES_MIN: u64 = 4 << 20;
 /// The options of a point, beside those that all runs have.
 pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     let workload = point.get("workload");
-    let has_drive = workload == "sysbench" || !point.get("drive").is_empty();
-    let mut ring_bytes = size.ring_bytes;
     let mut options: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, value: &str| options.push((name.to_owned(), value.to_owned()));
     for (name, value) in &point.parameters {
         match name.as_str() {
-            "workload" => {}
+            "workload" | "ring-share" => {}
             "scheme" => scheme(value).iter().for_each(|(name, of)| add(name, of)),
             "placement" => placement(value).iter().for_each(|(name, of)| add(name, of)),
             "slowdown" => {
@@ -78,7 +76,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
             }
             "pool-share" => {
                 let bytes = share_of(size.paged_bytes(workload), value);
-                let least = if has_drive {
+                let least = if has_drive(point) {
                     DRIVE_POOL_BYTES_MIN
                 } else {
                     POOL_BYTES_MIN
@@ -89,43 +87,24 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
                 let bytes = share_of(size.paged_bytes(workload), value);
                 add("area", &bytes.max(AREA_BYTES_MIN).to_string());
             }
-            "drive" => ["files", "log-files"]
-                .into_iter()
-                .for_each(|of| add(of, value)),
-            "flush-us" => {
-                let drive = format!("sata,sync={value}000");
-                ["files", "log-files"]
-                    .into_iter()
-                    .for_each(|of| add(of, &drive));
-            }
-            "ring-share" => {
-                ring_bytes = share_of(size.paged_bytes(workload), value);
+            "drive" | "flush-us" => {
+                let drive = match name.as_str() {
+                    "drive" => value.clone(),
+                    _ => format!("sata,sync={value}000"),
+                };
+                add("files", &drive);
+                add("log-files", &drive);
             }
             _ => add(name, value),
         }
     }
-    let scheme = point.get("scheme");
-    if scheme.starts_with("flush-on")
-        || matches!(scheme, "distributed-log" | "in-place" | "group-commit")
-    {
-        add("ring", &ring_bytes.max(RING_BYTES_MIN).to_string());
+    if let Some(bytes) = ring_bytes(point, size) {
+        add("ring", &bytes.to_string());
     }
-    if scheme.starts_with("nvm-dwb-log") {
-        add("ring", &DRIVE_RING_BYTES.to_string());
+    for (name, value) in rows(workload, size) {
+        add(name, &value);
     }
-    match workload {
-        "tpcb" => {
-            add("branches", &size.branches.to_string());
-            add("accounts", &size.accounts.to_string());
-        }
-        "tatp" => add("subscribers", &size.subscribers.to_string()),
-        "sysbench" => add("rows", &size.sysbench_rows.to_string()),
-        _ => {
-            add("warehouses", &size.paged_warehouses.to_string());
-            add("scale", &size.paged_scale().to_string());
-        }
-    }
-    let seconds = if has_drive {
+    let seconds = if has_drive(point) {
         size.drive_seconds
     } else {
         size.seconds
@@ -139,6 +118,42 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
         add("cache-bytes", &CACHE_BYTES.to_string());
     }
     options
+}
+
+/// How many rows there are.
+fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
+    match workload {
+        "tpcb" => vec![
+            ("branches", size.branches.to_string()),
+            ("accounts", size.accounts.to_string()),
+        ],
+        "tatp" => vec![("subscribers", size.subscribers.to_string())],
+        "sysbench" => vec![("rows", size.sysbench_rows.to_string())],
+        _ => vec![
+            ("warehouses", size.paged_warehouses.to_string()),
+            ("scale", size.paged_scale().to_string()),
+        ],
+    }
+}
+
+/// Whether its data lie on an imitated drive whose flushes take milliseconds, or on one of this machine with the same sizes.
+fn has_drive(point: &Point) -> bool {
+    point.get("workload") == "sysbench" || !point.get("drive").is_empty()
+}
+
+/// Bytes of a ring of the log, in schemes that have some.
+fn ring_bytes(point: &Point, size: &Size) -> Option<u64> {
+    let scheme = point.get("scheme");
+    if scheme.starts_with("nvm-dwb-log") {
+        return Some(DRIVE_RING_BYTES);
+    }
+    let has_rings = scheme.starts_with("flush-on")
+        || matches!(scheme, "distributed-log" | "in-place" | "group-commit");
+    let bytes = match point.get("ring-share") {
+        "" => size.ring_bytes,
+        share => share_of(size.paged_bytes(point.get("workload")), share),
+    };
+    has_rings.then(|| bytes.max(RING_BYTES_MIN))
 }
 
 /// A share of bytes, which is a decimal number of up to three places behind the point.

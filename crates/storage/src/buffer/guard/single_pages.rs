@@ -64,13 +64,11 @@ impl<F: File> SinglePages<F> {
     pub fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
         let mut free = self.free();
         let mut lane = loop {
-            match free.pop() {
-                Some(lane) => break lane,
-                None => {
-                    let woken = self.freed.wait(free);
-                    free = woken.unwrap_or_else(PoisonError::into_inner);
-                }
+            if let Some(lane) = free.pop() {
+                break lane;
             }
+            let woken = self.freed.wait(free);
+            free = woken.unwrap_or_else(PoisonError::into_inner);
         };
         drop(free);
         let written = self.write_with(&mut lane, id, page);
