@@ -22,7 +22,8 @@ use crate::error::{Result, StorageError};
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
 use crate::index::cow::snapshot::{PageLoader, SnapshotStore, unchangeable};
-use crate::index::cow::{PageStore, Pages, PagesMark};
+use crate::index::cow::{PageStore, Pages};
+use crate::index::trees::Trees;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
@@ -48,14 +49,14 @@ const FRAMES_BYTES: u64 = 1 << 20;
 type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
 
 /// One partition of `nvm-cow`.
-pub type NvCow<P> = CowEngine<PoolStore<DeviceOf<P>>, TupleRows>;
+pub type NvCow<P> = CowEngine<Pages<PoolStore<DeviceOf<P>>>, TupleRows>;
 /// One partition of `cow`.
-pub type Cow<P> = CowEngine<FileStore<DeviceOf<P>, <P as Platform>::Files>, ImageRows>;
+pub type Cow<P> = CowEngine<Pages<FileStore<DeviceOf<P>, <P as Platform>::Files>>, ImageRows>;
 
-/// What the engine asks of a place for pages beyond [`PageStore`].
-pub trait CowStore: PageStore {
+/// What the engine asks of trees and the place where they live beyond [`Trees`].
+pub trait TreeStore: Trees {
     /// Reports blocks in use that belong to no table, and holds all of those in use against what is allocated.
-    fn check(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport);
+    fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport);
 
     /// Bytes in use.
     fn footprint(&mut self) -> Result<Footprint>;
@@ -73,12 +74,12 @@ pub trait CowStore: PageStore {
 }
 
 /// One partition that is copied on write.
-pub struct CowEngine<S: CowStore, R: Rows<S>> {
-    space: CowSpace<S, R>,
+pub struct CowEngine<T: TreeStore, R: Rows<T>> {
+    space: CowSpace<T, R>,
     group: GroupCommit,
     state: State,
     /// Where the open transaction began.
-    begin: Option<PagesMark<S::Mark>>,
+    begin: Option<T::Mark>,
     undone: u64,
 }
 
@@ -97,7 +98,10 @@ enum State {
     Poisoned,
 }
 
-impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
+impl<S: PageStore, R: Rows<Pages<S>>> CowEngine<Pages<S>, R>
+where
+    Pages<S>: TreeStore,
+{
     fn start(
         store: S,
         memory: S::Memory,
@@ -107,12 +111,19 @@ impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
         undone: bool,
     ) -> Result<Self> {
         let pages = Pages::new(store, memory, directory)?;
+        Self::over(pages, layout, options, undone)
+    }
+}
+
+impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
+    /// The partition whose tables the directory of `trees` has.
+    fn over(trees: T, layout: LayoutKind, options: &EngineOptions, undone: bool) -> Result<Self> {
         let group = GroupCommitOptions {
             transactions_max: options.group_transactions_max,
             wait_us_max: options.group_wait_us_max,
         };
         Ok(Self {
-            space: CowSpace::open(pages, layout)?,
+            space: CowSpace::open(trees, layout)?,
             group: GroupCommit::new(group, CommitTicket(0)),
             state: State::Idle,
             begin: None,
@@ -122,12 +133,12 @@ impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
 
     /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
     #[inline]
-    fn operate<T>(&mut self, operation: impl Fn(&mut CowSpace<S, R>) -> Result<T>) -> Result<T> {
+    fn operate<V>(&mut self, operation: impl Fn(&mut CowSpace<T, R>) -> Result<V>) -> Result<V> {
         self.require(State::Open)?;
-        let mut mark = self.space.pages.mark();
+        let mut mark = self.space.trees.mark();
         let mut result = operation(&mut self.space);
         if result.as_ref().is_err_and(is_out_of_space) && self.make_space(mark)? {
-            mark = self.space.pages.mark();
+            mark = self.space.trees.mark();
             result = operation(&mut self.space);
         }
         let error = match result {
@@ -135,7 +146,7 @@ impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
             Err(error) => error,
         };
         self.state = State::MustAbort;
-        if error.is_statement_error() && self.space.pages.rollback(mark).is_ok() {
+        if error.is_statement_error() && self.space.trees.rollback(mark).is_ok() {
             self.state = State::Open;
         }
         Err(error)
@@ -144,18 +155,18 @@ impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
     /// On a full device: ends the group, whose old pages are free then. Says whether that has helped. A transaction that has
     /// written before cannot be parted from its group.
     #[cold]
-    fn make_space(&mut self, mark: PagesMark<S::Mark>) -> Result<bool> {
-        self.space.pages.rollback(mark)?;
-        if self.space.pages.is_changed() || !self.space.pages.is_dirty() {
+    fn make_space(&mut self, mark: T::Mark) -> Result<bool> {
+        self.space.trees.rollback(mark)?;
+        if self.space.trees.is_changed() || !self.space.trees.is_dirty() {
             return Ok(false);
         }
         self.end_group()?;
-        self.begin = Some(self.space.pages.mark());
+        self.begin = Some(self.space.trees.mark());
         Ok(true)
     }
 
     /// Runs a change of definitions as a group of its own. If it fails, the definitions are read again.
-    fn define(&mut self, operation: impl FnOnce(&mut CowSpace<S, R>) -> Result<()>) -> Result<()> {
+    fn define(&mut self, operation: impl FnOnce(&mut CowSpace<T, R>) -> Result<()>) -> Result<()> {
         self.require(State::Idle)?;
         self.force()?;
         self.begin()?;
@@ -184,7 +195,7 @@ impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
     }
 
     /// Remembers that a durable step failed, after which memory and medium may differ.
-    fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
+    fn durable_step<V>(&mut self, result: Result<V>) -> Result<V> {
         if result.is_err() {
             self.state = State::Poisoned;
         }
@@ -193,10 +204,10 @@ impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
 
     /// Writes the group. Nothing of an open transaction may be in it.
     fn end_group(&mut self) -> Result<()> {
-        if self.space.pages.is_dirty() {
+        if self.space.trees.is_dirty() {
             let result = self.space.write_roots().and_then(|()| {
-                self.space.pages.end_transaction();
-                self.space.pages.commit()
+                self.space.trees.end_transaction();
+                self.space.trees.commit()
             });
             self.durable_step(result)?;
         }
@@ -213,15 +224,14 @@ impl<S: CowStore, R: Rows<S>> CowEngine<S, R> {
         } else {
             self.group.wait(durability)
         };
-        let pages = &self.space.pages;
-        if due == Due::Now || pages.dirty_pages() * pages.page_bytes() > DIRTY_BYTES_MAX {
+        if due == Due::Now || self.space.trees.dirty_bytes() > DIRTY_BYTES_MAX {
             self.end_group()?;
         }
         Ok(self.group.newest())
     }
 }
 
-impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
+impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.space.tables()
     }
@@ -245,8 +255,8 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
     #[inline]
     fn begin(&mut self) -> Result<()> {
         self.require(State::Idle)?;
-        self.space.pages.store.reclaim();
-        self.begin = Some(self.space.pages.mark());
+        self.space.trees.reclaim();
+        self.begin = Some(self.space.trees.mark());
         self.state = State::Open;
         Ok(())
     }
@@ -291,9 +301,9 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
     #[inline]
     fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
         if let State::Prepared { wrote } = self.state {
-            self.space.pages.end_transaction();
+            self.space.trees.end_transaction();
             if wrote {
-                let result = self.space.pages.resolve(true);
+                let result = self.space.trees.resolve(true);
                 self.durable_step(result)?;
                 // What the group had before is durable with it.
                 self.group.join(Durability::None);
@@ -302,19 +312,19 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
             return self.join(durability, false);
         }
         self.require(State::Open)?;
-        let wrote = self.space.pages.is_changed();
-        self.space.pages.end_transaction();
+        let wrote = self.space.trees.is_changed();
+        self.space.trees.end_transaction();
         self.join(durability, wrote)
     }
 
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
         self.require(State::Open)?;
-        let wrote = self.space.pages.is_changed();
+        let wrote = self.space.trees.is_changed();
         if wrote {
             let result = self
                 .space
                 .write_roots()
-                .and_then(|()| self.space.pages.prepare(global));
+                .and_then(|()| self.space.trees.prepare(global));
             if let Err(error) = &result {
                 self.state = if error.is_statement_error() {
                     State::MustAbort
@@ -325,7 +335,7 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
             result?;
         } else {
             self.end_group()?;
-            self.begin = Some(self.space.pages.mark());
+            self.begin = Some(self.space.trees.mark());
         }
         self.state = State::Prepared { wrote };
         Ok(())
@@ -334,14 +344,14 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
     fn abort(&mut self) -> Result<()> {
         match self.state {
             State::Prepared { wrote: true } => {
-                let result = self.space.pages.resolve(false);
+                let result = self.space.trees.resolve(false);
                 self.durable_step(result)?;
             }
             State::MustAbort | State::Prepared { wrote: false } => {}
             _ => self.require(State::Open)?,
         }
         if let Some(mark) = self.begin.take() {
-            let result = self.space.pages.rollback(mark);
+            let result = self.space.trees.rollback(mark);
             self.durable_step(result)?;
         }
         self.state = State::Idle;
@@ -356,9 +366,9 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
         match self.state {
             State::Poisoned => Err(StorageError::Poisoned),
             State::Idle => self.end_group(),
-            State::Open if !self.space.pages.is_changed() => {
+            State::Open if !self.space.trees.is_changed() => {
                 self.end_group()?;
-                self.begin = Some(self.space.pages.mark());
+                self.begin = Some(self.space.trees.mark());
                 Ok(())
             }
             // The open transaction's changes are not apart from the group's.
@@ -375,7 +385,7 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
     fn close(&mut self) -> Result<()> {
         self.require(State::Idle)?;
         self.end_group()?;
-        let result = self.space.pages.store.close();
+        let result = self.space.trees.close();
         self.durable_step(result)
     }
 
@@ -384,20 +394,19 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
         // What the snapshot shows is durable, and the group that goes on behind it is empty.
         self.end_group()?;
         let layout = self.space.layout();
-        self.space.pages.store.snapshot(layout)
+        self.space.trees.snapshot(layout)
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        self.space.pages.store.footprint()
+        self.space.trees.footprint()
     }
 
     fn status(&self) -> EngineStatus {
         let mut status = EngineStatus {
-            memory: self.space.pages.frame_counters(),
             recovery_undone: self.undone,
             ..EngineStatus::default()
         };
-        self.space.pages.store.count(&mut status);
+        self.space.trees.count(&mut status);
         status
     }
 
@@ -414,12 +423,12 @@ impl<S: CowStore, R: Rows<S>> Engine for CowEngine<S, R> {
         };
         self.space.check(&mut block, &mut report);
         report.damage.append(&mut shared);
-        self.space.pages.store.check(&mut reachable, &mut report);
+        self.space.trees.check_space(&mut reachable, &mut report);
         Ok(report)
     }
 }
 
-impl<S: CowStore, R: Rows<S>> Drop for CowEngine<S, R> {
+impl<T: TreeStore, R: Rows<T>> Drop for CowEngine<T, R> {
     /// Ends the last group in order. What could not be written is not acknowledged either, so a failure here loses
     /// nothing.
     fn drop(&mut self) {
@@ -434,16 +443,16 @@ impl<S: CowStore, R: Rows<S>> Drop for CowEngine<S, R> {
     }
 }
 
-impl<M: Memory> CowStore for PoolStore<M> {
-    fn check(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
-        reachable.insert(self.arena.root(MASTER_ROOT));
-        for block in self.own_blocks() {
+impl<M: Memory> TreeStore for Pages<PoolStore<M>> {
+    fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
+        reachable.insert(self.store.arena.root(MASTER_ROOT));
+        for block in self.store.own_blocks() {
             if !reachable.insert(block) {
                 let text = format!("the block at offset {block} is used twice");
                 report.damage.push(text);
             }
         }
-        let blocks = match self.arena.allocated() {
+        let blocks = match self.store.arena.allocated() {
             Ok(blocks) => blocks,
             Err(error) => return report.damage.push(error.to_string()),
         };
@@ -457,7 +466,7 @@ impl<M: Memory> CowStore for PoolStore<M> {
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        let heap = self.arena.footprint()?;
+        let heap = self.store.arena.footprint()?;
         let held = |part: Part| heap.held_bytes[part as usize];
         Ok(Footprint {
             table: held(Part::Table),
@@ -469,23 +478,24 @@ impl<M: Memory> CowStore for PoolStore<M> {
     }
 
     fn count(&self, status: &mut EngineStatus) {
-        status.memory += &self.arena.counters();
+        status.memory += &self.frame_counters();
+        status.memory += &self.store.arena.counters();
     }
 
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
-        let directory = self.directory();
-        let store = PoolStore::snapshot(self)?;
+        let directory = self.store.directory();
+        let store = self.store.snapshot()?;
         reader::<_, ViewRows>(store, directory, layout)
     }
 }
 
-impl<M: Memory, D: disk::Directory> CowStore for FileStore<M, D> {
-    fn check(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
-        self.check_space(reachable, report);
+impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
+    fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
+        self.store.check_space(reachable, report);
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        let (used, free) = self.used_and_free_bytes();
+        let (used, free) = self.store.used_and_free_bytes();
         Ok(Footprint {
             table: used,
             other: free,
@@ -494,29 +504,32 @@ impl<M: Memory, D: disk::Directory> CowStore for FileStore<M, D> {
     }
 
     fn count(&self, status: &mut EngineStatus) {
-        status.disk = self.counters();
+        status.memory += &self.frame_counters();
+        status.disk = self.store.counters();
     }
 
     fn close(&mut self) -> Result<()> {
-        self.settle_master()
+        self.store.settle_master()
     }
 
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
-        let directory = self.directory();
-        let store = FileStore::snapshot(self)?;
+        let directory = self.store.directory();
+        let store = self.store.snapshot()?;
         reader::<_, ImageRows>(store, directory, layout)
     }
 }
 
-impl<L: PageLoader> CowStore for SnapshotStore<L> {
+impl<L: PageLoader> TreeStore for Pages<SnapshotStore<L>> {
     /// Space is the partition's.
-    fn check(&mut self, _reachable: &mut BTreeSet<u64>, _report: &mut VerifyReport) {}
+    fn check_space(&mut self, _reachable: &mut BTreeSet<u64>, _report: &mut VerifyReport) {}
 
     fn footprint(&mut self) -> Result<Footprint> {
         Ok(Footprint::default())
     }
 
-    fn count(&self, _status: &mut EngineStatus) {}
+    fn count(&self, status: &mut EngineStatus) {
+        status.memory += &self.frame_counters();
+    }
 
     fn snapshot(&mut self, _layout: LayoutKind) -> Result<Box<dyn Engine>> {
         unchangeable()
@@ -524,7 +537,7 @@ impl<L: PageLoader> CowStore for SnapshotStore<L> {
 }
 
 /// The engine of a snapshot: the same reads over pages that nobody changes.
-fn reader<L: PageLoader, R: Rows<SnapshotStore<L>> + 'static>(
+fn reader<L: PageLoader, R: Rows<Pages<SnapshotStore<L>>> + 'static>(
     store: SnapshotStore<L>,
     directory: u64,
     layout: LayoutKind,

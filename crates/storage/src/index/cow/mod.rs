@@ -37,6 +37,7 @@ mod pages;
 pub mod pool;
 pub mod snapshot;
 mod tree;
+mod trees;
 
 pub use file_space::SpaceMark;
 pub use frames::Frames;

@@ -131,8 +131,8 @@ impl<S: PageStore> Pages<S> {
         self.frames.counters()
     }
 
-    /// Adds a tree whose root the directory has, or 0 for an empty one; gives its number.
-    pub fn add_tree(&mut self, root: u64) -> usize {
+    /// Adds the root of a tree, which the directory has, or 0 for an empty one; gives the tree's number.
+    pub fn add_root(&mut self, root: u64) -> usize {
         self.roots.push(Root {
             now: root,
             written: root,
@@ -523,7 +523,7 @@ mod tests {
         let (store, _) = PoolStore::create(arena, 1, 512).unwrap();
         let mut pages = Pages::new(store, memory(), 0).unwrap();
         let tree = CowTree::new(
-            pages.add_tree(99 << 2 | DIRTY),
+            pages.add_root(99 << 2 | DIRTY),
             Shape::new(512, 1, 1).unwrap(),
         );
         let is_damage = |error: Option<crate::error::StorageError>| {

@@ -5,18 +5,19 @@
 
 use super::{CowSpace, Rows, TableState};
 use crate::engine::{Direction, VerifyReport};
-use crate::index::cow::{PageStore, Pages, TreeReport};
+use crate::index::cow::TreeReport;
+use crate::index::trees::Trees;
 use crate::record::KeyBuf;
 use std::ops::ControlFlow;
 
-impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
+impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
     /// Checks everything; `block` is called with the place of each page and block in use.
     pub fn check(&mut self, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
         let mut found = TreeReport::default();
-        self.directory.check(&mut self.pages, &mut found);
+        self.trees.check(self.directory, &mut found);
         for state in self.tables.iter_mut().flatten() {
             let damaged = found.damage.len();
-            state.check(&mut self.pages, &mut found, block, report);
+            state.check(&mut self.trees, &mut found, block, report);
             let name = &state.table.def.name;
             for text in &mut found.damage[damaged..] {
                 *text = format!("table `{name}`: {text}");
@@ -27,32 +28,30 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     }
 }
 
-impl<R> TableState<R> {
-    fn check<S: PageStore>(
+impl<T: Trees, R: Rows<T>> TableState<T, R> {
+    fn check(
         &mut self,
-        pages: &mut Pages<S>,
+        trees: &mut T,
         found: &mut TreeReport,
         block: &mut dyn FnMut(u64),
         report: &mut VerifyReport,
-    ) where
-        R: Rows<S>,
-    {
-        self.primary.check(pages, found);
+    ) {
+        trees.check(self.primary, found);
         let mut expected = vec![Vec::new(); self.secondary.len()];
         let mut rows = 0;
         let words = self.table.primary.shape().words;
         let (low, high) = (vec![0; words], vec![u64::MAX; words]);
         let primary = self.primary;
-        let visited = primary.scan(
-            pages,
-            &low,
-            &high,
+        let visited = trees.scan(
+            primary,
+            (&low, &high),
             Direction::Forward,
-            &mut |pages, key, value| {
+            0,
+            &mut |trees, key, value| {
                 rows += 1;
                 let checked = self
                     .rows
-                    .check(pages, value, &mut self.row, block)
+                    .check(trees, value, &mut self.row, block)
                     .and_then(|()| {
                         self.table.primary.encode_row(&self.row, &mut self.key)?;
                         if *self.key != *key {
@@ -77,29 +76,29 @@ impl<R> TableState<R> {
         report.rows += rows;
         report.index_entries += rows;
         for (number, mut expected) in expected.into_iter().enumerate() {
-            self.check_index(pages, number, &mut expected, found, report);
+            self.check_index(trees, number, &mut expected, found, report);
         }
     }
 
     /// Checks one secondary index; `expected` has the keys of all rows with their primary keys.
-    fn check_index<S: PageStore>(
+    fn check_index(
         &self,
-        pages: &mut Pages<S>,
+        trees: &mut T,
         number: usize,
         expected: &mut [(KeyBuf, KeyBuf)],
         found: &mut TreeReport,
         report: &mut VerifyReport,
     ) {
         let index = self.secondary[number];
-        index.check(pages, found);
+        trees.check(index, found);
         let mut entries = Vec::new();
         let words = self.table.secondary[number].shape().words;
         let (low, high) = (vec![0; words], vec![u64::MAX; words]);
-        let visited = index.scan(
-            pages,
-            &low,
-            &high,
+        let visited = trees.scan(
+            index,
+            (&low, &high),
             Direction::Forward,
+            0,
             &mut |_, key, value| {
                 let primary = KeyBuf::from_words(value.words());
                 entries.push((KeyBuf::from_words(key), primary));

@@ -13,7 +13,7 @@
 //!
 //! When a statement has moved the root of a tree for the first time in its group, the way to the tree's entry in the
 //! directory is made dirty, so that the end of the group needs no space. A statement that fails leaves changes behind; the
-//! engine rolls the pages back to where it began.
+//! engine rolls the trees back to where it began.
 
 mod check;
 mod rows;
@@ -26,7 +26,8 @@ use super::Table;
 use super::space::{duplicate, index_number, tag};
 use crate::engine::{Direction, ScanRange};
 use crate::error::{Result, StorageError};
-use crate::index::cow::{CowTree, PageStore, Pages, Shape, Value};
+use crate::index::cow::Value;
+use crate::index::trees::Trees;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use pmem::PmemError;
 use std::ops::ControlFlow;
@@ -39,35 +40,35 @@ const PRIMARY: u64 = 1;
 const SECONDARY: u64 = 2;
 
 /// All tables of one partition.
-pub struct CowSpace<S: PageStore, R> {
-    /// The pages of all trees.
-    pub pages: Pages<S>,
-    directory: CowTree,
+pub struct CowSpace<T: Trees, R> {
+    /// All trees, the directory among them.
+    pub trees: T,
+    directory: T::Tree,
     layout: LayoutKind,
-    tables: Vec<Option<TableState<R>>>,
+    tables: Vec<Option<TableState<T, R>>>,
     /// The directory's key of each tree, in the order of their numbers.
     tree_keys: Vec<[u64; DIRECTORY_KEY_WORDS]>,
 }
 
 /// One table that is open.
-struct TableState<R> {
+struct TableState<T: Trees, R> {
     table: Arc<Table>,
     rows: R,
-    primary: CowTree,
-    secondary: Vec<CowTree>,
+    primary: T::Tree,
+    secondary: Vec<T::Tree>,
     row: Row,
     changed: Row,
     key: KeyBuf,
     primary_key: KeyBuf,
 }
 
-impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
-    /// The tables that the directory of `pages` has.
-    pub fn open(pages: Pages<S>, layout: LayoutKind) -> Result<Self> {
-        let shape = Shape::new(pages.page_bytes(), DIRECTORY_KEY_WORDS, 0)?;
+impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
+    /// The tables that the directory of `trees` has.
+    pub fn open(trees: T, layout: LayoutKind) -> Result<Self> {
+        let directory = trees.directory_tree(DIRECTORY_KEY_WORDS)?;
         let mut space = Self {
-            pages,
-            directory: CowTree::new(0, shape),
+            trees,
+            directory,
             layout: R::layout(layout),
             tables: Vec::new(),
             tree_keys: Vec::new(),
@@ -79,17 +80,17 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     /// Reads all definitions again. Nothing may be dirty.
     pub fn reload(&mut self) -> Result<()> {
         self.tables.clear();
-        self.pages.forget_trees();
+        self.trees.forget_trees();
         self.tree_keys = vec![[0; DIRECTORY_KEY_WORDS]];
         let (low, high) = ([0; DIRECTORY_KEY_WORDS], [u64::MAX; DIRECTORY_KEY_WORDS]);
         let mut definitions = Vec::new();
         let mut roots = Vec::new();
         let directory = self.directory;
-        directory.scan(
-            &mut self.pages,
-            &low,
-            &high,
+        self.trees.scan(
+            directory,
+            (&low, &high),
             Direction::Forward,
+            0,
             &mut |_, key, value| {
                 if key[1] == DEFINITION {
                     definitions.push((key[0], value.bytes().to_vec()));
@@ -122,24 +123,22 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         &mut self,
         def: &TableDef,
         root: &mut dyn FnMut([u64; DIRECTORY_KEY_WORDS]) -> Result<u64>,
-    ) -> Result<TableState<R>> {
+    ) -> Result<TableState<T, R>> {
         let table = Arc::new(Table::new(def.clone(), self.layout)?);
-        let page_bytes = self.pages.page_bytes();
         let id = u64::from(def.id.0);
         let key_words = table.primary.shape().words;
-        let mut tree = |space: &mut Self, name: u64, shape: Shape| -> Result<CowTree> {
+        let mut tree = |space: &mut Self, name: u64, key_words, value_words| -> Result<T::Tree> {
             let key = [id, name];
-            let number = space.pages.add_tree(root(key)?);
-            space.tree_keys.truncate(number);
+            let tree = space.trees.add_tree(root(key)?, key_words, value_words)?;
+            space.tree_keys.truncate(T::number(tree));
             space.tree_keys.push(key);
-            Ok(CowTree::new(number, shape))
+            Ok(tree)
         };
-        let shape = Shape::new(page_bytes, key_words, R::VALUE_WORDS)?;
-        let primary = tree(self, PRIMARY, shape)?;
+        let primary = tree(self, PRIMARY, key_words, R::VALUE_WORDS)?;
         let mut secondary = Vec::with_capacity(def.indexes.len());
         for (index, encoder) in def.indexes.iter().zip(&table.secondary) {
-            let shape = Shape::new(page_bytes, encoder.shape().words, key_words)?;
-            secondary.push(tree(self, SECONDARY + u64::from(index.id.0), shape)?);
+            let name = SECONDARY + u64::from(index.id.0);
+            secondary.push(tree(self, name, encoder.shape().words, key_words)?);
         }
         Ok(TableState {
             rows: R::new(&table, tag(def.id)),
@@ -173,7 +172,7 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         let state = self.table_state(def, &mut |_| Ok(0))?;
         self.put_entry([u64::from(def.id.0), DEFINITION], &def.encode())?;
         for tree in std::iter::once(&state.primary).chain(&state.secondary) {
-            let key = self.tree_keys[tree.number()];
+            let key = self.tree_keys[T::number(*tree)];
             self.put_entry(key, &[0; 8])?;
         }
         self.add(state);
@@ -183,19 +182,17 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     /// Drops a table and gives up everything that it holds.
     pub fn drop_table(&mut self, id: TableId) -> Result<()> {
         let state = find_mut(&mut self.tables, id)?;
-        let (pages, rows) = (&mut self.pages, &mut state.rows);
-        state
-            .primary
-            .clear(pages, &mut |pages, value| rows.leave(pages, value))?;
+        let (trees, rows) = (&mut self.trees, &mut state.rows);
+        trees.clear(state.primary, &mut |trees, value| rows.leave(trees, value))?;
         for index in &state.secondary {
-            index.clear(pages, &mut |_, _| Ok(()))?;
+            trees.clear(*index, &mut |_, _| Ok(()))?;
         }
         let trees = std::iter::once(&state.primary).chain(&state.secondary);
-        let keys: Vec<_> = trees.map(|tree| self.tree_keys[tree.number()]).collect();
-        self.directory
-            .remove(&mut self.pages, &[u64::from(id.0), DEFINITION])?;
+        let keys: Vec<_> = trees.map(|tree| self.tree_keys[T::number(*tree)]).collect();
+        let definition = [u64::from(id.0), DEFINITION];
+        self.trees.remove(self.directory, &definition)?;
         for key in keys {
-            self.directory.remove(&mut self.pages, &key)?;
+            self.trees.remove(self.directory, &key)?;
         }
         self.tables[id.0 as usize] = None;
         Ok(())
@@ -207,7 +204,7 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         def.indexes.push(index.clone());
         let mut state = self.changed_table(&def)?;
         let tree = state.secondary[state.secondary.len() - 1];
-        let key = self.tree_keys[tree.number()];
+        let key = self.tree_keys[T::number(tree)];
         self.put_entry(key, &[0; 8])?;
         self.add_touch(tree)?;
         let number = state.secondary.len() - 1;
@@ -215,12 +212,12 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         let words = state.table.primary.shape().words;
         let (low, high) = (vec![0; words], vec![u64::MAX; words]);
         let state_ref = &mut state;
-        primary.scan(
-            &mut self.pages,
-            &low,
-            &high,
+        self.trees.scan(
+            primary,
+            (&low, &high),
             Direction::Forward,
-            &mut |pages, primary_key, value| {
+            0,
+            &mut |trees, primary_key, value| {
                 let TableState {
                     rows,
                     row,
@@ -229,9 +226,9 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
                     secondary,
                     ..
                 } = &mut *state_ref;
-                rows.read(pages, value, row)?;
+                rows.read(trees, value, row)?;
                 table.secondary[number].encode_row(row, key)?;
-                if secondary[number].insert(pages, key, Value::Words(primary_key))? {
+                if trees.insert(secondary[number], key, Value::Words(primary_key))? {
                     Ok(ControlFlow::Continue(()))
                 } else {
                     Err(duplicate(table, Some(number), row))
@@ -249,29 +246,29 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         let tree = state.secondary[number];
         let mut def = state.table.def.clone();
         def.indexes.remove(number);
-        tree.clear(&mut self.pages, &mut |_, _| Ok(()))?;
-        let key = self.tree_keys[tree.number()];
-        self.directory.remove(&mut self.pages, &key)?;
+        self.trees.clear(tree, &mut |_, _| Ok(()))?;
+        let key = self.tree_keys[T::number(tree)];
+        self.trees.remove(self.directory, &key)?;
         let state = self.changed_table(&def)?;
         self.add(state);
         Ok(())
     }
 
     /// The table with another definition in the directory; trees that it had before go on. Nothing else may be dirty.
-    fn changed_table(&mut self, def: &TableDef) -> Result<TableState<R>> {
+    fn changed_table(&mut self, def: &TableDef) -> Result<TableState<T, R>> {
         let id = u64::from(def.id.0);
         let definition = def.encode();
         let key = [id, DEFINITION];
-        self.directory
-            .replace(&mut self.pages, &key, Value::Bytes(&definition))?;
+        self.trees
+            .replace(self.directory, &key, Value::Bytes(&definition))?;
         let old = self.find(def.id)?;
         let trees = std::iter::once(&old.primary).chain(&old.secondary);
         let known: Vec<_> = trees
-            .map(|tree| (self.tree_keys[tree.number()], tree.number()))
+            .map(|tree| (self.tree_keys[T::number(*tree)], T::number(*tree)))
             .collect();
         let roots: Vec<_> = known
             .into_iter()
-            .map(|(key, tree)| (key, self.pages.committed_root(tree)))
+            .map(|(key, tree)| (key, self.trees.committed_root(tree)))
             .collect();
         self.table_state(def, &mut |wanted| {
             let found = roots.iter().find(|(key, _)| *key == wanted);
@@ -281,7 +278,7 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
 
     fn put_entry(&mut self, key: [u64; DIRECTORY_KEY_WORDS], value: &[u8]) -> Result<()> {
         let value = Value::Bytes(value);
-        if self.directory.insert(&mut self.pages, &key, value)? {
+        if self.trees.insert(self.directory, &key, value)? {
             return Ok(());
         }
         let text = format!("the directory has an entry {key:?} already");
@@ -289,12 +286,12 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     }
 }
 
-impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
+impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
     /// Copies the row with this primary key into `row`.
     #[inline]
     pub fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         let state = find_mut(&mut self.tables, id)?;
-        state.rows.get(&mut self.pages, state.primary, key, row)
+        state.rows.get(&mut self.trees, state.primary, key, row)
     }
 
     /// Looks several primary keys up.
@@ -306,7 +303,7 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     ) -> Result<()> {
         let state = find_mut(&mut self.tables, id)?;
         let (rows, row) = (&mut state.rows, &mut state.row);
-        rows.get_many(&mut self.pages, state.primary, keys, row, visit)
+        rows.get_many(&mut self.trees, state.primary, keys, row, visit)
     }
 
     /// Visits the rows of a range in key order.
@@ -317,46 +314,40 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     ) -> Result<()> {
         let state = find_mut(&mut self.tables, range.table)?;
         let (rows, row, primary) = (&mut state.rows, &mut state.row, state.primary);
-        let (low, high) = (&range.low, &range.high);
-        let pages = &mut self.pages;
+        let (bounds, direction) = ((&*range.low, &*range.high), range.direction);
+        let trees = &mut self.trees;
         let Some(id) = range.index else {
-            let (direction, block_bytes) = (range.direction, rows.block_bytes());
-            let mut read = |pages: &mut Pages<S>, _: &[u64], value: Value<'_>| {
-                rows.read(pages, value, row)?;
+            let block_bytes = rows.block_bytes();
+            let mut read = |trees: &mut T, _: &[u64], value: Value<'_>| {
+                rows.read(trees, value, row)?;
                 Ok(visit(row))
             };
-            return primary.scan_blocks(pages, low, high, direction, block_bytes, &mut read);
+            return trees.scan(primary, bounds, direction, block_bytes, &mut read);
         };
         let index = state.secondary[index_number(&state.table, id)?];
-        index.scan(
-            pages,
-            low,
-            high,
-            range.direction,
-            &mut |pages, key, value| {
-                if rows.get(pages, primary, value.words(), row)? {
-                    return Ok(visit(row));
-                }
-                let text = format!("key {key:x?} has no row");
-                Err(PmemError::corrupted("secondary index", 0, text).into())
-            },
-        )
+        trees.scan(index, bounds, direction, 0, &mut |trees, key, value| {
+            if rows.get(trees, primary, value.words(), row)? {
+                return Ok(visit(row));
+            }
+            let text = format!("key {key:x?} has no row");
+            Err(PmemError::corrupted("secondary index", 0, text).into())
+        })
     }
 
     /// Inserts a row.
     pub fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
         let state = find_mut(&mut self.tables, id)?;
-        let (pages, table) = (&mut self.pages, &state.table);
+        let (trees, table) = (&mut self.trees, &state.table);
         table.primary.encode_row(row, &mut state.primary_key)?;
         if !state
             .rows
-            .insert(pages, state.primary, &state.primary_key, row)?
+            .insert(trees, state.primary, &state.primary_key, row)?
         {
             return Err(duplicate(table, None, row));
         }
         for (number, index) in state.secondary.iter().enumerate() {
             table.secondary[number].encode_row(row, &mut state.key)?;
-            if !index.insert(pages, &state.key, Value::Words(&state.primary_key))? {
+            if !trees.insert(*index, &state.key, Value::Words(&state.primary_key))? {
                 return Err(duplicate(table, Some(number), row));
             }
         }
@@ -367,13 +358,13 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     pub fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
         let state = find_mut(&mut self.tables, id)?;
         if state.table.changes_an_index(changes)
-            && !state.update_keys(&mut self.pages, key, changes)?
+            && !state.update_keys(&mut self.trees, key, changes)?
         {
             return Ok(false);
         }
         if !state
             .rows
-            .update(&mut self.pages, state.primary, key, changes)?
+            .update(&mut self.trees, state.primary, key, changes)?
         {
             return Ok(false);
         }
@@ -384,17 +375,17 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     /// Deletes the row with this primary key.
     pub fn delete(&mut self, id: TableId, key: &[u64]) -> Result<bool> {
         let state = find_mut(&mut self.tables, id)?;
-        let (pages, table) = (&mut self.pages, &state.table);
+        let (trees, table) = (&mut self.trees, &state.table);
         if !state.secondary.is_empty() {
-            if !state.rows.get(pages, state.primary, key, &mut state.row)? {
+            if !state.rows.get(trees, state.primary, key, &mut state.row)? {
                 return Ok(false);
             }
             for (number, index) in state.secondary.iter().enumerate() {
                 table.secondary[number].encode_row(&state.row, &mut state.key)?;
-                index.remove(pages, &state.key)?;
+                trees.remove(*index, &state.key)?;
             }
         }
-        if !state.rows.remove(pages, state.primary, key)? {
+        if !state.rows.remove(trees, state.primary, key)? {
             return Ok(false);
         }
         self.end_operation(id)?;
@@ -409,12 +400,12 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
                 None => state.primary,
                 Some(number) => state.secondary[number],
             };
-            if self.pages.wants_touch(tree.number()) {
-                let key = self.tree_keys[tree.number()];
-                touch(self.directory, &mut self.pages, tree, key)?;
+            if self.trees.wants_touch(T::number(tree)) {
+                let key = self.tree_keys[T::number(tree)];
+                touch(&mut self.trees, self.directory, tree, key)?;
             }
         }
-        self.pages.store.end_operation()
+        self.trees.end_operation()
     }
 
     /// Makes the directory ready for the new roots of all trees, after a change of definitions.
@@ -423,31 +414,32 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
         for id in ids {
             self.end_operation(id)?;
         }
-        self.pages.store.end_operation()
+        self.trees.end_operation()
     }
 
-    fn add_touch(&mut self, tree: CowTree) -> Result<()> {
-        let key = self.tree_keys[tree.number()];
-        touch(self.directory, &mut self.pages, tree, key)
+    /// Makes the way to a tree's entry in the directory ready.
+    fn add_touch(&mut self, tree: T::Tree) -> Result<()> {
+        let key = self.tree_keys[T::number(tree)];
+        touch(&mut self.trees, self.directory, tree, key)
     }
 
     /// Writes the new roots into the directory, for which everything is ready.
     pub fn write_roots(&mut self) -> Result<()> {
-        for (tree, root) in self.pages.roots_to_write() {
+        for (tree, root) in self.trees.roots_to_write() {
             let key = self.tree_keys[tree];
             let value = root.to_le_bytes();
-            self.directory
-                .replace(&mut self.pages, &key, Value::Bytes(&value))?;
+            self.trees
+                .replace(self.directory, &key, Value::Bytes(&value))?;
         }
         Ok(())
     }
 
-    fn find(&self, id: TableId) -> Result<&TableState<R>> {
+    fn find(&self, id: TableId) -> Result<&TableState<T, R>> {
         let slot = self.tables.get(id.0 as usize).and_then(Option::as_ref);
         slot.ok_or(StorageError::NoSuchTable(id.0))
     }
 
-    fn add(&mut self, state: TableState<R>) {
+    fn add(&mut self, state: TableState<T, R>) {
         let slot = state.table.def.id.0 as usize;
         if self.tables.len() <= slot {
             self.tables.resize_with(slot + 1, || None);
@@ -456,15 +448,14 @@ impl<S: PageStore, R: Rows<S>> CowSpace<S, R> {
     }
 }
 
-/// Makes the way to a tree's entry in the directory dirty.
-fn touch<S: PageStore>(
-    directory: CowTree,
-    pages: &mut Pages<S>,
-    tree: CowTree,
+/// Makes a tree's entry in the directory ready for its new root.
+fn touch<T: Trees>(
+    trees: &mut T,
+    directory: T::Tree,
+    tree: T::Tree,
     key: [u64; DIRECTORY_KEY_WORDS],
 ) -> Result<()> {
-    if directory.touch(pages, &key)? {
-        pages.note_touched(tree.number());
+    if trees.touch(directory, tree, &key)? {
         return Ok(());
     }
     let text = format!("it has no entry {key:?}");
@@ -472,30 +463,30 @@ fn touch<S: PageStore>(
 }
 
 #[inline]
-fn find_mut<R>(tables: &mut [Option<TableState<R>>], id: TableId) -> Result<&mut TableState<R>> {
+fn find_mut<T: Trees, R>(
+    tables: &mut [Option<TableState<T, R>>],
+    id: TableId,
+) -> Result<&mut TableState<T, R>> {
     let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
     slot.ok_or(StorageError::NoSuchTable(id.0))
 }
 
-impl<R> TableState<R> {
+impl<T: Trees, R: Rows<T>> TableState<T, R> {
     /// Moves the entries of those secondary indexes whose key the changes alter; false if the row is not there.
-    fn update_keys<S: PageStore>(
+    fn update_keys(
         &mut self,
-        pages: &mut Pages<S>,
+        trees: &mut T,
         primary_key: &[u64],
         changes: &Changes,
-    ) -> Result<bool>
-    where
-        R: Rows<S>,
-    {
+    ) -> Result<bool> {
         if !self
             .rows
-            .get(pages, self.primary, primary_key, &mut self.row)?
+            .get(trees, self.primary, primary_key, &mut self.row)?
         {
             return Ok(false);
         }
         self.rows
-            .get(pages, self.primary, primary_key, &mut self.changed)?;
+            .get(trees, self.primary, primary_key, &mut self.changed)?;
         changes.apply(&mut self.changed)?;
         let mut new = KeyBuf::default();
         for (number, index) in self.secondary.iter().enumerate() {
@@ -505,10 +496,10 @@ impl<R> TableState<R> {
             if *self.key == *new {
                 continue;
             }
-            if !index.insert(pages, &new, Value::Words(primary_key))? {
+            if !trees.insert(*index, &new, Value::Words(primary_key))? {
                 return Err(duplicate(&self.table, Some(number), &self.changed));
             }
-            index.remove(pages, &self.key)?;
+            trees.remove(*index, &self.key)?;
         }
         Ok(true)
     }

@@ -7,15 +7,16 @@
 
 use crate::error::{Result, StorageError};
 use crate::index::cow::pool::PoolStore;
-use crate::index::cow::{CowTree, PageStore, Pages, TOGETHER, Value};
+use crate::index::cow::{CowTree, Pages, TOGETHER, Value};
+use crate::index::trees::Trees;
 use crate::record::{Changes, KeyBuf, LayoutKind, Row, TupleLayout};
 use crate::table::Table;
 use crate::table::tuples::Tuples;
 use pmem::{Memory, PmemError};
 use std::sync::Arc;
 
-/// Values of primary trees in pages of `S`.
-pub trait Rows<S: PageStore>: Send + Sized {
+/// Values of primary trees among `T`.
+pub trait Rows<T: Trees>: Send + Sized {
     /// Words of a value; 0 for contents.
     const VALUE_WORDS: usize;
 
@@ -28,8 +29,8 @@ pub trait Rows<S: PageStore>: Send + Sized {
     /// Adds a row; false, and no effect on the tree, if its key is there.
     fn insert(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         key: &[u64],
         row: &Row,
     ) -> Result<bool>;
@@ -37,8 +38,8 @@ pub trait Rows<S: PageStore>: Send + Sized {
     /// Copies the row with this key into `row`; false if there is none.
     fn get(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool>;
@@ -46,14 +47,14 @@ pub trait Rows<S: PageStore>: Send + Sized {
     /// Calls `visit` with the number of each key and its row, in order; `row` is a buffer.
     fn get_many(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         keys: &[KeyBuf],
         row: &mut Row,
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         for (number, key) in keys.iter().enumerate() {
-            let found = self.get(pages, tree, key, row)?;
+            let found = self.get(trees, tree, key, row)?;
             visit(number, found.then_some(&*row));
         }
         Ok(())
@@ -65,27 +66,27 @@ pub trait Rows<S: PageStore>: Send + Sized {
     }
 
     /// Copies a value's row into `row`.
-    fn read(&mut self, pages: &mut Pages<S>, value: Value<'_>, row: &mut Row) -> Result<()>;
+    fn read(&mut self, trees: &mut T, value: Value<'_>, row: &mut Row) -> Result<()>;
 
     /// Changes columns of the row with this key; false if there is none.
     fn update(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         key: &[u64],
         changes: &Changes,
     ) -> Result<bool>;
 
     /// Takes the row with this key out; false if there is none.
-    fn remove(&mut self, pages: &mut Pages<S>, tree: CowTree, key: &[u64]) -> Result<bool>;
+    fn remove(&mut self, trees: &mut T, tree: T::Tree, key: &[u64]) -> Result<bool>;
 
     /// Gives up what a value holds outside of its tree.
-    fn leave(&mut self, pages: &mut Pages<S>, value: Value<'_>) -> Result<()>;
+    fn leave(&mut self, trees: &mut T, value: Value<'_>) -> Result<()>;
 
     /// Checks a value and copies its row into `row`; `block` is called for each block outside of the tree.
     fn check(
         &mut self,
-        pages: &mut Pages<S>,
+        trees: &mut T,
         value: Value<'_>,
         row: &mut Row,
         block: &mut dyn FnMut(u64),
@@ -98,7 +99,7 @@ pub struct TupleRows {
     buffer: Vec<u8>,
 }
 
-impl<M: Memory> Rows<PoolStore<M>> for TupleRows {
+impl<M: Memory> Rows<Pages<PoolStore<M>>> for TupleRows {
     const VALUE_WORDS: usize = 1;
 
     fn layout(layout: LayoutKind) -> LayoutKind {
@@ -285,7 +286,7 @@ impl ImageRows {
     }
 }
 
-impl<S: PageStore> Rows<S> for ImageRows {
+impl<T: Trees> Rows<T> for ImageRows {
     const VALUE_WORDS: usize = 0;
 
     fn layout(_layout: LayoutKind) -> LayoutKind {
@@ -303,25 +304,25 @@ impl<S: PageStore> Rows<S> for ImageRows {
 
     fn insert(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         key: &[u64],
         row: &Row,
     ) -> Result<bool> {
         Self::encode(&self.layout, row, &mut self.image);
-        tree.insert(pages, key, Value::Bytes(&self.image))
+        trees.insert(tree, key, Value::Bytes(&self.image))
     }
 
     #[inline]
     fn get(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool> {
         let layout = &self.layout;
-        let found = tree.get(pages, key, &mut self.long, |value| {
+        let found = trees.get(tree, key, &mut self.long, |value| {
             Self::decode(layout, value.bytes(), row)
         })?;
         Ok(found.is_some())
@@ -329,40 +330,30 @@ impl<S: PageStore> Rows<S> for ImageRows {
 
     fn get_many(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         keys: &[KeyBuf],
         row: &mut Row,
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
-        let mut found = [None; TOGETHER];
-        for (group, keys) in keys.chunks(TOGETHER).enumerate() {
-            let found = &mut found[..keys.len()];
-            tree.find_many(pages, keys, found)?;
-            for found in found.iter().flatten() {
-                tree.prefetch_content(pages, *found)?;
+        let layout = &self.layout;
+        trees.get_many(tree, keys, &mut self.long, &mut |number, value| {
+            if let Some(value) = value {
+                Self::decode(layout, value.bytes(), row)?;
             }
-            let layout = &self.layout;
-            for (number, found) in found.iter().enumerate() {
-                if let &Some(found) = found {
-                    tree.get_found(pages, found, &mut self.long, |value| {
-                        Self::decode(layout, value.bytes(), row)
-                    })?;
-                }
-                visit(group * TOGETHER + number, found.map(|_| &*row));
-            }
-        }
-        Ok(())
+            visit(number, value.map(|_| &*row));
+            Ok(())
+        })
     }
 
-    fn read(&mut self, _pages: &mut Pages<S>, value: Value<'_>, row: &mut Row) -> Result<()> {
+    fn read(&mut self, _trees: &mut T, value: Value<'_>, row: &mut Row) -> Result<()> {
         Self::decode(&self.layout, value.bytes(), row)
     }
 
     fn update(
         &mut self,
-        pages: &mut Pages<S>,
-        tree: CowTree,
+        trees: &mut T,
+        tree: T::Tree,
         key: &[u64],
         changes: &Changes,
     ) -> Result<bool> {
@@ -372,7 +363,7 @@ impl<S: PageStore> Rows<S> for ImageRows {
             long,
             row,
         } = self;
-        tree.replace_content(pages, key, long, image, |old, image| {
+        trees.replace_content(tree, key, long, image, |old, image| {
             Self::decode(layout, old, row)?;
             changes.apply(row)?;
             Self::encode(layout, row, image);
@@ -380,22 +371,22 @@ impl<S: PageStore> Rows<S> for ImageRows {
         })
     }
 
-    fn remove(&mut self, pages: &mut Pages<S>, tree: CowTree, key: &[u64]) -> Result<bool> {
-        tree.remove(pages, key)
+    fn remove(&mut self, trees: &mut T, tree: T::Tree, key: &[u64]) -> Result<bool> {
+        trees.remove(tree, key)
     }
 
-    fn leave(&mut self, _pages: &mut Pages<S>, _value: Value<'_>) -> Result<()> {
+    fn leave(&mut self, _trees: &mut T, _value: Value<'_>) -> Result<()> {
         Ok(())
     }
 
     fn check(
         &mut self,
-        pages: &mut Pages<S>,
+        trees: &mut T,
         value: Value<'_>,
         row: &mut Row,
         _block: &mut dyn FnMut(u64),
     ) -> Result<()> {
-        self.read(pages, value, row)?;
+        self.read(trees, value, row)?;
         Ok(row.check_values()?)
     }
 }

@@ -12,7 +12,7 @@ use crate::table::Table;
 use crate::table::tuples::Tuples;
 use std::sync::Arc;
 
-type PoolSnapshot = SnapshotStore<PoolPages>;
+type PoolSnapshot = Pages<SnapshotStore<PoolPages>>;
 
 /// Rows as tuples in a pool, read through a view of it.
 pub struct ViewRows {
@@ -36,7 +36,7 @@ impl Rows<PoolSnapshot> for ViewRows {
 
     fn insert(
         &mut self,
-        _pages: &mut Pages<PoolSnapshot>,
+        _pages: &mut PoolSnapshot,
         _tree: CowTree,
         _key: &[u64],
         _row: &Row,
@@ -46,7 +46,7 @@ impl Rows<PoolSnapshot> for ViewRows {
 
     fn get(
         &mut self,
-        pages: &mut Pages<PoolSnapshot>,
+        pages: &mut PoolSnapshot,
         tree: CowTree,
         key: &[u64],
         row: &mut Row,
@@ -60,7 +60,7 @@ impl Rows<PoolSnapshot> for ViewRows {
 
     fn read(
         &mut self,
-        pages: &mut Pages<PoolSnapshot>,
+        pages: &mut PoolSnapshot,
         value: Value<'_>,
         row: &mut Row,
     ) -> Result<()> {
@@ -71,7 +71,7 @@ impl Rows<PoolSnapshot> for ViewRows {
 
     fn update(
         &mut self,
-        _pages: &mut Pages<PoolSnapshot>,
+        _pages: &mut PoolSnapshot,
         _tree: CowTree,
         _key: &[u64],
         _changes: &Changes,
@@ -81,20 +81,20 @@ impl Rows<PoolSnapshot> for ViewRows {
 
     fn remove(
         &mut self,
-        _pages: &mut Pages<PoolSnapshot>,
+        _pages: &mut PoolSnapshot,
         _tree: CowTree,
         _key: &[u64],
     ) -> Result<bool> {
         unchangeable()
     }
 
-    fn leave(&mut self, _pages: &mut Pages<PoolSnapshot>, _value: Value<'_>) -> Result<()> {
+    fn leave(&mut self, _pages: &mut PoolSnapshot, _value: Value<'_>) -> Result<()> {
         unchangeable()
     }
 
     fn check(
         &mut self,
-        pages: &mut Pages<PoolSnapshot>,
+        pages: &mut PoolSnapshot,
         value: Value<'_>,
         row: &mut Row,
         block: &mut dyn FnMut(u64),
