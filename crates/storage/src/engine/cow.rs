@@ -1,5 +1,6 @@
 //! `cow` and `nvm-cow`: a current and a dirty directory of copy-on-write trees, and groups of transactions that swing the
-//! master from one to the other.
+//! master from one to the other. The same engine runs `fash` and `fast` over slotted pages (`slotted`), whose groups end by a record
+//! of headers or by one header.
 //!
 //! | when | what is written |
 //! |---|---|
@@ -12,6 +13,10 @@
 //!
 //! The two methods are one engine over two places for pages (`index::cow::pool`, `index::cow::file`) and two kinds of values
 //! (`table::cow::rows`). After SIGMOD 2015 (N-Store), sections 3.2 and 4.2; docs/methods.md says where we differ.
+
+mod slotted;
+
+pub use slotted::{Slotted, create_slotted, open_slotted};
 
 use super::read_only::ReadOnly;
 use super::{
@@ -219,6 +224,10 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
     fn join(&mut self, durability: Durability, wrote: bool) -> Result<CommitTicket> {
         self.begin = None;
         self.state = State::Idle;
+        if !wrote {
+            let result = self.space.trees.settle_reads();
+            self.durable_step(result)?;
+        }
         let due = if wrote {
             self.group.join(durability)
         } else {
@@ -445,36 +454,17 @@ impl<T: TreeStore, R: Rows<T>> Drop for CowEngine<T, R> {
 
 impl<M: Memory> TreeStore for Pages<PoolStore<M>> {
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
-        reachable.insert(self.store.arena.root(MASTER_ROOT));
         for block in self.store.own_blocks() {
             if !reachable.insert(block) {
                 let text = format!("the block at offset {block} is used twice");
                 report.damage.push(text);
             }
         }
-        let blocks = match self.store.arena.allocated() {
-            Ok(blocks) => blocks,
-            Err(error) => return report.damage.push(error.to_string()),
-        };
-        report.blocks = blocks.len() as u64;
-        let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
-        let leaked = allocated.difference(reachable);
-        let leaked = leaked.map(|at| format!("the block at offset {at} is leaked"));
-        let free = reachable.difference(&allocated);
-        let free = free.map(|at| format!("the block at offset {at} is in use but free"));
-        report.damage.extend(leaked.chain(free));
+        check_pool(&self.store.arena, reachable, report);
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        let heap = self.store.arena.footprint()?;
-        let held = |part: Part| heap.held_bytes[part as usize];
-        Ok(Footprint {
-            table: held(Part::Table),
-            index: held(Part::Index),
-            log: held(Part::Log),
-            checkpoint: held(Part::Checkpoint),
-            other: held(Part::Other) + heap.metadata_bytes,
-        })
+        footprint_of(&self.store.arena)
     }
 
     fn count(&self, status: &mut EngineStatus) {
@@ -487,6 +477,39 @@ impl<M: Memory> TreeStore for Pages<PoolStore<M>> {
         let store = self.store.snapshot()?;
         reader::<_, ViewRows>(store, directory, layout)
     }
+}
+
+/// Holds the blocks in use, with the master's, against those that are allocated.
+fn check_pool<M: Memory>(
+    arena: &Arena<M>,
+    reachable: &mut BTreeSet<u64>,
+    report: &mut VerifyReport,
+) {
+    reachable.insert(arena.root(MASTER_ROOT));
+    let blocks = match arena.allocated() {
+        Ok(blocks) => blocks,
+        Err(error) => return report.damage.push(error.to_string()),
+    };
+    report.blocks = blocks.len() as u64;
+    let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
+    let leaked = allocated.difference(reachable);
+    let leaked = leaked.map(|at| format!("the block at offset {at} is leaked"));
+    let free = reachable.difference(&allocated);
+    let free = free.map(|at| format!("the block at offset {at} is in use but free"));
+    report.damage.extend(leaked.chain(free));
+}
+
+/// Bytes in use in a pool.
+fn footprint_of<M: Memory>(arena: &Arena<M>) -> Result<Footprint> {
+    let heap = arena.footprint()?;
+    let held = |part: Part| heap.held_bytes[part as usize];
+    Ok(Footprint {
+        table: held(Part::Table),
+        index: held(Part::Index),
+        log: held(Part::Log),
+        checkpoint: held(Part::Checkpoint),
+        other: held(Part::Other) + heap.metadata_bytes,
+    })
 }
 
 impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
@@ -562,7 +585,7 @@ pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Res
     check_page_size(options)?;
     let memories = platform.memories(options.partition);
     let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
-    let arena = Arena::create(memory, &identity(options))?;
+    let arena = Arena::create(memory, &identity(POOL_KIND, options))?;
     let page_bytes = options.page_bytes as usize;
     let (mut store, master) = PoolStore::create(arena, salt(options), page_bytes)?;
     // commit point: a pool whose master is set is a complete, empty partition
@@ -586,12 +609,42 @@ pub fn open_in_pool<P: Platform>(
         Access::Write => Arena::open(memory, Path::new(&name))?,
         Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
     };
-    let identity = arena.identity().clone();
+    let found = found_in(&arena, POOL_KIND, &name, options)?;
+    let (layout, master) = (found.layout, found.master);
+    let (salt, page_bytes) = (salt(options), found.page_bytes);
+    let (store, undone) = match options.access {
+        Access::Write => PoolStore::open(arena, master, salt, page_bytes, decide)?,
+        Access::Read => match PoolStore::open_read_only(arena, master, salt, page_bytes)? {
+            Some(store) => (store, false),
+            None => return Err(StorageError::NeedsRecovery(name)),
+        },
+    };
+    let directory = store.directory();
+    let frames = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
+    CowEngine::start(store, frames, directory, layout, options, undone)
+}
+
+/// What the header of a pool says.
+struct Found {
+    layout: LayoutKind,
+    page_bytes: usize,
+    /// Offset of the master block.
+    master: u64,
+}
+
+/// Reads what a pool of a kind says about itself; an error if it is another's or was not finished.
+fn found_in<M: Memory>(
+    arena: &Arena<M>,
+    kind: PoolKind,
+    name: &str,
+    options: &EngineOptions,
+) -> Result<Found> {
+    let identity = arena.identity();
     let foreign = |reason: String| PmemError::Foreign {
-        path: name.clone().into(),
+        path: name.into(),
         reason,
     };
-    if identity.kind != POOL_KIND {
+    if identity.kind != kind {
         return Err(foreign("it is a pool of another method".to_owned()).into());
     }
     if identity.pool_id != pool_id(options) {
@@ -609,17 +662,11 @@ pub fn open_in_pool<P: Platform>(
     if !is_page_size(page_bytes) {
         return Err(foreign(format!("its pages of {page_bytes} bytes are unknown")).into());
     }
-    let (salt, page_bytes) = (salt(options), page_bytes as usize);
-    let (store, undone) = match options.access {
-        Access::Write => PoolStore::open(arena, master, salt, page_bytes, decide)?,
-        Access::Read => match PoolStore::open_read_only(arena, master, salt, page_bytes)? {
-            Some(store) => (store, false),
-            None => return Err(StorageError::NeedsRecovery(name)),
-        },
-    };
-    let directory = store.directory();
-    let frames = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
-    CowEngine::start(store, frames, directory, layout, options, undone)
+    Ok(Found {
+        layout,
+        page_bytes: page_bytes as usize,
+        master,
+    })
 }
 
 /// Makes the file of a partition of `cow`.
@@ -693,14 +740,14 @@ fn pool_id(options: &EngineOptions) -> PoolId {
     PoolId(options.database_id ^ u128::from(options.partition) << 96)
 }
 
-fn identity(options: &EngineOptions) -> PoolIdentity {
+fn identity(kind: PoolKind, options: &EngineOptions) -> PoolIdentity {
     let layout = match options.layout {
         LayoutKind::Together => 0,
         LayoutKind::Separate => 1,
     };
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     PoolIdentity {
-        kind: POOL_KIND,
+        kind,
         pool_id: pool_id(options),
         format_version: POOL_FORMAT,
         created_seconds: now.map_or(0, |now| now.as_secs()),

@@ -68,13 +68,17 @@ pub enum Method {
     NvmDwbLog,
     /// The same with an area that pages stay in, are read from, and leave when room is needed (`DWB-Logging-opt` of the NVM-DWB thesis).
     NvmDwbLogOpt,
+    /// Slotted pages in durable memory that change where they are; a commit logs the headers of those that changed (`FASH`).
+    Fash,
+    /// The same, but where one page changed and its header fits a cache line, that header is the commit (`FAST`).
+    Fast,
     /// Another combination of the same parts, from [`PageAxes::method`].
     Combined(Combination),
 }
 
 impl Method {
     /// All published methods, in the order of reports.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -97,6 +101,8 @@ impl Method {
         Self::NvmDwb,
         Self::NvmDwbLog,
         Self::NvmDwbLogOpt,
+        Self::Fash,
+        Self::Fast,
     ];
 
     /// The methods that differ in what they do. The others are `dwb-batched` or `in-place` under a name that says where their files are, or on
@@ -134,6 +140,8 @@ impl Method {
             Self::NvmDwb => "nvm-dwb",
             Self::NvmDwbLog => "nvm-dwb-log",
             Self::NvmDwbLogOpt => "nvm-dwb-log-opt",
+            Self::Fash => "fash",
+            Self::Fast => "fast",
             Self::Combined(combination) => combination.name(),
         }
     }
@@ -143,7 +151,7 @@ impl Method {
     pub fn node_bytes_default(self) -> u32 {
         let options = EngineOptions::default();
         match self {
-            Self::Cow => options.page_bytes,
+            Self::Cow | Self::Fash | Self::Fast => options.page_bytes,
             Self::NvmCow => 1024,
             _ if self.is_paged() => 8192,
             _ => options.node_bytes,
@@ -269,6 +277,8 @@ impl Method {
             Self::NvmDwbLog => 20,
             Self::NvmDwbLogOpt => 21,
             Self::DwbBatched => 22,
+            Self::Fash => 23,
+            Self::Fast => 24,
             Self::Combined(combination) => combination.code(),
         }
     }
@@ -433,6 +443,9 @@ pub fn create<P: Platform>(
         )?),
         Method::Cow => Box::new(super::cow::create_in_file(platform, options)?),
         Method::NvmCow => Box::new(super::cow::create_in_pool(platform, options)?),
+        Method::Fash | Method::Fast => {
+            Box::new(super::cow::create_slotted(platform, method, options)?)
+        }
         Method::Log => Box::new(super::log_structured::LogStructured::<P>::create(
             platform, options,
         )?),
@@ -487,6 +500,9 @@ fn open_engine<P: Platform>(
         )?),
         Method::Cow => Box::new(super::cow::open_in_file(platform, options, decide)?),
         Method::NvmCow => Box::new(super::cow::open_in_pool(platform, options, decide)?),
+        Method::Fash | Method::Fast => {
+            Box::new(super::cow::open_slotted(platform, method, options, decide)?)
+        }
         Method::Log => Box::new(super::log_structured::LogStructured::<P>::open(
             platform, options, decide,
         )?),

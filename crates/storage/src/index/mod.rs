@@ -8,6 +8,7 @@ mod bptree_node;
 pub mod cow;
 pub mod nv_bptree;
 mod nv_node;
+pub mod slotted;
 pub mod trees;
 
 pub use bptree::Bptree;

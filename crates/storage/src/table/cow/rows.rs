@@ -27,22 +27,10 @@ pub trait Rows<T: Trees>: Send + Sized {
     fn new(table: &Table, tag: u16) -> Self;
 
     /// Adds a row; false, and no effect on the tree, if its key is there.
-    fn insert(
-        &mut self,
-        trees: &mut T,
-        tree: T::Tree,
-        key: &[u64],
-        row: &Row,
-    ) -> Result<bool>;
+    fn insert(&mut self, trees: &mut T, tree: T::Tree, key: &[u64], row: &Row) -> Result<bool>;
 
     /// Copies the row with this key into `row`; false if there is none.
-    fn get(
-        &mut self,
-        trees: &mut T,
-        tree: T::Tree,
-        key: &[u64],
-        row: &mut Row,
-    ) -> Result<bool>;
+    fn get(&mut self, trees: &mut T, tree: T::Tree, key: &[u64], row: &mut Row) -> Result<bool>;
 
     /// Calls `visit` with the number of each key and its row, in order; `row` is a buffer.
     fn get_many(
@@ -302,25 +290,13 @@ impl<T: Trees> Rows<T> for ImageRows {
         }
     }
 
-    fn insert(
-        &mut self,
-        trees: &mut T,
-        tree: T::Tree,
-        key: &[u64],
-        row: &Row,
-    ) -> Result<bool> {
+    fn insert(&mut self, trees: &mut T, tree: T::Tree, key: &[u64], row: &Row) -> Result<bool> {
         Self::encode(&self.layout, row, &mut self.image);
         trees.insert(tree, key, Value::Bytes(&self.image))
     }
 
     #[inline]
-    fn get(
-        &mut self,
-        trees: &mut T,
-        tree: T::Tree,
-        key: &[u64],
-        row: &mut Row,
-    ) -> Result<bool> {
+    fn get(&mut self, trees: &mut T, tree: T::Tree, key: &[u64], row: &mut Row) -> Result<bool> {
         let layout = &self.layout;
         let found = trees.get(tree, key, &mut self.long, |value| {
             Self::decode(layout, value.bytes(), row)

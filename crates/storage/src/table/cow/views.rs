@@ -58,12 +58,7 @@ impl Rows<PoolSnapshot> for ViewRows {
         Ok(true)
     }
 
-    fn read(
-        &mut self,
-        pages: &mut PoolSnapshot,
-        value: Value<'_>,
-        row: &mut Row,
-    ) -> Result<()> {
+    fn read(&mut self, pages: &mut PoolSnapshot, value: Value<'_>, row: &mut Row) -> Result<()> {
         let view = &pages.store.loader.0;
         self.tuples
             .read_view(view, value.word(), row, &mut self.buffer)
@@ -79,12 +74,7 @@ impl Rows<PoolSnapshot> for ViewRows {
         unchangeable()
     }
 
-    fn remove(
-        &mut self,
-        _pages: &mut PoolSnapshot,
-        _tree: CowTree,
-        _key: &[u64],
-    ) -> Result<bool> {
+    fn remove(&mut self, _pages: &mut PoolSnapshot, _tree: CowTree, _key: &[u64]) -> Result<bool> {
         unchangeable()
     }
 

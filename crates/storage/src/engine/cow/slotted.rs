@@ -1,0 +1,130 @@
+//! `fash` and `fast`: groups of transactions over slotted pages in durable memory, which change where they are.
+//!
+//! | when | what is written |
+//! |---|---|
+//! | operation | cells in free room of their pages, and new pages |
+//! | commit | cells flushed, a fence; `fast`, where one page changed: its header, a fence; else a record of headers, a fence, and headers in their pages behind it |
+//! | prepare | as at a commit by a record, but the record says *prepared* |
+//! | abort | nothing |
+//! | recovery | what the last record says, where it is newer |
+//!
+//! After ASPLOS 2017 (Failure-Atomic Slotted Paging). Rows lie in the leaves, as in `cow`.
+
+use super::{
+    CowEngine, DeviceOf, MASTER_ROOT, TreeStore, check_page_size, check_pool, footprint_of,
+    found_in, identity, pool_name, salt,
+};
+use crate::engine::{Decide, Engine, EngineOptions, EngineStatus, Footprint, Method, VerifyReport};
+use crate::error::{Result, StorageError};
+use crate::index::slotted::{CommitKind, Geometry, SlottedPages};
+use crate::platform::Platform;
+use crate::record::LayoutKind;
+use crate::table::cow::ImageRows;
+use pmem::{Access, Arena, Memory, MemorySource, Outcome, PoolKind};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Kind of the pools of `fash` and `fast`. They have one format.
+const POOL_KIND: PoolKind = PoolKind(0x736c_6f74);
+/// Largest page: slots of one byte name units of a whole number of words.
+const PAGE_BYTES_MAX: u32 = 16 << 10;
+const LINE_BYTES: usize = 64;
+
+/// One partition of `fash` or `fast`.
+pub type Slotted<P> = CowEngine<SlottedPages<DeviceOf<P>>, ImageRows>;
+
+impl<M: Memory> TreeStore for SlottedPages<M> {
+    fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
+        check_pool(&self.arena, reachable, report);
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        footprint_of(&self.arena)
+    }
+
+    fn count(&self, status: &mut EngineStatus) {
+        status.memory += &self.arena.counters();
+    }
+
+    fn snapshot(&mut self, _layout: LayoutKind) -> Result<Box<dyn Engine>> {
+        Err(StorageError::Unsupported(format!(
+            "this method has no snapshots; {} have",
+            Method::names_with_snapshots()
+        )))
+    }
+}
+
+fn commit_kind(method: Method) -> CommitKind {
+    match method {
+        Method::Fast => CommitKind::Line,
+        _ => CommitKind::Record,
+    }
+}
+
+/// The pages of a partition whose nodes were asked to have `page_bytes`. They are a line shorter where one more then shares a chunk of
+/// the heap.
+fn geometry(page_bytes: usize, options: &EngineOptions) -> Geometry {
+    let packed = if (1024..=8192).contains(&page_bytes) {
+        page_bytes - LINE_BYTES
+    } else {
+        page_bytes
+    };
+    Geometry::new(packed, options.page_cells_max)
+}
+
+fn check_size(options: &EngineOptions) -> Result<()> {
+    if options.page_bytes <= PAGE_BYTES_MAX {
+        return check_page_size(options);
+    }
+    Err(StorageError::Unsupported(format!(
+        "slotted pages of {} bytes; choose a multiple of 512 from 512 to {PAGE_BYTES_MAX}",
+        options.page_bytes
+    )))
+}
+
+/// Makes the pool of a partition of `fash` or `fast`.
+pub fn create_slotted<P: Platform>(
+    platform: &P,
+    method: Method,
+    options: &EngineOptions,
+) -> Result<Slotted<P>> {
+    check_size(options)?;
+    let memories = platform.memories(options.partition);
+    let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
+    let arena = Arena::create(memory, &identity(POOL_KIND, options))?;
+    let geometry = geometry(options.page_bytes as usize, options);
+    let (mut pages, master) =
+        SlottedPages::create(arena, salt(options), geometry, commit_kind(method))?;
+    // commit point: a pool whose master is set is a complete, empty partition
+    pages.arena.set_root(MASTER_ROOT, master)?;
+    pages.arena.settle(Outcome::Committed);
+    CowEngine::over(pages, options.layout, options, false)
+}
+
+/// Opens the pool of a partition of `fash` or `fast`. With [`Access::Read`] it stores and flushes nothing, and fails where recovery
+/// would have to.
+pub fn open_slotted<P: Platform>(
+    platform: &P,
+    method: Method,
+    options: &EngineOptions,
+    decide: Decide<'_>,
+) -> Result<Slotted<P>> {
+    let memories = platform.memories(options.partition);
+    let name = pool_name(options.partition);
+    let memory = memories.open(&name, options.access)?;
+    let arena = match options.access {
+        Access::Write => Arena::open(memory, Path::new(&name))?,
+        Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
+    };
+    let found = found_in(&arena, POOL_KIND, &name, options)?;
+    let geometry = geometry(found.page_bytes, options);
+    let (salt, kind) = (salt(options), commit_kind(method));
+    let (pages, undone) = match options.access {
+        Access::Write => SlottedPages::open(arena, found.master, salt, geometry, kind, decide)?,
+        Access::Read => match SlottedPages::open_read_only(arena, found.master, salt, geometry)? {
+            Some(pages) => (pages, false),
+            None => return Err(StorageError::NeedsRecovery(name)),
+        },
+    };
+    CowEngine::over(pages, found.layout, options, undone)
+}

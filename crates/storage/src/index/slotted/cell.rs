@@ -1,0 +1,138 @@
+//! A cell of a slotted page, and the room for cells.
+//!
+//! ```text
+//! word 0  crc32c of all that follows u32 | bytes of the value u16 | words of the key u8 | kind u8
+//! words   key
+//! bytes   value: the child's page u64 (inner page), what the tree has for the key (leaf), or first page u64 and
+//!         bytes u64 of a chain of long pages (kind 1)
+//! ```
+//!
+//! A page gives room below its lowest cell first. When that is used up it looks for a gap among the cells that some header still
+//! names: the one in force, the one that the group is making, and those that the open transaction may go back to.
+
+use super::header::{Geometry, damaged};
+use crate::error::Result;
+use pmem::{Arena, Memory};
+
+/// The value lies in the cell.
+pub(super) const INLINE: u8 = 0;
+/// The value lies in long pages.
+pub(super) const LONG: u8 = 1;
+/// Bytes of a value that lies in long pages: where, and how many bytes.
+pub(super) const LONG_BYTES: usize = 16;
+
+/// Bytes of a cell.
+pub(super) fn cell_bytes(key_words: usize, value_bytes: usize) -> usize {
+    8 + 8 * key_words + value_bytes
+}
+
+/// Makes a cell in `cell`.
+pub(super) fn encode(cell: &mut Vec<u8>, key: &[u64], kind: u8, value: &[u8]) {
+    cell.clear();
+    cell.extend_from_slice(&[0; 4]);
+    cell.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    cell.extend_from_slice(&[key.len() as u8, kind]);
+    for word in key {
+        cell.extend_from_slice(&word.to_le_bytes());
+    }
+    cell.extend_from_slice(value);
+    let sum = crc32c::crc32c(&cell[4..]);
+    cell[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// A cell where it lies.
+#[derive(Clone, Copy)]
+pub(super) struct Cell {
+    pub(super) at: u64,
+    pub(super) key_words: usize,
+    pub(super) value_bytes: usize,
+    pub(super) kind: u8,
+}
+
+impl Cell {
+    /// The cell at `at`, which ends before `end`.
+    #[inline]
+    pub(super) fn open<M: Memory>(arena: &Arena<M>, at: u64, end: u64) -> Result<Self> {
+        let word = arena.word(at)?;
+        let cell = Self {
+            at,
+            value_bytes: usize::from((word >> 32) as u16),
+            key_words: usize::from((word >> 48) as u8),
+            kind: (word >> 56) as u8,
+        };
+        if at + cell.bytes() as u64 > end || cell.kind > LONG {
+            return Err(damaged(at, "a cell says more than it has room for"));
+        }
+        Ok(cell)
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        cell_bytes(self.key_words, self.value_bytes)
+    }
+
+    /// The value's bytes.
+    #[inline]
+    pub(super) fn value<M: Memory>(self, arena: &Arena<M>) -> Result<&[u8]> {
+        let at = self.at + 8 + 8 * self.key_words as u64;
+        Ok(arena.bytes(at, self.value_bytes)?)
+    }
+
+    /// The value's words.
+    #[inline]
+    pub(super) fn value_words<M: Memory>(self, arena: &Arena<M>) -> Result<&[u64]> {
+        let at = self.at + 8 + 8 * self.key_words as u64;
+        Ok(arena.slice(at, self.value_bytes / 8)?)
+    }
+
+    /// Where a value in long pages begins, and its bytes.
+    pub(super) fn long<M: Memory>(self, arena: &Arena<M>) -> Result<(u64, u64)> {
+        match self.value_words(arena)? {
+            &[first, bytes] if self.kind == LONG => Ok((first, bytes)),
+            _ => Err(damaged(self.at, "a cell of a long value has no place")),
+        }
+    }
+
+    /// Whether its checksum fits.
+    pub(super) fn is_sound<M: Memory>(self, arena: &Arena<M>) -> Result<bool> {
+        let bytes = arena.bytes(self.at, self.bytes())?;
+        let (sum, rest) = bytes.split_at(4);
+        Ok(crc32c::crc32c(rest).to_le_bytes() == *sum)
+    }
+}
+
+/// Units of a page that cells lie in.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Used {
+    bits: [u64; 4],
+}
+
+impl Used {
+    pub(super) fn mark(&mut self, first: usize, units: usize) {
+        for unit in first..(first + units).min(256) {
+            self.bits[unit / 64] |= 1 << (unit % 64);
+        }
+    }
+
+    /// Marks units; false if one of them was marked.
+    pub(super) fn take(&mut self, first: usize, units: usize) -> bool {
+        let is_free = (first..(first + units).min(256)).all(|unit| !self.is_used(unit));
+        self.mark(first, units);
+        is_free
+    }
+
+    fn is_used(&self, unit: usize) -> bool {
+        self.bits[unit / 64] >> (unit % 64) & 1 != 0
+    }
+
+    /// The first of `units` in a row that are free, between `low` and the end of the page.
+    pub(super) fn gap(&self, geometry: Geometry, low: usize, units: usize) -> Option<usize> {
+        let mut free = 0;
+        for unit in (low..geometry.units).rev() {
+            free = if self.is_used(unit) { 0 } else { free + 1 };
+            if free == units {
+                return Some(unit);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,448 @@
+//! Changes of a tree: where a cell goes in and comes out, splits, rewriting and merges.
+//!
+//! A cell goes into its page where there is room. Where there is none, but cells that nobody names any more take much of the page,
+//! the page is written anew elsewhere and its parent leads there (defragmentation by copying). Else it is split: the half that the new
+//! cell belongs to goes to a new page, the other stays, with a header that names fewer cells. At the right edge of a tree the new
+//! cell goes to a new page alone, so that rows which come in key order fill their pages. A page that is less than a third full is
+//! merged with a neighbour where both fit into three quarters of a page.
+
+use super::cell::{INLINE, LONG, LONG_BYTES, cell_bytes, encode};
+use super::header::lines_of;
+use super::long;
+use super::pages::{Root, SlottedPages, View};
+use super::tree::{Path, SlottedTree};
+use crate::error::{Result, StorageError};
+use crate::index::cow::Value;
+use pmem::{Memory, Part, PmemError};
+
+/// Cells on their way into a page.
+type Cells = Vec<Vec<u8>>;
+
+impl SlottedTree {
+    /// The part of the database that a page of a level is of.
+    fn part(self, level: u8) -> Part {
+        if level == 0 && self.value_words == 0 {
+            Part::Table
+        } else {
+            Part::Index
+        }
+    }
+}
+
+impl<M: Memory> SlottedPages<M> {
+    /// Adds a key; false, and no effect, if it is there.
+    pub(super) fn insert_entry(
+        &mut self,
+        tree: SlottedTree,
+        key: &[u64],
+        value: Value<'_>,
+    ) -> Result<bool> {
+        let mut path = Path::default();
+        let found = self.find_path(tree, key, &mut path)?;
+        if found == Some(true) {
+            return Ok(false);
+        }
+        let cell = self.make_cell(tree, key, value)?;
+        if found.is_some() {
+            let (depth, index) = (path.length - 1, path.leaf().index);
+            self.splice(tree, &path, depth, (index, 0), std::slice::from_ref(&cell))?;
+        } else {
+            let page = self.fill(tree, 0, std::slice::from_ref(&cell))?;
+            self.move_root(tree, page);
+        }
+        self.cell = cell;
+        Ok(true)
+    }
+
+    /// Gives a key another value; false if it is not there.
+    pub(super) fn replace_entry(
+        &mut self,
+        tree: SlottedTree,
+        key: &[u64],
+        value: Value<'_>,
+    ) -> Result<bool> {
+        let mut path = Path::default();
+        if self.find_path(tree, key, &mut path)? != Some(true) {
+            return Ok(false);
+        }
+        self.replace_at(tree, key, &path, value)?;
+        Ok(true)
+    }
+
+    /// Gives the key at the end of a way another value.
+    pub(super) fn replace_at(
+        &mut self,
+        tree: SlottedTree,
+        key: &[u64],
+        path: &Path,
+        value: Value<'_>,
+    ) -> Result<()> {
+        self.drop_value(path)?;
+        let cell = self.make_cell(tree, key, value)?;
+        let (depth, index) = (path.length - 1, path.leaf().index);
+        self.splice(tree, path, depth, (index, 1), std::slice::from_ref(&cell))?;
+        self.cell = cell;
+        Ok(())
+    }
+
+    /// Takes a key out; false if it is not there.
+    pub(super) fn remove_entry(&mut self, tree: SlottedTree, key: &[u64]) -> Result<bool> {
+        let mut path = Path::default();
+        if self.find_path(tree, key, &mut path)? != Some(true) {
+            return Ok(false);
+        }
+        self.drop_value(&path)?;
+        let leaf = path.leaf();
+        let number = self.own(leaf.page)?;
+        self.edit(number).remove(leaf.index);
+        self.shrink(tree, &path)?;
+        Ok(true)
+    }
+
+    /// Gives up the long pages of the cell at the end of a way.
+    fn drop_value(&mut self, path: &Path) -> Result<()> {
+        let leaf = path.leaf();
+        let view = self.view(leaf.page)?;
+        let cell = self.cell(&view, leaf.index)?;
+        if cell.kind == LONG {
+            long::discard(self, cell)?;
+        }
+        Ok(())
+    }
+
+    /// A cell for a leaf, in the buffer that [`SlottedPages::cell`] lends.
+    fn make_cell(&mut self, tree: SlottedTree, key: &[u64], value: Value<'_>) -> Result<Vec<u8>> {
+        let mut cell = std::mem::take(&mut self.cell);
+        match value {
+            Value::Words(words) if tree.value_words > 0 && words.len() == tree.value_words => {
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                encode(&mut cell, key, INLINE, &bytes);
+            }
+            Value::Bytes(bytes) if tree.value_words == 0 => {
+                let units = cell_bytes(key.len(), bytes.len()).div_ceil(self.geometry.unit);
+                if units <= self.geometry.cell_units_max() {
+                    encode(&mut cell, key, INLINE, bytes);
+                } else {
+                    let mut place = [0; LONG_BYTES];
+                    let first = long::write(self, bytes)?;
+                    place[..8].copy_from_slice(&first.to_le_bytes());
+                    place[8..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+                    encode(&mut cell, key, LONG, &place);
+                }
+            }
+            _ => {
+                let text = "a value of another kind than its tree's".to_owned();
+                return Err(StorageError::Unsupported(text));
+            }
+        }
+        Ok(cell)
+    }
+
+    fn move_root(&mut self, tree: SlottedTree, page: u64) {
+        let written = self.roots[tree.tree].written;
+        let now = page;
+        self.set_root(tree.tree, Root { now, written });
+    }
+
+    /// Units of a cell.
+    fn units(&self, cell: &[u8]) -> usize {
+        cell.len().div_ceil(self.geometry.unit)
+    }
+
+    /// Puts `cells` in the place of `removed` cells from `at` on, in the page at `depth` of a way.
+    fn splice(
+        &mut self,
+        tree: SlottedTree,
+        path: &Path,
+        depth: usize,
+        (at, removed): (usize, usize),
+        cells: &[Vec<u8>],
+    ) -> Result<()> {
+        let page = path.steps[depth].page;
+        let number = self.own(page)?;
+        for (done, cell) in cells.iter().enumerate() {
+            let replaces = done < removed;
+            let units = self.units(cell);
+            let Some(unit) = self.room(number, units, usize::from(!replaces))? else {
+                let rest = (at + done, removed.saturating_sub(done));
+                return self.rebuild(tree, path, depth, rest, &cells[done..]);
+            };
+            self.arena
+                .enter(tree.part(self.changed(number).header.level));
+            self.stage(page + (unit * self.geometry.unit) as u64, cell)?;
+            let header = self.edit(number);
+            if replaces {
+                header.slots[at + done] = unit as u8;
+                header.start = header.start.min(unit as u8);
+            } else {
+                header.insert(at + done, unit as u8);
+            }
+        }
+        for _ in cells.len()..removed {
+            self.edit(number).remove(at + cells.len());
+        }
+        Ok(())
+    }
+
+    /// All cells of a page, copied, with `cells` in the place of `removed` from `at` on.
+    fn cells_with(
+        &mut self,
+        page: u64,
+        (at, removed): (usize, usize),
+        cells: &[Vec<u8>],
+    ) -> Result<(View, Cells)> {
+        let view = self.view(page)?;
+        let mut all = Vec::with_capacity(view.count + cells.len());
+        for index in 0..view.count {
+            if index == at {
+                all.extend_from_slice(cells);
+            }
+            if index < at || index >= at + removed {
+                let cell = self.cell(&view, index)?;
+                all.push(self.arena.bytes(cell.at, cell.bytes())?.to_vec());
+            }
+        }
+        if at == view.count {
+            all.extend_from_slice(cells);
+        }
+        Ok((view, all))
+    }
+
+    /// As [`SlottedPages::splice`] for a page that has no room.
+    fn rebuild(
+        &mut self,
+        tree: SlottedTree,
+        path: &Path,
+        depth: usize,
+        (at, removed): (usize, usize),
+        cells: &[Vec<u8>],
+    ) -> Result<()> {
+        let page = path.steps[depth].page;
+        let (view, all) = self.cells_with(page, (at, removed), cells)?;
+        let units: usize = all.iter().map(|cell| self.units(cell)).sum();
+        let capacity = self.geometry.units - self.geometry.head_units(lines_of(all.len() + 1));
+        let old_count = view.count;
+        if all.len() <= self.geometry.cells_max && 8 * units <= 7 * capacity {
+            let new = self.fill(tree, view.level, &all)?;
+            self.discard(page)?;
+            return self.lead_to(tree, path, depth, new, None);
+        }
+        let is_edge = at == old_count && path.steps[..depth].iter().all(|step| step.is_last);
+        let middle = if is_edge {
+            all.len() - cells.len()
+        } else {
+            self.middle(&all, units)
+        };
+        let separator = key_of(&all[middle]);
+        if at >= middle {
+            let right = self.fill(tree, view.level, &all[middle..])?;
+            let number = self.own(page)?;
+            self.edit(number).count = middle as u8;
+            return self.lead_to(tree, path, depth, page, Some((separator, right)));
+        }
+        let left = self.fill(tree, view.level, &all[..middle])?;
+        if at + cells.len() <= middle {
+            let number = self.own(page)?;
+            let gone = middle - cells.len() + removed;
+            let header = self.edit(number);
+            header.slots.copy_within(gone..old_count, 0);
+            header.count = (old_count - gone) as u8;
+            return self.lead_to(tree, path, depth, left, Some((separator, page)));
+        }
+        let right = self.fill(tree, view.level, &all[middle..])?;
+        self.discard(page)?;
+        self.lead_to(tree, path, depth, left, Some((separator, right)))
+    }
+
+    /// Where cells are split so that both halves are about as long, and neither has too many cells.
+    fn middle(&self, all: &Cells, units: usize) -> usize {
+        let mut before = 0;
+        let by_units = all.iter().position(|cell| {
+            let own = self.units(cell);
+            before += own;
+            2 * before >= units + own
+        });
+        let most = self.geometry.cells_max.min(all.len() - 1);
+        let least = all.len().saturating_sub(self.geometry.cells_max).max(1);
+        by_units.unwrap_or(most).clamp(least, most)
+    }
+
+    /// A new page of these cells.
+    fn fill(&mut self, tree: SlottedTree, level: u8, cells: &[Vec<u8>]) -> Result<u64> {
+        let part = tree.part(level);
+        let number = self.create_page(level, part)?;
+        let page = self.changed(number).page;
+        self.arena.enter(part);
+        for (index, cell) in cells.iter().enumerate() {
+            let units = self.units(cell);
+            let Some(unit) = self.room(number, units, 1)? else {
+                let text = "entries of this length do not fit the pages".to_owned();
+                return Err(StorageError::Unsupported(text));
+            };
+            self.stage(page + (unit * self.geometry.unit) as u64, cell)?;
+            self.edit(number).insert(index, unit as u8);
+        }
+        Ok(page)
+    }
+
+    /// Makes the parent of the page at `depth` of a way lead to `page` in its place, and behind it to another page from a key on.
+    fn lead_to(
+        &mut self,
+        tree: SlottedTree,
+        path: &Path,
+        depth: usize,
+        page: u64,
+        more: Option<(Vec<u64>, u64)>,
+    ) -> Result<()> {
+        let old = path.steps[depth].page;
+        let right = more.map(|(key, right)| inner_cell(&key, right));
+        let Some(above) = depth.checked_sub(1) else {
+            let Some(right) = right else {
+                self.move_root(tree, page);
+                return Ok(());
+            };
+            let level = self.view(page)?.level + 1;
+            let left = inner_cell(&vec![0; tree.key_words], page);
+            let root = self.fill(tree, level, &[left, right])?;
+            self.move_root(tree, root);
+            return Ok(());
+        };
+        let at = path.steps[above].index;
+        if page == old {
+            let right: Vec<_> = right.into_iter().collect();
+            return self.splice(tree, path, above, (at + 1, 0), &right);
+        }
+        let view = self.view(path.steps[above].page)?;
+        let key = self.key(&view, at, tree.key_words)?.to_vec();
+        let cells: Vec<_> = std::iter::once(inner_cell(&key, page))
+            .chain(right)
+            .collect();
+        self.splice(tree, path, above, (at, 1), &cells)
+    }
+
+    /// Merges pages along a way that a cell was taken from, as far as they have become small.
+    fn shrink(&mut self, tree: SlottedTree, path: &Path) -> Result<()> {
+        for depth in (1..path.length).rev() {
+            let view = self.view(path.steps[depth].page)?;
+            let (parent, at) = (path.steps[depth - 1].page, path.steps[depth - 1].index);
+            if view.count == 0 {
+                self.discard(view.page)?;
+                let number = self.own(parent)?;
+                self.edit(number).remove(at);
+            } else if !self.is_sparse(&view)? || !self.merge(tree, path, depth)? {
+                return Ok(());
+            }
+        }
+        self.shrink_root(tree)
+    }
+
+    /// A root that leads to one page only gives way to it.
+    fn shrink_root(&mut self, tree: SlottedTree) -> Result<()> {
+        loop {
+            let view = self.view(self.roots[tree.tree].now)?;
+            if view.level == 0 || view.count > 1 {
+                return Ok(());
+            }
+            let child = if view.count == 0 {
+                0
+            } else {
+                self.child(&view, 0)?.page
+            };
+            self.discard(view.page)?;
+            self.move_root(tree, child);
+            if child == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether a page is less than a third full. Large pages are not looked at each time.
+    fn is_sparse(&self, view: &View) -> Result<bool> {
+        let is_looked_at = view.count < 8 || view.count.is_multiple_of(8);
+        if !is_looked_at || 2 * view.count > self.geometry.cells_max {
+            return Ok(false);
+        }
+        Ok(3 * self.live_units(view)? < self.geometry.capacity())
+    }
+
+    /// Merges the page at `depth` of a way with a neighbour. Says whether only a slot of the parent has gone.
+    fn merge(&mut self, tree: SlottedTree, path: &Path, depth: usize) -> Result<bool> {
+        let (parent, at) = (path.steps[depth - 1].page, path.steps[depth - 1].index);
+        let above = self.view(parent)?;
+        if above.count < 2 {
+            return Ok(false);
+        }
+        let first = at.saturating_sub(1);
+        let (left, right) = (self.child(&above, first)?, self.child(&above, first + 1)?);
+        let units = [self.live_units(&left)?, self.live_units(&right)?];
+        let count = left.count + right.count;
+        let fits = 4 * (units[0] + units[1]) <= 3 * self.geometry.capacity()
+            && 4 * count <= 3 * self.geometry.cells_max.max(4)
+            && lines_of(count) == 1;
+        if !fits {
+            return Ok(false);
+        }
+        let (_, mut moved) = self.cells_with(right.page, (right.count, 0), &[])?;
+        if left.level > 0 {
+            // The key of a first cell is never looked at, so it may be greater than keys below it. Now it will be.
+            let separator = self.key(&above, first + 1, tree.key_words)?.to_vec();
+            moved[0] = inner_cell(&separator, self.child(&right, 0)?.page);
+        }
+        let number = self.own(left.page)?;
+        let head = self.geometry.head_units(self.changed(number).lines());
+        if self.changed(number).header.start() >= head + units[1] {
+            self.append(tree, number, &moved)?;
+            self.discard(right.page)?;
+            let number = self.own(parent)?;
+            self.edit(number).remove(first + 1);
+            return Ok(true);
+        }
+        let key = self.key(&above, first, tree.key_words)?.to_vec();
+        let number = self.own(parent)?;
+        let needed = self.units(&inner_cell(&key, 0));
+        if self.room(number, needed, 0)?.is_none() {
+            return Ok(false);
+        }
+        let (_, mut all) = self.cells_with(left.page, (left.count, 0), &[])?;
+        all.extend(moved);
+        let new = match self.fill(tree, left.level, &all) {
+            // On a full device a deletion goes without.
+            Err(StorageError::Memory(PmemError::OutOfSpace { .. })) => return Ok(false),
+            new => new?,
+        };
+        self.discard(left.page)?;
+        self.discard(right.page)?;
+        self.splice(tree, path, depth - 1, (first, 2), &[inner_cell(&key, new)])?;
+        Ok(true)
+    }
+
+    /// Adds cells behind those of a changed page, which has room below all of its cells.
+    fn append(&mut self, tree: SlottedTree, number: usize, cells: &[Vec<u8>]) -> Result<()> {
+        let page = self.changed(number).page;
+        self.arena
+            .enter(tree.part(self.changed(number).header.level));
+        for cell in cells {
+            let units = self.units(cell);
+            let header = &self.changed(number).header;
+            let (unit, index) = (header.start() - units, header.count());
+            self.stage(page + (unit * self.geometry.unit) as u64, cell)?;
+            self.edit(number).insert(index, unit as u8);
+        }
+        Ok(())
+    }
+}
+
+/// A cell that leads to a page.
+fn inner_cell(key: &[u64], page: u64) -> Vec<u8> {
+    let mut cell = Vec::new();
+    encode(&mut cell, key, INLINE, &page.to_le_bytes());
+    cell
+}
+
+/// The key of a cell.
+fn key_of(cell: &[u8]) -> Vec<u64> {
+    let words = cell.get(6).copied().map_or(0, usize::from);
+    let keys = cell.get(8..8 + 8 * words).unwrap_or(&[]);
+    let words = keys.chunks_exact(8).filter_map(|word| word.try_into().ok());
+    words.map(u64::from_le_bytes).collect()
+}

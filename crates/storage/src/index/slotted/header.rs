@@ -1,0 +1,335 @@
+//! The header of a slotted page.
+//!
+//! ```text
+//! page    [line 0 of place 0][line 0 of place 1][line 1 of place 0][line 1 of place 1] … free room … [cells]
+//! line 0  level u8 | cells u8 | lowest unit of a cell u8 | magic u8 | slot u8 [52] | word
+//! line n  slot u8 [64]
+//! word    crc32c of the header's bytes in use u32 | check of the sequence u8 | sequence u24, from low to high
+//! ```
+//!
+//! A slot is where a cell begins, in units of the page's size / 256 rounded up to a power of two, 8 at least. Two places take
+//! turns: the header with sequence number `n` lies in place `n % 2`, and the sequence numbers in a page's two words always differ by
+//! one, the greater being in force. The word of a place is stored last. Where a header has one line, that store is all that it needs
+//! to count: stores to a line become durable in their order. Where it has more, a record of the log has the header as well.
+//!
+//! A word is never torn, so one whose own check fails is damaged; and once recovery is through, so is a header in force whose
+//! checksum does not fit. Neither ever lets the older header count again.
+
+use crate::error::Result;
+use pmem::{Arena, Memory, PmemError};
+
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+/// Bytes of the first line before its slots.
+const FIELDS: usize = 4;
+/// Where the first line has its word.
+const WORD_AT: usize = 56;
+/// Slots of the first line.
+pub(super) const FIRST_SLOTS: usize = WORD_AT - FIELDS;
+/// Slots of all lines that a header may have.
+pub(super) const SLOTS_MAX: usize = FIRST_SLOTS + 3 * LINE;
+/// Levels of a tree; no page has entries for more.
+pub(super) const LEVELS_MAX: usize = 24;
+const MAGIC: u8 = 0x5d;
+const SEQUENCE_BITS: u32 = 24;
+const SEQUENCE_MASK: u32 = (1 << SEQUENCE_BITS) - 1;
+
+/// How pages of one size are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of a page.
+    pub(super) page_bytes: usize,
+    /// Bytes of a unit.
+    pub(super) unit: usize,
+    /// Units of a page.
+    pub(super) units: usize,
+    /// Most cells of a page.
+    pub(super) cells_max: usize,
+}
+
+impl Geometry {
+    /// Pages of `page_bytes` with at most `cells_max` cells, three at least.
+    pub fn new(page_bytes: usize, cells_max: usize) -> Self {
+        let unit = page_bytes.div_ceil(256).next_power_of_two().max(8);
+        Self {
+            page_bytes,
+            unit,
+            units: page_bytes / unit,
+            cells_max: cells_max.clamp(3, SLOTS_MAX),
+        }
+    }
+
+    /// Cells of a page whose header is one line.
+    pub fn cells_of_a_line() -> usize {
+        FIRST_SLOTS
+    }
+
+    /// Units from the beginning of a page that headers of `lines` take, in both places.
+    pub(super) fn head_units(self, lines: usize) -> usize {
+        (2 * LINE * lines).div_ceil(self.unit)
+    }
+
+    /// Units for cells beside a header of one line.
+    pub(super) fn capacity(self) -> usize {
+        self.units - self.head_units(1)
+    }
+
+    /// Most units of one cell: four of them always fit.
+    pub(super) fn cell_units_max(self) -> usize {
+        self.capacity() / 4
+    }
+}
+
+/// What a header says.
+#[derive(Clone, Copy)]
+pub(super) struct Header {
+    /// 0 for a leaf.
+    pub(super) level: u8,
+    pub(super) count: u8,
+    /// The lowest unit that a cell ever had; the number of units in an empty page.
+    pub(super) start: u8,
+    /// Number of the header in its page, of 24 bits.
+    pub(super) sequence: u32,
+    pub(super) slots: [u8; SLOTS_MAX],
+}
+
+impl Header {
+    pub(super) fn new(level: u8, geometry: Geometry) -> Self {
+        Self {
+            level,
+            count: 0,
+            start: geometry.units as u8,
+            sequence: 0,
+            slots: [0; SLOTS_MAX],
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    pub(super) fn start(&self) -> usize {
+        usize::from(self.start)
+    }
+
+    /// Slots in use.
+    pub(super) fn used(&self) -> &[u8] {
+        &self.slots[..self.count()]
+    }
+
+    /// Puts a slot in at `index`.
+    pub(super) fn insert(&mut self, index: usize, slot: u8) {
+        let count = self.count();
+        self.slots.copy_within(index..count, index + 1);
+        self.slots[index] = slot;
+        self.count += 1;
+        self.start = self.start.min(slot);
+    }
+
+    /// Takes the slot at `index` out.
+    pub(super) fn remove(&mut self, index: usize) {
+        let count = self.count();
+        self.slots.copy_within(index + 1..count, index);
+        self.count -= 1;
+    }
+
+    /// What goes into a log or a page: the fields and the slots in use.
+    pub(super) fn image(&self, image: &mut [u8; FIELDS + SLOTS_MAX]) -> usize {
+        image[..FIELDS].copy_from_slice(&[self.level, self.count, self.start, MAGIC]);
+        image[FIELDS..FIELDS + self.count()].copy_from_slice(self.used());
+        FIELDS + self.count()
+    }
+}
+
+/// Lines of a header with so many slots.
+pub(super) fn lines_of(count: usize) -> usize {
+    1 + count.saturating_sub(FIRST_SLOTS).div_ceil(LINE)
+}
+
+/// The next number after a sequence number.
+pub(super) fn after(sequence: u32) -> u32 {
+    sequence.wrapping_add(1) & SEQUENCE_MASK
+}
+
+/// Whether `sequence` is `other` or one of the numbers that follow it.
+pub(super) fn is_at_least(sequence: u32, other: u32) -> bool {
+    sequence.wrapping_sub(other) & SEQUENCE_MASK <= SEQUENCE_MASK / 2
+}
+
+/// The place of the header with this number.
+pub(super) fn place_of(sequence: u32) -> usize {
+    (sequence & 1) as usize
+}
+
+/// Where line `line` of a place begins in its page.
+pub(super) fn line_at(place: usize, line: usize) -> usize {
+    (2 * line + place) * LINE
+}
+
+/// Checks of the headers of one partition.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seal {
+    pub(super) salt: u32,
+}
+
+impl Seal {
+    /// The word that ends a header of page `page`, whose bytes in use are `image`.
+    pub(super) fn word(self, page: u64, sequence: u32, image: &[u8]) -> u64 {
+        let sum = crc32c::crc32c_append(self.salt ^ sequence, image) ^ fold(page);
+        let number = sequence << 8 | u32::from(self.check(page, sequence));
+        u64::from(number) << 32 | u64::from(sum)
+    }
+
+    /// The sequence number that a word has, if its check fits.
+    pub(super) fn sequence(self, page: u64, word: u64) -> Option<u32> {
+        let number = (word >> 32) as u32;
+        let sequence = number >> 8;
+        (number as u8 == self.check(page, sequence)).then_some(sequence)
+    }
+
+    /// A byte of which exactly one bit changes with each bit of the sequence number.
+    fn check(self, page: u64, sequence: u32) -> u8 {
+        let place = (page ^ u64::from(self.salt)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let [first, second, third, _] = sequence.to_le_bytes();
+        (place >> 56) as u8 ^ first ^ second.rotate_left(3) ^ third.rotate_left(5)
+    }
+}
+
+fn fold(page: u64) -> u32 {
+    (page >> 6) as u32 ^ (page >> 38) as u32
+}
+
+pub(super) fn damaged(page: u64, text: &str) -> crate::error::StorageError {
+    PmemError::corrupted("slotted page", page, text).into()
+}
+
+/// Stores a header's bytes and then its word into a page; nothing is flushed.
+pub(super) fn store<M: Memory>(
+    arena: &mut Arena<M>,
+    seal: Seal,
+    page: u64,
+    sequence: u32,
+    image: &[u8],
+) -> Result<()> {
+    let place = place_of(sequence);
+    let (first, rest) = image.split_at(image.len().min(WORD_AT));
+    for (number, slots) in rest.chunks(LINE).enumerate() {
+        arena.store(page + line_at(place, number + 1) as u64, slots)?;
+    }
+    let line = page + line_at(place, 0) as u64;
+    arena.store(line, first)?;
+    let word = seal.word(page, sequence, image);
+    Ok(arena.store_word(line + WORD_AT as u64, word)?)
+}
+
+/// The word of a place.
+pub(super) fn word<M: Memory>(arena: &Arena<M>, page: u64, place: usize) -> Result<u64> {
+    Ok(arena.word(page + (line_at(place, 0) + WORD_AT) as u64)?)
+}
+
+/// Stores the word of a place alone.
+pub(super) fn store_word<M: Memory>(
+    arena: &mut Arena<M>,
+    page: u64,
+    place: usize,
+    word: u64,
+) -> Result<u64> {
+    let at = page + (line_at(place, 0) + WORD_AT) as u64;
+    arena.store_word(at, word)?;
+    Ok(at)
+}
+
+/// The number of the header in force: both words have to be sound, and next to each other.
+pub(super) fn sequence_in_force<M: Memory>(arena: &Arena<M>, seal: Seal, page: u64) -> Result<u32> {
+    let numbers = [0, 1].map(|place| {
+        let word = word(arena, page, place).ok()?;
+        let sequence = seal.sequence(page, word)?;
+        (place_of(sequence) == place).then_some(sequence)
+    });
+    match numbers {
+        [Some(first), Some(second)] if after(first) == second => Ok(second),
+        [Some(first), Some(second)] if after(second) == first => Ok(first),
+        _ => Err(damaged(page, "the words of its headers do not fit")),
+    }
+}
+
+/// Reads the header with this number, whose checksum has to fit if `is_checked`.
+pub(super) fn read<M: Memory>(
+    arena: &Arena<M>,
+    seal: Seal,
+    geometry: Geometry,
+    page: u64,
+    sequence: u32,
+    is_checked: bool,
+) -> Result<Header> {
+    let place = place_of(sequence);
+    let first = arena.bytes(page + line_at(place, 0) as u64, LINE)?;
+    let (fields, slots) = first[..WORD_AT].split_at(FIELDS);
+    let &[level, count, start, magic] = fields else {
+        return Err(damaged(page, "it has no header"));
+    };
+    let mut header = Header {
+        level,
+        count,
+        start,
+        sequence,
+        slots: [0; SLOTS_MAX],
+    };
+    if magic != MAGIC || header.count() > SLOTS_MAX || header.start() > geometry.units {
+        return Err(damaged(page, "its header has fields that no header has"));
+    }
+    let count = header.count();
+    let here = count.min(FIRST_SLOTS);
+    header.slots[..here].copy_from_slice(&slots[..here]);
+    for (number, part) in header.slots[here..count].chunks_mut(LINE).enumerate() {
+        let at = page + line_at(place, number + 1) as u64;
+        part.copy_from_slice(arena.bytes(at, part.len())?);
+    }
+    let outside = |&slot: &u8| usize::from(slot) >= geometry.units;
+    if header.used().iter().any(outside) {
+        return Err(damaged(page, "its header names a cell outside of it"));
+    }
+    if is_checked {
+        let mut image = [0; FIELDS + SLOTS_MAX];
+        let bytes = header.image(&mut image);
+        let expected = seal.word(page, sequence, &image[..bytes]);
+        if expected != word(arena, page, place)? {
+            return Err(damaged(page, "the checksum of its header does not fit"));
+        }
+    }
+    Ok(header)
+}
+
+/// Room for [`Header::image`].
+pub(super) type Image = [u8; FIELDS + SLOTS_MAX];
+
+/// An [`Image`] with nothing in it.
+pub(super) const NO_IMAGE: Image = [0; FIELDS + SLOTS_MAX];
+
+/// Whether bytes are what [`Header::image`] makes.
+pub(super) fn is_image(image: &[u8]) -> bool {
+    image.len() >= FIELDS
+        && image[3] == MAGIC
+        && image.len() == FIELDS + usize::from(image[1])
+        && image.len() <= FIELDS + SLOTS_MAX
+}
+
+/// Level and number of cells from the first line of a header.
+#[inline]
+pub(super) fn level_and_count(line: &[u8], page: u64) -> Result<(u8, usize)> {
+    match line {
+        &[level, count, _, MAGIC, ..] if usize::from(count) <= SLOTS_MAX => {
+            Ok((level, usize::from(count)))
+        }
+        _ => Err(damaged(page, "it has no header")),
+    }
+}
+
+/// Where the slot number `index` of a place lies in its page.
+#[inline]
+pub(super) fn slot_at(place: usize, index: usize) -> usize {
+    match index.checked_sub(FIRST_SLOTS) {
+        None => line_at(place, 0) + FIELDS + index,
+        Some(more) => line_at(place, 1 + more / LINE) + more % LINE,
+    }
+}

@@ -1,0 +1,362 @@
+//! The log of slot headers: one record, which is all that recovery needs.
+//!
+//! ```text
+//! block      [master line][head of the record, to the end of the block]
+//! master     directory's root u64 | 0
+//! head       crc32c u32 | bytes of the body u32 | state u64 | extensions u64 | { offset u64 | bytes u64 } of each [8]
+//!            | beginning of the body
+//! body       global transaction u64 | headers u32 | words u32
+//!            | { page u64 | sequence u32 | bytes u32 | header's fields and slots, padded to 8 } of each
+//!            | { offset u64 | clear u64 | set u64 } of each
+//! ```
+//!
+//! A body that the block has no room for goes on in extensions: blocks that the heap keeps for the group without making them allocated.
+//!
+//! The record counts when its checksum fits, and says by its state word whether it is committed or waits for the decision about its
+//! global transaction. The next group writes over it only behind a fence that made durable what it says, headers in their pages and
+//! words of the heap. So recovery may always find a record that is done, and does it again where a page or a word is older.
+//! A record that is not whole is one that was being written.
+
+use super::header::{
+    Image, NO_IMAGE, Seal, after, is_at_least, is_image, line_at, place_of, store, word,
+};
+use crate::engine::GlobalTxnId;
+use crate::error::{Result, StorageError};
+use pmem::{Arena, Memory, PmemError, WordChange, site};
+use std::iter;
+
+/// Bytes of the block with master and log.
+pub(super) const BLOCK_BYTES: usize = 8128;
+/// Where the record begins in the block.
+const HEAD_AT: u64 = 64;
+/// Most extensions of a record.
+pub(super) const EXTENSIONS_MAX: usize = 8;
+/// Bytes of a record's head before its body.
+const HEAD_BYTES: usize = 24 + 16 * EXTENSIONS_MAX;
+/// Bytes of the body that the block has room for.
+pub(super) const BODY_BYTES: usize = BLOCK_BYTES - HEAD_AT as usize - HEAD_BYTES;
+const BODY_HEAD_BYTES: usize = 16;
+/// Bytes of a body for each header, at most, and for each word.
+pub(super) const HEADER_ENTRY_BYTES: usize = 16 + 4 + super::header::SLOTS_MAX;
+pub(super) const WORD_ENTRY_BYTES: usize = 24;
+
+const COMMITTED: u64 = 0x7f31_c0de_5a1d_0bed;
+const PREPARED: u64 = 0x2ac4_9b1e_e37f_6210;
+
+/// A block that a record goes on in.
+pub(super) type Extension = (u64, usize);
+
+/// The record in the making, and where records lie.
+pub(super) struct HeaderLog {
+    /// The block with master and log.
+    block: u64,
+    salt: u32,
+    body: Vec<u8>,
+    headers: u32,
+    words: u32,
+    sum: u32,
+}
+
+impl HeaderLog {
+    pub(super) fn new(block: u64, salt: u32) -> Self {
+        Self {
+            block,
+            salt,
+            body: Vec::new(),
+            headers: 0,
+            words: 0,
+            sum: 0,
+        }
+    }
+
+    /// Begins a record, of a transaction over several partitions if it has a number.
+    pub(super) fn begin(&mut self, global: u64) {
+        self.body.clear();
+        self.body.extend_from_slice(&global.to_le_bytes());
+        self.body.extend_from_slice(&[0; 8]);
+        (self.headers, self.words) = (0, 0);
+    }
+
+    pub(super) fn add_header(&mut self, page: u64, sequence: u32, image: &[u8]) {
+        self.body.extend_from_slice(&page.to_le_bytes());
+        self.body.extend_from_slice(&sequence.to_le_bytes());
+        self.body
+            .extend_from_slice(&(image.len() as u32).to_le_bytes());
+        self.body.extend_from_slice(image);
+        self.body.resize(self.body.len().next_multiple_of(8), 0);
+        self.headers += 1;
+    }
+
+    /// Adds a word; headers come first.
+    pub(super) fn add_word(&mut self, change: WordChange) {
+        for word in [change.offset, change.clear, change.set] {
+            self.body.extend_from_slice(&word.to_le_bytes());
+        }
+        self.words += 1;
+    }
+
+    /// Stores the record and starts its write-back.
+    pub(super) fn write<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        extensions: &[Extension],
+    ) -> Result<()> {
+        self.body[8..12].copy_from_slice(&self.headers.to_le_bytes());
+        self.body[12..16].copy_from_slice(&self.words.to_le_bytes());
+        let mut head = [0; HEAD_BYTES];
+        head[4..8].copy_from_slice(&(self.body.len() as u32).to_le_bytes());
+        let (here, mut rest) = self.body.split_at(self.body.len().min(BODY_BYTES));
+        let mut count = 0;
+        for (number, &(offset, bytes)) in extensions.iter().enumerate() {
+            if rest.is_empty() {
+                break;
+            }
+            let (part, more) = rest.split_at(rest.len().min(bytes));
+            arena.store(offset, part)?;
+            arena.flush(offset, part.len(), site!("fash.record-extension"))?;
+            let at = 24 + 16 * number;
+            head[at..at + 8].copy_from_slice(&offset.to_le_bytes());
+            head[at + 8..at + 16].copy_from_slice(&(part.len() as u64).to_le_bytes());
+            rest = more;
+            count += 1;
+        }
+        if !rest.is_empty() {
+            let text = "a group has changed more pages than its log has room for".to_owned();
+            return Err(StorageError::Unsupported(text));
+        }
+        head[16..24].copy_from_slice(&(count as u64).to_le_bytes());
+        let used = 24 + 16 * count;
+        self.sum = sum_of(self.salt, &head[..used], &self.body);
+        head[..4].copy_from_slice(&self.sum.to_le_bytes());
+        let is_prepared = self.body[..8] != [0; 8];
+        let state = self.state(if is_prepared { PREPARED } else { COMMITTED });
+        head[8..16].copy_from_slice(&state.to_le_bytes());
+        let at = self.block + HEAD_AT;
+        arena.store(at, &head[..used])?;
+        arena.store(at + used as u64, here)?;
+        Ok(arena.flush(at, used + here.len(), site!("fash.record"))?)
+    }
+
+    fn state(&self, state: u64) -> u64 {
+        state ^ u64::from(self.sum).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// Makes the prepared record a committed one; durable when it returns.
+    pub(super) fn decide<M: Memory>(&self, arena: &mut Arena<M>) -> Result<()> {
+        let at = self.block + HEAD_AT + 8;
+        arena.store_word(at, self.state(COMMITTED))?;
+        arena.flush(at, 8, site!("fash.decided"))?;
+        Ok(arena.fence(site!("fash.decided-fence"))?)
+    }
+
+    /// Reads the record, if there is a whole one.
+    fn load<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Option<RecordState>> {
+        let head = arena.bytes(self.block + HEAD_AT, HEAD_BYTES)?;
+        let number = |at: usize| read_u64(head, at);
+        let (first, state, count) = (number(0), number(8), number(16) as usize);
+        let (sum, bytes) = (first as u32, (first >> 32) as usize);
+        if count > EXTENSIONS_MAX || bytes < BODY_HEAD_BYTES {
+            return Ok(None);
+        }
+        let used = 24 + 16 * count;
+        let here = bytes.min(BODY_BYTES);
+        self.body.clear();
+        let at = self.block + HEAD_AT + used as u64;
+        self.body.extend_from_slice(arena.bytes(at, here)?);
+        for number_of in 0..count {
+            let (offset, part) = (number(24 + 16 * number_of), number(32 + 16 * number_of));
+            match arena.bytes(offset, usize::try_from(part).unwrap_or(usize::MAX)) {
+                Ok(part) if self.body.len() + part.len() <= bytes => {
+                    self.body.extend_from_slice(part);
+                }
+                _ => return Ok(None),
+            }
+        }
+        self.sum = sum_of(self.salt, &head[..used], &self.body);
+        if self.body.len() != bytes || self.sum != sum {
+            return Ok(None);
+        }
+        self.headers = read_u64(&self.body, 8) as u32;
+        self.words = (read_u64(&self.body, 8) >> 32) as u32;
+        let global = read_u64(&self.body, 0);
+        Ok(if state == self.state(COMMITTED) {
+            Some(RecordState::Committed)
+        } else if state == self.state(PREPARED) {
+            Some(RecordState::Prepared(global))
+        } else {
+            None
+        })
+    }
+
+    /// Headers and words of the record that was loaded.
+    fn entries(&self) -> Result<(Vec<LoggedHeader<'_>>, Vec<WordChange>)> {
+        let short = || -> StorageError {
+            PmemError::corrupted("header log", self.block, "its record is too short").into()
+        };
+        let mut at = BODY_HEAD_BYTES;
+        let mut take = |bytes: usize| {
+            let part = self.body.get(at..at + bytes).ok_or_else(short)?;
+            at += bytes.next_multiple_of(8);
+            Ok::<_, StorageError>(part)
+        };
+        let mut headers = Vec::new();
+        for _ in 0..self.headers {
+            let fields = take(16)?;
+            let lengths = read_u64(fields, 8);
+            let image = take((lengths >> 32) as usize)?;
+            if !is_image(image) {
+                return Err(short());
+            }
+            headers.push(LoggedHeader {
+                page: read_u64(fields, 0),
+                sequence: lengths as u32,
+                image,
+            });
+        }
+        let mut words = Vec::new();
+        for _ in 0..self.words {
+            let fields = take(WORD_ENTRY_BYTES)?;
+            words.push(WordChange {
+                offset: read_u64(fields, 0),
+                clear: read_u64(fields, 8),
+                set: read_u64(fields, 16),
+            });
+        }
+        Ok((headers, words))
+    }
+
+    /// Does again what the record says, as far as it counts. Says whether a prepared transaction was undone.
+    pub(super) fn recover<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        seal: Seal,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
+    ) -> Result<bool> {
+        match self.load(arena)? {
+            None => return Ok(false),
+            Some(RecordState::Prepared(global)) if !decide(GlobalTxnId(global)) => {
+                return Ok(true);
+            }
+            Some(_) => {}
+        }
+        // After the death of a process the record need not be durable, and then nothing of it may be before it is.
+        let bytes = BLOCK_BYTES - HEAD_AT as usize;
+        arena.flush(self.block + HEAD_AT, bytes, site!("fash.found-record"))?;
+        arena.fence(site!("fash.found-record-fence"))?;
+        let (headers, words) = self.entries()?;
+        for header in &headers {
+            header.apply_if_newer(arena, seal)?;
+        }
+        for change in &words {
+            let word = arena.word(change.offset)?;
+            if change.apply(word) != word {
+                arena.store_word(change.offset, change.apply(word))?;
+            }
+            arena.flush(change.offset, 8, site!("fash.redo-word"))?;
+        }
+        arena.fence(site!("fash.redo-fence"))?;
+        Ok(false)
+    }
+
+    /// Whether recovery would have nothing to store and nothing to decide.
+    pub(super) fn is_done<M: Memory>(&mut self, arena: &Arena<M>, seal: Seal) -> Result<bool> {
+        match self.load(arena)? {
+            None => return Ok(true),
+            Some(RecordState::Prepared(_)) => return Ok(false),
+            Some(RecordState::Committed) => {}
+        }
+        let (headers, words) = self.entries()?;
+        for header in &headers {
+            if !header.is_applied(arena, seal)? {
+                return Ok(false);
+            }
+        }
+        for change in &words {
+            let word = arena.word(change.offset)?;
+            if change.apply(word) != word {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+enum RecordState {
+    Committed,
+    Prepared(u64),
+}
+
+/// A header that a record has.
+struct LoggedHeader<'l> {
+    page: u64,
+    sequence: u32,
+    image: &'l [u8],
+}
+
+impl LoggedHeader<'_> {
+    /// Whether the page has this header or a newer one, whole.
+    fn is_applied<M: Memory>(&self, arena: &Arena<M>, seal: Seal) -> Result<bool> {
+        let number = |place| -> Result<Option<u32>> {
+            let word = word(arena, self.page, place)?;
+            Ok(seal.sequence(self.page, word))
+        };
+        let place = place_of(self.sequence);
+        let own = number(place)?;
+        if own != Some(self.sequence) {
+            return Ok(own.is_some_and(|own| is_at_least(own, self.sequence)));
+        }
+        if number(1 - place)? == Some(after(self.sequence)) {
+            // A newer header is in force, so this one is about to be written over, or it was.
+            return Ok(true);
+        }
+        let mut image = NO_IMAGE;
+        let stored = self.stored(arena, &mut image)?;
+        let expected = seal.word(self.page, self.sequence, stored);
+        Ok(stored == self.image && expected == word(arena, self.page, place)?)
+    }
+
+    /// The bytes that lie where this header's belong.
+    fn stored<'i, M: Memory>(&self, arena: &Arena<M>, image: &'i mut Image) -> Result<&'i [u8]> {
+        let place = place_of(self.sequence);
+        let image = &mut image[..self.image.len()];
+        let (first, rest) = image.split_at_mut(image.len().min(56));
+        let parts = iter::once(first).chain(rest.chunks_mut(64));
+        for (line, part) in parts.enumerate() {
+            let at = self.page + line_at(place, line) as u64;
+            part.copy_from_slice(arena.bytes(at, part.len())?);
+        }
+        Ok(image)
+    }
+
+    fn apply_if_newer<M: Memory>(&self, arena: &mut Arena<M>, seal: Seal) -> Result<()> {
+        if !self.is_applied(arena, seal)? {
+            store(arena, seal, self.page, self.sequence, self.image)?;
+        }
+        flush_header(arena, self.page, self.sequence, self.image.len())
+    }
+}
+
+/// Starts the write-back of a header whose bytes in use are so many.
+fn flush_header<M: Memory>(
+    arena: &mut Arena<M>,
+    page: u64,
+    sequence: u32,
+    image_bytes: usize,
+) -> Result<()> {
+    let lines = 1 + image_bytes.saturating_sub(56).div_ceil(64);
+    for line in 0..lines {
+        let at = page + line_at(place_of(sequence), line) as u64;
+        arena.flush(at, 64, site!("fash.redo-header"))?;
+    }
+    Ok(())
+}
+
+fn sum_of(salt: u32, head: &[u8], body: &[u8]) -> u32 {
+    let sum = crc32c::crc32c_append(salt, &head[4..8]);
+    crc32c::crc32c_append(crc32c::crc32c_append(sum, &head[16..]), body)
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
+    word.map_or(0, u64::from_le_bytes)
+}

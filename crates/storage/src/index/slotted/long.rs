@@ -1,0 +1,99 @@
+//! Values that a page has no room for: chains of long pages.
+//!
+//! ```text
+//! word 0  crc32c of all that follows u32 | bytes of the part u32
+//! word 1  next page, or 0
+//! bytes   part of the value
+//! ```
+//!
+//! A chain is written whole, in blocks that nothing led to, and never changed; its cell says where it begins and how long it is.
+
+use super::cell::Cell;
+use super::header::damaged;
+use super::pages::SlottedPages;
+use crate::error::Result;
+use pmem::{Memory, Part};
+
+const HEAD_BYTES: usize = 16;
+
+/// Writes a chain; gives its first page.
+pub(super) fn write<M: Memory>(pages: &mut SlottedPages<M>, value: &[u8]) -> Result<u64> {
+    let room = pages.geometry.page_bytes - HEAD_BYTES;
+    let mut next = 0;
+    let mut image = Vec::with_capacity(pages.geometry.page_bytes);
+    // From the end, so that every part knows its next one.
+    for part in value.chunks(room).rev() {
+        let page = pages.allocate(Part::Table)?;
+        image.clear();
+        image.extend_from_slice(&[0; 4]);
+        image.extend_from_slice(&(part.len() as u32).to_le_bytes());
+        image.extend_from_slice(&u64::to_le_bytes(next));
+        image.extend_from_slice(part);
+        let sum = crc32c::crc32c(&image[4..]);
+        image[..4].copy_from_slice(&sum.to_le_bytes());
+        pages.stage(page, &image)?;
+        next = page;
+    }
+    Ok(next)
+}
+
+/// Calls `visit` with each page of a chain and its part.
+pub(super) fn for_each<M: Memory>(
+    pages: &SlottedPages<M>,
+    cell: Cell,
+    mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let (mut page, mut left) = cell.long(&pages.arena)?;
+    if left > pages.arena.pool_bytes() {
+        return Err(damaged(cell.at, "a long value is longer than the pool"));
+    }
+    while left > 0 {
+        let wrong = || damaged(page, "a part of a long value has a wrong length");
+        let head = pages.arena.word(page)?;
+        let bytes = (head >> 32) as usize;
+        if bytes == 0 || bytes > pages.geometry.page_bytes - HEAD_BYTES {
+            return Err(wrong());
+        }
+        left = left.checked_sub(bytes as u64).ok_or_else(wrong)?;
+        let next = pages.arena.word(page + 8)?;
+        visit(page, pages.arena.bytes(page + HEAD_BYTES as u64, bytes)?)?;
+        page = next;
+    }
+    Ok(())
+}
+
+/// Whether the checksum of a part fits.
+pub(super) fn is_sound<M: Memory>(
+    pages: &SlottedPages<M>,
+    page: u64,
+    part_bytes: usize,
+) -> Result<bool> {
+    let bytes = pages.arena.bytes(page, HEAD_BYTES + part_bytes)?;
+    let (sum, rest) = bytes.split_at(4);
+    Ok(crc32c::crc32c(rest).to_le_bytes() == *sum)
+}
+
+/// Appends a long value to `buffer`.
+pub(super) fn read<M: Memory>(
+    pages: &SlottedPages<M>,
+    cell: Cell,
+    buffer: &mut Vec<u8>,
+) -> Result<()> {
+    for_each(pages, cell, |_, part| {
+        buffer.extend_from_slice(part);
+        Ok(())
+    })
+}
+
+/// Gives the pages of a chain up.
+pub(super) fn discard<M: Memory>(pages: &mut SlottedPages<M>, cell: Cell) -> Result<()> {
+    let mut chain = Vec::new();
+    for_each(pages, cell, |page, _| {
+        chain.push(page);
+        Ok(())
+    })?;
+    for page in chain {
+        pages.free(page)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! B+trees of slotted pages in durable memory, which change where they are.
+//!
+//! A page has a header that names its cells in the order of their keys, and cells. New cells go where no header names any; what
+//! makes them count is the new header alone. A group of transactions makes its cells durable first. Then it writes the new headers
+//! of the pages that it changed, and the words of the heap that go with them, as one record of a log (`fash`), or, where only one
+//! header changed that fits a line, that header in the page itself (`fast`). Cells that no header names any more are room for others
+//! from the next group on.
+//!
+//! | file | job |
+//! |---|---|
+//! | `header` | the bytes of a header, its two places in a page, and which of them is in force |
+//! | `cell` | the bytes of a cell, and the room in a page |
+//! | `log` | the record of headers and words, and what recovery makes of it |
+//! | `pages` | pages that the group has changed, their undo, and how it becomes durable |
+//! | `tree` | lookups and scans |
+//! | `change` | insertion, split, rewriting, removal, merge |
+//! | `long` | values longer than a page has room for |
+//! | `inspect` | checks and removal of a whole tree |
+//! | `trees` | the trees as tables see them |
+//!
+//! After ASPLOS 2017 (Failure-Atomic Slotted Paging); docs/methods.md says where we differ.
+
+mod cell;
+mod change;
+mod header;
+mod inspect;
+mod log;
+mod long;
+mod pages;
+mod tree;
+mod trees;
+
+pub use header::Geometry;
+pub use pages::{CommitKind, SlottedPages};
+pub use tree::SlottedTree;

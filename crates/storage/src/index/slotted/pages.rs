@@ -1,0 +1,848 @@
+//! The pages of all trees of a partition, and how a group of transactions becomes durable.
+//!
+//! A page that the group has changed has a header in the making, in DRAM; the one in its page stays in force until the group is
+//! committed. Cells are stored in their pages at once, in room that no header names, so an abort leaves nothing to undo there.
+//! Everything else that an operation does is in the undo list: headers as they were, pages that are new or dropped, roots.
+//!
+//! ```text
+//! commit   cells and headers of new pages are flushed; fence
+//!          fast: the header is stored in the page, flushed; fence                                   [commit point]
+//!          fash: the record of headers and words is stored, flushed; fence                          [commit point]
+//!                headers and words are stored in their places and flushed; the next group's first fence waits for them
+//! ```
+//!
+//! A header that another process has left in a page may not be durable yet. Whoever reads a page first flushes its header, and no
+//! transaction ends before a fence has waited for that.
+
+use super::cell::{Cell, Used};
+use super::header::{
+    self, Geometry, Header, NO_IMAGE, Seal, after, damaged, line_at, lines_of, place_of,
+};
+use super::log::{
+    BLOCK_BYTES, BODY_BYTES, EXTENSIONS_MAX, Extension, HEADER_ENTRY_BYTES, HeaderLog,
+    WORD_ENTRY_BYTES,
+};
+use crate::engine::GlobalTxnId;
+use crate::error::Result;
+use pmem::{
+    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site,
+};
+
+const LINE: u64 = 64;
+/// Bytes of the first extension of a record; each further one is twice as long.
+const EXTENSION_BYTES: usize = 64 << 10;
+/// Groups in a row that commit by a line. The record before them has sequence numbers, which must not come round meanwhile.
+const LINES_IN_A_ROW_MAX: u32 = 1 << 20;
+/// States of a page below that of the first one that the group has changed: unknown, or the place of its header.
+const UNKNOWN: u32 = 0;
+const CHANGED: u32 = 3;
+
+/// By what a group commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitKind {
+    /// By a record of all headers that changed (`fash`).
+    Record,
+    /// By the header itself where only one changed and it fits a line, else by a record (`fast`).
+    Line,
+}
+
+/// A page that the group has changed.
+pub(super) struct Changed {
+    pub(super) page: u64,
+    /// What the page will have; the sequence number is that of the header in force.
+    pub(super) header: Header,
+    /// Whether the group has made it.
+    is_new: bool,
+    /// Whether the group has taken it out of its tree.
+    is_dropped: bool,
+    /// Operation whose undo list has the header.
+    saved: u64,
+    /// Most lines that its header had, in force or in the making.
+    lines: usize,
+}
+
+impl Changed {
+    /// Lines that its headers may take, those that may be in force again included.
+    pub(super) fn lines(&self) -> usize {
+        self.lines
+    }
+}
+
+/// What takes one step back.
+enum Undo {
+    /// A page's header changed; as it was, it is in `before`.
+    Header(usize),
+    /// A page was changed for the first time.
+    Changed,
+    /// A changed page was dropped.
+    Dropped(usize),
+    /// The root of a tree changed, or the directory's entry for it.
+    Root(usize, Root),
+}
+
+/// The root of a tree.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Root {
+    pub(super) now: u64,
+    /// What the directory has, or for the directory itself the master.
+    pub(super) written: u64,
+}
+
+/// Where the open transaction stands.
+#[derive(Clone, Copy)]
+pub struct SlottedMark {
+    undo: usize,
+    changes: usize,
+    staged: usize,
+    extensions: usize,
+    heap: HeapMark,
+}
+
+/// A page as a search sees it.
+#[derive(Clone, Copy)]
+pub(super) struct View {
+    pub(super) page: u64,
+    pub(super) level: u8,
+    pub(super) count: usize,
+    source: Source,
+}
+
+impl View {
+    /// Whether the group has changed the page.
+    pub(super) fn is_changed(&self) -> bool {
+        matches!(self.source, Source::Changed(_))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    Changed(usize),
+    Place(usize),
+}
+
+/// The pages of one partition.
+pub struct SlottedPages<M: Memory> {
+    /// The pool.
+    pub arena: Arena<M>,
+    pub(super) geometry: Geometry,
+    pub(super) seal: Seal,
+    log: HeaderLog,
+    /// The block with master and log.
+    block: u64,
+    kind: CommitKind,
+    /// Whether nothing may be flushed.
+    is_read_only: bool,
+    /// State of the page at each multiple of the size, rounded down to a power of two.
+    states: Vec<u32>,
+    shift: u32,
+    changed: Vec<Changed>,
+    undo: Vec<Undo>,
+    before: Vec<Header>,
+    operation: u64,
+    pub(super) roots: Vec<Root>,
+    /// Changes of the heap's words.
+    changes: Vec<WordChange>,
+    /// Ranges that are stored and not flushed.
+    staged: Vec<(u64, usize)>,
+    extensions: Vec<Extension>,
+    /// Whether what the last record says is flushed in its places, and no fence has waited for that.
+    is_applying: bool,
+    /// Whether headers were flushed when they were read first, and no fence has waited for that.
+    has_found: bool,
+    lines_in_a_row: u32,
+    classes: [Option<ClassId>; 2],
+    /// A cell in the making.
+    pub(super) cell: Vec<u8>,
+}
+
+impl<M: Memory> SlottedPages<M> {
+    /// Makes the master block of an empty pool, whose offset comes back with the pages; durable when it returns.
+    pub fn create(
+        mut arena: Arena<M>,
+        salt: u32,
+        geometry: Geometry,
+        kind: CommitKind,
+    ) -> Result<(Self, u64)> {
+        let owner = Owner {
+            part: Part::Log,
+            tag: 0,
+        };
+        let block = arena.reserve(BLOCK_BYTES, owner)?;
+        let change = arena.activate(block)?;
+        let word = arena.word(change.offset)?;
+        arena.store_word(change.offset, change.apply(word))?;
+        arena.flush(change.offset, 8, site!("slotted.create-block"))?;
+        // No root, and no record.
+        arena.store(block, &[0; 2 * LINE as usize])?;
+        arena.flush(block, 2 * LINE as usize, site!("slotted.create-master"))?;
+        arena.fence(site!("slotted.create-fence"))?;
+        arena.settle(Outcome::Committed);
+        Ok((Self::new(arena, block, salt, geometry, kind), block))
+    }
+
+    /// Opens the pages with their master at `block`, and does again what the last record says. Says whether a prepared transaction was
+    /// undone.
+    pub fn open(
+        arena: Arena<M>,
+        block: u64,
+        salt: u32,
+        geometry: Geometry,
+        kind: CommitKind,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
+    ) -> Result<(Self, bool)> {
+        let mut pages = Self::new(arena, block, salt, geometry, kind);
+        let undone = pages.log.recover(&mut pages.arena, pages.seal, decide)?;
+        pages.read_directory()?;
+        Ok((pages, undone))
+    }
+
+    /// As [`SlottedPages::open`] where nothing is left to do; `None` where recovery would have to store something. Stores and flushes
+    /// nothing, also later.
+    pub fn open_read_only(
+        arena: Arena<M>,
+        block: u64,
+        salt: u32,
+        geometry: Geometry,
+    ) -> Result<Option<Self>> {
+        let mut pages = Self::new(arena, block, salt, geometry, CommitKind::Record);
+        pages.is_read_only = true;
+        if !pages.log.is_done(&pages.arena, pages.seal)? {
+            return Ok(None);
+        }
+        pages.read_directory()?;
+        Ok(Some(pages))
+    }
+
+    fn new(arena: Arena<M>, block: u64, salt: u32, geometry: Geometry, kind: CommitKind) -> Self {
+        Self {
+            arena,
+            geometry,
+            seal: Seal { salt },
+            log: HeaderLog::new(block, salt),
+            block,
+            kind,
+            is_read_only: false,
+            states: Vec::new(),
+            shift: geometry.page_bytes.ilog2(),
+            changed: Vec::new(),
+            undo: Vec::new(),
+            before: Vec::new(),
+            operation: 1,
+            roots: vec![Root::default()],
+            changes: Vec::new(),
+            staged: Vec::new(),
+            extensions: Vec::new(),
+            is_applying: false,
+            has_found: false,
+            lines_in_a_row: 0,
+            classes: [None; 2],
+            cell: Vec::new(),
+        }
+    }
+
+    fn read_directory(&mut self) -> Result<()> {
+        let root = self.arena.word(self.block)?;
+        self.roots[0] = Root {
+            now: root,
+            written: root,
+        };
+        Ok(())
+    }
+
+    /// The block with master and log.
+    pub fn own_block(&self) -> u64 {
+        self.block
+    }
+
+    pub(super) fn set_root(&mut self, tree: usize, root: Root) {
+        let before = std::mem::replace(&mut self.roots[tree], root);
+        self.undo.push(Undo::Root(tree, before));
+    }
+
+    /// State of a page; it is unknown where nothing was read or changed.
+    #[inline]
+    fn state(&self, page: u64) -> u32 {
+        let state = self.states.get((page >> self.shift) as usize);
+        state.copied().unwrap_or(UNKNOWN)
+    }
+
+    fn set_state(&mut self, page: u64, state: u32) {
+        let index = (page >> self.shift) as usize;
+        if index >= self.states.len() {
+            let pages = (self.arena.pool_bytes() >> self.shift) as usize + 1;
+            self.states.resize(pages.max(index + 1), UNKNOWN);
+        }
+        self.states[index] = state;
+    }
+
+    /// The page, as the open transaction sees it.
+    #[inline]
+    pub(super) fn view(&mut self, page: u64) -> Result<View> {
+        let mut state = self.state(page);
+        if state == UNKNOWN {
+            self.learn(page)?;
+            state = self.state(page);
+        }
+        if state >= CHANGED {
+            let number = (state - CHANGED) as usize;
+            let changed = &self.changed[number];
+            if changed.page != page {
+                return Err(damaged(page, "no page begins there"));
+            }
+            return Ok(View {
+                page,
+                level: changed.header.level,
+                count: changed.header.count(),
+                source: Source::Changed(number),
+            });
+        }
+        let place = (state - 1) as usize;
+        let line = self
+            .arena
+            .bytes(page + line_at(place, 0) as u64, LINE as usize)?;
+        let (level, count) = header::level_and_count(line, page)?;
+        Ok(View {
+            page,
+            level,
+            count,
+            source: Source::Place(place),
+        })
+    }
+
+    /// Reads a page's header for the first time.
+    #[cold]
+    fn learn(&mut self, page: u64) -> Result<()> {
+        if !page.is_multiple_of(LINE) {
+            return Err(damaged(page, "no page begins there"));
+        }
+        self.arena.bytes(page, self.geometry.page_bytes)?;
+        let sequence = header::sequence_in_force(&self.arena, self.seal, page)?;
+        let (seal, geometry) = (self.seal, self.geometry);
+        let header = header::read(&self.arena, seal, geometry, page, sequence, true)?;
+        let place = place_of(sequence);
+        if !self.is_read_only {
+            for line in 0..lines_of(header.count()) {
+                let at = page + line_at(place, line) as u64;
+                self.arena
+                    .flush(at, LINE as usize, site!("slotted.found-header"))?;
+            }
+            self.has_found = true;
+        }
+        self.set_state(page, place as u32 + 1);
+        Ok(())
+    }
+
+    /// Where a cell lies.
+    #[inline]
+    fn cell_at(&self, view: &View, index: usize) -> Result<u64> {
+        let slot = match view.source {
+            Source::Changed(number) => self.changed[number].header.slots.get(index).copied(),
+            Source::Place(place) => {
+                let at = view.page + header::slot_at(place, index) as u64;
+                self.arena.bytes(at, 1)?.first().copied()
+            }
+        };
+        let slot = usize::from(slot.unwrap_or(u8::MAX));
+        if slot >= self.geometry.units || index >= view.count {
+            return Err(damaged(view.page, "its header names a cell outside of it"));
+        }
+        Ok(view.page + (slot * self.geometry.unit) as u64)
+    }
+
+    /// A cell of a page.
+    #[inline]
+    pub(super) fn cell(&self, view: &View, index: usize) -> Result<Cell> {
+        let at = self.cell_at(view, index)?;
+        Cell::open(&self.arena, at, view.page + self.geometry.page_bytes as u64)
+    }
+
+    /// The key of a cell, whose words are so many.
+    #[inline]
+    pub(super) fn key(&self, view: &View, index: usize, words: usize) -> Result<&[u64]> {
+        let at = self.cell_at(view, index)?;
+        Ok(self.arena.slice(at + 8, words)?)
+    }
+
+    /// Asks for the line with a cell's key.
+    #[inline]
+    pub(super) fn prefetch_cell(&self, view: &View, index: usize) {
+        if let Ok(at) = self.cell_at(view, index) {
+            self.arena.prefetch(at, 16);
+        }
+    }
+
+    /// Asks for the lines with a page's header.
+    #[inline]
+    pub(super) fn prefetch_header(&self, page: u64) {
+        let place = match self.state(page) {
+            UNKNOWN => 0,
+            state if state >= CHANGED => return,
+            state => (state - 1) as usize,
+        };
+        self.arena
+            .prefetch(page.wrapping_add(line_at(place, 0) as u64), 1);
+    }
+
+    /// Makes the page one that the group changes; gives its number among those.
+    pub(super) fn own(&mut self, page: u64) -> Result<usize> {
+        let place = match self.view(page)?.source {
+            Source::Changed(number) => return Ok(number),
+            Source::Place(place) => place,
+        };
+        let word = header::word(&self.arena, page, place)?;
+        let sequence = self.seal.sequence(page, word);
+        let sequence = sequence.ok_or_else(|| damaged(page, "its header has a wrong word"))?;
+        let (seal, geometry) = (self.seal, self.geometry);
+        let header = header::read(&self.arena, seal, geometry, page, sequence, false)?;
+        Ok(self.add_changed(page, header, false))
+    }
+
+    fn add_changed(&mut self, page: u64, header: Header, is_new: bool) -> usize {
+        let number = self.changed.len();
+        self.changed.push(Changed {
+            page,
+            lines: lines_of(header.count()),
+            header,
+            is_new,
+            is_dropped: false,
+            saved: self.operation,
+        });
+        self.set_state(page, CHANGED + number as u32);
+        self.undo.push(Undo::Changed);
+        number
+    }
+
+    /// A changed page.
+    pub(super) fn changed(&self, number: usize) -> &Changed {
+        &self.changed[number]
+    }
+
+    /// The header of a changed page, to change it.
+    pub(super) fn edit(&mut self, number: usize) -> &mut Header {
+        let changed = &mut self.changed[number];
+        if changed.saved != self.operation {
+            changed.saved = self.operation;
+            self.before.push(changed.header);
+            self.undo.push(Undo::Header(number));
+        }
+        &mut changed.header
+    }
+
+    /// A new page of a level, which belongs to `part`; gives its number among the changed ones.
+    pub(super) fn create_page(&mut self, level: u8, part: Part) -> Result<usize> {
+        let page = self.allocate(part)?;
+        let mut header = Header::new(level, self.geometry);
+        // Whatever is there, the number goes on from it, so that no header that was there counts again.
+        let numbers = [0, 1].map(|place| {
+            let word = header::word(&self.arena, page, place).ok()?;
+            self.seal.sequence(page, word)
+        });
+        header.sequence = match numbers {
+            [Some(first), Some(second)] if after(first) == second => second,
+            [Some(first), Some(second)] if after(second) == first => first,
+            [first, second] => first.or(second).unwrap_or(0),
+        };
+        Ok(self.add_changed(page, header, true))
+    }
+
+    /// A block of a page.
+    pub(super) fn allocate(&mut self, part: Part) -> Result<u64> {
+        let owner = Owner { part, tag: 0 };
+        let bytes = self.geometry.page_bytes;
+        let page = if bytes > BLOCK_BYTES_MAX {
+            self.arena.reserve(bytes, owner)?
+        } else {
+            let known = usize::from(part == Part::Table);
+            let class = match self.classes[known] {
+                Some(class) => class,
+                None => *self.classes[known].insert(self.arena.class(bytes, owner)?),
+            };
+            self.arena.reserve_class(class)?
+        };
+        let change = self.arena.activate(page)?;
+        self.changes.push(change);
+        Ok(page)
+    }
+
+    /// Gives a block up.
+    pub(super) fn free(&mut self, page: u64) -> Result<()> {
+        let change = self.arena.free(page)?;
+        self.changes.push(change);
+        Ok(())
+    }
+
+    /// Takes a page out of its tree.
+    pub(super) fn discard(&mut self, page: u64) -> Result<()> {
+        self.free(page)?;
+        let state = self.state(page);
+        if state >= CHANGED {
+            let number = (state - CHANGED) as usize;
+            self.changed[number].is_dropped = true;
+            self.undo.push(Undo::Dropped(number));
+        }
+        Ok(())
+    }
+
+    /// Stores bytes that nothing names yet; the commit flushes them.
+    pub(super) fn stage(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.arena.store(at, bytes)?;
+        self.staged.push((at, bytes.len()));
+        Ok(())
+    }
+
+    /// Where in a changed page, whose header will have `more` slots more, so many units are free in a row.
+    pub(super) fn room(
+        &mut self,
+        number: usize,
+        units: usize,
+        more: usize,
+    ) -> Result<Option<usize>> {
+        let changed = &mut self.changed[number];
+        let count = changed.header.count() + more;
+        if count > self.geometry.cells_max {
+            return Ok(None);
+        }
+        let head = self.geometry.head_units(changed.lines.max(lines_of(count)));
+        let start = changed.header.start();
+        if start < head {
+            return Ok(None);
+        }
+        changed.lines = changed.lines.max(lines_of(count));
+        if start - head >= units {
+            return Ok(Some(start - units));
+        }
+        let used = self.used(number)?;
+        Ok(used.gap(self.geometry, start, units))
+    }
+
+    /// The units of a changed page that some header names that may be in force later.
+    fn used(&self, number: usize) -> Result<Used> {
+        let changed = &self.changed[number];
+        let mut used = Used::default();
+        self.mark_used(changed.page, &changed.header, &mut used)?;
+        if !changed.is_new {
+            let sequence = changed.header.sequence;
+            let (seal, geometry) = (self.seal, self.geometry);
+            let page = changed.page;
+            let in_force = header::read(&self.arena, seal, geometry, page, sequence, false)?;
+            self.mark_used(page, &in_force, &mut used)?;
+        }
+        let headers = self.undo.iter().filter_map(|undo| match undo {
+            Undo::Header(number) => Some(*number),
+            _ => None,
+        });
+        for (owner, before) in headers.zip(&self.before) {
+            if owner == number {
+                self.mark_used(changed.page, before, &mut used)?;
+            }
+        }
+        Ok(used)
+    }
+
+    fn mark_used(&self, page: u64, header: &Header, used: &mut Used) -> Result<()> {
+        for &slot in header.used() {
+            let slot = usize::from(slot);
+            used.mark(slot, self.units_at(page, slot)?);
+        }
+        Ok(())
+    }
+
+    /// Units of the cell in a slot.
+    fn units_at(&self, page: u64, slot: usize) -> Result<usize> {
+        let at = page + (slot * self.geometry.unit) as u64;
+        let cell = Cell::open(&self.arena, at, page + self.geometry.page_bytes as u64)?;
+        Ok(cell.bytes().div_ceil(self.geometry.unit))
+    }
+
+    /// Units that the cells of a page take.
+    pub(super) fn live_units(&self, view: &View) -> Result<usize> {
+        let mut units = 0;
+        for index in 0..view.count {
+            units += self.cell(view, index)?.bytes().div_ceil(self.geometry.unit);
+        }
+        Ok(units)
+    }
+
+    /// Where the open transaction stands; an operation begins.
+    pub(super) fn begin_operation(&mut self) -> SlottedMark {
+        self.operation += 1;
+        SlottedMark {
+            undo: self.undo.len(),
+            changes: self.changes.len(),
+            staged: self.staged.len(),
+            extensions: self.extensions.len(),
+            heap: self.arena.heap_mark(),
+        }
+    }
+
+    pub(super) fn take_back(&mut self, mark: SlottedMark) {
+        while self.undo.len() > mark.undo {
+            match self.undo.pop() {
+                Some(Undo::Header(number)) => {
+                    if let Some(header) = self.before.pop() {
+                        self.changed[number].header = header;
+                    }
+                }
+                Some(Undo::Changed) => {
+                    if let Some(changed) = self.changed.pop() {
+                        let place = place_of(changed.header.sequence) as u32;
+                        let state = if changed.is_new { UNKNOWN } else { place + 1 };
+                        self.set_state(changed.page, state);
+                    }
+                }
+                Some(Undo::Dropped(number)) => self.changed[number].is_dropped = false,
+                Some(Undo::Root(tree, before)) => {
+                    if let Some(root) = self.roots.get_mut(tree) {
+                        *root = before;
+                    }
+                }
+                None => break,
+            }
+        }
+        self.changes.truncate(mark.changes);
+        self.staged.truncate(mark.staged);
+        self.extensions.truncate(mark.extensions);
+        self.arena.heap_rollback(mark.heap);
+        self.operation += 1;
+    }
+
+    /// Makes sure that the log has room for the group.
+    pub(super) fn ensure_room(&mut self) -> Result<()> {
+        let words = self.changes.len() + 1;
+        let bytes =
+            self.changed.len() * HEADER_ENTRY_BYTES + words * WORD_ENTRY_BYTES + LINE as usize;
+        let extended: usize = self.extensions.iter().map(|&(_, bytes)| bytes).sum();
+        let mut room = BODY_BYTES + extended;
+        while room < bytes && self.extensions.len() < EXTENSIONS_MAX {
+            let bytes = EXTENSION_BYTES << self.extensions.len();
+            let owner = Owner {
+                part: Part::Other,
+                tag: 0,
+            };
+            let block = self.arena.reserve(bytes, owner)?;
+            self.extensions.push((block, bytes));
+            room += bytes;
+        }
+        Ok(())
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        !self.undo.is_empty()
+    }
+
+    pub(super) fn join_group(&mut self) {
+        self.undo.clear();
+        self.before.clear();
+        self.operation += 1;
+    }
+
+    pub(super) fn has_dirty(&self) -> bool {
+        !self.changed.is_empty() || !self.changes.is_empty()
+    }
+
+    pub(super) fn changed_bytes(&self) -> usize {
+        self.changed.len() * self.geometry.page_bytes
+    }
+
+    /// Starts the write-back of all that is staged, each line once, and waits for it.
+    fn write_cells(&mut self) -> Result<()> {
+        self.arena.enter(Part::Index);
+        for number in 0..self.changed.len() {
+            if self.changed[number].is_new && !self.changed[number].is_dropped {
+                self.stage_new_header(number)?;
+            }
+        }
+        self.arena.enter(Part::Table);
+        self.staged.sort_unstable();
+        let mut flushed = 0;
+        for &(at, bytes) in &self.staged {
+            let first = (at / LINE * LINE).max(flushed);
+            let end = (at + bytes as u64).next_multiple_of(LINE);
+            if end > first {
+                self.arena
+                    .flush(first, (end - first) as usize, site!("slotted.cells"))?;
+                flushed = end;
+            }
+        }
+        let writes_over = self.is_applying && self.only_line().is_none();
+        if !self.staged.is_empty() || self.has_found || writes_over {
+            self.arena.fence(site!("slotted.cells-fence"))?;
+            (self.is_applying, self.has_found) = (false, false);
+        }
+        self.staged.clear();
+        Ok(())
+    }
+
+    /// Stores the header of a page that nothing in force leads to.
+    fn stage_new_header(&mut self, number: usize) -> Result<()> {
+        let changed = &self.changed[number];
+        let (page, old) = (changed.page, changed.header.sequence);
+        let new = after(old);
+        let mut image = NO_IMAGE;
+        let bytes = changed.header.image(&mut image);
+        header::store(&mut self.arena, self.seal, page, new, &image[..bytes])?;
+        for line in 0..lines_of(changed.header.count()) {
+            let at = page + line_at(place_of(new), line) as u64;
+            self.staged.push((at, LINE as usize));
+        }
+        let word = header::word(&self.arena, page, place_of(old))?;
+        if self.seal.sequence(page, word) != Some(old) {
+            let word = self.seal.word(page, old, &[]);
+            let at = header::store_word(&mut self.arena, page, place_of(old), word)?;
+            self.staged.push((at, 8));
+        }
+        Ok(())
+    }
+
+    /// The one page whose header is all that the group has changed, if that is so and it fits a line.
+    fn only_line(&self) -> Option<usize> {
+        let has_words = !self.changes.is_empty() || self.directory_change().is_some();
+        if self.kind == CommitKind::Record || has_words {
+            return None;
+        }
+        match &*self.changed {
+            [one] if lines_of(one.header.count()) == 1 => {
+                (self.lines_in_a_row < LINES_IN_A_ROW_MAX).then_some(0)
+            }
+            _ => None,
+        }
+    }
+
+    /// The change of the master that the group makes.
+    fn directory_change(&self) -> Option<WordChange> {
+        let root = self.roots[0];
+        (root.now != root.written).then_some(WordChange {
+            offset: self.block,
+            clear: u64::MAX,
+            set: root.now,
+        })
+    }
+
+    /// Makes the group durable.
+    pub(super) fn publish(&mut self) -> Result<()> {
+        self.write_cells()?;
+        if let Some(number) = self.only_line() {
+            self.write_line(number)?;
+        } else {
+            self.write_record(0)?;
+            // commit point: the record is whole, and recovery does what it says
+            self.arena.fence(site!("fash.record-fence"))?;
+            self.apply()?;
+        }
+        self.clean();
+        Ok(())
+    }
+
+    /// Commits by the header of one page.
+    fn write_line(&mut self, number: usize) -> Result<()> {
+        self.arena.enter(Part::Index);
+        let Changed { page, header, .. } = &self.changed[number];
+        let (page, sequence) = (*page, after(header.sequence));
+        let mut image = NO_IMAGE;
+        let bytes = header.image(&mut image);
+        header::store(&mut self.arena, self.seal, page, sequence, &image[..bytes])?;
+        let at = page + line_at(place_of(sequence), 0) as u64;
+        self.arena.flush(at, LINE as usize, site!("fast.line"))?;
+        // commit point: the word that ends the line names the new header
+        self.arena.fence(site!("fast.line-fence"))?;
+        self.lines_in_a_row += 1;
+        Ok(())
+    }
+
+    /// Stores the record of the group.
+    fn write_record(&mut self, global: u64) -> Result<()> {
+        self.arena.enter(Part::Log);
+        self.log.begin(global);
+        let mut image = NO_IMAGE;
+        for changed in &self.changed {
+            if !changed.is_new && !changed.is_dropped {
+                let bytes = changed.header.image(&mut image);
+                let sequence = after(changed.header.sequence);
+                self.log.add_header(changed.page, sequence, &image[..bytes]);
+            }
+        }
+        for change in self.changes.iter().chain(&self.directory_change()) {
+            self.log.add_word(*change);
+        }
+        self.log.write(&mut self.arena, &self.extensions)
+    }
+
+    /// Stores headers and words where they belong. The next group's first fence makes them durable.
+    fn apply(&mut self) -> Result<()> {
+        self.arena.enter(Part::Index);
+        let mut image = NO_IMAGE;
+        for changed in &self.changed {
+            if changed.is_new || changed.is_dropped {
+                continue;
+            }
+            let sequence = after(changed.header.sequence);
+            let (page, bytes) = (changed.page, changed.header.image(&mut image));
+            header::store(&mut self.arena, self.seal, page, sequence, &image[..bytes])?;
+            for line in 0..lines_of(changed.header.count()) {
+                let at = page + line_at(place_of(sequence), line) as u64;
+                self.arena.flush(at, LINE as usize, site!("fash.header"))?;
+            }
+        }
+        self.arena.enter(Part::Other);
+        for change in self.changes.iter().chain(&self.directory_change()) {
+            let word = self.arena.word(change.offset)?;
+            self.arena.store_word(change.offset, change.apply(word))?;
+            self.arena.flush(change.offset, 8, site!("fash.word"))?;
+        }
+        self.is_applying = true;
+        if !self.extensions.is_empty() {
+            // Others may get these blocks now, so recovery must not need the record any more.
+            self.arena.fence(site!("fash.applied-fence"))?;
+            self.is_applying = false;
+        }
+        self.lines_in_a_row = 0;
+        Ok(())
+    }
+
+    /// Forgets the group, which is committed.
+    fn clean(&mut self) {
+        while let Some(changed) = self.changed.pop() {
+            let place = place_of(after(changed.header.sequence)) as u32;
+            let state = if changed.is_dropped {
+                UNKNOWN
+            } else {
+                place + 1
+            };
+            self.set_state(changed.page, state);
+        }
+        self.roots[0].written = self.roots[0].now;
+        self.changes.clear();
+        self.extensions.clear();
+        self.undo.clear();
+        self.before.clear();
+        self.arena.settle(Outcome::Committed);
+    }
+
+    /// Makes the group durable without deciding about it.
+    pub(super) fn publish_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
+        self.ensure_room()?;
+        self.write_cells()?;
+        self.write_record(global.0)?;
+        Ok(self.arena.fence(site!("fash.prepare-fence"))?)
+    }
+
+    /// Ends a prepared group. What is prepared and never decided does not count, so an abort stores nothing.
+    pub(super) fn decide(&mut self, commit: bool) -> Result<()> {
+        if commit {
+            self.arena.enter(Part::Log);
+            self.log.decide(&mut self.arena)?;
+            self.apply()?;
+            self.clean();
+        }
+        Ok(())
+    }
+
+    /// Waits for what was flushed when it was read first.
+    pub(super) fn fence_reads(&mut self) -> Result<()> {
+        if self.has_found {
+            self.arena.fence(site!("slotted.found-fence"))?;
+            self.has_found = false;
+        }
+        Ok(())
+    }
+}
