@@ -177,6 +177,16 @@ fn nvm_dwb_log_opt_keeps_every_script() {
 }
 
 #[test]
+fn fash_keeps_every_script() {
+    run_everywhere(Method::Fash);
+}
+
+#[test]
+fn fast_keeps_every_script() {
+    run_everywhere(Method::Fast);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -198,6 +208,8 @@ fn every_method_has_its_test() {
         Method::NvmDwb,
         Method::NvmDwbLog,
         Method::NvmDwbLogOpt,
+        Method::Fash,
+        Method::Fast,
     ];
     for method in Method::distinct() {
         assert!(tested.contains(&method), "{method} has no test here");

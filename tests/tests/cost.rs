@@ -69,6 +69,8 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::NvmDwb
         | Method::NvmDwbLog
         | Method::NvmDwbLogOpt
+        | Method::Fash
+        | Method::Fast
         | Method::Combined(_) => IN_VOLATILE_MEMORY,
     }
 }
@@ -218,6 +220,16 @@ fn nvm_dwb_log_costs_what_the_scripts_say() {
 #[test]
 fn nvm_dwb_log_opt_costs_what_the_scripts_say() {
     check(Method::NvmDwbLogOpt);
+}
+
+#[test]
+fn fash_costs_what_the_scripts_say() {
+    check(Method::Fash);
+}
+
+#[test]
+fn fast_costs_what_the_scripts_say() {
+    check(Method::Fast);
 }
 
 #[test]

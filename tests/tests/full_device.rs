@@ -87,6 +87,8 @@ fn a_full_device_stops_growth_and_nothing_else() {
         Method::GroupCommit,
         Method::NvmDwb,
         Method::NvmDwbLogOpt,
+        Method::Fash,
+        Method::Fast,
     ] {
         for statement in GROWERS {
             // The volatile memory of `inp` does not matter here; its log does. Whoever logs a deletion needs space for that.

@@ -140,7 +140,10 @@ fn nothing_is_stored_on_a_device_that_counts() {
             (counted().writes, counted().syncs),
             (files.writes, files.syncs)
         );
-        if matches!(method, Method::NvmInp | Method::NvmCow) {
+        if matches!(
+            method,
+            Method::NvmInp | Method::NvmCow | Method::Fash | Method::Fast
+        ) {
             // The tables of `inp` are made anew in volatile memory, and pages of `cow` are cached there, which takes stores.
             assert_eq!(world.stores(), stores);
             let parts = statistics.memory.parts;
@@ -208,7 +211,10 @@ fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
         let always = method.is_paged();
         assert_eq!(read == 0, always, "{method}: {read} images could be read");
         // What the methods with files have to decide and drop, a reader decides and drops in memory only.
-        let asks = matches!(method, Method::NvmInp | Method::NvmCow | Method::NvmLog) || always;
+        let asks = matches!(
+            method,
+            Method::NvmInp | Method::NvmCow | Method::NvmLog | Method::Fash | Method::Fast
+        ) || always;
         assert_eq!(asked > 0, asks, "{method}: {asked}");
     }
 }

@@ -107,6 +107,11 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "group of copies in a file",
         "crates/storage/src/index/cow/file.rs",
     ),
+    ("slotted pages", "crates/storage/src/index/slotted/pages.rs"),
+    (
+        "log of slot headers",
+        "crates/storage/src/index/slotted/log.rs",
+    ),
     ("write-ahead log", "crates/storage/src/log/wal.rs"),
     (
         "sync of the write-ahead log",

@@ -65,6 +65,13 @@ pub(crate) enum BenchCommand {
                             Statements, their order and the distributions are those of sysbench 1.0.20; docs/workloads.md says what differs."
     )]
     Sysbench(Box<SysbenchArgs>),
+    /// Rows of one size, a key and a payload, into one tree of one partition; also updates and deletions of them
+    #[command(
+        after_help = "Examples:\n  indelible bench btree-insert --method fast,fash --record 64 --order random --txns 1000000 --primitives flush\n  \
+                            indelible bench btree-insert --method fast --record 16 --order ascending --txn-size 10\n  \
+                            indelible bench btree-insert --method fash --mix update --rows 100000 --seconds 2 --format json"
+    )]
+    BtreeInsert(Box<BtreeArgs>),
     /// The time that a page method takes to open with a log of a given length behind it
     #[command(after_help = super::recovery::EXAMPLES)]
     Recovery(Box<RecoveryArgs>),
@@ -122,6 +129,75 @@ pub(crate) struct TpccArgs {
     pub(crate) think_times: f64,
     #[command(flatten)]
     pub(crate) run: RunArgs,
+}
+
+/// `bench btree-insert`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BtreeArgs {
+    /// Methods, separated by commas: fast, fash, nvm-cow and so on
+    #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
+    pub(crate) method: Vec<Method>,
+    /// Bytes of a row: a key of 8 and a payload
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=4096))]
+    pub(crate) record: u32,
+    /// Order in which keys are inserted
+    #[arg(long, value_enum, default_value_t = BtreeOrder::Random)]
+    pub(crate) order: BtreeOrder,
+    /// Operations of a transaction
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) txn_size: u64,
+    /// What is done: insert; or, to rows that are there, update, delete, or mixed, a third each
+    #[arg(long, value_enum, default_value_t = BtreeMix::Insert)]
+    pub(crate) mix: BtreeMix,
+    /// Rows that are there before the run; none before one of insertions only
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rows: u64,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Order of the keys of `bench btree-insert`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BtreeOrder {
+    /// All over the tree.
+    Random,
+    /// Each greater than the one before.
+    Ascending,
+}
+
+impl BtreeOrder {
+    /// The name in rows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Ascending => "ascending",
+        }
+    }
+}
+
+/// Operations of `bench btree-insert`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BtreeMix {
+    /// New rows.
+    Insert,
+    /// New payloads of rows that are there.
+    Update,
+    /// Rows are taken out, the oldest first.
+    Delete,
+    /// A third of each.
+    Mixed,
+}
+
+impl BtreeMix {
+    /// The name in rows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Mixed => "mixed",
+        }
+    }
 }
 
 /// `bench tpcb`.

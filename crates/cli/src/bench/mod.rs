@@ -5,6 +5,7 @@
 //! | `ycsb` | the runs that the options ask for, and what is special in their rows |
 //! | `standard` | the same for TPC-C, TPC-B, TATP and sysbench |
 //! | `tpcc`, `tpcb`, `tatp`, `sysbench` | what each of these has of its own |
+//! | `btree` | rows of one size into one tree |
 //! | `recovery` | the opening with a long log behind it, after a kill |
 //! | `join` | joins of two relations, without a database |
 //! | `runs` | what they share: options to a database, a run to a row |
@@ -15,6 +16,7 @@
 //! | `std_map` | the standard library's map as such a thing, for scale |
 //! | `static_tree` | rows in durable memory under a tree that never changes, for scale |
 
+mod btree;
 mod join;
 mod measure;
 mod recovery;
@@ -64,6 +66,10 @@ pub(crate) fn run(command: BenchCommand, format: Format) -> Result<()> {
         BenchCommand::Sysbench(mut args) => {
             args.method.extend(args.run.axes.method()?);
             sysbench::run(&args, format)
+        }
+        BenchCommand::BtreeInsert(mut args) => {
+            args.method.extend(args.run.axes.method()?);
+            btree::run(&args, format)
         }
         BenchCommand::Recovery(args) => recovery::run(&args, format),
         BenchCommand::RecoveryVictim(args) => recovery::victim(&args),

@@ -26,8 +26,8 @@ use std::path::Path;
 
 /// Kind of the pools of `fash` and `fast`. They have one format.
 const POOL_KIND: PoolKind = PoolKind(0x736c_6f74);
-/// Largest page: slots of one byte name units of a whole number of words.
-const PAGE_BYTES_MAX: u32 = 16 << 10;
+/// Largest page: all of them lie in runs of the heap, which the extensions of the log rely on.
+const PAGE_BYTES_MAX: u32 = 8 << 10;
 const LINE_BYTES: usize = 64;
 
 /// One partition of `fash` or `fast`.
@@ -121,10 +121,10 @@ pub fn open_slotted<P: Platform>(
     let (salt, kind) = (salt(options), commit_kind(method));
     let (pages, undone) = match options.access {
         Access::Write => SlottedPages::open(arena, found.master, salt, geometry, kind, decide)?,
-        Access::Read => match SlottedPages::open_read_only(arena, found.master, salt, geometry)? {
-            Some(pages) => (pages, false),
-            None => return Err(StorageError::NeedsRecovery(name)),
-        },
+        Access::Read => {
+            let found = SlottedPages::open_read_only(arena, found.master, salt, geometry, decide)?;
+            (found.ok_or(StorageError::NeedsRecovery(name))?, false)
+        }
     };
     CowEngine::over(pages, found.layout, options, undone)
 }

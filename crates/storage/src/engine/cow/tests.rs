@@ -17,9 +17,11 @@ use std::sync::Mutex;
 
 const TABLE: TableId = TableId(3);
 const INDEX: IndexId = IndexId(7);
-const METHODS: [Method; 4] = [
+const METHODS: [Method; 6] = [
     Method::Cow,
     Method::NvmCow,
+    Method::Fash,
+    Method::Fast,
     Method::FullPageWrites,
     Method::Dwb,
 ];
@@ -256,6 +258,71 @@ fn a_prepared_transaction_is_decided_at_once() {
     assert_eq!(cut_while_deciding("none"), Ok(()));
     for site in ["nvm-cow.decided-fence", "master.record"] {
         assert!(cut_while_deciding(site).is_err(), "{site}");
+    }
+}
+
+/// One transaction that changes more pages than the block of the log has room for, cut at each of its fences.
+fn cut_in_a_large_transaction(method: Method, disabled: &str) -> Result<(), String> {
+    let mut subject = Subject::new(method, 9, 1);
+    let fill = |subject: &mut Subject, ids: std::ops::Range<i64>| {
+        for id in ids {
+            let layout = Arc::clone(&subject.engine.tables()[0].layout);
+            let mut row = Row::new(layout);
+            row.set(0, id * 7919 % 4001).unwrap();
+            row.set(1, id).unwrap();
+            row.set(2, "a note of some length").unwrap();
+            subject.engine.insert(TABLE, &row).unwrap();
+            subject.content.insert(id * 7919 % 4001, (id, 21));
+        }
+    };
+    subject.engine.begin().unwrap();
+    fill(&mut subject, 0..800);
+    subject.engine.commit(Durability::Immediate).unwrap();
+    let before = subject.content.clone();
+    subject.engine.begin().unwrap();
+    fill(&mut subject, 800..1200);
+    let after = subject.content.clone();
+    subject.world.disable(disabled);
+    let outcome = Arc::new(Mutex::new(Ok(())));
+    let seen = Arc::clone(&outcome);
+    subject.world.observe(move |world, _| {
+        let mut seen = seen.lock().unwrap();
+        for choice in ImageChoices::sampled(world, 1, 12) {
+            if seen.is_ok() {
+                let image = TestPlatform(world.image(&choice).unwrap());
+                *seen = open(&image, method, &options(1), &|_| false)
+                    .and_then(|mut engine| engine.verify().map(|report| (engine, report)))
+                    .map_err(|error| error.to_string())
+                    .and_then(|(mut engine, report)| match report.damage.first() {
+                        Some(damage) => Err(damage.clone()),
+                        None => Ok(read(&mut *engine, None)),
+                    })
+                    .and_then(|found| {
+                        let is_whole = found == before || found == after;
+                        is_whole
+                            .then_some(())
+                            .ok_or("half a transaction".to_owned())
+                    });
+            }
+        }
+    });
+    subject.engine.commit(Durability::Immediate).unwrap();
+    subject.world.unobserve();
+    let reopened = read(&mut *subject.reopened(), None);
+    if reopened != after && outcome.lock().unwrap().is_ok() {
+        return Err("what was acknowledged is not there".to_owned());
+    }
+    outcome.lock().unwrap().clone()
+}
+
+#[test]
+fn a_record_longer_than_its_block_counts_whole_or_not_at_all() {
+    for method in [Method::Fash, Method::Fast] {
+        assert_eq!(cut_in_a_large_transaction(method, "none"), Ok(()));
+    }
+    for site in ["fash.record-extension", "fash.record", "fash.record-fence"] {
+        let outcome = cut_in_a_large_transaction(Method::Fash, site);
+        assert!(outcome.is_err(), "{site}");
     }
 }
 

@@ -146,6 +146,7 @@ impl HeaderLog {
         let at = self.block + HEAD_AT + 8;
         arena.store_word(at, self.state(COMMITTED))?;
         arena.flush(at, 8, site!("fash.decided"))?;
+        // commit point: the record is a committed one, and nobody needs to ask for its transaction
         Ok(arena.fence(site!("fash.decided-fence"))?)
     }
 
@@ -232,17 +233,19 @@ impl HeaderLog {
         seal: Seal,
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<bool> {
-        match self.load(arena)? {
+        let is_prepared = match self.load(arena)? {
             None => return Ok(false),
-            Some(RecordState::Prepared(global)) if !decide(GlobalTxnId(global)) => {
-                return Ok(true);
-            }
-            Some(_) => {}
-        }
+            // Its number is nobody else's ever, so it needs no mark that says so.
+            Some(RecordState::Prepared(global)) if !decide(GlobalTxnId(global)) => return Ok(true),
+            Some(state) => matches!(state, RecordState::Prepared(_)),
+        };
         // After the death of a process the record need not be durable, and then nothing of it may be before it is.
         let bytes = BLOCK_BYTES - HEAD_AT as usize;
         arena.flush(self.block + HEAD_AT, bytes, site!("fash.found-record"))?;
         arena.fence(site!("fash.found-record-fence"))?;
+        if is_prepared {
+            self.decide(arena)?;
+        }
         let (headers, words) = self.entries()?;
         for header in &headers {
             header.apply_if_newer(arena, seal)?;
@@ -258,11 +261,16 @@ impl HeaderLog {
         Ok(false)
     }
 
-    /// Whether recovery would have nothing to store and nothing to decide.
-    pub(super) fn is_done<M: Memory>(&mut self, arena: &Arena<M>, seal: Seal) -> Result<bool> {
+    /// Whether recovery would have nothing to store.
+    pub(super) fn is_done<M: Memory>(
+        &mut self,
+        arena: &Arena<M>,
+        seal: Seal,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
+    ) -> Result<bool> {
         match self.load(arena)? {
             None => return Ok(true),
-            Some(RecordState::Prepared(_)) => return Ok(false),
+            Some(RecordState::Prepared(global)) => return Ok(!decide(GlobalTxnId(global))),
             Some(RecordState::Committed) => {}
         }
         let (headers, words) = self.entries()?;

@@ -24,9 +24,7 @@ use super::log::{
 };
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
-use pmem::{
-    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site,
-};
+use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
 
 const LINE: u64 = 64;
 /// Bytes of the first extension of a record; each further one is twice as long.
@@ -203,10 +201,11 @@ impl<M: Memory> SlottedPages<M> {
         block: u64,
         salt: u32,
         geometry: Geometry,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<Option<Self>> {
         let mut pages = Self::new(arena, block, salt, geometry, CommitKind::Record);
         pages.is_read_only = true;
-        if !pages.log.is_done(&pages.arena, pages.seal)? {
+        if !pages.log.is_done(&pages.arena, pages.seal, decide)? {
             return Ok(None);
         }
         pages.read_directory()?;
@@ -449,16 +448,12 @@ impl<M: Memory> SlottedPages<M> {
     pub(super) fn allocate(&mut self, part: Part) -> Result<u64> {
         let owner = Owner { part, tag: 0 };
         let bytes = self.geometry.page_bytes;
-        let page = if bytes > BLOCK_BYTES_MAX {
-            self.arena.reserve(bytes, owner)?
-        } else {
-            let known = usize::from(part == Part::Table);
-            let class = match self.classes[known] {
-                Some(class) => class,
-                None => *self.classes[known].insert(self.arena.class(bytes, owner)?),
-            };
-            self.arena.reserve_class(class)?
+        let known = usize::from(part == Part::Table);
+        let class = match self.classes[known] {
+            Some(class) => class,
+            None => *self.classes[known].insert(self.arena.class(bytes, owner)?),
         };
+        let page = self.arena.reserve_class(class)?;
         let change = self.arena.activate(page)?;
         self.changes.push(change);
         Ok(page)
@@ -688,9 +683,11 @@ impl<M: Memory> SlottedPages<M> {
         let word = header::word(&self.arena, page, place_of(old))?;
         if self.seal.sequence(page, word) != Some(old) {
             let word = self.seal.word(page, old, &[]);
-            let at = header::store_word(&mut self.arena, page, place_of(old), word)?;
-            self.staged.push((at, 8));
+            header::store_word(&mut self.arena, page, place_of(old), word)?;
         }
+        // One that a process has left there when it died need not be durable either.
+        self.staged
+            .push((page + line_at(place_of(old), 0) as u64, LINE as usize));
         Ok(())
     }
 
@@ -790,11 +787,6 @@ impl<M: Memory> SlottedPages<M> {
             self.arena.flush(change.offset, 8, site!("fash.word"))?;
         }
         self.is_applying = true;
-        if !self.extensions.is_empty() {
-            // Others may get these blocks now, so recovery must not need the record any more.
-            self.arena.fence(site!("fash.applied-fence"))?;
-            self.is_applying = false;
-        }
         self.lines_in_a_row = 0;
         Ok(())
     }
@@ -812,6 +804,8 @@ impl<M: Memory> SlottedPages<M> {
         }
         self.roots[0].written = self.roots[0].now;
         self.changes.clear();
+        // They are free again, and the record may still be needed. But whoever gets them next makes pages of them, and the heap fences
+        // before it makes a run; or extensions, which are written behind the next group's first fence.
         self.extensions.clear();
         self.undo.clear();
         self.before.clear();

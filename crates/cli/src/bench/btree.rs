@@ -1,0 +1,243 @@
+//! `bench btree-insert`: rows of one size go into one tree, in key order or out of it; or rows of it are changed or taken out.
+//!
+//! The table has a key of 8 bytes and a payload of fixed length; there are no other indexes. So what is measured is the path of a
+//! B+tree: search, change of a page, commit. Random keys come from a walk through all keys in which none comes twice; whoever knows how
+//! many were inserted knows which.
+
+use super::measure::{self, Limit};
+use super::runs::{self, About, Setting};
+use crate::args::{BtreeArgs, BtreeMix, BtreeOrder};
+use crate::failure::Usage;
+use crate::output::Format;
+use crate::report::RunRow;
+use anyhow::{Context, Result};
+use indelible::{
+    Changes, DataType, Database, Durability, Error, Method, Row, Table, Transaction,
+};
+use workload::Script;
+
+const KEY_BYTES: u32 = 8;
+const PAYLOAD: usize = 1;
+/// Operations of a run that has neither a number of transactions nor a time.
+const OPERATIONS_DEFAULT: u64 = 1_000_000;
+/// Rows of a transaction of the loading.
+const LOADED_TOGETHER: u64 = 1000;
+
+/// Runs the command.
+pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
+    let run = &args.run;
+    if run.partitions != 1 || run.threads() != 1 {
+        return Err(Usage::error(
+            "btree-insert has one tree and one thread; leave --partitions and --threads out",
+        ));
+    }
+    runs::check(run, &args.method, false)?;
+    let mut rows = Vec::new();
+    for _ in 0..run.repeat {
+        for method in &args.method {
+            let row = measured(args, *method).with_context(|| format!("method {method}"))?;
+            runs::print_row(&row, format)?;
+            rows.push(row);
+        }
+    }
+    runs::print_rows(&rows, format)
+}
+
+/// One run on a database of its own.
+fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
+    let run = &args.run;
+    let scratch = runs::scratch(run)?;
+    let (database, emulators) = runs::open(run, method, &scratch)?;
+    let mut builder = database
+        .create_table("rows")
+        .column("key", DataType::Int64);
+    if args.record > KEY_BYTES {
+        let length = args.record - KEY_BYTES;
+        builder = builder.column("payload", DataType::Char { length });
+    }
+    let table = builder.primary_key(["key"]).create()?;
+    let mut operations = Operations::new(args, &table)?;
+    load(args, &database, &mut operations)?;
+    let limit = match runs::limit(run, OPERATIONS_DEFAULT.div_ceil(args.txn_size)) {
+        // No more rows than there are can be taken out.
+        Limit::Transactions(most) if args.mix == BtreeMix::Delete => {
+            Limit::Transactions(most.min(args.rows / args.txn_size))
+        }
+        limit => limit,
+    };
+    let before = runs::statistics(&database, &emulators)?;
+    let mut waiting = Some(operations);
+    let script = |_, _| Ok(waiting.take().expect("one thread takes the script once"));
+    let measured = measure::measure(&database, &[0], limit, runs::acknowledge(run), script)?;
+    let after = runs::statistics(&database, &emulators)?;
+    let about = About {
+        workload: "btree-insert",
+        mix: format!(
+            "{}, record {}, txn-size {}",
+            args.mix.name(),
+            args.record,
+            args.txn_size
+        ),
+        skew: args.order.name(),
+        rows: args.loaded(),
+        partitions: 1,
+        threads: 1,
+        update_columns: 0,
+        seed: run.seed,
+    };
+    let setting = Setting::new(run, method, before.domain, scratch.path());
+    Ok(runs::row(&setting, &about, &measured, &before, &after))
+}
+
+/// Inserts the rows that are there before the run.
+fn load(args: &BtreeArgs, database: &Database, operations: &mut Operations<'_>) -> Result<()> {
+    let mut worker = database.worker(&[0], Durability::Group)?;
+    while operations.inserted < args.loaded() {
+        let together = LOADED_TOGETHER.min(args.loaded() - operations.inserted);
+        worker.transaction(|transaction| {
+            (0..together).try_for_each(|_| operations.insert(transaction))
+        })?;
+    }
+    drop(worker);
+    Ok(database.force()?)
+}
+
+impl BtreeArgs {
+    /// Rows that are there before the run.
+    fn loaded(&self) -> u64 {
+        match self.mix {
+            BtreeMix::Insert => 0,
+            BtreeMix::Update | BtreeMix::Delete | BtreeMix::Mixed => self.rows,
+        }
+    }
+}
+
+/// The operations of a run, one after the other.
+struct Operations<'t> {
+    table: &'t Table,
+    row: Row,
+    changes: Changes,
+    mix: BtreeMix,
+    order: BtreeOrder,
+    txn_size: u64,
+    record: u32,
+    seed: u64,
+    inserted: u64,
+    deleted: u64,
+    done: u64,
+    position: u64,
+    payload: String,
+}
+
+impl<'t> Operations<'t> {
+    fn new(args: &BtreeArgs, table: &'t Table) -> Result<Self> {
+        let payload = "p".repeat(args.record.saturating_sub(KEY_BYTES) as usize);
+        let (mut row, mut changes) = (table.row(), table.changes());
+        if !payload.is_empty() {
+            row.set(PAYLOAD, payload.as_str())?;
+            changes.set(PAYLOAD, payload.as_str())?;
+        }
+        Ok(Self {
+            table,
+            row,
+            changes,
+            mix: args.mix,
+            order: args.order,
+            txn_size: args.txn_size,
+            record: args.record,
+            seed: args.run.seed,
+            inserted: 0,
+            deleted: 0,
+            done: 0,
+            position: 0,
+            payload,
+        })
+    }
+
+    /// The key of the row that was inserted as number `number`.
+    fn key(&self, number: u64) -> i64 {
+        match self.order {
+            BtreeOrder::Ascending => number.cast_signed(),
+            BtreeOrder::Random => scattered(number.wrapping_add(self.seed << 40)).cast_signed(),
+        }
+    }
+
+    fn insert(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        self.row.set(0, self.key(self.inserted))?;
+        self.inserted += 1;
+        transaction.insert(self.table, &self.row)
+    }
+
+    fn update(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        let there = (self.inserted - self.deleted).max(1);
+        let number = self.deleted + scattered(self.done) % there;
+        if self.record > KEY_BYTES {
+            // The first byte tells one change from the next.
+            let first = char::from(b'a' + (self.done % 26) as u8);
+            self.payload.replace_range(..1, first.encode_utf8(&mut [0; 4]));
+            self.changes.clear();
+            self.changes.set(PAYLOAD, self.payload.as_str())?;
+        }
+        transaction.update(self.table, self.key(number), &self.changes)?;
+        Ok(())
+    }
+
+    fn delete(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        let key = self.key(self.deleted);
+        self.deleted += 1;
+        transaction.delete(self.table, key)?;
+        Ok(())
+    }
+}
+
+/// A number that no other number becomes.
+fn scattered(number: u64) -> u64 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ mixed >> 32
+}
+
+impl Script for Operations<'_> {
+    const KINDS: usize = 1;
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn kind(&self) -> usize {
+        0
+    }
+
+    fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
+        for _ in 0..self.txn_size {
+            match (self.mix, self.done % 3) {
+                (BtreeMix::Insert, _) | (BtreeMix::Mixed, 0) => self.insert(transaction)?,
+                (BtreeMix::Update, _) | (BtreeMix::Mixed, 1) => self.update(transaction)?,
+                (BtreeMix::Delete | BtreeMix::Mixed, _) => self.delete(transaction)?,
+            }
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) {
+        self.position += 1;
+    }
+
+    /// Every transaction succeeds.
+    fn is_rollback(_: &Error) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_key_comes_twice() {
+        let keys: HashSet<u64> = (0..100_000).map(scattered).collect();
+        assert_eq!(keys.len(), 100_000);
+    }
+}
