@@ -193,7 +193,10 @@ pub(crate) fn device(args: &DeviceArgs, format: Format) -> Result<()> {
         report.direct_line_store.unwrap_or("none"),
     );
     // Nothing can be configured that promises more than a word.
-    facts.add("fast commits by", "two header lines in turn, each sealed by an 8-byte word");
+    facts.add(
+        "fast commits by",
+        "two header lines in turn, each sealed by an 8-byte word",
+    );
     add_costs(&mut facts, "", &report.costs);
     add_costs(
         &mut facts,

@@ -15,8 +15,9 @@ mod torture;
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
-    BenchCommand, BtreeArgs, BtreeMix, BtreeOrder, CommitName, DeviceKind, FencesName, IsolationName, LoadsName, LogImagesName,
-    PersistName, RunArgs, SysbenchArgs, TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
+    BenchCommand, BtreeArgs, BtreeMix, BtreeOrder, CommitName, DeviceKind, FencesName,
+    IsolationName, LoadsName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs,
+    TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs};
 pub(crate) use join::{GridPart, JoinArgs, TupleName};

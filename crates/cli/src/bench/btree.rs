@@ -11,9 +11,7 @@ use crate::failure::Usage;
 use crate::output::Format;
 use crate::report::RunRow;
 use anyhow::{Context, Result};
-use indelible::{
-    Changes, DataType, Database, Durability, Error, Method, Row, Table, Transaction,
-};
+use indelible::{Changes, DataType, Database, Durability, Error, Method, Row, Table, Transaction};
 use workload::Script;
 
 const KEY_BYTES: u32 = 8;
@@ -48,9 +46,7 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
     let (database, emulators) = runs::open(run, method, &scratch)?;
-    let mut builder = database
-        .create_table("rows")
-        .column("key", DataType::Int64);
+    let mut builder = database.create_table("rows").column("key", DataType::Int64);
     if args.record > KEY_BYTES {
         let length = args.record - KEY_BYTES;
         builder = builder.column("payload", DataType::Char { length });
@@ -174,7 +170,8 @@ impl<'t> Operations<'t> {
         if self.record > KEY_BYTES {
             // The first byte tells one change from the next.
             let first = char::from(b'a' + (self.done % 26) as u8);
-            self.payload.replace_range(..1, first.encode_utf8(&mut [0; 4]));
+            self.payload
+                .replace_range(..1, first.encode_utf8(&mut [0; 4]));
             self.changes.clear();
             self.changes.set(PAYLOAD, self.payload.as_str())?;
         }

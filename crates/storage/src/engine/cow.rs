@@ -364,7 +364,9 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
             self.durable_step(result)?;
         }
         self.state = State::Idle;
-        Ok(())
+        // It may have told somebody what it read.
+        let result = self.space.trees.settle_reads();
+        self.durable_step(result)
     }
 
     fn durable(&self) -> CommitTicket {
@@ -433,6 +435,8 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
         self.space.check(&mut block, &mut report);
         report.damage.append(&mut shared);
         self.space.trees.check_space(&mut reachable, &mut report);
+        let result = self.space.trees.settle_reads();
+        self.durable_step(result)?;
         Ok(report)
     }
 }

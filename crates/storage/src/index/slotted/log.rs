@@ -15,7 +15,7 @@
 //! The record counts when its checksum fits, and says by its state word whether it is committed or waits for the decision about its
 //! global transaction. The next group writes over it only behind a fence that made durable what it says, headers in their pages and
 //! words of the heap. So recovery may always find a record that is done, and does it again where a page or a word is older.
-//! A record that is not whole is one that was being written.
+//! A record that is not whole is one that was being written; recovery takes it out, lest lines of the next one make it whole.
 
 use super::header::{
     Image, NO_IMAGE, Seal, after, is_at_least, is_image, line_at, place_of, store, word,
@@ -234,7 +234,7 @@ impl HeaderLog {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<bool> {
         let is_prepared = match self.load(arena)? {
-            None => return Ok(false),
+            None => return self.give_up(arena),
             // Its number is nobody else's ever, so it needs no mark that says so.
             Some(RecordState::Prepared(global)) if !decide(GlobalTxnId(global)) => return Ok(true),
             Some(state) => matches!(state, RecordState::Prepared(_)),
@@ -258,6 +258,17 @@ impl HeaderLog {
             arena.flush(change.offset, 8, site!("fash.redo-word"))?;
         }
         arena.fence(site!("fash.redo-fence"))?;
+        Ok(false)
+    }
+
+    /// Takes a record that is not whole out of the log. The next one may have lines in common with it, and must not make it whole.
+    fn give_up<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<bool> {
+        let at = self.block + HEAD_AT;
+        if arena.word(at)? != 0 {
+            arena.store_word(at, 0)?;
+        }
+        arena.flush(at, 8, site!("fash.torn-record"))?;
+        arena.fence(site!("fash.torn-record-fence"))?;
         Ok(false)
     }
 

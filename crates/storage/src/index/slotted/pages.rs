@@ -138,8 +138,10 @@ pub struct SlottedPages<M: Memory> {
     before: Vec<Header>,
     operation: u64,
     pub(super) roots: Vec<Root>,
-    /// Changes of the heap's words.
+    /// Changes of the heap's words, in their order.
     changes: Vec<WordChange>,
+    /// What a commit makes of them: one change a word, the master's included.
+    merged: Vec<WordChange>,
     /// Ranges that are stored and not flushed.
     staged: Vec<(u64, usize)>,
     extensions: Vec<Extension>,
@@ -229,6 +231,7 @@ impl<M: Memory> SlottedPages<M> {
             operation: 1,
             roots: vec![Root::default()],
             changes: Vec::new(),
+            merged: Vec::new(),
             staged: Vec::new(),
             extensions: Vec::new(),
             is_applying: false,
@@ -758,10 +761,27 @@ impl<M: Memory> SlottedPages<M> {
                 self.log.add_header(changed.page, sequence, &image[..bytes]);
             }
         }
-        for change in self.changes.iter().chain(&self.directory_change()) {
+        self.merge_changes();
+        for change in &self.merged {
             self.log.add_word(*change);
         }
         self.log.write(&mut self.arena, &self.extensions)
+    }
+
+    /// Makes one change of all those of a word, so that making them again stores nothing.
+    fn merge_changes(&mut self) {
+        self.merged.clear();
+        self.merged.extend(&self.changes);
+        self.merged.extend(self.directory_change());
+        self.merged.sort_by_key(|change| change.offset);
+        self.merged.dedup_by(|later, first| {
+            let is_same = later.offset == first.offset;
+            if is_same {
+                first.set = first.set & !later.clear | later.set;
+                first.clear |= later.clear;
+            }
+            is_same
+        });
     }
 
     /// Stores headers and words where they belong. The next group's first fence makes them durable.
@@ -781,7 +801,7 @@ impl<M: Memory> SlottedPages<M> {
             }
         }
         self.arena.enter(Part::Other);
-        for change in self.changes.iter().chain(&self.directory_change()) {
+        for change in &self.merged {
             let word = self.arena.word(change.offset)?;
             self.arena.store_word(change.offset, change.apply(word))?;
             self.arena.flush(change.offset, 8, site!("fash.word"))?;
