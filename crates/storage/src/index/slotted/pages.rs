@@ -642,8 +642,9 @@ impl<M: Memory> SlottedPages<M> {
         self.changed.len() * self.geometry.page_bytes
     }
 
-    /// Starts the write-back of all that is staged, each line once, and waits for it.
-    fn write_cells(&mut self) -> Result<()> {
+    /// Starts the write-back of all that is staged, each line once, and waits for it. Before a record is written over the last one,
+    /// what that says has to be durable as well.
+    fn write_cells(&mut self, then: CommitKind) -> Result<()> {
         self.arena.enter(Part::Index);
         for number in 0..self.changed.len() {
             if self.changed[number].is_new && !self.changed[number].is_dropped {
@@ -662,7 +663,7 @@ impl<M: Memory> SlottedPages<M> {
                 flushed = end;
             }
         }
-        let writes_over = self.is_applying && self.only_line().is_none();
+        let writes_over = self.is_applying && then == CommitKind::Record;
         if !self.staged.is_empty() || self.has_found || writes_over {
             self.arena.fence(site!("slotted.cells-fence"))?;
             (self.is_applying, self.has_found) = (false, false);
@@ -720,8 +721,9 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Makes the group durable.
     pub(super) fn publish(&mut self) -> Result<()> {
-        self.write_cells()?;
-        if let Some(number) = self.only_line() {
+        let line = self.only_line();
+        self.write_cells(line.map_or(CommitKind::Record, |_| CommitKind::Line))?;
+        if let Some(number) = line {
             self.write_line(number)?;
         } else {
             self.write_record(0)?;
@@ -835,7 +837,7 @@ impl<M: Memory> SlottedPages<M> {
     /// Makes the group durable without deciding about it.
     pub(super) fn publish_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
         self.ensure_room()?;
-        self.write_cells()?;
+        self.write_cells(CommitKind::Record)?;
         self.write_record(global.0)?;
         Ok(self.arena.fence(site!("fash.prepare-fence"))?)
     }
