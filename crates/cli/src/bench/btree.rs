@@ -52,8 +52,7 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
         builder = builder.column("payload", DataType::Char { length });
     }
     let table = builder.primary_key(["key"]).create()?;
-    let mut operations = Operations::new(args, &table)?;
-    load(args, &database, &mut operations)?;
+    load(args, &database, &mut Operations::new(args, &table)?)?;
     let limit = match runs::limit(run, OPERATIONS_DEFAULT.div_ceil(args.txn_size)) {
         // No more rows than there are can be taken out.
         Limit::Transactions(most) if args.mix == BtreeMix::Delete => {
@@ -62,8 +61,11 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
         limit => limit,
     };
     let before = runs::statistics(&database, &emulators)?;
-    let mut waiting = Some(operations);
-    let script = |_, _| Ok(waiting.take().expect("one thread takes the script once"));
+    let script = |_, _| {
+        let mut operations = Operations::new(args, &table)?;
+        operations.inserted = args.loaded();
+        Ok(operations)
+    };
     let measured = measure::measure(&database, &[0], limit, runs::acknowledge(run), script)?;
     let after = runs::statistics(&database, &emulators)?;
     let about = About {
