@@ -45,13 +45,14 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
 fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
-    let (database, emulators) = runs::open(run, method, &scratch)?;
+    let (database, emulators, delays) = runs::open(run, method, &scratch)?;
     let mut builder = database.create_table("rows").column("key", DataType::Int64);
     if args.record > KEY_BYTES {
         let length = args.record - KEY_BYTES;
         builder = builder.column("payload", DataType::Char { length });
     }
     let table = builder.primary_key(["key"]).create()?;
+    delays.set(false);
     load(args, &database, &mut Operations::new(args, &table)?)?;
     let limit = match runs::limit(run, OPERATIONS_DEFAULT.div_ceil(args.txn_size)) {
         // No more rows than there are can be taken out.
@@ -60,6 +61,7 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
         }
         limit => limit,
     };
+    delays.set(true);
     let before = runs::statistics(&database, &emulators)?;
     let script = |_, _| {
         let mut operations = Operations::new(args, &table)?;
@@ -68,6 +70,7 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
     };
     let measured = measure::measure(&database, &[0], limit, runs::acknowledge(run), script)?;
     let after = runs::statistics(&database, &emulators)?;
+    delays.set(false);
     let about = About {
         workload: "btree-insert",
         mix: format!(
