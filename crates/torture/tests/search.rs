@@ -12,7 +12,7 @@ use torture::search::{Config, FailureReport, search};
 
 fn config(method: Method, seed: u64) -> Config {
     // A recovery of pages has many crash points, and CI searches these methods by command as well.
-    let images = if method.is_paged() { 250 } else { 1_500 };
+    let images = if method.is_paged() { 150 } else { 1_000 };
     Config {
         minimise_max: Duration::ZERO,
         ..Config::new(method, seed, images, Duration::from_mins(1))
