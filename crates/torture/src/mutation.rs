@@ -48,6 +48,8 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         "needed by a second cut while a prepared transaction is decided; the engine's own tests come there \
          (a_prepared_transaction_is_decided_at_once)",
     ),
+    ("fash.decided", SLOTTED, ASKED_AFTERWARDS),
+    ("fash.decided-fence", SLOTTED, ASKED_AFTERWARDS),
     ("heap.extent-rest-fence", RINGS, ASKED_ONCE),
     ("heap.grow-table", RINGS, ASKED_ONCE),
     ("heap.grow-table-fence", RINGS, ASKED_ONCE),
@@ -75,6 +77,9 @@ const TORN_LATER: &str = "needed where a process dies before a batch is durable 
      there (guard/guard_tests.rs, every_durable_step_is_needed)";
 const SLOT_TAKEN: &str = "needed where a slot is taken for another page before the one that it had is durable at home, and not repeated by the log; the guards' own tests come there \
      (guard/guard_tests.rs, every_durable_step_is_needed)";
+const SLOTTED: &[Method] = &[Method::Fash, Method::Fast];
+const ASKED_AFTERWARDS: &str = "needed where the database forgets a transaction that has committed, and the power fails before the next one; the engine's own tests come there \
+     (a_committed_transaction_needs_its_number_no_more)";
 const RINGS: &[Method] = &[
     Method::NvLogging,
     Method::DistributedLog,

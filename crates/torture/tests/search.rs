@@ -19,6 +19,12 @@ fn config(method: Method, seed: u64) -> Config {
     }
 }
 
+/// Whether all images of a scenario are few. A checkpoint of pages leaves so many combinations that they take minutes, and so does a record of several
+/// lines with one fence; the search samples them.
+fn is_short(method: &Method) -> bool {
+    !method.is_paged() && !matches!(method, Method::Fash | Method::Fast)
+}
+
 fn durable() -> impl Iterator<Item = Method> {
     Method::distinct().filter(|method| method.is_durable())
 }
@@ -54,8 +60,7 @@ fn no_image_is_wrong_in_a_combination() {
 #[test]
 fn every_image_of_every_scenario_is_right() {
     assert!(scenarios::ALL.len() >= 40);
-    // A checkpoint of pages leaves so many combinations that these take minutes each; the search samples them.
-    for method in durable().filter(|method| !method.is_paged()) {
+    for method in durable().filter(is_short) {
         for scenario in scenarios::ALL {
             // The longest ones are left to the command.
             if matches!(
@@ -240,7 +245,7 @@ fn the_corpus_stays_right() {
             let config = Config {
                 seed: case.seed,
                 focus: Some(case.focus),
-                images_max: u64::MAX,
+                images_max: if is_short(&method) { u64::MAX } else { 30 },
                 ..config(method, 1)
             };
             let report = search(&config, &mut |_| {});

@@ -261,6 +261,44 @@ fn a_prepared_transaction_is_decided_at_once() {
     }
 }
 
+/// A prepared transaction commits, and the database forgets its number: what openings find that are told so.
+fn forgotten_after_the_commit(method: Method, disabled: &str) -> Result<(), Content> {
+    let mut subject = Subject::new(method, 8, 1);
+    for _ in 0..20 {
+        subject.transaction();
+    }
+    let mut content = subject.content.clone();
+    subject.engine.begin().unwrap();
+    subject.step(&mut content);
+    subject.engine.prepare(GlobalTxnId(9)).unwrap();
+    subject.world.disable(disabled);
+    subject.engine.commit(Durability::Immediate).unwrap();
+    for choice in ImageChoices::sampled(&subject.world, 1, 60) {
+        let image = TestPlatform(subject.world.image(&choice).unwrap());
+        let mut engine = open(&image, method, &options(1), &|_| false).unwrap();
+        let found = read(&mut *engine, None);
+        if found != content {
+            return Err(found);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_committed_transaction_needs_its_number_no_more() {
+    for method in [Method::NvmCow, Method::Fash, Method::Fast] {
+        assert_eq!(forgotten_after_the_commit(method, "none"), Ok(()));
+    }
+    for site in ["fash.decided", "fash.decided-fence"] {
+        for method in [Method::Fash, Method::Fast] {
+            assert!(
+                forgotten_after_the_commit(method, site).is_err(),
+                "{method} without {site}"
+            );
+        }
+    }
+}
+
 /// Whatever bit of the master records flips after a power cut, the newest group stays in force, and the next opening mends it.
 #[test]
 fn a_flip_in_a_master_record_brings_nothing_older_back() {
