@@ -69,7 +69,9 @@ pub(crate) enum BenchCommand {
     #[command(
         after_help = "Examples:\n  indelible bench btree-insert --method fast,fash --record 64 --order random --txns 1000000 --primitives flush\n  \
                             indelible bench btree-insert --method fast --record 16 --order ascending --txn-size 10\n  \
-                            indelible bench btree-insert --method fash --mix update --rows 100000 --seconds 2 --format json"
+                            indelible bench btree-insert --method fash --mix update --rows 100000 --seconds 2 --format json",
+        // `--record` is the size of a row here.
+        mut_arg("record", |arg| arg.long("record-trace"))
     )]
     BtreeInsert(Box<BtreeArgs>),
     /// The time that a page method takes to open with a log of a given length behind it
@@ -138,8 +140,8 @@ pub(crate) struct BtreeArgs {
     #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
     /// Bytes of a row: a key of 8 and a payload
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=4096))]
-    pub(crate) record: u32,
+    #[arg(long = "record", value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=4096))]
+    pub(crate) record_bytes: u32,
     /// Order in which keys are inserted
     #[arg(long, value_enum, default_value_t = BtreeOrder::Random)]
     pub(crate) order: BtreeOrder,

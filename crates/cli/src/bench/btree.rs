@@ -29,6 +29,11 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
             "btree-insert has one tree and one thread; leave --partitions and --threads out",
         ));
     }
+    if run.record.is_some() && (args.method.len() > 1 || run.repeat > 1) {
+        return Err(Usage::error(
+            "--record-trace takes one run; give one method and no --repeat",
+        ));
+    }
     runs::check(run, &args.method, false)?;
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
@@ -47,8 +52,8 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
     let scratch = runs::scratch(run)?;
     let (database, emulators, delays) = runs::open(run, method, &scratch)?;
     let mut builder = database.create_table("rows").column("key", DataType::Int64);
-    if args.record > KEY_BYTES {
-        let length = args.record - KEY_BYTES;
+    if args.record_bytes > KEY_BYTES {
+        let length = args.record_bytes - KEY_BYTES;
         builder = builder.column("payload", DataType::Char { length });
     }
     let table = builder.primary_key(["key"]).create()?;
@@ -61,6 +66,7 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
         }
         limit => limit,
     };
+    runs::start_record(run, &database)?;
     delays.set(true);
     let before = runs::statistics(&database, &emulators)?;
     let script = |_, _| {
@@ -71,12 +77,13 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
     let measured = measure::measure(&database, &[0], limit, runs::acknowledge(run), script)?;
     let after = runs::statistics(&database, &emulators)?;
     delays.set(false);
+    runs::finish_record(run, &database)?;
     let about = About {
         workload: "btree-insert",
         mix: format!(
             "{}, record {}, txn-size {}",
             args.mix.name(),
-            args.record,
+            args.record_bytes,
             args.txn_size
         ),
         skew: args.order.name(),
@@ -132,7 +139,7 @@ struct Operations<'t> {
 
 impl<'t> Operations<'t> {
     fn new(args: &BtreeArgs, table: &'t Table) -> Result<Self> {
-        let payload = "p".repeat(args.record.saturating_sub(KEY_BYTES) as usize);
+        let payload = "p".repeat(args.record_bytes.saturating_sub(KEY_BYTES) as usize);
         let (mut row, mut changes) = (table.row(), table.changes());
         if !payload.is_empty() {
             row.set(PAYLOAD, payload.as_str())?;
@@ -145,7 +152,7 @@ impl<'t> Operations<'t> {
             mix: args.mix,
             order: args.order,
             txn_size: args.txn_size,
-            record: args.record,
+            record: args.record_bytes,
             seed: args.run.seed,
             inserted: 0,
             deleted: 0,

@@ -53,7 +53,9 @@ fn all_methods_are_judged_and_the_counts_repeat() {
     methods.sort_unstable();
     assert_eq!(
         methods,
-        ["cow", "inp", "log", "nvm-cow", "nvm-inp", "nvm-log"]
+        [
+            "cow", "fash", "fast", "inp", "log", "nvm-cow", "nvm-inp", "nvm-log"
+        ]
     );
     for (rank, row) in (1..).zip(&rows) {
         assert_eq!(row["rank"], rank);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `advise` | the recommendation follows what was counted |
 //! | `browser` | pages of reports, looked at in a real browser |
+//! | `btree` | `bench btree-insert`: orders, mixes, and what it refuses |
 //! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
@@ -20,6 +21,7 @@
 mod advise;
 mod bad_input;
 mod browser;
+mod btree;
 mod common;
 mod copy;
 mod data;
