@@ -386,10 +386,10 @@ pub(crate) struct QuickstartArgs {
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,
     /// Rows of the measured YCSB table, a kilobyte each
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..))]
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(100..))]
     pub(crate) rows: u32,
-    /// Seconds that each mix is measured
-    #[arg(long, default_value_t = 2.0, value_parser = parse_seconds)]
+    /// Seconds that each mix is measured on each method
+    #[arg(long, default_value_t = 0.3, value_parser = parse_seconds)]
     pub(crate) seconds: f64,
     /// Seed of transactions and of the moment of the kill
     #[arg(long, default_value_t = 1)]
