@@ -22,15 +22,16 @@ const AT_ONCE: u32 = 1;
 /// # let _ = std::fs::remove_dir_all(&directory);
 /// # let db = Database::create(&directory, &Options::new())?;
 /// # let seen = db.create_table("seen").column("id", DataType::Int64).primary_key(["id"]).create()?;
-/// let mut worker = db.worker(&[0], indelible::Durability::Commit)?;
+/// let mut worker = db.worker(&[0], indelible::Durability::Immediate)?;
 /// let mut retry = worker.retry();
-/// while let Err(error) = worker.transaction(|t| t.insert(&seen, 1_i64)) {
+/// while let Err(error) = worker.transaction(|t| t.insert(&seen, (1_i64,))) {
 ///     if !error.should_retry() {
 ///         return Err(error);
 ///     }
 ///     retry.wait();
 /// }
-/// # drop((retry, worker, seen, db));
+/// # drop((retry, worker, seen));
+/// # drop(db);
 /// # let _ = std::fs::remove_dir_all(&directory);
 /// # Ok(())
 /// # }
