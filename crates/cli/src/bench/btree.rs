@@ -78,6 +78,9 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
     let after = runs::statistics(&database, &emulators)?;
     delays.set(false);
     runs::finish_record(run, &database)?;
+    if !run.skip_check {
+        check(args, &database, &table, measured.txns).context("after the run")?;
+    }
     let about = About {
         workload: "btree-insert",
         mix: format!(
@@ -110,6 +113,49 @@ fn load(args: &BtreeArgs, database: &Database, operations: &mut Operations<'_>) 
     Ok(database.force()?)
 }
 
+/// Looks whether exactly the rows are there that so many transactions leave, with the payloads that they gave them.
+fn check(args: &BtreeArgs, database: &Database, table: &Table, txns: u64) -> Result<()> {
+    let mut expected = Operations::new(args, table)?;
+    let loaded = args.loaded();
+    let mut firsts = vec![b'p'; loaded as usize];
+    expected.inserted = loaded;
+    for _ in 0..txns * args.txn_size {
+        match expected.next_operation() {
+            Operation::Insert => {
+                firsts.push(b'p');
+                expected.inserted += 1;
+            }
+            Operation::Update => firsts[expected.updated() as usize] = expected.first(),
+            Operation::Delete => expected.deleted += 1,
+        }
+        expected.done += 1;
+    }
+    let numbers = expected.deleted..expected.inserted;
+    database.read(|reader| {
+        let count = reader.count(table, ..)?;
+        if count != numbers.end - numbers.start {
+            let problem = format!("{count} rows instead of {}", numbers.end - numbers.start);
+            return Err(Error::rejected(problem));
+        }
+        for number in numbers.clone() {
+            let row = reader.get(table, expected.key(number))?;
+            let is_right = row.is_some_and(|row| {
+                let payload = || row.get(PAYLOAD).as_str().map(str::as_bytes);
+                args.record_bytes <= KEY_BYTES
+                    || payload().is_some_and(|payload| payload[0] == firsts[number as usize])
+            });
+            if !is_right {
+                let problem = format!("row {number} is lost or not as it was left");
+                return Err(Error::rejected(problem));
+            }
+        }
+        Ok(())
+    })?;
+    let damage = database.verify()?.damage;
+    anyhow::ensure!(damage.is_empty(), "the deep check found {damage:?}");
+    Ok(())
+}
+
 impl BtreeArgs {
     /// Rows that are there before the run.
     fn loaded(&self) -> u64 {
@@ -118,6 +164,13 @@ impl BtreeArgs {
             BtreeMix::Update | BtreeMix::Delete | BtreeMix::Mixed => self.rows,
         }
     }
+}
+
+/// What is done next.
+enum Operation {
+    Insert,
+    Update,
+    Delete,
 }
 
 /// The operations of a run, one after the other.
@@ -170,6 +223,25 @@ impl<'t> Operations<'t> {
         }
     }
 
+    fn next_operation(&self) -> Operation {
+        match (self.mix, self.done % 3) {
+            (BtreeMix::Insert, _) | (BtreeMix::Mixed, 0) => Operation::Insert,
+            (BtreeMix::Update, _) | (BtreeMix::Mixed, 1) => Operation::Update,
+            (BtreeMix::Delete | BtreeMix::Mixed, _) => Operation::Delete,
+        }
+    }
+
+    /// The number of the row that the next operation updates.
+    fn updated(&self) -> u64 {
+        let there = (self.inserted - self.deleted).max(1);
+        self.deleted + scattered(self.done) % there
+    }
+
+    /// The first byte of the payload that it gives the row; it tells one change from the next.
+    fn first(&self) -> u8 {
+        b'a' + (self.done % 26) as u8
+    }
+
     fn insert(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
         self.row.set(0, self.key(self.inserted))?;
         self.inserted += 1;
@@ -177,26 +249,32 @@ impl<'t> Operations<'t> {
     }
 
     fn update(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
-        let there = (self.inserted - self.deleted).max(1);
-        let number = self.deleted + scattered(self.done) % there;
+        let key = self.key(self.updated());
         if self.record > KEY_BYTES {
-            // The first byte tells one change from the next.
-            let first = char::from(b'a' + (self.done % 26) as u8);
+            let first = char::from(self.first());
             self.payload
                 .replace_range(..1, first.encode_utf8(&mut [0; 4]));
             self.changes.clear();
             self.changes.set(PAYLOAD, self.payload.as_str())?;
         }
-        transaction.update(self.table, self.key(number), &self.changes)?;
-        Ok(())
+        found(transaction.update(self.table, key, &self.changes)?)
     }
 
     fn delete(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
         let key = self.key(self.deleted);
         self.deleted += 1;
-        transaction.delete(self.table, key)?;
-        Ok(())
+        found(transaction.delete(self.table, key)?)
     }
+}
+
+/// Fails where there was no row.
+fn found(is_there: bool) -> indelible::Result<()> {
+    if is_there {
+        return Ok(());
+    }
+    Err(Error::rejected(
+        "all rows are taken out; use more --rows or fewer --txns",
+    ))
 }
 
 /// A number that no other number becomes.
@@ -219,10 +297,10 @@ impl Script for Operations<'_> {
 
     fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
         for _ in 0..self.txn_size {
-            match (self.mix, self.done % 3) {
-                (BtreeMix::Insert, _) | (BtreeMix::Mixed, 0) => self.insert(transaction)?,
-                (BtreeMix::Update, _) | (BtreeMix::Mixed, 1) => self.update(transaction)?,
-                (BtreeMix::Delete | BtreeMix::Mixed, _) => self.delete(transaction)?,
+            match self.next_operation() {
+                Operation::Insert => self.insert(transaction)?,
+                Operation::Update => self.update(transaction)?,
+                Operation::Delete => self.delete(transaction)?,
             }
             self.done += 1;
         }

@@ -1,6 +1,7 @@
 //! Goal: `bench btree-insert` runs every order and mix on the methods with slotted pages and on others, and says what it promises to say.
 //!
-//! Method: small sizes; counts in the rows are those of the options.
+//! Method: small sizes; the program itself compares every row at the end, so success means that they agree; counts in the rows are those of the
+//! options.
 
 use crate::common::{fail, succeed};
 use serde_json::Value;
@@ -63,4 +64,14 @@ fn mistakes_are_named_with_their_mend() {
     assert!(wrong(&["--record", "7"]).contains("8..=4096"));
     assert!(wrong(&["--threads", "2"]).contains("leave --partitions and --threads out"));
     assert!(wrong(&["--record-trace", "trace"]).contains("give one method"));
+    let used_up = [
+        "bench",
+        "btree-insert",
+        "--method",
+        "fast",
+        "--mix",
+        "delete",
+    ];
+    let used_up = [&used_up[..], &["--rows", "100", "--seconds", "1"]].concat();
+    assert!(fail(1, &used_up).contains("use more --rows or fewer --txns"));
 }
