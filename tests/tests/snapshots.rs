@@ -181,7 +181,7 @@ fn other_methods_say_which_have_them() {
         let error = db.snapshot().unwrap_err();
         assert!(matches!(error, Error::NoSnapshots { .. }));
         let text = error.to_string();
-        assert!(text.contains("`cow` and `nvm-cow`"), "{text}");
+        assert!(text.contains("`cow`, `nvm-cow`, "), "{text}");
     }
 }
 
@@ -266,6 +266,15 @@ fn used_bytes(directory: &Directory) -> u64 {
     sizes.sum()
 }
 
+/// Sets the flag when it is dropped.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A writer rewrites everything again and again; one reader keeps its moment all the time, another takes a new one each time. Both
 /// see exactly their version, and the files stop growing.
 #[test]
@@ -280,6 +289,8 @@ fn readers_see_their_version_while_a_writer_rewrites_everything() {
         let stop = AtomicBool::new(false);
         let mut settled_bytes = 0;
         std::thread::scope(|scope| {
+            // Also where this thread fails: the readers have to end.
+            let stopping = Stop(&stop);
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     check_version(&long, &table, 0);
@@ -306,7 +317,7 @@ fn readers_see_their_version_while_a_writer_rewrites_everything() {
                     settled_bytes = used_bytes(&directory);
                 }
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(stopping);
             let seen = short.join().unwrap();
             assert!(seen.is_sorted(), "{seen:?}");
             assert!(

@@ -1,6 +1,6 @@
 //! Snapshots: one moment of the whole database, read while others change it.
 //!
-//! A method that copies on write never stores to what it has published, so a reader of an older directory needs nothing of
+//! A method that copies on write, or keeps what its old page headers name, never stores to what it has published, so a reader of an older directory needs nothing of
 //! its owner but that the old pages are not used again. A [`Snapshot`] is a read-only database of its own over the engines that
 //! [`Engine::snapshot`](storage::engine::Engine::snapshot) gives, with its own locks: its readers wait for each other in a
 //! partition, and never for a transaction.
@@ -31,8 +31,8 @@ pub struct Snapshot {
 impl Database {
     /// Takes a snapshot of all partitions: everything that is committed, made durable first. It waits for the transactions that are
     /// open, as a transaction over all partitions does, and nobody waits for it afterwards. What it shows takes room until it is
-    /// dropped; what is written and replaced meanwhile does not. Only `cow` and `nvm-cow` have snapshots;
-    /// [`Method::has_snapshots`] asks.
+    /// dropped; what is written and replaced meanwhile does not. Methods that change rows where they are have
+    /// no snapshots; [`Method::has_snapshots`] asks.
     ///
     /// ```
     /// # use indelible::{DataType, Database, Method, Options};

@@ -240,7 +240,7 @@ impl Method {
 
     /// Whether [`Engine::snapshot`] gives readers that nobody waits for.
     pub fn has_snapshots(self) -> bool {
-        matches!(self, Self::Cow | Self::NvmCow)
+        matches!(self, Self::Cow | Self::NvmCow | Self::Fash | Self::Fast)
     }
 
     /// The methods with snapshots, for a message.
@@ -249,7 +249,7 @@ impl Method {
             .into_iter()
             .filter(|method| method.has_snapshots());
         let names: Vec<_> = with.map(|method| format!("`{method}`")).collect();
-        names.join(" and ")
+        names.join(", ")
     }
 
     /// Stable number for headers.

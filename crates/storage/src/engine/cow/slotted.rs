@@ -14,9 +14,11 @@ use super::{
     CowEngine, DeviceOf, MASTER_ROOT, TreeStore, check_page_size, check_pool, footprint_of,
     found_in, identity, pool_name, salt,
 };
+use crate::engine::read_only::ReadOnly;
 use crate::engine::{Decide, Engine, EngineOptions, EngineStatus, Footprint, Method, VerifyReport};
 use crate::error::{Result, StorageError};
-use crate::index::slotted::{CommitKind, Geometry, SlottedPages};
+use crate::index::cow::snapshot::unchangeable;
+use crate::index::slotted::{CommitKind, Geometry, SlottedPages, SlottedSnapshot};
 use crate::platform::Platform;
 use crate::record::LayoutKind;
 use crate::table::cow::ImageRows;
@@ -46,11 +48,26 @@ impl<M: Memory> TreeStore for SlottedPages<M> {
         status.memory += &self.arena.counters();
     }
 
+    fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
+        let trees = SlottedPages::snapshot(self)?;
+        let options = EngineOptions::default();
+        let engine: CowEngine<_, ImageRows> = CowEngine::over(trees, layout, &options, false)?;
+        Ok(Box::new(ReadOnly::new(Box::new(engine))))
+    }
+}
+
+impl TreeStore for SlottedSnapshot {
+    /// Space is the partition's.
+    fn check_space(&mut self, _reachable: &mut BTreeSet<u64>, _report: &mut VerifyReport) {}
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        Ok(Footprint::default())
+    }
+
+    fn count(&self, _status: &mut EngineStatus) {}
+
     fn snapshot(&mut self, _layout: LayoutKind) -> Result<Box<dyn Engine>> {
-        Err(StorageError::Unsupported(format!(
-            "this method has no snapshots; {} have",
-            Method::names_with_snapshots()
-        )))
+        unchangeable()
     }
 }
 

@@ -38,7 +38,7 @@ const NOTHING: Cached = Cached {
 
 /// Offsets of pages and blocks are spread by one multiplication.
 #[derive(Default)]
-pub(super) struct PlaceHasher(u64);
+pub(in crate::index) struct PlaceHasher(u64);
 
 impl Hasher for PlaceHasher {
     fn finish(&self) -> u64 {
@@ -56,7 +56,7 @@ impl Hasher for PlaceHasher {
 }
 
 /// A map from places.
-pub(super) type PlaceMap<V> = HashMap<u64, V, BuildHasherDefault<PlaceHasher>>;
+pub(in crate::index) type PlaceMap<V> = HashMap<u64, V, BuildHasherDefault<PlaceHasher>>;
 
 /// The pages in frames.
 pub(super) struct PageCache {

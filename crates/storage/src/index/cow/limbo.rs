@@ -33,9 +33,16 @@ struct Living {
 }
 
 /// Keeps what a snapshot shows from being used again, until it is dropped.
-pub(super) struct Lease {
+pub(in crate::index) struct Lease {
     living: Arc<Living>,
     number: u64,
+}
+
+impl Lease {
+    /// The number of the snapshot.
+    pub(in crate::index) fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 impl Drop for Lease {
@@ -53,7 +60,7 @@ impl Drop for Lease {
 
 /// The places of one partition that snapshots show or may show.
 #[derive(Default)]
-pub(super) struct Limbo {
+pub(in crate::index) struct Limbo {
     living: Arc<Living>,
     /// Snapshots that were taken since the partition was opened.
     taken: u64,
@@ -67,7 +74,7 @@ pub(super) struct Limbo {
 
 impl Limbo {
     /// A new snapshot. What is published now must be durable, and nothing else may be under way.
-    pub(super) fn take(&mut self) -> Lease {
+    pub(in crate::index) fn take(&mut self) -> Lease {
         self.taken += 1;
         let number = self.taken;
         let mut numbers = self
@@ -85,17 +92,32 @@ impl Limbo {
 
     /// Whether births and deaths must be told.
     #[inline]
-    pub(super) fn is_active(&self) -> bool {
+    pub(in crate::index) fn is_active(&self) -> bool {
         !self.live.is_empty()
     }
 
+    /// Snapshots that were taken since the partition was opened.
+    pub(in crate::index) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The snapshots that lived when it was looked at last, by their numbers.
+    pub(in crate::index) fn live(&self) -> &[u64] {
+        &self.live
+    }
+
+    /// How many snapshots had been taken when the place was born.
+    pub(in crate::index) fn birth(&self, at: u64) -> u64 {
+        self.born.get(&at).copied().unwrap_or(0)
+    }
+
     /// The place is in use from now on.
-    pub(super) fn born(&mut self, at: u64) {
+    pub(in crate::index) fn born(&mut self, at: u64) {
         self.born.insert(at, self.taken);
     }
 
     /// The place is given up. True if a snapshot shows it, so that it is held.
-    pub(super) fn died(&mut self, at: u64) -> bool {
+    pub(in crate::index) fn died(&mut self, at: u64) -> bool {
         let born = self.born.remove(&at).unwrap_or(0);
         let died = self.taken;
         self.hold(Dead { at, born, died })
@@ -112,12 +134,14 @@ impl Limbo {
         }
     }
 
-    /// Looks which snapshots have ended and calls `release` for each place that no other one shows.
+    /// Looks which snapshots have ended and calls `release` for each place that no other one shows. Says whether any has.
     #[inline]
-    pub(super) fn reclaim(&mut self, release: &mut dyn FnMut(u64)) {
-        if self.is_active() && self.living.ended.load(Ordering::Acquire) != self.ended {
+    pub(in crate::index) fn reclaim(&mut self, release: &mut dyn FnMut(u64)) -> bool {
+        let has_ended = self.is_active() && self.living.ended.load(Ordering::Acquire) != self.ended;
+        if has_ended {
             self.reclaim_ended(release);
         }
+        has_ended
     }
 
     #[cold]

@@ -24,13 +24,13 @@
 //! of their slot and the mark `DIRTY`, so following one needs no search. References become offsets when the page that holds
 //! them is written.
 
-mod cache;
+pub(in crate::index) mod cache;
 mod change;
 pub mod file;
 mod file_space;
 mod frames;
 mod inspect;
-mod limbo;
+pub(in crate::index) mod limbo;
 mod long;
 mod node;
 mod pages;

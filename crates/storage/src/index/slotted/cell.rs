@@ -10,7 +10,7 @@
 //! A page gives room below its lowest cell first. When that is used up it looks for a gap among the cells that some header still
 //! names: the one in force, the one that the group is making, and those that the open transaction may go back to.
 
-use super::header::{Geometry, damaged};
+use super::header::{Geometry, PageBytes, damaged};
 use crate::error::Result;
 use pmem::{Arena, Memory};
 
@@ -52,8 +52,8 @@ pub(super) struct Cell {
 impl Cell {
     /// The cell at `at`, which ends before `end`.
     #[inline]
-    pub(super) fn open<M: Memory>(arena: &Arena<M>, at: u64, end: u64) -> Result<Self> {
-        let word = arena.word(at)?;
+    pub(super) fn open(pages: &impl PageBytes, at: u64, end: u64) -> Result<Self> {
+        let word = pages.word(at)?;
         let cell = Self {
             at,
             value_bytes: usize::from((word >> 32) as u16),
@@ -72,9 +72,9 @@ impl Cell {
 
     /// The value's bytes.
     #[inline]
-    pub(super) fn value<M: Memory>(self, arena: &Arena<M>) -> Result<&[u8]> {
+    pub(super) fn value(self, pages: &impl PageBytes) -> Result<&[u8]> {
         let at = self.at + 8 + 8 * self.key_words as u64;
-        Ok(arena.bytes(at, self.value_bytes)?)
+        pages.bytes(at, self.value_bytes)
     }
 
     /// The value's words.
@@ -85,16 +85,17 @@ impl Cell {
     }
 
     /// Where a value in long pages begins, and its bytes.
-    pub(super) fn long<M: Memory>(self, arena: &Arena<M>) -> Result<(u64, u64)> {
-        match self.value_words(arena)? {
-            &[first, bytes] if self.kind == LONG => Ok((first, bytes)),
-            _ => Err(damaged(self.at, "a cell of a long value has no place")),
+    pub(super) fn long(self, pages: &impl PageBytes) -> Result<(u64, u64)> {
+        if self.kind != LONG || self.value_bytes != LONG_BYTES {
+            return Err(damaged(self.at, "a cell of a long value has no place"));
         }
+        let at = self.at + 8 + 8 * self.key_words as u64;
+        Ok((pages.word(at)?, pages.word(at + 8)?))
     }
 
     /// Whether its checksum fits.
-    pub(super) fn is_sound<M: Memory>(self, arena: &Arena<M>) -> Result<bool> {
-        let bytes = arena.bytes(self.at, self.bytes())?;
+    pub(super) fn is_sound(self, pages: &impl PageBytes) -> Result<bool> {
+        let bytes = pages.bytes(self.at, self.bytes())?;
         let (sum, rest) = bytes.split_at(4);
         Ok(crc32c::crc32c(rest).to_le_bytes() == *sum)
     }

@@ -27,12 +27,35 @@ const WORD_AT: usize = 56;
 /// Slots of the first line.
 pub(super) const FIRST_SLOTS: usize = WORD_AT - FIELDS;
 /// Slots of all lines that a header may have.
-pub(super) const SLOTS_MAX: usize = FIRST_SLOTS + 3 * LINE;
+pub(super) const SLOTS_MAX: usize = FIRST_SLOTS + (LINES_MAX - 1) * LINE;
+/// Lines of the longest header.
+pub(super) const LINES_MAX: usize = 4;
 /// Levels of a tree; no page has entries for more.
 pub(super) const LEVELS_MAX: usize = 24;
 const MAGIC: u8 = 0x5d;
 const SEQUENCE_BITS: u32 = 24;
 const SEQUENCE_MASK: u32 = (1 << SEQUENCE_BITS) - 1;
+
+/// Bytes at their offsets in the pool, in the pool or in a copy of a page.
+pub(super) trait PageBytes {
+    /// `bytes` bytes at `at`.
+    fn bytes(&self, at: u64, bytes: usize) -> Result<&[u8]>;
+
+    /// The word at `at`.
+    fn word(&self, at: u64) -> Result<u64>;
+}
+
+impl<M: Memory> PageBytes for Arena<M> {
+    #[inline]
+    fn bytes(&self, at: u64, bytes: usize) -> Result<&[u8]> {
+        Ok(self.bytes(at, bytes)?)
+    }
+
+    #[inline]
+    fn word(&self, at: u64) -> Result<u64> {
+        Ok(self.word(at)?)
+    }
+}
 
 /// How pages of one size are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,8 +246,8 @@ pub(super) fn store<M: Memory>(
 }
 
 /// The word of a place.
-pub(super) fn word<M: Memory>(arena: &Arena<M>, page: u64, place: usize) -> Result<u64> {
-    Ok(arena.word(page + (line_at(place, 0) + WORD_AT) as u64)?)
+pub(super) fn word(pages: &impl PageBytes, page: u64, place: usize) -> Result<u64> {
+    pages.word(page + (line_at(place, 0) + WORD_AT) as u64)
 }
 
 /// Stores the word of a place alone.
@@ -240,9 +263,9 @@ pub(super) fn store_word<M: Memory>(
 }
 
 /// The number of the header in force: both words have to be sound, and next to each other.
-pub(super) fn sequence_in_force<M: Memory>(arena: &Arena<M>, seal: Seal, page: u64) -> Result<u32> {
+pub(super) fn sequence_in_force(pages: &impl PageBytes, seal: Seal, page: u64) -> Result<u32> {
     let numbers = [0, 1].map(|place| {
-        let word = word(arena, page, place).ok()?;
+        let word = word(pages, page, place).ok()?;
         let sequence = seal.sequence(page, word)?;
         (place_of(sequence) == place).then_some(sequence)
     });
@@ -254,8 +277,8 @@ pub(super) fn sequence_in_force<M: Memory>(arena: &Arena<M>, seal: Seal, page: u
 }
 
 /// Reads the header with this number, whose checksum has to fit if `is_checked`.
-pub(super) fn read<M: Memory>(
-    arena: &Arena<M>,
+pub(super) fn read(
+    pages: &impl PageBytes,
     seal: Seal,
     geometry: Geometry,
     page: u64,
@@ -263,7 +286,7 @@ pub(super) fn read<M: Memory>(
     is_checked: bool,
 ) -> Result<Header> {
     let place = place_of(sequence);
-    let first = arena.bytes(page + line_at(place, 0) as u64, LINE)?;
+    let first = pages.bytes(page + line_at(place, 0) as u64, LINE)?;
     let (fields, slots) = first[..WORD_AT].split_at(FIELDS);
     let &[level, count, start, magic] = fields else {
         return Err(damaged(page, "it has no header"));
@@ -283,7 +306,7 @@ pub(super) fn read<M: Memory>(
     header.slots[..here].copy_from_slice(&slots[..here]);
     for (number, part) in header.slots[here..count].chunks_mut(LINE).enumerate() {
         let at = page + line_at(place, number + 1) as u64;
-        part.copy_from_slice(arena.bytes(at, part.len())?);
+        part.copy_from_slice(pages.bytes(at, part.len())?);
     }
     let outside = |&slot: &u8| usize::from(slot) >= geometry.units;
     if header.used().iter().any(outside) {
@@ -293,7 +316,7 @@ pub(super) fn read<M: Memory>(
         let mut image = [0; FIELDS + SLOTS_MAX];
         let bytes = header.image(&mut image);
         let expected = seal.word(page, sequence, &image[..bytes]);
-        if expected != word(arena, page, place)? {
+        if expected != word(pages, page, place)? {
             return Err(damaged(page, "the checksum of its header does not fit"));
         }
     }

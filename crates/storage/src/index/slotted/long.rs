@@ -14,7 +14,7 @@ use super::pages::SlottedPages;
 use crate::error::Result;
 use pmem::{Memory, Part};
 
-const HEAD_BYTES: usize = 16;
+pub(super) const HEAD_BYTES: usize = 16;
 
 /// Writes a chain; gives its first page.
 pub(super) fn write<M: Memory>(pages: &mut SlottedPages<M>, value: &[u8]) -> Result<u64> {

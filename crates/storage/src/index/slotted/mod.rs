@@ -17,6 +17,8 @@
 //! | `long` | values longer than a page has room for |
 //! | `inspect` | checks and removal of a whole tree |
 //! | `trees` | the trees as tables see them |
+//! | `versions` | superseded headers that snapshots show |
+//! | `snapshot` | the trees as a snapshot sees them |
 //!
 //! After ASPLOS 2017 (Failure-Atomic Slotted Paging); docs/methods.md says where we differ.
 
@@ -27,9 +29,12 @@ mod inspect;
 mod log;
 mod long;
 mod pages;
+mod snapshot;
 mod tree;
 mod trees;
+mod versions;
 
 pub use header::Geometry;
 pub use pages::{CommitKind, SlottedPages};
+pub use snapshot::SlottedSnapshot;
 pub use tree::SlottedTree;

@@ -22,9 +22,13 @@ use super::log::{
     BLOCK_BYTES, BODY_BYTES, EXTENSIONS_MAX, Extension, HEADER_ENTRY_BYTES, HeaderLog,
     WORD_ENTRY_BYTES,
 };
+use super::snapshot::SlottedSnapshot;
+use super::versions::Versions;
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
-use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
+use crate::index::cow::limbo::Limbo;
+use pmem::{Arena, ClassId, Fate, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
+use std::sync::Arc;
 
 const LINE: u64 = 64;
 /// Bytes of the first extension of a record; each further one is twice as long.
@@ -153,6 +157,9 @@ pub struct SlottedPages<M: Memory> {
     classes: [Option<ClassId>; 2],
     /// A cell in the making.
     pub(super) cell: Vec<u8>,
+    /// Blocks that snapshots show, and headers.
+    limbo: Limbo,
+    versions: Arc<Versions>,
 }
 
 impl<M: Memory> SlottedPages<M> {
@@ -239,6 +246,8 @@ impl<M: Memory> SlottedPages<M> {
             lines_in_a_row: 0,
             classes: [None; 2],
             cell: Vec::new(),
+            limbo: Limbo::default(),
+            versions: Arc::default(),
         }
     }
 
@@ -534,10 +543,19 @@ impl<M: Memory> SlottedPages<M> {
                 self.mark_used(changed.page, before, &mut used)?;
             }
         }
+        if self.limbo.is_active() {
+            for header in self.versions.lock().headers(changed.page) {
+                self.mark_used(changed.page, header, &mut used)?;
+            }
+        }
         Ok(used)
     }
 
     fn mark_used(&self, page: u64, header: &Header, used: &mut Used) -> Result<()> {
+        for &slot in header.used() {
+            self.arena
+                .prefetch(page + (usize::from(slot) * self.geometry.unit) as u64, 8);
+        }
         for &slot in header.used() {
             let slot = usize::from(slot);
             used.mark(slot, self.units_at(page, slot)?);
@@ -738,17 +756,34 @@ impl<M: Memory> SlottedPages<M> {
     /// Commits by the header of one page.
     fn write_line(&mut self, number: usize) -> Result<()> {
         self.arena.enter(Part::Index);
-        let Changed { page, header, .. } = &self.changed[number];
-        let (page, sequence) = (*page, after(header.sequence));
-        let mut image = NO_IMAGE;
-        let bytes = header.image(&mut image);
-        header::store(&mut self.arena, self.seal, page, sequence, &image[..bytes])?;
-        let at = page + line_at(place_of(sequence), 0) as u64;
+        let (at, _) = self.store_header(number)?;
         self.arena.flush(at, LINE as usize, site!("fast.line"))?;
         // commit point: the word that ends the line names the new header
         self.arena.fence(site!("fast.line-fence"))?;
         self.lines_in_a_row += 1;
         Ok(())
+    }
+
+    /// Stores the header of a changed page in its place, and keeps the one in force for the snapshots that show it. Gives where its
+    /// first line is, and how many it has.
+    fn store_header(&mut self, number: usize) -> Result<(u64, usize)> {
+        let Changed { page, header, .. } = &self.changed[number];
+        let (page, old) = (*page, header.sequence);
+        let new = after(old);
+        let mut image = NO_IMAGE;
+        let bytes = header.image(&mut image);
+        let lines = lines_of(header.count());
+        let (seal, geometry, arena) = (self.seal, self.geometry, &mut self.arena);
+        if self.limbo.is_active() {
+            let mut versions = self.versions.lock();
+            versions.keep(page, &self.limbo, || {
+                header::read(arena, seal, geometry, page, old, false)
+            })?;
+            header::store(arena, seal, page, new, &image[..bytes])?;
+        } else {
+            header::store(arena, seal, page, new, &image[..bytes])?;
+        }
+        Ok((page + line_at(place_of(new), 0) as u64, lines))
     }
 
     /// Stores the record of the group.
@@ -789,16 +824,14 @@ impl<M: Memory> SlottedPages<M> {
     /// Stores headers and words where they belong. The next group's first fence makes them durable.
     fn apply(&mut self) -> Result<()> {
         self.arena.enter(Part::Index);
-        let mut image = NO_IMAGE;
-        for changed in &self.changed {
+        for number in 0..self.changed.len() {
+            let changed = &self.changed[number];
             if changed.is_new || changed.is_dropped {
                 continue;
             }
-            let sequence = after(changed.header.sequence);
-            let (page, bytes) = (changed.page, changed.header.image(&mut image));
-            header::store(&mut self.arena, self.seal, page, sequence, &image[..bytes])?;
-            for line in 0..lines_of(changed.header.count()) {
-                let at = page + line_at(place_of(sequence), line) as u64;
+            let (at, lines) = self.store_header(number)?;
+            for line in 0..lines {
+                let at = at + line_at(0, line) as u64;
                 self.arena.flush(at, LINE as usize, site!("fash.header"))?;
             }
         }
@@ -831,7 +864,36 @@ impl<M: Memory> SlottedPages<M> {
         self.extensions.clear();
         self.undo.clear();
         self.before.clear();
-        self.arena.settle(Outcome::Committed);
+        if self.limbo.is_active() {
+            let limbo = &mut self.limbo;
+            self.arena.settle_holding(&mut |at, fate| match fate {
+                Fate::Born => {
+                    limbo.born(at);
+                    false
+                }
+                Fate::Died => limbo.died(at),
+            });
+        } else {
+            self.arena.settle(Outcome::Committed);
+        }
+    }
+
+    /// The trees as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
+    pub fn snapshot(&mut self) -> Result<SlottedSnapshot> {
+        let view = self.arena.view()?;
+        let lease = self.limbo.take();
+        let form = (self.geometry, self.seal);
+        let (versions, directory) = (Arc::clone(&self.versions), self.roots[0].now);
+        Ok(SlottedSnapshot::new(view, versions, form, directory, lease))
+    }
+
+    /// Lets go of what only snapshots that have ended have shown.
+    #[inline]
+    pub(super) fn release_shown(&mut self) {
+        let arena = &mut self.arena;
+        if self.limbo.reclaim(&mut |at| arena.release_held(at)) {
+            self.versions.lock().retain(self.limbo.live());
+        }
     }
 
     /// Makes the group durable without deciding about it.

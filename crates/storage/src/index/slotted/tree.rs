@@ -2,8 +2,8 @@
 //!
 //! A tree is its number, under which [`SlottedPages`] has its root, and the words of its keys and values; so it is copied freely and
 //! owns nothing. The key of an inner page's cell is the least one below it, and that of the first cell is never looked at. A search
-//! halves the cells of a page; the first three halvings are asked for together, so that their misses overlap. A scan copies each
-//! entry before it visits it, so the visitor may use the pages.
+//! divides the cells of a page by eight: it asks for the keys between the parts together, so that their misses overlap, and then for
+//! all that are left. A scan copies each entry before it visits it, so the visitor may use the pages.
 
 use super::cell::{Cell, LONG};
 use super::header::{LEVELS_MAX, damaged};
@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::index::cow::Value;
 use crate::index::trees::Visitor;
 use pmem::Memory;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// One tree of a partition.
@@ -55,8 +56,8 @@ impl Path {
     }
 }
 
-/// Cells of a page below which all of a search is one run of lines anyway.
-const PREFETCHED_CELLS_MIN: usize = 8;
+/// Parts into which a search divides the cells of a page at once. Where there are no more cells than that, it asks for all.
+const PARTS: usize = 8;
 
 impl<M: Memory> SlottedPages<M> {
     /// Where `key` is among the cells of a page from `low` on, or where it belongs.
@@ -68,19 +69,31 @@ impl<M: Memory> SlottedPages<M> {
         mut low: usize,
     ) -> Result<std::result::Result<usize, usize>> {
         let mut high = view.count;
-        if high >= low + PREFETCHED_CELLS_MIN && view.level == 0 {
-            let step = (high - low) / 8;
-            for part in 1..8 {
-                self.prefetch_cell(view, low + part * step);
+        while high - low > PARTS {
+            let parts = (low, high - low);
+            let at = |part: usize| parts.0 + part * parts.1 / PARTS;
+            for part in 1..PARTS {
+                self.prefetch_cell(view, at(part));
             }
+            let (mut first, mut end) = (0, PARTS);
+            while end - first > 1 {
+                let part = usize::midpoint(first, end);
+                match self.key(view, at(part), key.len())?.cmp(key) {
+                    Ordering::Less => (first, low) = (part, at(part) + 1),
+                    Ordering::Greater => (end, high) = (part, at(part)),
+                    Ordering::Equal => return Ok(Ok(at(part))),
+                }
+            }
+        }
+        for index in low..high {
+            self.prefetch_cell(view, index);
         }
         while low < high {
             let middle = usize::midpoint(low, high);
-            let found = self.key(view, middle, key.len())?;
-            match found.cmp(key) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Ok(Ok(middle)),
+            match self.key(view, middle, key.len())?.cmp(key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(Ok(middle)),
             }
         }
         Ok(Err(low))

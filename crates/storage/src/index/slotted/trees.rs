@@ -149,7 +149,10 @@ impl<M: Memory> Trees for SlottedPages<M> {
         self.check_tree(tree, report);
     }
 
-    fn reclaim(&mut self) {}
+    #[inline]
+    fn reclaim(&mut self) {
+        self.release_shown();
+    }
 
     #[inline]
     fn mark(&mut self) -> SlottedMark {
