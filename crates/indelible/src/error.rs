@@ -279,6 +279,12 @@ pub enum Error {
             mend that error and retry from the start"
     )]
     Doomed,
+    /// A savepoint is of another transaction, or of the part that was taken back.
+    #[error(
+        "the transaction has no such savepoint: it is of another one, or it came after one that the transaction went back to; \
+         go back to an earlier savepoint, or abort"
+    )]
+    NoSuchSavepoint,
     /// The database or the transaction is open for reading only. Open it for writing.
     #[error("the database is open for reading only; open it for writing")]
     ReadOnly,

@@ -79,6 +79,7 @@
 //! | `snapshot` | reading one moment of the database while others change it |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
+//! | `savepoint` | going back to a moment of a transaction |
 //! | `retry` | whose turn it is to run a transaction again |
 //! | `inspect` | statistics and the deep check |
 //! | `trace` | recording what transactions do, and reading it again |
@@ -110,6 +111,7 @@ mod partition;
 mod platform;
 mod retry;
 mod row_source;
+mod savepoint;
 mod scan;
 #[cfg(feature = "schedules")]
 #[cfg(test)]
@@ -139,6 +141,7 @@ pub use options::{
 };
 pub use retry::Retry;
 pub use row_source::IntoRow;
+pub use savepoint::Savepoint;
 pub use simulated::SimulatedPlatform;
 pub use snapshot::Snapshot;
 pub use table::{Index, Table};

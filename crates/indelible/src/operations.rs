@@ -133,8 +133,13 @@ impl Session<'_> {
                 session.change(partition, |engine| engine.insert(entry.id, row))
             }),
         };
-        if self.notes.is_some() && inserted.is_ok() {
-            self.note_insert(entry, row);
+        if inserted.is_ok() {
+            if self.notes.is_some() {
+                self.note_insert(entry, row);
+            }
+            if self.savepoints.is_some() {
+                self.note_inserted(table, row);
+            }
         }
         inserted
     }
@@ -156,6 +161,10 @@ impl Session<'_> {
             if entry.changes_primary_key(changes) {
                 return self.move_row(table, values, changes);
             }
+            let before = match self.savepoints {
+                Some(_) => self.row_before(table, &values)?,
+                None => None,
+            };
             if entry.unique_elsewhere.load(Ordering::Acquire)
                 && !self.check_update(table, values, &encoded, changes)?
             {
@@ -171,6 +180,9 @@ impl Session<'_> {
                 && let Ok(found) = updated
             {
                 self.note_update(entry, &encoded, changes, found);
+            }
+            if let (Some(before), Ok(true)) = (before, &updated) {
+                self.note_changed(table, before);
             }
             updated
         })
@@ -268,6 +280,10 @@ impl Session<'_> {
         key.lend(|values| {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
+            let before = match self.savepoints {
+                Some(_) => self.row_before(table, &values)?,
+                None => None,
+            };
             let deleted = match entry.place(values[0])? {
                 Placement::One(partition) => {
                     self.change(partition, |engine| engine.delete(entry.id, &encoded))
@@ -286,6 +302,9 @@ impl Session<'_> {
                 && let Ok(found) = deleted
             {
                 self.note_delete(entry, &encoded, found);
+            }
+            if let (Some(before), Ok(true)) = (before, &deleted) {
+                self.note_deleted(table, before);
             }
             deleted
         })

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::mark::OpenMark;
 use crate::partition::{Partition, Seat, lock_within};
 use crate::retry::Retry;
+use crate::savepoint::Savepoints;
 use crate::sync::MutexGuard;
 use crate::trace::Note;
 use std::time::Duration;
@@ -41,6 +42,8 @@ pub(crate) struct Session<'db> {
     manner: Manner,
     /// What the open transaction has done so far, while the database is recorded.
     pub(crate) notes: Option<Vec<Note>>,
+    /// Of the open transaction, if it has any.
+    pub(crate) savepoints: Option<Box<Savepoints>>,
     _mark: OpenMark,
 }
 
@@ -137,6 +140,7 @@ impl<'db> Session<'db> {
             seats: Seats::Transaction,
             manner,
             notes: core.recording.is_on().then(Vec::new),
+            savepoints: None,
             _mark: OpenMark::set(core.mark_bit)?,
         })
     }
@@ -411,6 +415,7 @@ impl<'db> Session<'db> {
     #[inline]
     pub(crate) fn commit(&mut self, durability: Durability) -> Result<Promises> {
         let committed = self.commit_held(durability);
+        self.savepoints = None;
         if self.notes.is_some() {
             self.settle_notes(committed.is_ok());
         }
@@ -568,6 +573,7 @@ impl<'db> Session<'db> {
             }
         }
         self.soundness = Soundness::Sound;
+        self.savepoints = None;
         if self.notes.is_some() {
             self.settle_notes(false);
         }

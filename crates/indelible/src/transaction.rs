@@ -9,6 +9,7 @@
 use crate::error::Result;
 use crate::key::{IntoKey, IntoKeyRange};
 use crate::row_source::IntoRow;
+use crate::savepoint::Savepoint;
 use crate::session::Session;
 use crate::table::{Index, Table};
 use std::ops::ControlFlow;
@@ -172,6 +173,43 @@ impl Transaction<'_> {
     #[inline]
     pub fn delete(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
         self.session.delete(table, &key)
+    }
+
+    /// A moment of the transaction to which it can [go back](Transaction::rollback_to). From the first one on each change keeps the row
+    /// as it was, in DRAM; updates and deletions read it before.
+    ///
+    /// ```
+    /// # use indelible::{DataType, Database, Options};
+    /// # fn main() -> indelible::Result<()> {
+    /// # let directory = std::env::temp_dir().join(format!("indelible-savepoint-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&directory);
+    /// # let db = Database::create(&directory, &Options::new())?;
+    /// # let orders = db.create_table("orders").column("id", DataType::Int64).primary_key(["id"]).create()?;
+    /// db.transaction(|t| {
+    ///     t.insert(&orders, (1_i64,))?;
+    ///     let before_the_gift = t.savepoint();
+    ///     t.insert(&orders, (2_i64,))?;
+    ///     t.rollback_to(&before_the_gift)?;
+    ///     t.insert(&orders, (3_i64,))
+    /// })?;
+    /// assert_eq!(db.read(|r| r.count(&orders, ..))?, 2);
+    /// # drop((orders, db));
+    /// # let _ = std::fs::remove_dir_all(&directory);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.session.savepoint()
+    }
+
+    /// Takes back what the transaction has changed since `savepoint`, which stays; later ones are gone. Locks stay until the transaction
+    /// ends. If it fails, the transaction cannot commit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSavepoint`](crate::Error::NoSuchSavepoint), and then nothing is taken back; what changes of rows return.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.session.rollback_to(savepoint)
     }
 
     /// Commits, and waits until the transaction may be acknowledged.

@@ -593,3 +593,85 @@ fn threads_force_and_check_beside_each_other() {
         }
     });
 }
+
+/// Everything in the table, in the order of its key and of its index.
+fn contents(t: &mut indelible::Transaction<'_>, table: &Table) -> (Vec<String>, Vec<i64>) {
+    let rows = t.collect(table, ..).unwrap();
+    let mut by_name = Vec::new();
+    let index = table.index("by_name").unwrap();
+    t.scan_index(&index, .., Direction::Forward, |row| {
+        by_name.extend(row.get(0).as_i64());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let values = |row: &indelible::Row| format!("{:?}", [0, 1, 2].map(|at| row.get(at)));
+    (rows.iter().map(values).collect(), by_name)
+}
+
+#[test]
+fn a_transaction_goes_back_to_its_savepoints_and_on() {
+    everywhere(|db| {
+        let table = people(db);
+        fill(db, &table, 0..20);
+        let mut names = 0..;
+        // Numbers that are neither random nor in order, the same each time.
+        let mut numbers = (1_i64..).map(|number| number * number * 7 % 31);
+        let mut change = |t: &mut indelible::Transaction<'_>| -> indelible::Result<()> {
+            let (what, id) = (numbers.next().unwrap() % 5, numbers.next().unwrap());
+            let name = format!("new {}", names.next().unwrap() % 4);
+            let mut changes = table.changes();
+            match what {
+                0 => drop(t.upsert(&table, (id, name, None::<i64>))?),
+                1 => drop(t.delete(&table, id)?),
+                // The row moves, unless its new key is taken.
+                2 => {
+                    changes.set(0, id + 40)?;
+                    let moved = t.update(&table, id, &changes);
+                    assert!(matches!(moved, Ok(_) | Err(Error::DuplicateKey { .. })));
+                }
+                _ => {
+                    changes.set(1, &*name)?;
+                    changes.set(2, id)?;
+                    t.update(&table, id, &changes)?;
+                }
+            }
+            Ok(())
+        };
+        let mut expected = None;
+        db.transaction(|t| {
+            change(t)?;
+            let first = (t.savepoint(), contents(t, &table));
+            (0..6).try_for_each(|_| change(t))?;
+            let second = (t.savepoint(), contents(t, &table));
+            for _ in 0..2 {
+                (0..6).try_for_each(|_| change(t))?;
+                t.rollback_to(&second.0)?;
+                assert_eq!(contents(t, &table), second.1);
+            }
+            t.rollback_to(&first.0)?;
+            assert_eq!(contents(t, &table), first.1);
+            let gone = t.rollback_to(&second.0).unwrap_err();
+            assert!(matches!(gone, Error::NoSuchSavepoint), "{gone}");
+            (0..3).try_for_each(|_| change(t))?;
+            expected = Some(contents(t, &table));
+            Ok(())
+        })
+        .unwrap();
+        // What was taken back is not there, and the next transaction has no savepoints.
+        let mut foreign = None;
+        let aborted = db.transaction(|t| {
+            assert_eq!(Some(contents(t, &table)), expected);
+            foreign = Some(t.savepoint());
+            change(t)?;
+            Err::<(), _>(Error::rejected("enough"))
+        });
+        assert!(matches!(aborted, Err(Error::Rejected(_))));
+        db.transaction(|t| {
+            assert_eq!(Some(contents(t, &table)), expected);
+            let error = t.rollback_to(foreign.as_ref().unwrap()).unwrap_err();
+            assert!(matches!(error, Error::NoSuchSavepoint));
+            Ok(())
+        })
+        .unwrap();
+    });
+}

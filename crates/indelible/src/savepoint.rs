@@ -1,0 +1,109 @@
+//! Savepoints: moments of a transaction to which it can go back while it goes on.
+//!
+//! From its first savepoint on a transaction notes what takes each of its changes back: the key of a row that it inserted, and rows that
+//! it changed or deleted as they were. Going back makes these changes, newest first. They are changes like any others of the
+//! same transaction, under the locks that it holds already; so every method has savepoints, and a crash knows nothing of them. A
+//! transaction without savepoints notes nothing.
+
+use crate::error::{Error, Result};
+use crate::key::IntoKey;
+use crate::session::Session;
+use crate::table::Table;
+use std::sync::atomic::{AtomicU64, Ordering};
+use storage::record::{Row, Value};
+
+/// A moment of a transaction; see [`Transaction::savepoint`](crate::Transaction::savepoint).
+#[derive(Debug)]
+pub struct Savepoint {
+    number: u64,
+}
+
+/// What takes one change back.
+enum Step {
+    /// The row with this key was inserted.
+    Inserted(Table, Vec<Value>),
+    /// A row was changed that was like this.
+    Changed(Table, Row),
+    /// This row was deleted.
+    Deleted(Table, Row),
+}
+
+/// The savepoints of a transaction, and what takes its changes back.
+#[derive(Default)]
+pub(crate) struct Savepoints {
+    /// Numbers, each with the steps that there were.
+    marks: Vec<(u64, usize)>,
+    steps: Vec<Step>,
+}
+
+impl Session<'_> {
+    /// A moment to go back to.
+    pub(crate) fn savepoint(&mut self) -> Savepoint {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let savepoints = self.savepoints.get_or_insert_default();
+        savepoints.marks.push((number, savepoints.steps.len()));
+        Savepoint { number }
+    }
+
+    /// Takes back what the transaction has changed since. If that fails, the transaction cannot commit.
+    pub(crate) fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        // Nothing is noted meanwhile.
+        let mut savepoints = self.savepoints.take().ok_or(Error::NoSuchSavepoint)?;
+        let marks = &mut savepoints.marks;
+        let found = marks.iter().rposition(|mark| mark.0 == savepoint.number);
+        let result = match found {
+            Some(index) => {
+                let (_, steps) = marks[index];
+                marks.truncate(index + 1);
+                self.take_back(&mut savepoints.steps, steps)
+            }
+            None => Err(Error::NoSuchSavepoint),
+        };
+        self.savepoints = Some(savepoints);
+        result
+    }
+
+    fn take_back(&mut self, steps: &mut Vec<Step>, down_to: usize) -> Result<()> {
+        while steps.len() > down_to {
+            let taken = match steps.pop() {
+                Some(Step::Inserted(table, key)) => self.delete(&table, &&key),
+                Some(Step::Changed(table, row)) => self.upsert(&table, &row),
+                Some(Step::Deleted(table, row)) => self.insert(&table, &row).map(|()| true),
+                None => break,
+            };
+            if let Err(error) = taken {
+                self.doom();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The row that is about to be changed, where that has to be known; none where there is no such row.
+    pub(crate) fn row_before(&mut self, table: &Table, key: &impl IntoKey) -> Result<Option<Row>> {
+        let mut row = table.row();
+        Ok(self.get_to_change(table, key, &mut row)?.then_some(row))
+    }
+
+    pub(crate) fn note_inserted(&mut self, table: &Table, row: &Row) {
+        let key = &table.entry.shape.def.primary_key;
+        let key = key.iter().map(|&column| row.get(column).to_value());
+        let step = Step::Inserted(table.clone(), key.collect());
+        self.note_step(step);
+    }
+
+    pub(crate) fn note_changed(&mut self, table: &Table, before: Row) {
+        self.note_step(Step::Changed(table.clone(), before));
+    }
+
+    pub(crate) fn note_deleted(&mut self, table: &Table, before: Row) {
+        self.note_step(Step::Deleted(table.clone(), before));
+    }
+
+    fn note_step(&mut self, step: Step) {
+        if let Some(savepoints) = &mut self.savepoints {
+            savepoints.steps.push(step);
+        }
+    }
+}
