@@ -501,6 +501,8 @@ pub(crate) enum CommitName {
 pub(crate) enum IsolationName {
     /// Nothing
     Serializable,
+    /// New rows in ranges
+    RepeatableRead,
     /// What has committed
     ReadCommitted,
 }
@@ -510,6 +512,7 @@ impl IsolationName {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Serializable => "serializable",
+            Self::RepeatableRead => "repeatable-read",
             Self::ReadCommitted => "read-committed",
         }
     }
@@ -519,6 +522,7 @@ impl From<IsolationName> for Isolation {
     fn from(name: IsolationName) -> Self {
         match name {
             IsolationName::Serializable => Self::Serializable,
+            IsolationName::RepeatableRead => Self::RepeatableRead,
             IsolationName::ReadCommitted => Self::ReadCommitted,
         }
     }

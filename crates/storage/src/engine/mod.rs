@@ -171,6 +171,8 @@ pub enum Isolation {
     /// Nothing: as if all ran one after the other.
     #[default]
     Serializable,
+    /// Rows that have been inserted meanwhile into a range that it has read. What it has read stays as it was.
+    RepeatableRead,
     /// What has committed meanwhile, but nothing that may still be undone.
     ReadCommitted,
 }

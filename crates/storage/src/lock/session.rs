@@ -140,15 +140,45 @@ impl LockSession {
         if is_read && self.owned.has_range_around(tree, key, key) {
             return Ok(());
         }
+        self.take_key(&name, tree, strength, whole)
+    }
+
+    /// Locks a key for reading although a range of this session covers it, which is going to be given back before.
+    pub fn lock_key_beside_ranges(
+        &mut self,
+        table: TableId,
+        tree: PageId,
+        key: &[u64],
+    ) -> Result<()> {
+        let strength = Strength::Shared;
+        let Some(whole) = self.lock_above(table, strength)? else {
+            return Ok(());
+        };
+        let name = Name::of(Space::Tree(tree), key);
+        if self.owned.keys.find(&name).is_some() {
+            return Ok(());
+        }
+        self.take_key(&name, tree, strength, whole)
+    }
+
+    /// Locks a key that the session has no lock on.
+    #[inline]
+    fn take_key(
+        &mut self,
+        name: &Name<'_>,
+        tree: PageId,
+        strength: Strength,
+        whole: u32,
+    ) -> Result<()> {
         self.take_right()?;
-        let entry = match self.acquire_key(&name, tree, strength, None) {
+        let entry = match self.acquire_key(name, tree, strength, None) {
             Ok(entry) => entry,
             Err(error) => {
                 self.rights += 1;
                 return Err(error);
             }
         };
-        let owned = self.owned.keys.insert(&name);
+        let owned = self.owned.keys.insert(name);
         *self.owned.keys.get_mut(owned) = OwnedKey {
             strength,
             entry,
@@ -224,6 +254,13 @@ impl LockSession {
         for key in keys {
             self.release_key(key);
         }
+        let ranges = self.owned.take_ranges(|range| range.number >= mark.0);
+        self.release_ranges(&ranges);
+        self.wake_all();
+    }
+
+    /// Gives back the ranges that were locked since the mark.
+    pub fn release_ranges_since(&mut self, mark: Mark) {
         let ranges = self.owned.take_ranges(|range| range.number >= mark.0);
         self.release_ranges(&ranges);
         self.wake_all();

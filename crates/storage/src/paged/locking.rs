@@ -3,6 +3,7 @@
 //! | isolation | a row that is read | a range that is read | what is changed |
 //! |---|---|---|---|
 //! | serializable | shared until the end | shared until the end | exclusive until the end |
+//! | repeatable read | shared until the end | shared while it is read, and rows that were there until the end | exclusive until the end |
 //! | read committed | shared while it is read | shared while it is read | exclusive until the end |
 //!
 //! Commits give their locks back once they are in the log, before they are durable (early lock release): whoever reads what they left comes
@@ -54,7 +55,7 @@ impl RowLocks {
         mode: KeyMode,
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        if self.isolation == Isolation::Serializable || mode != KeyMode::Shared {
+        if self.isolation != Isolation::ReadCommitted || mode != KeyMode::Shared {
             self.key((table, tree, key), mode)?;
             return read();
         }
@@ -80,7 +81,7 @@ impl RowLocks {
     /// Locks a range that is going to be read. What was read of it before may be out of date.
     pub fn cover(&mut self, table: TableId, tree: PageId, low: &[u64], high: &[u64]) -> Result<()> {
         let _locks = probe::begin(Activity::Locks);
-        if self.isolation == Isolation::ReadCommitted {
+        if self.isolation != Isolation::Serializable {
             self.covered = Some(self.session.mark());
         }
         self.session.lock_range(table, tree, low, high).map(drop)
@@ -88,9 +89,25 @@ impl RowLocks {
 
     /// Goes on from the last range that was covered.
     pub fn uncover(&mut self) {
-        if let Some(mark) = self.covered.take() {
+        let Some(mark) = self.covered.take() else {
+            return;
+        };
+        if self.isolation == Isolation::ReadCommitted {
             self.session.release_shared(mark);
+        } else {
+            self.session.release_ranges_since(mark);
         }
+    }
+
+    /// Whether rows that were found in a range have to be [kept](RowLocks::keep).
+    pub fn is_keeping(&self) -> bool {
+        self.isolation == Isolation::RepeatableRead
+    }
+
+    /// Locks a row or entry of the range that is being read until the end.
+    pub fn keep(&mut self, table: TableId, tree: PageId, key: &[u64]) -> Result<()> {
+        let _locks = probe::begin(Activity::Locks);
+        self.session.lock_key_beside_ranges(table, tree, key)
     }
 
     /// Gives everything back at the end of a transaction.

@@ -250,7 +250,11 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
         self.locks.uncover();
     }
 
-    fn visit(&mut self, _: &[u8], stored: Stored<'_>) -> Result<ControlFlow<()>> {
+    fn visit(&mut self, key: &[u8], stored: Stored<'_>) -> Result<ControlFlow<()>> {
+        if self.locks.is_keeping() {
+            assign(&mut self.key, self.tree.key_words, key);
+            self.locks.keep(self.table, self.tree.root, &self.key)?;
+        }
         let Self {
             pages,
             primary,

@@ -180,7 +180,7 @@ impl Actor<'_> {
                 Err(error) if error.advice() == Advice::Retry => self.undone += 1,
                 // Somebody inserted the row behind the look at it, which only a serializable transaction is spared.
                 Err(Error::DuplicateKey { .. })
-                    if self.options.isolation == Isolation::ReadCommitted =>
+                    if self.options.isolation != Isolation::Serializable =>
                 {
                     self.undone += 1;
                 }

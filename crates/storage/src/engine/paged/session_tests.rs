@@ -435,3 +435,79 @@ fn what_nobody_waits_for_becomes_durable_all_the_same() {
         }
     }
 }
+
+/// What each isolation keeps others from while a reader goes on: to change a row that it looked up, or that it found in a range; to insert into
+/// the range; to insert the row that it did not find.
+#[test]
+fn a_reader_keeps_from_others_what_its_isolation_says() {
+    for (isolation, kept) in [
+        (Isolation::Serializable, [true, true, true, true]),
+        (Isolation::RepeatableRead, [true, true, false, true]),
+        (Isolation::ReadCommitted, [false, false, false, false]),
+    ] {
+        for is_index in [false, true] {
+            let world = SimulatedWorld::new(WorldOptions::default());
+            let mut first = CASES[0].create(&world, Cleaning::BySessions);
+            first.begin().unwrap();
+            for id in [1, 10, 20, 30, 40] {
+                let row = row_of(&*first, id, id, 10);
+                first.insert(TABLE, &row).unwrap();
+            }
+            first.commit(Durability::Immediate).unwrap();
+            let session = |isolation| {
+                let mut engine = first.session().unwrap().unwrap();
+                engine.set_isolation(isolation, Duration::ZERO);
+                engine
+            };
+            let mut reader = session(isolation);
+            let mut writer = session(Isolation::Serializable);
+            reader.begin().unwrap();
+            let mut row = row_of(&*reader, 0, 0, 0);
+            assert!(reader.get(TABLE, &key_of(&*reader, 1), &mut row).unwrap());
+            assert!(!reader.get(TABLE, &key_of(&*reader, 50), &mut row).unwrap());
+            let mut some = range(&*reader, is_index);
+            some.low = KeyBuf::from_words(&[key_of(&*reader, 10)[0], 0][..some.low.len()]);
+            some.high = KeyBuf::from_words(&[key_of(&*reader, 30)[0], 0][..some.low.len()]);
+            let mut found = 0;
+            reader
+                .scan(&some, &mut |_| {
+                    found += 1;
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            assert!(found >= 2, "{found} rows");
+            let mut is_kept = |change: &mut dyn FnMut(&mut dyn Engine) -> Result<()>| {
+                writer.begin().unwrap();
+                let changed = change(&mut *writer);
+                writer.abort().unwrap();
+                match changed {
+                    Ok(()) => false,
+                    Err(StorageError::LockTimeout { .. } | StorageError::Deadlock { .. }) => true,
+                    Err(error) => panic!("{error}"),
+                }
+            };
+            let mut update = |id: i64| {
+                is_kept(&mut |engine| {
+                    let changes = change_of(engine, id + 100);
+                    let key = key_of(engine, id);
+                    assert!(engine.update(TABLE, &key, &changes)?);
+                    Ok(())
+                })
+            };
+            let updated = [update(1), update(20)];
+            let mut insert = |id: i64| {
+                is_kept(&mut |engine| {
+                    let row = row_of(engine, id, id, 10);
+                    engine.insert(TABLE, &row)
+                })
+            };
+            let inserted = [insert(15), insert(50)];
+            assert_eq!(
+                [updated, inserted].concat(),
+                kept,
+                "{isolation:?}, index {is_index}"
+            );
+            reader.abort().unwrap();
+        }
+    }
+}
