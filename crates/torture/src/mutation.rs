@@ -50,6 +50,8 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ),
     ("fash.decided", SLOTTED, ASKED_AFTERWARDS),
     ("fash.decided-fence", SLOTTED, ASKED_AFTERWARDS),
+    ("nvwal.decided", &[], ASKED_AFTERWARDS),
+    ("nvwal.decided-fence", &[], ASKED_AFTERWARDS),
     ("heap.extent-rest-fence", RINGS, ASKED_ONCE),
     ("heap.grow-table", RINGS, ASKED_ONCE),
     ("heap.grow-table-fence", RINGS, ASKED_ONCE),

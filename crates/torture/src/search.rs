@@ -321,6 +321,8 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
             Method::InPlace | Method::Combined(_) => 4 << 20,
             // So small that some batches are closed early, and some need more room.
             Method::GroupCommit => 16 << 10,
+            // So small that a round has several checkpoints.
+            Method::Nvwal => 12 << 10,
             _ => 2 << 20,
         },
         // Three sessions of a round, if it has so many, meet in one of them.

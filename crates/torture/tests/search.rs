@@ -22,7 +22,7 @@ fn config(method: Method, seed: u64) -> Config {
 /// Whether all images of a scenario are few. A checkpoint of pages leaves so many combinations that they take minutes, and so does a record of several
 /// lines with one fence; the search samples them.
 fn is_short(method: &Method) -> bool {
-    !method.is_paged() && !matches!(method, Method::Fash | Method::Fast)
+    !method.is_paged() && !matches!(method, Method::Fash | Method::Fast | Method::Nvwal)
 }
 
 fn durable() -> impl Iterator<Item = Method> {

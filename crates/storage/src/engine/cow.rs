@@ -16,7 +16,7 @@
 
 mod slotted;
 
-pub use slotted::{Slotted, create_slotted, open_slotted};
+pub use slotted::{Slotted, create_behind_cache, create_slotted, open_behind_cache, open_slotted};
 
 use super::read_only::ReadOnly;
 use super::{
@@ -71,6 +71,11 @@ pub trait TreeStore: Trees {
 
     /// Leaves the medium so that the next opening finds nothing to do. Nothing may be dirty.
     fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Brings home what a log has, where there is one. Between transactions.
+    fn checkpoint(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -390,7 +395,9 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
-        self.require(State::Idle)
+        self.require(State::Idle)?;
+        let result = self.space.trees.checkpoint();
+        self.durable_step(result)
     }
 
     fn close(&mut self) -> Result<()> {

@@ -72,13 +72,15 @@ pub enum Method {
     Fash,
     /// The same, but where one page changed and its header fits a cache line, that header is the commit (`FAST`).
     Fast,
+    /// The same pages in frames of volatile memory, before a file; a commit logs what differs in them in durable memory (`NVWAL`).
+    Nvwal,
     /// Another combination of the same parts, from [`PageAxes::method`].
     Combined(Combination),
 }
 
 impl Method {
     /// All published methods, in the order of reports.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -103,6 +105,7 @@ impl Method {
         Self::NvmDwbLogOpt,
         Self::Fash,
         Self::Fast,
+        Self::Nvwal,
     ];
 
     /// The methods that differ in what they do. The others are `dwb-batched` or `in-place` under a name that says where their files are, or on
@@ -142,6 +145,7 @@ impl Method {
             Self::NvmDwbLogOpt => "nvm-dwb-log-opt",
             Self::Fash => "fash",
             Self::Fast => "fast",
+            Self::Nvwal => "nvwal",
             Self::Combined(combination) => combination.name(),
         }
     }
@@ -151,7 +155,7 @@ impl Method {
     pub fn node_bytes_default(self) -> u32 {
         let options = EngineOptions::default();
         match self {
-            Self::Cow | Self::Fash | Self::Fast => options.page_bytes,
+            Self::Cow | Self::Fash | Self::Fast | Self::Nvwal => options.page_bytes,
             Self::NvmCow => 1024,
             _ if self.is_paged() => 8192,
             _ => options.node_bytes,
@@ -190,10 +194,10 @@ impl Method {
         Some(PageAxes { pages, guard, log })
     }
 
-    /// Whether pages are cached in buffers, beside a file that has them.
+    /// Whether pages are cached in buffers, beside a file that has them: [`EngineOptions::buffer_bytes`] is for it.
     pub fn has_buffer_pool(self) -> bool {
         let pages = self.axes().map(|axes| axes.pages);
-        pages == Some(PagesKind::Ssd)
+        pages == Some(PagesKind::Ssd) || self == Self::Nvwal
     }
 
     /// Whether its log is rings in durable memory.
@@ -215,7 +219,7 @@ impl Method {
 
     /// Whether [`EngineOptions::ring_bytes`] is for it.
     pub fn has_ring_bytes(self) -> bool {
-        self.has_rings() || self == Self::GroupCommit
+        self.has_rings() || matches!(self, Self::GroupCommit | Self::Nvwal)
     }
 
     /// Whether [`EngineOptions::area_bytes`] is for it: copies of pages lie in durable memory.
@@ -279,6 +283,7 @@ impl Method {
             Self::DwbBatched => 22,
             Self::Fash => 23,
             Self::Fast => 24,
+            Self::Nvwal => 25,
             Self::Combined(combination) => combination.code(),
         }
     }
@@ -350,7 +355,7 @@ pub struct EngineOptions {
     pub log_images: LogImages,
     /// Bytes of changes after which a MemTable of the log-structured methods is full.
     pub memtable_bytes: u64,
-    /// Bytes of the buffer pool of the page engine.
+    /// Bytes of the buffer pool of the page engine, and of the frames of `nvwal`.
     pub buffer_bytes: u64,
     /// Who writes the page engine's dirty pages whose frames are needed.
     pub cleaning: Cleaning,
@@ -359,7 +364,7 @@ pub struct EngineOptions {
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
     /// Bytes of log records that a ring of the page engine has room for in durable memory. In `group-commit`: bytes of what a batch
-    /// changes, at first; a larger batch makes more room.
+    /// changes, at first; a larger batch makes more room. In `nvwal`: those of its log, fixed when the partition is created.
     pub ring_bytes: u64,
     /// Rings of a log that sessions share. Fixed when the partition is created.
     pub rings: u32,
@@ -446,6 +451,7 @@ pub fn create<P: Platform>(
         Method::Fash | Method::Fast => {
             Box::new(super::cow::create_slotted(platform, method, options)?)
         }
+        Method::Nvwal => Box::new(super::cow::create_behind_cache(platform, options)?),
         Method::Log => Box::new(super::log_structured::LogStructured::<P>::create(
             platform, options,
         )?),
@@ -503,6 +509,7 @@ fn open_engine<P: Platform>(
         Method::Fash | Method::Fast => {
             Box::new(super::cow::open_slotted(platform, method, options, decide)?)
         }
+        Method::Nvwal => Box::new(super::cow::open_behind_cache(platform, options, decide)?),
         Method::Log => Box::new(super::log_structured::LogStructured::<P>::open(
             platform, options, decide,
         )?),

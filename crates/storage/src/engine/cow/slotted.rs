@@ -1,4 +1,5 @@
-//! `fash` and `fast`: groups of transactions over slotted pages in durable memory, which change where they are.
+//! `fash` and `fast`: groups of transactions over slotted pages in durable memory, which change where they are; and `nvwal`: the same
+//! pages in frames of volatile memory, with a log of differences in durable memory (`index::slotted::cached`).
 //!
 //! | when | what is written |
 //! |---|---|
@@ -11,23 +12,30 @@
 //! After ASPLOS 2017 (Failure-Atomic Slotted Paging). Rows lie in the leaves, as in `cow`.
 
 use super::{
-    CowEngine, DeviceOf, MASTER_ROOT, TreeStore, check_page_size, check_pool, footprint_of,
-    found_in, identity, pool_name, salt,
+    CowEngine, DeviceOf, FRAMES_BYTES, MASTER_ROOT, TreeStore, check_page_size, check_pool,
+    footprint_of, found_in, identity, pool_name, salt,
 };
 use crate::engine::read_only::ReadOnly;
 use crate::engine::{Decide, Engine, EngineOptions, EngineStatus, Footprint, Method, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::index::cow::snapshot::unchangeable;
-use crate::index::slotted::{CommitKind, Geometry, SlottedPages, SlottedSnapshot};
+use crate::index::slotted::{
+    CacheOptions, CachedPages, CommitKind, Geometry, HomeIdentity, SlottedPages, SlottedSnapshot,
+    log_bytes,
+};
 use crate::platform::Platform;
 use crate::record::LayoutKind;
 use crate::table::cow::ImageRows;
-use pmem::{Access, Arena, Memory, MemorySource, Outcome, PoolKind};
+use pmem::{Access, Arena, Memory, MemorySource, Outcome, POOL_BYTES_MIN, PoolIdentity, PoolKind};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Kind of the pools of `fash` and `fast`. They have one format.
 const POOL_KIND: PoolKind = PoolKind(0x736c_6f74);
+/// Kind of the pools with the log of `nvwal`.
+const LOG_KIND: PoolKind = PoolKind(0x6e76_776c);
+/// Kind of the memories with frames, which end with their process.
+const FRAMES_KIND: PoolKind = PoolKind(0x6672_736c);
 /// Largest page: all of them lie in runs of the heap, which the extensions of the log rely on.
 const PAGE_BYTES_MAX: u32 = 8 << 10;
 const LINE_BYTES: usize = 64;
@@ -37,15 +45,40 @@ pub type Slotted<P> = CowEngine<SlottedPages<DeviceOf<P>>, ImageRows>;
 
 impl<M: Memory> TreeStore for SlottedPages<M> {
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
-        check_pool(&self.arena, reachable, report);
+        let Some(cache) = self.cache() else {
+            return check_pool(&self.arena, reachable, report);
+        };
+        cache.check_space(reachable, report);
+        let pages = report.blocks;
+        check_pool(cache.log_arena(), &mut BTreeSet::new(), report);
+        report.blocks += pages;
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        footprint_of(&self.arena)
+        let Some(cache) = self.cache() else {
+            return footprint_of(&self.arena);
+        };
+        let (table, free) = cache.used_and_free_bytes();
+        let mut footprint = footprint_of(cache.log_arena())?;
+        footprint.table += table;
+        footprint.other += free;
+        Ok(footprint)
     }
 
     fn count(&self, status: &mut EngineStatus) {
         status.memory += &self.arena.counters();
+        if let Some(cache) = self.behind_cache() {
+            status.memory += &cache.log_arena().counters();
+            status.disk = cache.disk_counters();
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.bring_home()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.bring_home()
     }
 
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
@@ -144,4 +177,79 @@ pub fn open_slotted<P: Platform>(
         }
     };
     CowEngine::over(pages, found.layout, options, undone)
+}
+
+/// Makes the file and the log of a partition of `nvwal`.
+pub fn create_behind_cache<P: Platform>(
+    platform: &P,
+    options: &EngineOptions,
+) -> Result<Slotted<P>> {
+    check_size(options)?;
+    let memories = platform.memories(options.partition);
+    let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
+    let log_bytes = log_bytes(options.ring_bytes);
+    let mut identity = identity(LOG_KIND, options);
+    identity.user[3] = log_bytes;
+    let pool = Arena::create(memory, &identity)?;
+    let cache = cache_options(options, options.page_bytes as usize, log_bytes);
+    let files = platform.files(options.partition)?;
+    let (mut pages, block) = CachedPages::create(pool, files, &cache)?;
+    // commit point: a pool whose master is set is a complete, empty partition
+    pages.set_root(MASTER_ROOT, block)?;
+    let frames = frames(&memories)?;
+    let geometry = Geometry::new(options.page_bytes as usize, options.page_cells_max);
+    let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
+    CowEngine::over(pages, options.layout, options, false)
+}
+
+/// Opens a partition of `nvwal`. With [`Access::Read`] its log is applied in volatile memory, and nothing is stored, flushed or written.
+pub fn open_behind_cache<P: Platform>(
+    platform: &P,
+    options: &EngineOptions,
+    decide: Decide<'_>,
+) -> Result<Slotted<P>> {
+    let memories = platform.memories(options.partition);
+    let name = pool_name(options.partition);
+    let memory = memories.open(&name, options.access)?;
+    let pool = match options.access {
+        Access::Write => Arena::open(memory, Path::new(&name))?,
+        Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
+    };
+    let found = found_in(&pool, LOG_KIND, &name, options)?;
+    let log_bytes = log_bytes(pool.identity().user[3]);
+    let cache = cache_options(options, found.page_bytes, log_bytes);
+    let files = platform.files(options.partition)?;
+    let mut frames = frames(&memories)?;
+    let (pages, undone) = CachedPages::open(
+        pool,
+        found.master,
+        files,
+        &cache,
+        options.access,
+        &mut frames,
+        decide,
+    )?;
+    let geometry = Geometry::new(found.page_bytes, options.page_cells_max);
+    let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
+    CowEngine::over(pages, found.layout, options, undone)
+}
+
+fn cache_options(options: &EngineOptions, page_bytes: usize, log_bytes: u64) -> CacheOptions {
+    let identity = HomeIdentity {
+        database: options.database_id,
+        partition: options.partition,
+        page_bytes,
+    };
+    CacheOptions {
+        identity,
+        salt: salt(options),
+        cache_bytes: options.buffer_bytes,
+        log_bytes,
+    }
+}
+
+/// Volatile memory for frames, which grows as they are taken.
+fn frames<S: MemorySource>(memories: &S) -> Result<Arena<S::Memory>> {
+    let memory = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
+    Ok(Arena::create(memory, &PoolIdentity::unnamed(FRAMES_KIND))?)
 }

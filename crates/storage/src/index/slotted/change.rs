@@ -169,7 +169,8 @@ impl<M: Memory> SlottedPages<M> {
             };
             self.arena
                 .enter(tree.part(self.changed(number).header.level));
-            self.stage(page + (unit * self.geometry.unit) as u64, cell)?;
+            let base = self.changed(number).base;
+            self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
             let header = self.edit(number);
             if replaces {
                 header.slots[at + done] = unit as u8;
@@ -271,7 +272,7 @@ impl<M: Memory> SlottedPages<M> {
     fn fill(&mut self, tree: SlottedTree, level: u8, cells: &[Vec<u8>]) -> Result<u64> {
         let part = tree.part(level);
         let number = self.create_page(level, part)?;
-        let page = self.changed(number).page;
+        let (page, base) = (self.changed(number).page, self.changed(number).base);
         self.arena.enter(part);
         for (index, cell) in cells.iter().enumerate() {
             let units = self.units(cell);
@@ -279,7 +280,7 @@ impl<M: Memory> SlottedPages<M> {
                 let text = "entries of this length do not fit the pages".to_owned();
                 return Err(StorageError::Unsupported(text));
             };
-            self.stage(page + (unit * self.geometry.unit) as u64, cell)?;
+            self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
             self.edit(number).insert(index, unit as u8);
         }
         Ok(page)
@@ -418,14 +419,14 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Adds cells behind those of a changed page, which has room below all of its cells.
     fn append(&mut self, tree: SlottedTree, number: usize, cells: &[Vec<u8>]) -> Result<()> {
-        let page = self.changed(number).page;
+        let base = self.changed(number).base;
         self.arena
             .enter(tree.part(self.changed(number).header.level));
         for cell in cells {
             let units = self.units(cell);
             let header = &self.changed(number).header;
             let (unit, index) = (header.start() - units, header.count());
-            self.stage(page + (unit * self.geometry.unit) as u64, cell)?;
+            self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
             self.edit(number).insert(index, unit as u8);
         }
         Ok(())

@@ -193,12 +193,29 @@ pub(super) fn line_at(place: usize, line: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seal {
     pub(super) salt: u32,
+    /// How far from its place the page lies that is looked at: in a frame.
+    moved: u64,
 }
 
 impl Seal {
+    pub(super) fn new(salt: u32) -> Self {
+        Self { salt, moved: 0 }
+    }
+
+    /// Those of a page that lies at `base`.
+    pub(super) fn at(self, page: u64, base: u64) -> Self {
+        let moved = base.wrapping_sub(page);
+        Self { moved, ..self }
+    }
+
+    /// The place of the page that lies at `base`.
+    fn page(self, base: u64) -> u64 {
+        base.wrapping_sub(self.moved)
+    }
+
     /// The word that ends a header of page `page`, whose bytes in use are `image`.
     pub(super) fn word(self, page: u64, sequence: u32, image: &[u8]) -> u64 {
-        let sum = crc32c::crc32c_append(self.salt ^ sequence, image) ^ fold(page);
+        let sum = crc32c::crc32c_append(self.salt ^ sequence, image) ^ fold(self.page(page));
         let number = sequence << 8 | u32::from(self.check(page, sequence));
         u64::from(number) << 32 | u64::from(sum)
     }
@@ -212,7 +229,7 @@ impl Seal {
 
     /// A byte of which exactly one bit changes with each bit of the sequence number.
     fn check(self, page: u64, sequence: u32) -> u8 {
-        let place = (page ^ u64::from(self.salt)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (self.page(page) ^ u64::from(self.salt)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let [first, second, third, _] = sequence.to_le_bytes();
         (place >> 56) as u8 ^ first ^ second.rotate_left(3) ^ third.rotate_left(5)
     }
@@ -272,7 +289,10 @@ pub(super) fn sequence_in_force(pages: &impl PageBytes, seal: Seal, page: u64) -
     match numbers {
         [Some(first), Some(second)] if after(first) == second => Ok(second),
         [Some(first), Some(second)] if after(second) == first => Ok(first),
-        _ => Err(damaged(page, "the words of its headers do not fit")),
+        _ => Err(damaged(
+            seal.page(page),
+            "the words of its headers do not fit",
+        )),
     }
 }
 
@@ -289,7 +309,7 @@ pub(super) fn read(
     let first = pages.bytes(page + line_at(place, 0) as u64, LINE)?;
     let (fields, slots) = first[..WORD_AT].split_at(FIELDS);
     let &[level, count, start, magic] = fields else {
-        return Err(damaged(page, "it has no header"));
+        return Err(damaged(seal.page(page), "it has no header"));
     };
     let mut header = Header {
         level,
@@ -299,7 +319,8 @@ pub(super) fn read(
         slots: [0; SLOTS_MAX],
     };
     if magic != MAGIC || header.count() > SLOTS_MAX || header.start() > geometry.units {
-        return Err(damaged(page, "its header has fields that no header has"));
+        let text = "its header has fields that no header has";
+        return Err(damaged(seal.page(page), text));
     }
     let count = header.count();
     let here = count.min(FIRST_SLOTS);
@@ -310,14 +331,16 @@ pub(super) fn read(
     }
     let outside = |&slot: &u8| usize::from(slot) >= geometry.units;
     if header.used().iter().any(outside) {
-        return Err(damaged(page, "its header names a cell outside of it"));
+        let text = "its header names a cell outside of it";
+        return Err(damaged(seal.page(page), text));
     }
     if is_checked {
         let mut image = [0; FIELDS + SLOTS_MAX];
         let bytes = header.image(&mut image);
         let expected = seal.word(page, sequence, &image[..bytes]);
         if expected != word(pages, page, place)? {
-            return Err(damaged(page, "the checksum of its header does not fit"));
+            let text = "the checksum of its header does not fit";
+            return Err(damaged(seal.page(page), text));
         }
     }
     Ok(header)

@@ -41,7 +41,7 @@ impl<M: Memory> SlottedPages<M> {
     fn check_page(
         &mut self,
         tree: SlottedTree,
-        view: View,
+        mut view: View,
         bounds: &Bounds<'_>,
         report: &mut TreeReport,
     ) {
@@ -53,8 +53,14 @@ impl<M: Memory> SlottedPages<M> {
         let mut keys: Vec<Vec<u64>> = Vec::with_capacity(view.count);
         for index in 0..view.count {
             let key = self
-                .check_cell(tree, &view, index, &mut used, report)
-                .and_then(|()| Ok(self.key(&view, index, tree.key_words)?.to_vec()));
+                .key(&view, index, tree.key_words)
+                .map(<[u64]>::to_vec)
+                .and_then(|key| {
+                    self.check_cell(tree, &view, index, &mut used, report)?;
+                    // A long value may have taken the page out of its frame.
+                    view = self.again(&view)?;
+                    Ok(key)
+                });
             match key {
                 Ok(key) => keys.push(key),
                 Err(error) => return report.damage.push(error.to_string()),
@@ -81,7 +87,8 @@ impl<M: Memory> SlottedPages<M> {
                 low: if index == 0 { bounds.low } else { &keys[index] },
                 high: keys.get(index + 1).map(Vec::as_slice).or(bounds.high),
             };
-            match self.child(&view, index) {
+            let child = self.again(&view).and_then(|view| self.child(&view, index));
+            match child {
                 Ok(child) => self.check_page(tree, child, &bounds, report),
                 Err(error) => report.damage.push(error.to_string()),
             }
@@ -93,9 +100,9 @@ impl<M: Memory> SlottedPages<M> {
         if view.is_changed() {
             return Ok(());
         }
-        let (seal, geometry, page) = (self.seal, self.geometry, view.page);
-        let sequence = header::sequence_in_force(&self.arena, seal, page)?;
-        header::read(&self.arena, seal, geometry, page, sequence, true)?;
+        let (seal, base) = (self.seal.at(view.page, view.base), view.base);
+        let sequence = header::sequence_in_force(&self.arena, seal, base)?;
+        header::read(&self.arena, seal, self.geometry, base, sequence, true)?;
         Ok(())
     }
 
@@ -124,22 +131,22 @@ impl<M: Memory> SlottedPages<M> {
         if cell.key_words != tree.key_words || !fits {
             return Err(wrong("a cell is not one of its tree"));
         }
-        let first = ((cell.at - view.page) as usize) / self.geometry.unit;
+        let first = ((cell.at - view.base) as usize) / self.geometry.unit;
         let units = cell.bytes().div_ceil(self.geometry.unit);
         if !used.take(first, units) {
             return Err(wrong("a cell overlaps another"));
         }
         if is_long {
             let mut parts = Vec::new();
-            let walked = long::for_each(self, cell, |page, part| {
-                parts.push((page, part.len()));
-                if long::is_sound(self, page, part.len())? {
+            let walked = long::for_each(self, cell, |page, bytes| {
+                parts.push(page);
+                if long::is_sound(bytes) {
                     Ok(())
                 } else {
                     Err(damaged(page, "the checksum of a long page does not fit"))
                 }
             });
-            report.pages.extend(parts.iter().map(|&(page, _)| page));
+            report.pages.append(&mut parts);
             walked?;
         }
         Ok(())
@@ -174,6 +181,7 @@ impl<M: Memory> SlottedPages<M> {
 
     fn clear_page(&mut self, view: View) -> Result<()> {
         for index in 0..view.count {
+            let view = self.again(&view)?;
             if view.level > 0 {
                 let child = self.child(&view, index)?;
                 self.clear_page(child)?;

@@ -31,15 +31,16 @@ pub(super) fn write<M: Memory>(pages: &mut SlottedPages<M>, value: &[u8]) -> Res
         image.extend_from_slice(part);
         let sum = crc32c::crc32c(&image[4..]);
         image[..4].copy_from_slice(&sum.to_le_bytes());
-        pages.stage(page, &image)?;
+        let base = pages.base(page)?;
+        pages.stage(base, &image)?;
         next = page;
     }
     Ok(next)
 }
 
-/// Calls `visit` with each page of a chain and its part.
+/// Calls `visit` with each page of a chain and its bytes, head and part.
 pub(super) fn for_each<M: Memory>(
-    pages: &SlottedPages<M>,
+    pages: &mut SlottedPages<M>,
     cell: Cell,
     mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {
@@ -49,38 +50,34 @@ pub(super) fn for_each<M: Memory>(
     }
     while left > 0 {
         let wrong = || damaged(page, "a part of a long value has a wrong length");
-        let head = pages.arena.word(page)?;
+        let base = pages.base(page)?;
+        let head = pages.arena.word(base)?;
         let bytes = (head >> 32) as usize;
         if bytes == 0 || bytes > pages.geometry.page_bytes - HEAD_BYTES {
             return Err(wrong());
         }
         left = left.checked_sub(bytes as u64).ok_or_else(wrong)?;
-        let next = pages.arena.word(page + 8)?;
-        visit(page, pages.arena.bytes(page + HEAD_BYTES as u64, bytes)?)?;
+        let next = pages.arena.word(base + 8)?;
+        visit(page, pages.arena.bytes(base, HEAD_BYTES + bytes)?)?;
         page = next;
     }
     Ok(())
 }
 
-/// Whether the checksum of a part fits.
-pub(super) fn is_sound<M: Memory>(
-    pages: &SlottedPages<M>,
-    page: u64,
-    part_bytes: usize,
-) -> Result<bool> {
-    let bytes = pages.arena.bytes(page, HEAD_BYTES + part_bytes)?;
-    let (sum, rest) = bytes.split_at(4);
-    Ok(crc32c::crc32c(rest).to_le_bytes() == *sum)
+/// Whether the checksum of a page fits.
+pub(super) fn is_sound(page: &[u8]) -> bool {
+    let (sum, rest) = page.split_at(4);
+    crc32c::crc32c(rest).to_le_bytes() == *sum
 }
 
 /// Appends a long value to `buffer`.
 pub(super) fn read<M: Memory>(
-    pages: &SlottedPages<M>,
+    pages: &mut SlottedPages<M>,
     cell: Cell,
     buffer: &mut Vec<u8>,
 ) -> Result<()> {
-    for_each(pages, cell, |_, part| {
-        buffer.extend_from_slice(part);
+    for_each(pages, cell, |_, page| {
+        buffer.extend_from_slice(&page[HEAD_BYTES..]);
         Ok(())
     })
 }

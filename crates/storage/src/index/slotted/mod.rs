@@ -19,9 +19,11 @@
 //! | `trees` | the trees as tables see them |
 //! | `versions` | superseded headers that snapshots show |
 //! | `snapshot` | the trees as a snapshot sees them |
+//! | `cached` | pages in volatile memory, before a file and a log of what changed in them (`nvwal`) |
 //!
 //! After ASPLOS 2017 (Failure-Atomic Slotted Paging); docs/methods.md says where we differ.
 
+mod cached;
 mod cell;
 mod change;
 mod header;
@@ -34,6 +36,8 @@ mod tree;
 mod trees;
 mod versions;
 
+pub(crate) use cached::{CacheOptions, log_bytes};
+pub use cached::{CachedPages, HomeIdentity};
 pub use header::Geometry;
 pub use pages::{CommitKind, SlottedPages};
 pub use snapshot::SlottedSnapshot;

@@ -14,6 +14,7 @@
 //! A header that another process has left in a page may not be durable yet. Whoever reads a page first flushes its header, and no
 //! transaction ends before a fence has waited for that.
 
+use super::cached::{CacheMark, CachedPages};
 use super::cell::{Cell, Used};
 use super::header::{
     self, Geometry, Header, NO_IMAGE, Seal, after, damaged, line_at, lines_of, place_of,
@@ -51,6 +52,8 @@ pub enum CommitKind {
 /// A page that the group has changed.
 pub(super) struct Changed {
     pub(super) page: u64,
+    /// Where its bytes are.
+    pub(super) base: u64,
     /// What the page will have; the sequence number is that of the header in force.
     pub(super) header: Header,
     /// Whether the group has made it.
@@ -98,12 +101,15 @@ pub struct SlottedMark {
     staged: usize,
     extensions: usize,
     heap: HeapMark,
+    cache: Option<CacheMark>,
 }
 
 /// A page as a search sees it.
 #[derive(Clone, Copy)]
 pub(super) struct View {
     pub(super) page: u64,
+    /// Where its bytes are: the page itself, or its frame.
+    pub(super) base: u64,
     pub(super) level: u8,
     pub(super) count: usize,
     source: Source,
@@ -124,8 +130,10 @@ enum Source {
 
 /// The pages of one partition.
 pub struct SlottedPages<M: Memory> {
-    /// The pool.
+    /// The pool; or the frames of the cache.
     pub arena: Arena<M>,
+    /// What is between these frames and durable memory, if pages are not changed there.
+    pub(super) cache: Option<Box<CachedPages<M>>>,
     pub(super) geometry: Geometry,
     pub(super) seal: Seal,
     log: HeaderLog,
@@ -224,8 +232,9 @@ impl<M: Memory> SlottedPages<M> {
     fn new(arena: Arena<M>, block: u64, salt: u32, geometry: Geometry, kind: CommitKind) -> Self {
         Self {
             arena,
+            cache: None,
             geometry,
-            seal: Seal { salt },
+            seal: Seal::new(salt),
             log: HeaderLog::new(block, salt),
             block,
             kind,
@@ -249,6 +258,18 @@ impl<M: Memory> SlottedPages<M> {
             limbo: Limbo::default(),
             versions: Arc::default(),
         }
+    }
+
+    /// The pages behind a cache, whose frames are in `arena`.
+    pub fn behind(cache: CachedPages<M>, arena: Arena<M>, salt: u32, geometry: Geometry) -> Self {
+        let mut pages = Self::new(arena, 0, salt, geometry, CommitKind::Record);
+        let root = cache.root();
+        pages.roots[0] = Root {
+            now: root,
+            written: root,
+        };
+        pages.cache = Some(Box::new(cache));
+        pages
     }
 
     fn read_directory(&mut self) -> Result<()> {
@@ -289,9 +310,10 @@ impl<M: Memory> SlottedPages<M> {
     /// The page, as the open transaction sees it.
     #[inline]
     pub(super) fn view(&mut self, page: u64) -> Result<View> {
+        let base = self.base(page)?;
         let mut state = self.state(page);
         if state == UNKNOWN {
-            self.learn(page)?;
+            self.learn(page, base)?;
             state = self.state(page);
         }
         if state >= CHANGED {
@@ -302,6 +324,7 @@ impl<M: Memory> SlottedPages<M> {
             }
             return Ok(View {
                 page,
+                base,
                 level: changed.header.level,
                 count: changed.header.count(),
                 source: Source::Changed(number),
@@ -310,28 +333,52 @@ impl<M: Memory> SlottedPages<M> {
         let place = (state - 1) as usize;
         let line = self
             .arena
-            .bytes(page + line_at(place, 0) as u64, LINE as usize)?;
+            .bytes(base + line_at(place, 0) as u64, LINE as usize)?;
         let (level, count) = header::level_and_count(line, page)?;
         Ok(View {
             page,
+            base,
             level,
             count,
             source: Source::Place(place),
         })
     }
 
+    /// Where the bytes of a page are, which come from the file if they are in no frame.
+    #[inline]
+    pub(super) fn base(&mut self, page: u64) -> Result<u64> {
+        let Some(cache) = &mut self.cache else {
+            return Ok(page);
+        };
+        if let Some(frame) = cache.frame(page) {
+            return Ok(frame);
+        }
+        let frame = cache.load(&mut self.arena, page)?;
+        self.set_state(page, UNKNOWN);
+        Ok(frame)
+    }
+
+    /// The page again, after others were looked at: it may be in another frame by then.
+    #[inline]
+    pub(super) fn again(&mut self, view: &View) -> Result<View> {
+        if self.cache.is_none() {
+            return Ok(*view);
+        }
+        self.view(view.page)
+    }
+
     /// Reads a page's header for the first time.
     #[cold]
-    fn learn(&mut self, page: u64) -> Result<()> {
+    fn learn(&mut self, page: u64, base: u64) -> Result<()> {
         if !page.is_multiple_of(LINE) {
             return Err(damaged(page, "no page begins there"));
         }
-        self.arena.bytes(page, self.geometry.page_bytes)?;
-        let sequence = header::sequence_in_force(&self.arena, self.seal, page)?;
-        let (seal, geometry) = (self.seal, self.geometry);
-        let header = header::read(&self.arena, seal, geometry, page, sequence, true)?;
+        self.arena.bytes(base, self.geometry.page_bytes)?;
+        let (seal, geometry) = (self.seal.at(page, base), self.geometry);
+        let sequence = header::sequence_in_force(&self.arena, seal, base)?;
+        let header = header::read(&self.arena, seal, geometry, base, sequence, true)?;
         let place = place_of(sequence);
-        if !self.is_read_only {
+        if !self.is_read_only && self.cache.is_none() {
             for line in 0..lines_of(header.count()) {
                 let at = page + line_at(place, line) as u64;
                 self.arena
@@ -349,7 +396,7 @@ impl<M: Memory> SlottedPages<M> {
         let slot = match view.source {
             Source::Changed(number) => self.changed[number].header.slots.get(index).copied(),
             Source::Place(place) => {
-                let at = view.page + header::slot_at(place, index) as u64;
+                let at = view.base + header::slot_at(place, index) as u64;
                 self.arena.bytes(at, 1)?.first().copied()
             }
         };
@@ -357,14 +404,14 @@ impl<M: Memory> SlottedPages<M> {
         if slot >= self.geometry.units || index >= view.count {
             return Err(damaged(view.page, "its header names a cell outside of it"));
         }
-        Ok(view.page + (slot * self.geometry.unit) as u64)
+        Ok(view.base + (slot * self.geometry.unit) as u64)
     }
 
     /// A cell of a page.
     #[inline]
     pub(super) fn cell(&self, view: &View, index: usize) -> Result<Cell> {
         let at = self.cell_at(view, index)?;
-        Cell::open(&self.arena, at, view.page + self.geometry.page_bytes as u64)
+        Cell::open(&self.arena, at, view.base + self.geometry.page_bytes as u64)
     }
 
     /// The key of a cell, whose words are so many.
@@ -385,6 +432,9 @@ impl<M: Memory> SlottedPages<M> {
     /// Asks for the lines with a page's header.
     #[inline]
     pub(super) fn prefetch_header(&self, page: u64) {
+        if self.cache.is_some() {
+            return;
+        }
         let place = match self.state(page) {
             UNKNOWN => 0,
             state if state >= CHANGED => return,
@@ -396,22 +446,28 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Makes the page one that the group changes; gives its number among those.
     pub(super) fn own(&mut self, page: u64) -> Result<usize> {
-        let place = match self.view(page)?.source {
+        let view = self.view(page)?;
+        let place = match view.source {
             Source::Changed(number) => return Ok(number),
             Source::Place(place) => place,
         };
-        let word = header::word(&self.arena, page, place)?;
-        let sequence = self.seal.sequence(page, word);
+        let base = view.base;
+        let word = header::word(&self.arena, base, place)?;
+        let (seal, geometry) = (self.seal.at(page, base), self.geometry);
+        let sequence = seal.sequence(base, word);
         let sequence = sequence.ok_or_else(|| damaged(page, "its header has a wrong word"))?;
-        let (seal, geometry) = (self.seal, self.geometry);
-        let header = header::read(&self.arena, seal, geometry, page, sequence, false)?;
-        Ok(self.add_changed(page, header, false))
+        let header = header::read(&self.arena, seal, geometry, base, sequence, false)?;
+        if let Some(cache) = &mut self.cache {
+            cache.keep(&self.arena, page)?;
+        }
+        Ok(self.add_changed((page, base), header, false))
     }
 
-    fn add_changed(&mut self, page: u64, header: Header, is_new: bool) -> usize {
+    fn add_changed(&mut self, (page, base): (u64, u64), header: Header, is_new: bool) -> usize {
         let number = self.changed.len();
         self.changed.push(Changed {
             page,
+            base,
             lines: lines_of(header.count()),
             header,
             is_new,
@@ -442,22 +498,27 @@ impl<M: Memory> SlottedPages<M> {
     /// A new page of a level, which belongs to `part`; gives its number among the changed ones.
     pub(super) fn create_page(&mut self, level: u8, part: Part) -> Result<usize> {
         let page = self.allocate(part)?;
+        let base = self.base(page)?;
+        let seal = self.seal.at(page, base);
         let mut header = Header::new(level, self.geometry);
         // Whatever is there, the number goes on from it, so that no header that was there counts again.
         let numbers = [0, 1].map(|place| {
-            let word = header::word(&self.arena, page, place).ok()?;
-            self.seal.sequence(page, word)
+            let word = header::word(&self.arena, base, place).ok()?;
+            seal.sequence(base, word)
         });
         header.sequence = match numbers {
             [Some(first), Some(second)] if after(first) == second => second,
             [Some(first), Some(second)] if after(second) == first => first,
             [first, second] => first.or(second).unwrap_or(0),
         };
-        Ok(self.add_changed(page, header, true))
+        Ok(self.add_changed((page, base), header, true))
     }
 
     /// A block of a page.
     pub(super) fn allocate(&mut self, part: Part) -> Result<u64> {
+        if let Some(cache) = &mut self.cache {
+            return cache.allocate(&mut self.arena);
+        }
         let owner = Owner { part, tag: 0 };
         let bytes = self.geometry.page_bytes;
         let known = usize::from(part == Part::Table);
@@ -473,6 +534,10 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Gives a block up.
     pub(super) fn free(&mut self, page: u64) -> Result<()> {
+        if let Some(cache) = &mut self.cache {
+            cache.free(page);
+            return Ok(());
+        }
         let change = self.arena.free(page)?;
         self.changes.push(change);
         Ok(())
@@ -526,13 +591,13 @@ impl<M: Memory> SlottedPages<M> {
     fn used(&self, number: usize) -> Result<Used> {
         let changed = &self.changed[number];
         let mut used = Used::default();
-        self.mark_used(changed.page, &changed.header, &mut used)?;
+        self.mark_used(changed.base, &changed.header, &mut used)?;
         if !changed.is_new {
             let sequence = changed.header.sequence;
-            let (seal, geometry) = (self.seal, self.geometry);
-            let page = changed.page;
-            let in_force = header::read(&self.arena, seal, geometry, page, sequence, false)?;
-            self.mark_used(page, &in_force, &mut used)?;
+            let base = changed.base;
+            let (seal, geometry) = (self.seal.at(changed.page, base), self.geometry);
+            let in_force = header::read(&self.arena, seal, geometry, base, sequence, false)?;
+            self.mark_used(base, &in_force, &mut used)?;
         }
         let headers = self.undo.iter().filter_map(|undo| match undo {
             Undo::Header(number) => Some(*number),
@@ -540,33 +605,33 @@ impl<M: Memory> SlottedPages<M> {
         });
         for (owner, before) in headers.zip(&self.before) {
             if owner == number {
-                self.mark_used(changed.page, before, &mut used)?;
+                self.mark_used(changed.base, before, &mut used)?;
             }
         }
         if self.limbo.is_active() {
             for header in self.versions.lock().headers(changed.page) {
-                self.mark_used(changed.page, header, &mut used)?;
+                self.mark_used(changed.base, header, &mut used)?;
             }
         }
         Ok(used)
     }
 
-    fn mark_used(&self, page: u64, header: &Header, used: &mut Used) -> Result<()> {
+    fn mark_used(&self, base: u64, header: &Header, used: &mut Used) -> Result<()> {
         for &slot in header.used() {
             self.arena
-                .prefetch(page + (usize::from(slot) * self.geometry.unit) as u64, 8);
+                .prefetch(base + (usize::from(slot) * self.geometry.unit) as u64, 8);
         }
         for &slot in header.used() {
             let slot = usize::from(slot);
-            used.mark(slot, self.units_at(page, slot)?);
+            used.mark(slot, self.units_at(base, slot)?);
         }
         Ok(())
     }
 
     /// Units of the cell in a slot.
-    fn units_at(&self, page: u64, slot: usize) -> Result<usize> {
-        let at = page + (slot * self.geometry.unit) as u64;
-        let cell = Cell::open(&self.arena, at, page + self.geometry.page_bytes as u64)?;
+    fn units_at(&self, base: u64, slot: usize) -> Result<usize> {
+        let at = base + (slot * self.geometry.unit) as u64;
+        let cell = Cell::open(&self.arena, at, base + self.geometry.page_bytes as u64)?;
         Ok(cell.bytes().div_ceil(self.geometry.unit))
     }
 
@@ -588,10 +653,11 @@ impl<M: Memory> SlottedPages<M> {
             staged: self.staged.len(),
             extensions: self.extensions.len(),
             heap: self.arena.heap_mark(),
+            cache: self.cache.as_ref().map(|cache| cache.mark()),
         }
     }
 
-    pub(super) fn take_back(&mut self, mark: SlottedMark) {
+    pub(super) fn take_back(&mut self, mark: SlottedMark) -> Result<()> {
         while self.undo.len() > mark.undo {
             match self.undo.pop() {
                 Some(Undo::Header(number)) => {
@@ -618,12 +684,19 @@ impl<M: Memory> SlottedPages<M> {
         self.changes.truncate(mark.changes);
         self.staged.truncate(mark.staged);
         self.extensions.truncate(mark.extensions);
-        self.arena.heap_rollback(mark.heap);
         self.operation += 1;
+        match (&mut self.cache, mark.cache) {
+            (Some(cache), Some(mark)) => cache.rollback(&mut self.arena, mark)?,
+            _ => self.arena.heap_rollback(mark.heap),
+        }
+        Ok(())
     }
 
     /// Makes sure that the log has room for the group.
     pub(super) fn ensure_room(&mut self) -> Result<()> {
+        if let Some(cache) = &mut self.cache {
+            return cache.ensure_room();
+        }
         let words = self.changes.len() + 1;
         let bytes =
             self.changed.len() * HEADER_ENTRY_BYTES + words * WORD_ENTRY_BYTES + LINE as usize;
@@ -653,11 +726,17 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     pub(super) fn has_dirty(&self) -> bool {
-        !self.changed.is_empty() || !self.changes.is_empty()
+        match &self.cache {
+            None => !self.changed.is_empty() || !self.changes.is_empty(),
+            Some(cache) => cache.has_changes(self.roots[0].now),
+        }
     }
 
     pub(super) fn changed_bytes(&self) -> usize {
-        self.changed.len() * self.geometry.page_bytes
+        match &self.cache {
+            None => self.changed.len() * self.geometry.page_bytes,
+            Some(cache) => cache.changed_bytes(),
+        }
     }
 
     /// Starts the write-back of all that is staged, each line once, and waits for it. Before a record is written over the last one,
@@ -693,23 +772,24 @@ impl<M: Memory> SlottedPages<M> {
     /// Stores the header of a page that nothing in force leads to.
     fn stage_new_header(&mut self, number: usize) -> Result<()> {
         let changed = &self.changed[number];
-        let (page, old) = (changed.page, changed.header.sequence);
+        let (base, old) = (changed.base, changed.header.sequence);
+        let seal = self.seal.at(changed.page, base);
         let new = after(old);
         let mut image = NO_IMAGE;
         let bytes = changed.header.image(&mut image);
-        header::store(&mut self.arena, self.seal, page, new, &image[..bytes])?;
+        header::store(&mut self.arena, seal, base, new, &image[..bytes])?;
         for line in 0..lines_of(changed.header.count()) {
-            let at = page + line_at(place_of(new), line) as u64;
+            let at = base + line_at(place_of(new), line) as u64;
             self.staged.push((at, LINE as usize));
         }
-        let word = header::word(&self.arena, page, place_of(old))?;
-        if self.seal.sequence(page, word) != Some(old) {
-            let word = self.seal.word(page, old, &[]);
-            header::store_word(&mut self.arena, page, place_of(old), word)?;
+        let word = header::word(&self.arena, base, place_of(old))?;
+        if seal.sequence(base, word) != Some(old) {
+            let word = seal.word(base, old, &[]);
+            header::store_word(&mut self.arena, base, place_of(old), word)?;
         }
         // One that a process has left there when it died need not be durable either.
         self.staged
-            .push((page + line_at(place_of(old), 0) as u64, LINE as usize));
+            .push((base + line_at(place_of(old), 0) as u64, LINE as usize));
         Ok(())
     }
 
@@ -739,6 +819,10 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Makes the group durable.
     pub(super) fn publish(&mut self) -> Result<()> {
+        if self.cache.is_some() {
+            self.write_differences(0)?;
+            return self.finish_differences();
+        }
         let line = self.only_line();
         self.write_cells(line.map_or(CommitKind::Record, |_| CommitKind::Line))?;
         if let Some(number) = line {
@@ -751,6 +835,65 @@ impl<M: Memory> SlottedPages<M> {
         }
         self.clean();
         Ok(())
+    }
+
+    /// Stores the headers of the group in the frames of their pages, and what differs there in the log; durable when it returns.
+    fn write_differences(&mut self, global: u64) -> Result<()> {
+        self.arena.enter(Part::Index);
+        let mut image = NO_IMAGE;
+        for number in 0..self.changed.len() {
+            let changed = &self.changed[number];
+            if changed.is_dropped {
+                continue;
+            }
+            if changed.is_new {
+                self.stage_new_header(number)?;
+                continue;
+            }
+            let (seal, base) = (self.seal.at(changed.page, changed.base), changed.base);
+            let (sequence, bytes) = (
+                after(changed.header.sequence),
+                changed.header.image(&mut image),
+            );
+            header::store(&mut self.arena, seal, base, sequence, &image[..bytes])?;
+        }
+        self.staged.clear();
+        let root = self.roots[0].now;
+        match &mut self.cache {
+            Some(cache) => cache.write(&self.arena, root, global),
+            None => Ok(()),
+        }
+    }
+
+    /// The group is in the log of differences, and committed.
+    fn finish_differences(&mut self) -> Result<()> {
+        let given = self.cache.as_ref().map(|cache| cache.given());
+        self.clean();
+        for page in given.into_iter().flatten() {
+            self.set_state(page, UNKNOWN);
+        }
+        match &mut self.cache {
+            Some(cache) => cache.finish(&self.arena),
+            None => Ok(()),
+        }
+    }
+
+    /// The cache that the pages are behind, if they are.
+    pub fn cache(&mut self) -> Option<&mut CachedPages<M>> {
+        self.cache.as_deref_mut()
+    }
+
+    /// As [`SlottedPages::cache`], to look at.
+    pub fn behind_cache(&self) -> Option<&CachedPages<M>> {
+        self.cache.as_deref()
+    }
+
+    /// Brings pages home that are behind a cache, and frees its log.
+    pub fn bring_home(&mut self) -> Result<()> {
+        match &mut self.cache {
+            Some(cache) => cache.checkpoint(&self.arena),
+            None => Ok(()),
+        }
     }
 
     /// Commits by the header of one page.
@@ -864,6 +1007,9 @@ impl<M: Memory> SlottedPages<M> {
         self.extensions.clear();
         self.undo.clear();
         self.before.clear();
+        if self.cache.is_some() {
+            return;
+        }
         if self.limbo.is_active() {
             let limbo = &mut self.limbo;
             self.arena.settle_holding(&mut |at, fate| match fate {
@@ -899,6 +1045,9 @@ impl<M: Memory> SlottedPages<M> {
     /// Makes the group durable without deciding about it.
     pub(super) fn publish_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
         self.ensure_room()?;
+        if self.cache.is_some() {
+            return self.write_differences(global.0);
+        }
         self.write_cells(CommitKind::Record)?;
         self.write_record(global.0)?;
         Ok(self.arena.fence(site!("fash.prepare-fence"))?)
@@ -906,6 +1055,14 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Ends a prepared group. What is prepared and never decided does not count, so an abort stores nothing.
     pub(super) fn decide(&mut self, commit: bool) -> Result<()> {
+        if let Some(cache) = &mut self.cache {
+            cache.decide(&self.arena, commit)?;
+            return if commit {
+                self.finish_differences()
+            } else {
+                Ok(())
+            };
+        }
         if commit {
             self.arena.enter(Part::Log);
             self.log.decide(&mut self.arena)?;

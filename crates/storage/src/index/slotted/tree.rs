@@ -176,7 +176,7 @@ impl<M: Memory> SlottedPages<M> {
     /// Calls `read` with the value of a cell; a long one is put into `buffer` first.
     #[inline]
     pub(super) fn read_cell<R>(
-        &self,
+        &mut self,
         tree: SlottedTree,
         cell: Cell,
         buffer: &mut Vec<u8>,
@@ -283,6 +283,8 @@ impl Scan<'_> {
                 Direction::Forward => number,
                 Direction::Backward => first + (end - 1 - number),
             };
+            // What the last entry's visitor did, or the pages below, may have taken this one out of its frame.
+            let view = pages.again(&view)?;
             let flow = if view.level > 0 {
                 if let Some(next) = pages.neighbour(&view, index, self.direction, (first, end)) {
                     pages.prefetch_header(next);

@@ -160,8 +160,7 @@ impl<M: Memory> Trees for SlottedPages<M> {
     }
 
     fn rollback(&mut self, mark: SlottedMark) -> Result<()> {
-        self.take_back(mark);
-        Ok(())
+        self.take_back(mark)
     }
 
     #[inline]

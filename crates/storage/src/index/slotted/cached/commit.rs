@@ -1,0 +1,362 @@
+//! The end of a group of `nvwal`, its checkpoint, and its recovery.
+//!
+//! ```text
+//! commit      differences into the log, flushed; fence; the mark, flushed; fence                      [commit point]
+//! checkpoint  pages to the file; sync; the next generation of the log, flushed; fence                 [commit point]
+//! recovery    what was found in the log, flushed; fence; the rest happens in volatile memory
+//! ```
+
+use super::home::{HomeFile, HomeIdentity};
+use super::log::{DifferenceLog, Found, records_bytes};
+use super::space::{self, MASTER, Space};
+use super::{CachedPages, FRAMES_MIN, Own};
+use crate::engine::Decide;
+use crate::error::Result;
+use disk::Directory;
+use pmem::{Access, Arena, Memory};
+use std::collections::{BTreeMap, HashSet};
+
+/// Neighbouring pages are written together up to so many bytes.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// Where log and frames of a partition are, and how large they are.
+pub(crate) struct CacheOptions {
+    pub(crate) identity: HomeIdentity,
+    pub(crate) salt: u32,
+    /// Bytes of the frames.
+    pub(crate) cache_bytes: u64,
+    /// Bytes for records of the log.
+    pub(crate) log_bytes: u64,
+}
+
+/// Bytes for records of a log where so many are asked for.
+pub(crate) fn log_bytes(asked: u64) -> u64 {
+    records_bytes(asked)
+}
+
+impl<M: Memory> CachedPages<M> {
+    /// Makes file and log of a new partition; the log in an empty pool, where the offset of its block comes back. Durable when it returns.
+    pub(crate) fn create<D: Directory>(
+        pool: Arena<M>,
+        directory: D,
+        options: &CacheOptions,
+    ) -> Result<(Self, u64)> {
+        let page_bytes = options.identity.page_bytes;
+        let committed = Space::of_new();
+        let mut first = [vec![0; page_bytes], vec![0; page_bytes]];
+        committed.write(&mut first[0]);
+        space::seal(&mut first[1], MASTER + 1);
+        let end = committed.end as u32;
+        let (log, block) = DifferenceLog::create(pool, options.salt, options.log_bytes, end)?;
+        let home = HomeFile::create(directory, options.identity, &first)?;
+        let pages = Self::new(log, Box::new(home), committed, options);
+        Ok((pages, block))
+    }
+
+    /// Opens a partition whose log has its block at `block`, and applies the log in volatile memory. Says whether a prepared transaction
+    /// was undone. With [`Access::Read`] nothing is stored, flushed or written.
+    pub(crate) fn open<D: Directory>(
+        pool: Arena<M>,
+        block: u64,
+        directory: D,
+        options: &CacheOptions,
+        access: Access,
+        frames: &mut Arena<M>,
+        decide: Decide<'_>,
+    ) -> Result<(Self, bool)> {
+        let page_bytes = options.identity.page_bytes;
+        let log = DifferenceLog::open(pool, block, options.salt, options.log_bytes)?;
+        let bytes = u64::from(log.end_at_home()) * page_bytes as u64;
+        let home = HomeFile::open(directory, options.identity, bytes)?;
+        let mut pages = Self::new(log, Box::new(home), Space::default(), options);
+        let (undone, is_decided) = pages.recover(frames, decide)?;
+        if access == Access::Write && !pages.log.is_empty() {
+            pages.log.settle_found()?;
+            if is_decided {
+                pages.log.decide()?;
+            }
+        }
+        if access == Access::Write {
+            let bytes = pages.committed.end * page_bytes as u64;
+            pages.home.grow(bytes)?;
+            if pages.log.is_extended() {
+                pages.checkpoint(frames)?;
+            }
+        }
+        Ok((pages, undone))
+    }
+
+    fn new(
+        log: DifferenceLog<M>,
+        home: Box<dyn super::Home>,
+        committed: Space,
+        options: &CacheOptions,
+    ) -> Self {
+        let page_bytes = options.identity.page_bytes;
+        let frames = usize::try_from(options.cache_bytes).unwrap_or(usize::MAX) / page_bytes;
+        Self {
+            log,
+            home,
+            page_bytes,
+            pages_max: frames.max(FRAMES_MIN),
+            slots: Vec::new(),
+            residents: Vec::new(),
+            vacant: Vec::new(),
+            frames: Vec::new(),
+            hand: 0,
+            loads: 0,
+            dirty: 0,
+            touched: Vec::new(),
+            spare: Vec::new(),
+            overrun: 0,
+            own: BTreeMap::new(),
+            committed,
+            now: committed,
+            taken: Vec::new(),
+            given: Vec::new(),
+            is_taken: HashSet::new(),
+            next_free: 0,
+            pending: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Applies the log. Says whether a prepared transaction was undone, and whether the last record is one that has to be committed.
+    fn recover(&mut self, frames: &mut Arena<M>, decide: Decide<'_>) -> Result<(bool, bool)> {
+        let mut redone: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        let (mut undone, mut is_decided) = (false, false);
+        while let Some(found) = self.log.next()? {
+            (undone, is_decided) = (false, false);
+            if let Found::Prepared(global) = found {
+                if !decide(global) {
+                    undone = true;
+                    continue;
+                }
+                is_decided = true;
+            }
+            for entry in self.log.entries()? {
+                let page = match redone.entry(entry.page) {
+                    std::collections::btree_map::Entry::Occupied(page) => page.into_mut(),
+                    std::collections::btree_map::Entry::Vacant(place) => {
+                        let mut bytes = vec![0; self.page_bytes];
+                        if !entry.is_fresh {
+                            self.home.read(entry.page, &mut bytes)?;
+                        }
+                        place.insert(bytes)
+                    }
+                };
+                entry.apply(page)?;
+            }
+        }
+        let page_bytes = self.page_bytes as u64;
+        let (own, pages): (BTreeMap<_, _>, BTreeMap<_, _>) = redone
+            .into_iter()
+            .partition(|(page, _)| space::is_own(page / page_bytes, self.page_bytes));
+        for (page, bytes) in own {
+            let own = Own {
+                bytes,
+                is_dirty: true,
+                is_fresh: false,
+            };
+            let number = page / page_bytes;
+            if !space::is_sound(&own.bytes, number) {
+                return Err(self.home.damaged(page, "its checksum is wrong".to_owned()));
+            }
+            self.own.insert(number, own);
+        }
+        self.committed = Space::read(&self.own(MASTER)?.bytes);
+        self.now = self.committed;
+        for (page, bytes) in pages {
+            let number = page / page_bytes;
+            let map = space::map_of(number, self.page_bytes);
+            if number >= self.committed.end || !space::is_used(&self.own(map)?.bytes, number) {
+                continue;
+            }
+            let frame = self.take_frame(frames)?;
+            frames.store(frame, &bytes)?;
+            let slot = self.insert(page, frame);
+            if let Some(resident) = &mut self.residents[slot] {
+                resident.is_dirty = true;
+            }
+            self.dirty += 1;
+        }
+        Ok((undone, is_decided))
+    }
+
+    /// Writes what the group has changed into the log, with `root` as that of the directory; durable when it returns. A group with a
+    /// number waits for its decision.
+    pub(crate) fn write(&mut self, frames: &Arena<M>, root: u64, global: u64) -> Result<()> {
+        self.make_own_pages(root)?;
+        let mut given = self.given.clone();
+        given.sort_unstable();
+        self.log.begin(global);
+        for &page in &self.touched {
+            let number = page / self.page_bytes as u64;
+            let Some(slot) = self.slot(page) else {
+                continue;
+            };
+            let resident = self.residents[slot].as_ref();
+            let Some((resident, image)) = resident.and_then(|one| Some((one, one.image.as_ref()?)))
+            else {
+                continue;
+            };
+            if given.binary_search(&number).is_err() {
+                let bytes = frames.bytes(resident.frame, self.page_bytes)?;
+                self.log.add_page(page, resident.is_fresh, image, bytes);
+            }
+        }
+        let zeros = vec![0; self.page_bytes];
+        for (number, bytes) in &self.pending {
+            let at = number * self.page_bytes as u64;
+            if let Some(own) = self.own.get(number) {
+                let old = if own.is_fresh { &zeros } else { &own.bytes };
+                self.log.add_page(at, own.is_fresh, old, bytes);
+            }
+        }
+        if !self.log.fits() {
+            self.checkpoint(frames)?;
+        }
+        self.log.write()
+    }
+
+    /// What the master and the maps will be.
+    fn make_own_pages(&mut self, root: u64) -> Result<()> {
+        let mut pending: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        let taken = self.taken.iter().map(|&number| (number, true));
+        let given = self.given.iter().map(|&number| (number, false));
+        let changes: Vec<_> = taken.chain(given).collect();
+        for (number, is_used) in changes {
+            let map = space::map_of(number, self.page_bytes);
+            let page = match pending.entry(map) {
+                std::collections::btree_map::Entry::Occupied(page) => page.into_mut(),
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(self.own(map)?.bytes.clone())
+                }
+            };
+            space::set_used(page, number, is_used);
+        }
+        for (&number, page) in &mut pending {
+            space::seal(page, number);
+        }
+        let next = Space {
+            root,
+            end: self.now.end,
+            free: self.now.free + self.given.len() as u64,
+        };
+        if next != self.committed {
+            let mut master = self.own(MASTER)?.bytes.clone();
+            next.write(&mut master);
+            pending.insert(MASTER, master);
+        }
+        self.pending = pending.into_iter().collect();
+        Ok(())
+    }
+
+    /// Commits a group that waits for its decision, or forgets its record.
+    pub(crate) fn decide(&mut self, frames: &Arena<M>, commit: bool) -> Result<()> {
+        if commit {
+            return self.log.decide();
+        }
+        self.pending.clear();
+        if self.log.is_extended() {
+            self.checkpoint(frames)?;
+        }
+        Ok(())
+    }
+
+    /// What the group has written is committed.
+    pub(crate) fn finish(&mut self, frames: &Arena<M>) -> Result<()> {
+        for page in std::mem::take(&mut self.touched) {
+            let Some(resident) = self.resident(page) else {
+                continue;
+            };
+            let newly = !std::mem::replace(&mut resident.is_dirty, true);
+            resident.is_fresh = false;
+            let image = resident.image.take();
+            self.spare.extend(image);
+            self.dirty += usize::from(newly);
+        }
+        for number in std::mem::take(&mut self.given) {
+            self.forget(number * self.page_bytes as u64);
+        }
+        for (number, bytes) in std::mem::take(&mut self.pending) {
+            if number == MASTER {
+                self.committed = Space::read(&bytes);
+            }
+            let own = Own {
+                bytes,
+                is_dirty: true,
+                is_fresh: false,
+            };
+            self.own.insert(number, own);
+        }
+        self.now = self.committed;
+        self.taken.clear();
+        self.is_taken.clear();
+        self.overrun = 0;
+        if self.log.is_extended() || 2 * self.dirty > self.pages_max {
+            self.checkpoint(frames)?;
+        }
+        self.log.settle();
+        Ok(())
+    }
+
+    /// Brings everything home that is committed, and frees the log. After a failure nothing more may be committed.
+    pub(crate) fn checkpoint(&mut self, frames: &Arena<M>) -> Result<()> {
+        if self.log.is_empty() {
+            return Ok(());
+        }
+        let mut dirty: Vec<(u64, usize)> = Vec::with_capacity(self.dirty);
+        for (slot, resident) in self.residents.iter().enumerate() {
+            if let Some(resident) = resident.as_ref().filter(|one| one.is_dirty) {
+                dirty.push((resident.page, slot));
+            }
+        }
+        dirty.sort_unstable();
+        let mut run = (0, Vec::new());
+        for (page, slot) in dirty {
+            if let Some(resident) = &self.residents[slot] {
+                let bytes = match &resident.image {
+                    Some(image) => image,
+                    None => frames.bytes(resident.frame, self.page_bytes)?,
+                };
+                join(&mut *self.home, &mut run, page, bytes)?;
+            }
+        }
+        for (number, own) in self.own.iter().filter(|(_, own)| own.is_dirty) {
+            let at = number * self.page_bytes as u64;
+            join(&mut *self.home, &mut run, at, &own.bytes)?;
+        }
+        if !run.1.is_empty() {
+            self.home.write(run.0, &run.1)?;
+        }
+        self.home.sync()?;
+        self.log.free(self.committed.end as u32)?;
+        for resident in self.residents.iter_mut().flatten() {
+            resident.is_dirty = false;
+        }
+        for own in self.own.values_mut() {
+            own.is_dirty = false;
+        }
+        self.dirty = 0;
+        Ok(())
+    }
+}
+
+/// Writes the pages that wait, unless this one lies behind them; then it waits as well.
+fn join(
+    home: &mut dyn super::Home,
+    (at, waiting): &mut (u64, Vec<u8>),
+    page: u64,
+    bytes: &[u8],
+) -> Result<()> {
+    if *at + waiting.len() as u64 != page || waiting.len() >= WRITE_BYTES {
+        if !waiting.is_empty() {
+            home.write(*at, waiting)?;
+        }
+        waiting.clear();
+        *at = page;
+    }
+    waiting.extend_from_slice(bytes);
+    Ok(())
+}
