@@ -187,6 +187,11 @@ fn fast_keeps_every_script() {
 }
 
 #[test]
+fn nvwal_keeps_every_script() {
+    run_everywhere(Method::Nvwal);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -210,6 +215,7 @@ fn every_method_has_its_test() {
         Method::NvmDwbLogOpt,
         Method::Fash,
         Method::Fast,
+        Method::Nvwal,
     ];
     for method in Method::distinct() {
         assert!(tested.contains(&method), "{method} has no test here");

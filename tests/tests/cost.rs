@@ -71,6 +71,7 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::NvmDwbLogOpt
         | Method::Fash
         | Method::Fast
+        | Method::Nvwal
         | Method::Combined(_) => IN_VOLATILE_MEMORY,
     }
 }
@@ -230,6 +231,11 @@ fn fash_costs_what_the_scripts_say() {
 #[test]
 fn fast_costs_what_the_scripts_say() {
     check(Method::Fast);
+}
+
+#[test]
+fn nvwal_costs_what_the_scripts_say() {
+    check(Method::Nvwal);
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn a_full_device_stops_growth_and_nothing_else() {
         Method::NvmDwbLogOpt,
         Method::Fash,
         Method::Fast,
+        Method::Nvwal,
     ] {
         for statement in GROWERS {
             // The volatile memory of `inp` does not matter here; its log does. Whoever logs a deletion needs space for that.

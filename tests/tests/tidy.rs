@@ -112,6 +112,14 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "log of slot headers",
         "crates/storage/src/index/slotted/log.rs",
     ),
+    (
+        "log of differences",
+        "crates/storage/src/index/slotted/cached/log.rs",
+    ),
+    (
+        "file of pages behind a log of differences",
+        "crates/storage/src/index/slotted/cached/home.rs",
+    ),
     ("write-ahead log", "crates/storage/src/log/wal.rs"),
     (
         "sync of the write-ahead log",

@@ -434,7 +434,7 @@ impl Options {
     /// Rejects options of the page methods that make no sense with the method, or at all.
     fn check_paged(&self) -> Result<()> {
         if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.buffer_bytes)
-            && !method.has_buffer_pool()
+            && !method.has_buffer_bytes()
         {
             return Err(Error::option(
                 "buffer_bytes",

@@ -209,6 +209,8 @@ fn options(method: Method) -> Options {
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(32 << 10),
         Method::InPlace => Options::new().ring_bytes(2 << 20),
         Method::GroupCommit => Options::new().ring_bytes(32 << 10),
+        // So small that there are checkpoints.
+        Method::Nvwal => Options::new().buffer_bytes(0).ring_bytes(64 << 10),
         // The fewest frames there can be, so that pages are written while transactions are open.
         method if method.shares_rings() => {
             Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2)

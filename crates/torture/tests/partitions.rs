@@ -37,6 +37,7 @@ fn options(method: Method) -> Options {
         // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
         Method::InPlace => Options::new().ring_bytes(2 << 20),
         Method::GroupCommit => Options::new().ring_bytes(32 << 10),
+        Method::Nvwal => Options::new().buffer_bytes(0).ring_bytes(16 << 10),
         Method::DistributedLog => Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2),
         method if method.has_rings() => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
         method if method.is_paged() => Options::new().buffer_bytes(0),

@@ -215,7 +215,7 @@ pub(super) fn open(
             .sessions(args.threads_each())
             .isolation(args.isolation.into());
     }
-    if method.has_buffer_pool() {
+    if method.has_buffer_bytes() {
         options = options.buffer_bytes(pool_bytes(args));
     }
     if method.chooses_persist() {

@@ -194,10 +194,15 @@ impl Method {
         Some(PageAxes { pages, guard, log })
     }
 
-    /// Whether pages are cached in buffers, beside a file that has them: [`EngineOptions::buffer_bytes`] is for it.
+    /// Whether pages are cached in buffers, beside a file that has them.
     pub fn has_buffer_pool(self) -> bool {
         let pages = self.axes().map(|axes| axes.pages);
-        pages == Some(PagesKind::Ssd) || self == Self::Nvwal
+        pages == Some(PagesKind::Ssd)
+    }
+
+    /// Whether [`EngineOptions::buffer_bytes`] is for it: with a buffer pool, or with frames for slotted pages.
+    pub fn has_buffer_bytes(self) -> bool {
+        self.has_buffer_pool() || self == Self::Nvwal
     }
 
     /// Whether its log is rings in durable memory.

@@ -32,7 +32,7 @@ pub struct HomeIdentity {
 
 impl HomeIdentity {
     fn name(self) -> String {
-        format!("p{}.pages", self.partition)
+        format!("p{}.nvwal", self.partition)
     }
 
     fn encode(self) -> Vec<u8> {
@@ -166,6 +166,7 @@ impl<D: Directory> Home for HomeFile<D> {
     }
 
     fn sync(&mut self) -> Result<()> {
+        // commit point: what was written is at home, and the log may be freed
         Ok(self.file.sync(site!("nvwal.home"))?)
     }
 
