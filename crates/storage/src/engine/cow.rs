@@ -35,7 +35,7 @@ use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDe
 use crate::table::Table;
 use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows, ViewRows};
 use pmem::{
-    Access, Arena, Memory, MemorySource, NativeMemory, Outcome, POOL_BYTES_MIN, POOL_FORMAT,
+    Access, Arena, Block, Memory, MemorySource, NativeMemory, Outcome, POOL_BYTES_MIN, POOL_FORMAT,
     PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind, RootIndex,
 };
 use std::collections::BTreeSet;
@@ -502,6 +502,11 @@ fn check_pool<M: Memory>(
         Err(error) => return report.damage.push(error.to_string()),
     };
     report.blocks = blocks.len() as u64;
+    check_blocks(&blocks, reachable, report);
+}
+
+/// Holds the blocks in use against those that are allocated.
+fn check_blocks(blocks: &[Block], reachable: &BTreeSet<u64>, report: &mut VerifyReport) {
     let allocated: BTreeSet<u64> = blocks.iter().map(|block| block.offset).collect();
     let leaked = allocated.difference(reachable);
     let leaked = leaked.map(|at| format!("the block at offset {at} is leaked"));
@@ -512,15 +517,18 @@ fn check_pool<M: Memory>(
 
 /// Bytes in use in a pool.
 fn footprint_of<M: Memory>(arena: &Arena<M>) -> Result<Footprint> {
-    let heap = arena.footprint()?;
+    Ok(footprint_from(&arena.footprint()?))
+}
+
+fn footprint_from(heap: &pmem::Footprint) -> Footprint {
     let held = |part: Part| heap.held_bytes[part as usize];
-    Ok(Footprint {
+    Footprint {
         table: held(Part::Table),
         index: held(Part::Index),
         log: held(Part::Log),
         checkpoint: held(Part::Checkpoint),
         other: held(Part::Other) + heap.metadata_bytes,
-    })
+    }
 }
 
 impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {

@@ -12,8 +12,8 @@
 //! After ASPLOS 2017 (Failure-Atomic Slotted Paging). Rows lie in the leaves, as in `cow`.
 
 use super::{
-    CowEngine, DeviceOf, FRAMES_BYTES, MASTER_ROOT, TreeStore, check_page_size, check_pool,
-    footprint_of, found_in, identity, pool_name, salt,
+    CowEngine, DeviceOf, FRAMES_BYTES, MASTER_ROOT, TreeStore, check_blocks, check_page_size,
+    check_pool, footprint_from, found_in, identity, pool_name, salt,
 };
 use crate::engine::read_only::ReadOnly;
 use crate::engine::{Decide, Engine, EngineOptions, EngineStatus, Footprint, Method, VerifyReport};
@@ -26,7 +26,10 @@ use crate::index::slotted::{
 use crate::platform::Platform;
 use crate::record::LayoutKind;
 use crate::table::cow::ImageRows;
-use pmem::{Access, Arena, Memory, MemorySource, Outcome, POOL_BYTES_MIN, PoolIdentity, PoolKind};
+use pmem::{
+    Access, Arena, Memory, MemorySource, NativeMemory, Outcome, POOL_BYTES_MIN, PageSize,
+    PoolIdentity, PoolKind,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -42,6 +45,8 @@ const LINE_BYTES: usize = 64;
 
 /// One partition of `fash` or `fast`.
 pub type Slotted<P> = CowEngine<SlottedPages<DeviceOf<P>>, ImageRows>;
+/// One partition of `nvwal`, whose frames are in ordinary memory on every device.
+pub(super) type BehindCache = CowEngine<SlottedPages<NativeMemory>, ImageRows>;
 
 impl<M: Memory> TreeStore for SlottedPages<M> {
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
@@ -49,27 +54,33 @@ impl<M: Memory> TreeStore for SlottedPages<M> {
             return check_pool(&self.arena, reachable, report);
         };
         cache.check_space(reachable, report);
-        let pages = report.blocks;
-        check_pool(cache.log_arena(), &mut BTreeSet::new(), report);
-        report.blocks += pages;
+        match cache.log_blocks() {
+            Ok((blocks, log)) => {
+                report.blocks += blocks.len() as u64;
+                check_blocks(&blocks, &BTreeSet::from([log]), report);
+            }
+            Err(error) => report.damage.push(error.to_string()),
+        }
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
         let Some(cache) = self.cache() else {
-            return footprint_of(&self.arena);
+            return Ok(footprint_from(&self.arena.footprint()?));
         };
         let (table, free) = cache.used_and_free_bytes();
-        let mut footprint = footprint_of(cache.log_arena())?;
+        let mut footprint = footprint_from(&cache.log_footprint()?);
         footprint.table += table;
         footprint.other += free;
         Ok(footprint)
     }
 
     fn count(&self, status: &mut EngineStatus) {
-        status.memory += &self.arena.counters();
-        if let Some(cache) = self.behind_cache() {
-            status.memory += &cache.log_arena().counters();
-            status.disk = cache.disk_counters();
+        match self.behind_cache() {
+            None => status.memory += &self.arena.counters(),
+            Some(cache) => {
+                status.memory += &cache.log_counters();
+                status.disk = cache.disk_counters();
+            }
         }
     }
 
@@ -183,7 +194,7 @@ pub fn open_slotted<P: Platform>(
 pub fn create_behind_cache<P: Platform>(
     platform: &P,
     options: &EngineOptions,
-) -> Result<Slotted<P>> {
+) -> Result<BehindCache> {
     check_size(options)?;
     let memories = platform.memories(options.partition);
     let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
@@ -196,7 +207,7 @@ pub fn create_behind_cache<P: Platform>(
     let (mut pages, block) = CachedPages::create(pool, files, &cache)?;
     // commit point: a pool whose master is set is a complete, empty partition
     pages.set_root(MASTER_ROOT, block)?;
-    let frames = frames(&memories)?;
+    let frames = frames()?;
     let geometry = Geometry::new(options.page_bytes as usize, options.page_cells_max);
     let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
     CowEngine::over(pages, options.layout, options, false)
@@ -207,7 +218,7 @@ pub fn open_behind_cache<P: Platform>(
     platform: &P,
     options: &EngineOptions,
     decide: Decide<'_>,
-) -> Result<Slotted<P>> {
+) -> Result<BehindCache> {
     let memories = platform.memories(options.partition);
     let name = pool_name(options.partition);
     let memory = memories.open(&name, options.access)?;
@@ -219,7 +230,7 @@ pub fn open_behind_cache<P: Platform>(
     let log_bytes = log_bytes(pool.identity().user[3]);
     let cache = cache_options(options, found.page_bytes, log_bytes);
     let files = platform.files(options.partition)?;
-    let mut frames = frames(&memories)?;
+    let mut frames = frames()?;
     let (pages, undone) = CachedPages::open(
         pool,
         found.master,
@@ -248,8 +259,9 @@ fn cache_options(options: &EngineOptions, page_bytes: usize, log_bytes: u64) -> 
     }
 }
 
-/// Volatile memory for frames, which grows as they are taken.
-fn frames<S: MemorySource>(memories: &S) -> Result<Arena<S::Memory>> {
-    let memory = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
+/// Ordinary memory for frames, which grows as they are taken.
+fn frames() -> Result<Arena<NativeMemory>> {
+    let bytes = FRAMES_BYTES.max(POOL_BYTES_MIN);
+    let memory = NativeMemory::volatile(bytes, PageSize::Base)?;
     Ok(Arena::create(memory, &PoolIdentity::unnamed(FRAMES_KIND))?)
 }

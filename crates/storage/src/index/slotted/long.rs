@@ -45,8 +45,8 @@ pub(super) fn for_each<M: Memory>(
     mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let (mut page, mut left) = cell.long(&pages.arena)?;
-    if left > pages.arena.pool_bytes() {
-        return Err(damaged(cell.at, "a long value is longer than the pool"));
+    if left > pages.bytes_max() {
+        return Err(damaged(cell.at, "a long value is longer than all pages"));
     }
     while left > 0 {
         let wrong = || damaged(page, "a part of a long value has a wrong length");

@@ -133,7 +133,7 @@ pub struct SlottedPages<M: Memory> {
     /// The pool; or the frames of the cache.
     pub arena: Arena<M>,
     /// What is between these frames and durable memory, if pages are not changed there.
-    pub(super) cache: Option<Box<CachedPages<M>>>,
+    pub(super) cache: Option<Box<CachedPages>>,
     pub(super) geometry: Geometry,
     pub(super) seal: Seal,
     log: HeaderLog,
@@ -261,7 +261,7 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     /// The pages behind a cache, whose frames are in `arena`.
-    pub fn behind(cache: CachedPages<M>, arena: Arena<M>, salt: u32, geometry: Geometry) -> Self {
+    pub fn behind(cache: CachedPages, arena: Arena<M>, salt: u32, geometry: Geometry) -> Self {
         let mut pages = Self::new(arena, 0, salt, geometry, CommitKind::Record);
         let root = cache.root();
         pages.roots[0] = Root {
@@ -342,6 +342,14 @@ impl<M: Memory> SlottedPages<M> {
             count,
             source: Source::Place(place),
         })
+    }
+
+    /// More bytes than all pages have.
+    pub(super) fn bytes_max(&self) -> u64 {
+        match &self.cache {
+            None => self.arena.pool_bytes(),
+            Some(cache) => cache.bytes(),
+        }
     }
 
     /// Where the bytes of a page are, which come from the file if they are in no frame.
@@ -879,12 +887,12 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     /// The cache that the pages are behind, if they are.
-    pub fn cache(&mut self) -> Option<&mut CachedPages<M>> {
+    pub fn cache(&mut self) -> Option<&mut CachedPages> {
         self.cache.as_deref_mut()
     }
 
     /// As [`SlottedPages::cache`], to look at.
-    pub fn behind_cache(&self) -> Option<&CachedPages<M>> {
+    pub fn behind_cache(&self) -> Option<&CachedPages> {
         self.cache.as_deref()
     }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use super::home::{HomeFile, HomeIdentity};
-use super::log::{DifferenceLog, Found, records_bytes};
+use super::log::{DifferenceLog, Differences, Found, records_bytes};
 use super::space::{self, MASTER, Space};
 use super::{CachedPages, FRAMES_MIN, Own};
 use crate::engine::Decide;
@@ -34,10 +34,10 @@ pub(crate) fn log_bytes(asked: u64) -> u64 {
     records_bytes(asked)
 }
 
-impl<M: Memory> CachedPages<M> {
+impl CachedPages {
     /// Makes file and log of a new partition; the log in an empty pool, where the offset of its block comes back. Durable when it returns.
-    pub(crate) fn create<D: Directory>(
-        pool: Arena<M>,
+    pub(crate) fn create<L: Memory, D: Directory>(
+        pool: Arena<L>,
         directory: D,
         options: &CacheOptions,
     ) -> Result<(Self, u64)> {
@@ -49,14 +49,14 @@ impl<M: Memory> CachedPages<M> {
         let end = committed.end as u32;
         let (log, block) = DifferenceLog::create(pool, options.salt, options.log_bytes, end)?;
         let home = HomeFile::create(directory, options.identity, &first)?;
-        let pages = Self::new(log, Box::new(home), committed, options);
+        let pages = Self::new(Box::new(log), Box::new(home), committed, options);
         Ok((pages, block))
     }
 
     /// Opens a partition whose log has its block at `block`, and applies the log in volatile memory. Says whether a prepared transaction
     /// was undone. With [`Access::Read`] nothing is stored, flushed or written.
-    pub(crate) fn open<D: Directory>(
-        pool: Arena<M>,
+    pub(crate) fn open<L: Memory, D: Directory, M: Memory>(
+        pool: Arena<L>,
         block: u64,
         directory: D,
         options: &CacheOptions,
@@ -68,15 +68,13 @@ impl<M: Memory> CachedPages<M> {
         let log = DifferenceLog::open(pool, block, options.salt, options.log_bytes)?;
         let bytes = u64::from(log.end_at_home()) * page_bytes as u64;
         let home = HomeFile::open(directory, options.identity, bytes)?;
-        let mut pages = Self::new(log, Box::new(home), Space::default(), options);
+        let mut pages = Self::new(Box::new(log), Box::new(home), Space::default(), options);
         let (undone, is_decided) = pages.recover(frames, decide)?;
-        if access == Access::Write && !pages.log.is_empty() {
+        if access == Access::Write {
             pages.log.settle_found()?;
             if is_decided {
                 pages.log.decide()?;
             }
-        }
-        if access == Access::Write {
             let bytes = pages.committed.end * page_bytes as u64;
             pages.home.grow(bytes)?;
             if pages.log.is_extended() {
@@ -87,7 +85,7 @@ impl<M: Memory> CachedPages<M> {
     }
 
     fn new(
-        log: DifferenceLog<M>,
+        log: Box<dyn Differences>,
         home: Box<dyn super::Home>,
         committed: Space,
         options: &CacheOptions,
@@ -122,7 +120,11 @@ impl<M: Memory> CachedPages<M> {
     }
 
     /// Applies the log. Says whether a prepared transaction was undone, and whether the last record is one that has to be committed.
-    fn recover(&mut self, frames: &mut Arena<M>, decide: Decide<'_>) -> Result<(bool, bool)> {
+    fn recover<M: Memory>(
+        &mut self,
+        frames: &mut Arena<M>,
+        decide: Decide<'_>,
+    ) -> Result<(bool, bool)> {
         let mut redone: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let (mut undone, mut is_decided) = (false, false);
         while let Some(found) = self.log.next()? {
@@ -185,11 +187,16 @@ impl<M: Memory> CachedPages<M> {
 
     /// Writes what the group has changed into the log, with `root` as that of the directory; durable when it returns. A group with a
     /// number waits for its decision.
-    pub(crate) fn write(&mut self, frames: &Arena<M>, root: u64, global: u64) -> Result<()> {
+    pub(crate) fn write<M: Memory>(
+        &mut self,
+        frames: &Arena<M>,
+        root: u64,
+        global: u64,
+    ) -> Result<()> {
         self.make_own_pages(root)?;
         let mut given = self.given.clone();
         given.sort_unstable();
-        self.log.begin(global);
+        self.log.record().begin(global);
         for &page in &self.touched {
             let number = page / self.page_bytes as u64;
             let Some(slot) = self.slot(page) else {
@@ -202,7 +209,9 @@ impl<M: Memory> CachedPages<M> {
             };
             if given.binary_search(&number).is_err() {
                 let bytes = frames.bytes(resident.frame, self.page_bytes)?;
-                self.log.add_page(page, resident.is_fresh, image, bytes);
+                self.log
+                    .record()
+                    .add_page(page, resident.is_fresh, image, bytes);
             }
         }
         let zeros = vec![0; self.page_bytes];
@@ -210,7 +219,7 @@ impl<M: Memory> CachedPages<M> {
             let at = number * self.page_bytes as u64;
             if let Some(own) = self.own.get(number) {
                 let old = if own.is_fresh { &zeros } else { &own.bytes };
-                self.log.add_page(at, own.is_fresh, old, bytes);
+                self.log.record().add_page(at, own.is_fresh, old, bytes);
             }
         }
         if !self.log.fits() {
@@ -253,7 +262,7 @@ impl<M: Memory> CachedPages<M> {
     }
 
     /// Commits a group that waits for its decision, or forgets its record.
-    pub(crate) fn decide(&mut self, frames: &Arena<M>, commit: bool) -> Result<()> {
+    pub(crate) fn decide<M: Memory>(&mut self, frames: &Arena<M>, commit: bool) -> Result<()> {
         if commit {
             return self.log.decide();
         }
@@ -265,7 +274,7 @@ impl<M: Memory> CachedPages<M> {
     }
 
     /// What the group has written is committed.
-    pub(crate) fn finish(&mut self, frames: &Arena<M>) -> Result<()> {
+    pub(crate) fn finish<M: Memory>(&mut self, frames: &Arena<M>) -> Result<()> {
         for page in std::mem::take(&mut self.touched) {
             let Some(resident) = self.resident(page) else {
                 continue;
@@ -302,7 +311,7 @@ impl<M: Memory> CachedPages<M> {
     }
 
     /// Brings everything home that is committed, and frees the log. After a failure nothing more may be committed.
-    pub(crate) fn checkpoint(&mut self, frames: &Arena<M>) -> Result<()> {
+    pub(crate) fn checkpoint<M: Memory>(&mut self, frames: &Arena<M>) -> Result<()> {
         if self.log.is_empty() {
             return Ok(());
         }

@@ -22,7 +22,9 @@
 
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
-use pmem::{Arena, HeapMark, Memory, Outcome, Owner, Part, PmemError, site};
+use pmem::{
+    Arena, Block, Counters, HeapMark, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
+};
 
 const LINE: u64 = 64;
 /// Most extensions of a record.
@@ -47,8 +49,7 @@ type Extension = (u64, usize);
 
 /// The log, and the record in the making.
 pub(super) struct DifferenceLog<M: Memory> {
-    /// The pool of the log.
-    pub(super) arena: Arena<M>,
+    arena: Arena<M>,
     block: u64,
     /// Bytes for records.
     bytes: u64,
@@ -60,8 +61,7 @@ pub(super) struct DifferenceLog<M: Memory> {
     sequence: u32,
     /// Where the next record begins, from the first one on.
     tail: u64,
-    body: Vec<u8>,
-    global: u64,
+    record: Record,
     extensions: Vec<Extension>,
     /// Extensions of records of this generation.
     used_extensions: Vec<Extension>,
@@ -82,6 +82,103 @@ pub(super) struct Entry<'l> {
     pub(super) page: u64,
     pub(super) is_fresh: bool,
     differences: &'l [u8],
+}
+
+/// A log of differences, whatever memory it is in.
+pub(super) trait Differences: Send {
+    /// The record in the making.
+    fn record(&mut self) -> &mut Record;
+
+    /// Pages of the file when the last record was home.
+    fn end_at_home(&self) -> u32;
+
+    /// Whether there is any record.
+    fn is_empty(&self) -> bool;
+
+    /// Whether a record goes on in extensions, so that the log has to be freed next.
+    fn is_extended(&self) -> bool;
+
+    /// Whether the record has room behind the others.
+    fn fits(&self) -> bool;
+
+    /// Makes sure that a record of `bytes` finds room, if all others are freed first.
+    fn ensure_room(&mut self, bytes: usize) -> Result<()>;
+
+    /// How many extensions are kept, and where the heap stands.
+    fn mark(&self) -> (usize, HeapMark);
+
+    /// Gives up extensions that were kept since `mark`.
+    fn rollback(&mut self, mark: (usize, HeapMark));
+
+    /// Writes the record; durable when it returns. One with a global transaction waits for its decision.
+    fn write(&mut self) -> Result<()>;
+
+    /// Makes the prepared record, the last one, a committed one; durable when it returns.
+    fn decide(&mut self) -> Result<()>;
+
+    /// Frees all records. What they say is durable at home, in a file of `end` pages.
+    fn free(&mut self, end: u32) -> Result<()>;
+
+    /// Gives up the extensions that the group did not use.
+    fn settle(&mut self);
+
+    /// Reads the next record, if there is one.
+    fn next(&mut self) -> Result<Option<Found>>;
+
+    /// What the record that was read says of pages.
+    fn entries(&self) -> Result<Vec<Entry<'_>>>;
+
+    /// Makes durable what was found: after the death of a process it need not be, and nothing may be built upon it before it is.
+    fn settle_found(&mut self) -> Result<()>;
+
+    /// Sets a root of the pool; durable when it returns.
+    fn set_root(&mut self, root: RootIndex, offset: u64) -> Result<()>;
+
+    /// Blocks of the pool that are allocated, and that of the log.
+    fn blocks(&self) -> Result<(Vec<Block>, u64)>;
+
+    /// Bytes of the pool in use.
+    fn footprint(&self) -> Result<pmem::Footprint>;
+
+    /// What its memory counted.
+    fn counters(&self) -> Counters;
+}
+
+/// A record in the making: its body, and the global transaction that it waits for, or 0.
+#[derive(Default)]
+pub(super) struct Record {
+    body: Vec<u8>,
+    global: u64,
+}
+
+impl Record {
+    /// Begins a record, of a transaction over several partitions if it has a number.
+    pub(super) fn begin(&mut self, global: u64) {
+        self.body.clear();
+        self.global = global;
+    }
+
+    /// Adds what is different in a page, if anything is. A fresh one is added in any case.
+    pub(super) fn add_page(&mut self, page: u64, is_fresh: bool, old: &[u8], new: &[u8]) {
+        let at = self.body.len();
+        self.body.extend_from_slice(&page.to_le_bytes());
+        self.body.extend_from_slice(&[0; 8]);
+        append_differences(old, new, &mut self.body);
+        let bytes = self.body.len() - at - ENTRY_BYTES;
+        if bytes == 0 && !is_fresh {
+            return self.body.truncate(at);
+        }
+        let flags = if is_fresh { FRESH } else { 0 };
+        let lengths = bytes as u64 | u64::from(flags) << 32;
+        self.body[at + 8..at + 16].copy_from_slice(&lengths.to_le_bytes());
+        self.body.resize(self.body.len().next_multiple_of(8), 0);
+    }
+}
+
+/// Bytes that a page takes in a record at most.
+pub(super) fn entry_bytes_max(page_bytes: usize) -> usize {
+    // Each difference but the last has more equal bytes behind it than its head is long.
+    page_bytes + ENTRY_BYTES + 16
 }
 
 /// Bytes for records where so many are asked for.
@@ -145,8 +242,7 @@ impl<M: Memory> DifferenceLog<M> {
             end: 0,
             sequence: 1,
             tail: 0,
-            body: Vec::new(),
-            global: 0,
+            record: Record::default(),
             extensions: Vec::new(),
             used_extensions: Vec::new(),
             last: (0, [0; 3]),
@@ -154,61 +250,121 @@ impl<M: Memory> DifferenceLog<M> {
         }
     }
 
-    /// Pages of the file when the last record was home.
-    pub(super) fn end_at_home(&self) -> u32 {
-        self.end
-    }
-
-    /// Whether there is any record.
-    pub(super) fn is_empty(&self) -> bool {
-        self.tail == 0
-    }
-
-    /// Whether a record goes on in extensions, so that the log has to be freed next.
-    pub(super) fn is_extended(&self) -> bool {
-        !self.used_extensions.is_empty()
-    }
-
-    /// Begins a record, of a transaction over several partitions if it has a number.
-    pub(super) fn begin(&mut self, global: u64) {
-        self.body.clear();
-        self.global = global;
-    }
-
-    /// Adds what is different in a page, if anything is. A fresh one is added in any case.
-    pub(super) fn add_page(&mut self, page: u64, is_fresh: bool, old: &[u8], new: &[u8]) {
-        let at = self.body.len();
-        self.body.extend_from_slice(&page.to_le_bytes());
-        self.body.extend_from_slice(&[0; 8]);
-        append_differences(old, new, &mut self.body);
-        let bytes = self.body.len() - at - ENTRY_BYTES;
-        if bytes == 0 && !is_fresh {
-            return self.body.truncate(at);
-        }
-        let flags = if is_fresh { FRESH } else { 0 };
-        let lengths = bytes as u64 | u64::from(flags) << 32;
-        self.body[at + 8..at + 16].copy_from_slice(&lengths.to_le_bytes());
-        self.body.resize(self.body.len().next_multiple_of(8), 0);
-    }
-
-    /// Bytes that a page takes in a record at most.
-    pub(super) fn page_bytes_max(page_bytes: usize) -> usize {
-        // Each difference but the last has as many equal bytes behind it as its head is long.
-        page_bytes + page_bytes / 8 + ENTRY_BYTES + 16
-    }
-
-    /// Whether the record has room behind the others.
-    pub(super) fn fits(&self) -> bool {
-        self.room() >= self.body.len()
-    }
-
     /// Bytes for the body of the next record.
     fn room(&self) -> usize {
         (self.bytes - self.tail).saturating_sub(LINE) as usize
     }
 
-    /// Makes sure that a record of `bytes` finds room, if all others are freed first.
-    pub(super) fn ensure_room(&mut self, bytes: usize) -> Result<()> {
+    /// Puts extensions at the beginning of a body that the block has no room for, with the bytes that each has of it.
+    fn cut(&mut self) -> Result<Vec<Extension>> {
+        let (room, mut extents) = (self.room(), Vec::new());
+        if self.record.body.len() <= room {
+            return Ok(extents);
+        }
+        let heads = 16 * self.extensions.len();
+        let mut left = (self.record.body.len() + heads).saturating_sub(room);
+        for &(offset, bytes) in &self.extensions {
+            let part = left.min(bytes);
+            extents.push((offset, part));
+            left -= part;
+        }
+        if left > 0 || heads > room {
+            let text = "a group has changed more than its log has room for".to_owned();
+            return Err(crate::error::StorageError::Unsupported(text));
+        }
+        let heads = extents
+            .iter()
+            .flat_map(|&(offset, bytes)| [offset, bytes as u64])
+            .flat_map(u64::to_le_bytes);
+        self.record.body.splice(..0, heads);
+        Ok(extents)
+    }
+
+    fn store_start(&mut self, end: u32) -> Result<()> {
+        self.end = end;
+        self.arena
+            .store_word(self.block + 16, seal(!self.salt, end))?;
+        let generation = seal(self.salt, self.generation);
+        self.arena.store_word(self.block, generation)?;
+        Ok(self.arena.store_word(self.block + 8, generation)?)
+    }
+
+    /// Reads the body of the record at `at`, and goes on behind it.
+    fn read_body(&mut self, at: u64, head: [u64; 2], bytes: usize) -> Result<()> {
+        let wrong = || damaged(at, "a record is longer than its log");
+        let count = usize::try_from(head[1]).map_err(|_| wrong())?;
+        if count > EXTENSIONS_MAX {
+            return Err(wrong());
+        }
+        self.record.global = head[0];
+        self.record.body.clear();
+        let mut extents = Vec::new();
+        for number in 0..count as u64 {
+            let offset = self.arena.word(at + LINE + 16 * number)?;
+            let part = self.arena.word(at + LINE + 16 * number + 8)?;
+            extents.push((offset, usize::try_from(part).map_err(|_| wrong())?));
+        }
+        let mut here = bytes;
+        for &(_, part) in &extents {
+            here = here.checked_sub(part).ok_or_else(wrong)?;
+        }
+        if here > self.room() {
+            return Err(wrong());
+        }
+        self.record
+            .body
+            .extend_from_slice(self.arena.bytes(at + LINE, here)?);
+        for &(offset, part) in &extents {
+            self.record
+                .body
+                .extend_from_slice(self.arena.bytes(offset, part)?);
+        }
+        self.used_extensions.extend(extents);
+        self.tail = (self.tail + LINE + here as u64).next_multiple_of(LINE);
+        Ok(())
+    }
+}
+
+impl<M: Memory> Differences for DifferenceLog<M> {
+    fn record(&mut self) -> &mut Record {
+        &mut self.record
+    }
+
+    fn set_root(&mut self, root: RootIndex, offset: u64) -> Result<()> {
+        self.arena.set_root(root, offset)?;
+        self.settle();
+        Ok(())
+    }
+
+    fn blocks(&self) -> Result<(Vec<Block>, u64)> {
+        Ok((self.arena.allocated()?, self.block))
+    }
+
+    fn footprint(&self) -> Result<pmem::Footprint> {
+        Ok(self.arena.footprint()?)
+    }
+
+    fn counters(&self) -> Counters {
+        self.arena.counters()
+    }
+
+    fn end_at_home(&self) -> u32 {
+        self.end
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tail == 0
+    }
+
+    fn is_extended(&self) -> bool {
+        !self.used_extensions.is_empty()
+    }
+
+    fn fits(&self) -> bool {
+        self.room() >= self.record.body.len()
+    }
+
+    fn ensure_room(&mut self, bytes: usize) -> Result<()> {
         let extended: usize = self.extensions.iter().map(|&(_, bytes)| bytes).sum();
         let mut room = (self.bytes - LINE) as usize + extended;
         while room < bytes + 16 * EXTENSIONS_MAX && self.extensions.len() < EXTENSIONS_MAX {
@@ -224,24 +380,21 @@ impl<M: Memory> DifferenceLog<M> {
         Ok(())
     }
 
-    /// How many extensions are kept, and where the heap stands.
-    pub(super) fn mark(&self) -> (usize, HeapMark) {
+    fn mark(&self) -> (usize, HeapMark) {
         (self.extensions.len(), self.arena.heap_mark())
     }
 
-    /// Gives up extensions that were kept since `mark`.
-    pub(super) fn rollback(&mut self, (extensions, heap): (usize, HeapMark)) {
+    fn rollback(&mut self, (extensions, heap): (usize, HeapMark)) {
         self.extensions.truncate(extensions);
         self.arena.heap_rollback(heap);
     }
 
-    /// Writes the record; durable when it returns. One with a global transaction waits for its decision.
-    pub(super) fn write(&mut self) -> Result<()> {
+    fn write(&mut self) -> Result<()> {
         self.arena.enter(Part::Log);
         let extents = self.cut()?;
-        let here = self.body.len() - extents.iter().map(|&(_, bytes)| bytes).sum::<usize>();
+        let here = self.record.body.len() - extents.iter().map(|&(_, bytes)| bytes).sum::<usize>();
         let at = self.block + LINE + self.tail;
-        let (own, mut rest) = self.body.split_at(here);
+        let (own, mut rest) = self.record.body.split_at(here);
         if !own.is_empty() {
             self.arena.store(at + LINE, own)?;
             self.arena
@@ -255,11 +408,11 @@ impl<M: Memory> DifferenceLog<M> {
             rest = more;
         }
         self.arena.fence(site!("nvwal.frames-fence"))?;
-        let head = [self.global, extents.len() as u64];
+        let head = [self.record.global, extents.len() as u64];
         let place = u64::from(self.generation) | u64::from(self.sequence) << 32;
-        let sum = sum_of(self.salt, place, head, &self.body);
-        let lengths = self.body.len() as u64 | u64::from(sum) << 32;
-        let state = if self.global == 0 {
+        let sum = sum_of(self.salt, place, head, &self.record.body);
+        let lengths = self.record.body.len() as u64 | u64::from(sum) << 32;
+        let state = if self.record.global == 0 {
             COMMITTED
         } else {
             PREPARED
@@ -278,33 +431,7 @@ impl<M: Memory> DifferenceLog<M> {
         Ok(())
     }
 
-    /// Puts extensions at the beginning of a body that the block has no room for, with the bytes that each has of it.
-    fn cut(&mut self) -> Result<Vec<Extension>> {
-        let (room, mut extents) = (self.room(), Vec::new());
-        if self.body.len() <= room {
-            return Ok(extents);
-        }
-        let heads = 16 * self.extensions.len();
-        let mut left = (self.body.len() + heads).saturating_sub(room);
-        for &(offset, bytes) in &self.extensions {
-            let part = left.min(bytes);
-            extents.push((offset, part));
-            left -= part;
-        }
-        if left > 0 || heads > room {
-            let text = "a group has changed more than its log has room for".to_owned();
-            return Err(crate::error::StorageError::Unsupported(text));
-        }
-        let heads = extents
-            .iter()
-            .flat_map(|&(offset, bytes)| [offset, bytes as u64])
-            .flat_map(u64::to_le_bytes);
-        self.body.splice(..0, heads);
-        Ok(extents)
-    }
-
-    /// Makes the prepared record, the last one, a committed one; durable when it returns.
-    pub(super) fn decide(&mut self) -> Result<()> {
+    fn decide(&mut self) -> Result<()> {
         self.arena.enter(Part::Log);
         let (at, [place, lengths, _]) = self.last;
         let state = COMMITTED ^ mixed(place, lengths);
@@ -319,8 +446,7 @@ impl<M: Memory> DifferenceLog<M> {
         Ok(())
     }
 
-    /// Frees all records. What they say is durable at home, in a file of `end` pages.
-    pub(super) fn free(&mut self, end: u32) -> Result<()> {
+    fn free(&mut self, end: u32) -> Result<()> {
         self.arena.enter(Part::Log);
         self.generation += 1;
         self.store_start(end)?;
@@ -333,23 +459,12 @@ impl<M: Memory> DifferenceLog<M> {
         Ok(())
     }
 
-    /// Gives up the extensions that the group did not use.
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
         self.extensions.clear();
         self.arena.settle(Outcome::Committed);
     }
 
-    fn store_start(&mut self, end: u32) -> Result<()> {
-        self.end = end;
-        self.arena
-            .store_word(self.block + 16, seal(!self.salt, end))?;
-        let generation = seal(self.salt, self.generation);
-        self.arena.store_word(self.block, generation)?;
-        Ok(self.arena.store_word(self.block + 8, generation)?)
-    }
-
-    /// Reads the next record, if there is one.
-    pub(super) fn next(&mut self) -> Result<Option<Found>> {
+    fn next(&mut self) -> Result<Option<Found>> {
         if self.tail + LINE > self.bytes {
             return Ok(None);
         }
@@ -369,7 +484,7 @@ impl<M: Memory> DifferenceLog<M> {
         let head = [words[0], words[1]];
         let mark = [place, lengths, words[4]];
         self.read_body(at, head, lengths as u32 as usize)?;
-        if u64::from(sum_of(self.salt, place, head, &self.body)) != lengths >> 32 {
+        if u64::from(sum_of(self.salt, place, head, &self.record.body)) != lengths >> 32 {
             return Err(damaged(at, "the checksum of a record does not fit"));
         }
         self.last = (at, mark);
@@ -382,43 +497,10 @@ impl<M: Memory> DifferenceLog<M> {
         }))
     }
 
-    /// Reads the body of the record at `at`, and goes on behind it.
-    fn read_body(&mut self, at: u64, head: [u64; 2], bytes: usize) -> Result<()> {
-        let wrong = || damaged(at, "a record is longer than its log");
-        let count = usize::try_from(head[1]).map_err(|_| wrong())?;
-        if count > EXTENSIONS_MAX {
-            return Err(wrong());
-        }
-        self.global = head[0];
-        self.body.clear();
-        let mut extents = Vec::new();
-        for number in 0..count as u64 {
-            let offset = self.arena.word(at + LINE + 16 * number)?;
-            let part = self.arena.word(at + LINE + 16 * number + 8)?;
-            extents.push((offset, usize::try_from(part).map_err(|_| wrong())?));
-        }
-        let mut here = bytes;
-        for &(_, part) in &extents {
-            here = here.checked_sub(part).ok_or_else(wrong)?;
-        }
-        if here > self.room() {
-            return Err(wrong());
-        }
-        self.body
-            .extend_from_slice(self.arena.bytes(at + LINE, here)?);
-        for &(offset, part) in &extents {
-            self.body.extend_from_slice(self.arena.bytes(offset, part)?);
-        }
-        self.used_extensions.extend(extents);
-        self.tail = (self.tail + LINE + here as u64).next_multiple_of(LINE);
-        Ok(())
-    }
-
-    /// What the record that was read says of pages.
-    pub(super) fn entries(&self) -> Result<Vec<Entry<'_>>> {
+    fn entries(&self) -> Result<Vec<Entry<'_>>> {
         let short = || damaged(self.last.0, "a record ends within a page");
         let extents = self.arena.word(self.last.0 + 8)? as usize;
-        let mut rest = self.body.get(16 * extents..).ok_or_else(short)?;
+        let mut rest = self.record.body.get(16 * extents..).ok_or_else(short)?;
         let mut entries = Vec::new();
         while !rest.is_empty() {
             let (head, more) = rest.split_at_checked(ENTRY_BYTES).ok_or_else(short)?;
@@ -435,8 +517,7 @@ impl<M: Memory> DifferenceLog<M> {
         Ok(entries)
     }
 
-    /// Makes durable what was found: after the death of a process it need not be, and nothing may be built upon it before it is.
-    pub(super) fn settle_found(&mut self) -> Result<()> {
+    fn settle_found(&mut self) -> Result<()> {
         if !self.is_last_whole {
             let (at, mark) = self.last;
             for (number, word) in mark.into_iter().enumerate() {
@@ -584,7 +665,7 @@ mod tests {
             }
             entry.apply(&mut torn).unwrap();
             assert_eq!(torn, new);
-            assert!(differences.len() <= DifferenceLog::<pmem::NativeMemory>::page_bytes_max(1024));
+            assert!(differences.len() + ENTRY_BYTES <= entry_bytes_max(1024));
         }
     }
 }

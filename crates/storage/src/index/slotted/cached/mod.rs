@@ -29,8 +29,8 @@ use super::header::damaged;
 use crate::engine::VerifyReport;
 use crate::error::Result;
 use home::Home;
-use log::DifferenceLog;
-use pmem::{Arena, HeapMark, Memory, Owner, Part, RootIndex};
+use log::{Differences, entry_bytes_max};
+use pmem::{Arena, Block, Counters, HeapMark, Memory, Owner, Part, RootIndex};
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -74,8 +74,8 @@ pub(super) struct CacheMark {
 }
 
 /// The pages of a partition in front of their file.
-pub struct CachedPages<M: Memory> {
-    log: DifferenceLog<M>,
+pub struct CachedPages {
+    log: Box<dyn Differences>,
     home: Box<dyn Home>,
     page_bytes: usize,
     pages_max: usize,
@@ -108,12 +108,10 @@ pub struct CachedPages<M: Memory> {
     buffer: Vec<u8>,
 }
 
-impl<M: Memory> CachedPages<M> {
+impl CachedPages {
     /// Sets a root of the pool; durable when it returns.
     pub fn set_root(&mut self, root: RootIndex, offset: u64) -> Result<()> {
-        self.log.arena.set_root(root, offset)?;
-        self.log.settle();
-        Ok(())
+        self.log.set_root(root, offset)
     }
 
     /// Root of the directory.
@@ -148,7 +146,7 @@ impl<M: Memory> CachedPages<M> {
 
     /// Reads a page into a frame.
     #[cold]
-    pub(super) fn load(&mut self, arena: &mut Arena<M>, page: u64) -> Result<u64> {
+    pub(super) fn load<M: Memory>(&mut self, arena: &mut Arena<M>, page: u64) -> Result<u64> {
         let (number, page_bytes) = (self.number_of(page), self.page_bytes);
         let is_one = page.is_multiple_of(page_bytes as u64) && number < self.now.end;
         if !is_one || space::is_own(number, page_bytes) {
@@ -191,7 +189,7 @@ impl<M: Memory> CachedPages<M> {
         slot
     }
 
-    fn take_frame(&mut self, arena: &mut Arena<M>) -> Result<u64> {
+    fn take_frame<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<u64> {
         for _ in 0..2 {
             let resident = self.residents.len() - self.vacant.len();
             if resident >= self.pages_max + self.overrun && !self.give_one_up() {
@@ -248,7 +246,7 @@ impl<M: Memory> CachedPages<M> {
     }
 
     /// Keeps what is committed of a page in a frame, because the group is about to change it.
-    pub(super) fn keep(&mut self, arena: &Arena<M>, page: u64) -> Result<()> {
+    pub(super) fn keep<M: Memory>(&mut self, arena: &Arena<M>, page: u64) -> Result<()> {
         let mut image = self.spare.pop().unwrap_or_default();
         let page_bytes = self.page_bytes;
         let Some(resident) = self.resident(page) else {
@@ -266,7 +264,7 @@ impl<M: Memory> CachedPages<M> {
     }
 
     /// Brings a page into use, whose frame has zeros.
-    pub(super) fn allocate(&mut self, arena: &mut Arena<M>) -> Result<u64> {
+    pub(super) fn allocate<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<u64> {
         let number = match self.find_free()? {
             Some(number) => {
                 self.now.free -= 1;
@@ -390,7 +388,11 @@ impl<M: Memory> CachedPages<M> {
 
     /// Takes back everything since `mark`. A page that the group had not changed before is again as it is committed, also where no header
     /// names anything.
-    pub(super) fn rollback(&mut self, arena: &mut Arena<M>, mark: CacheMark) -> Result<()> {
+    pub(super) fn rollback<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        mark: CacheMark,
+    ) -> Result<()> {
         for page in self.touched.split_off(mark.touched) {
             let Some(resident) = self.resident(page) else {
                 continue;
@@ -415,8 +417,8 @@ impl<M: Memory> CachedPages<M> {
     pub(super) fn ensure_room(&mut self) -> Result<()> {
         // A map and the master beside the pages; each page in use or given up changes a bit of its own.
         let pages = self.touched.len() + 2 + self.given.len().min(self.own.len());
-        let bytes = pages * DifferenceLog::<M>::page_bytes_max(self.page_bytes)
-            + 24 * (self.taken.len() + self.given.len());
+        let bytes =
+            pages * entry_bytes_max(self.page_bytes) + 24 * (self.taken.len() + self.given.len());
         self.log.ensure_room(bytes)
     }
 
@@ -460,15 +462,30 @@ impl<M: Memory> CachedPages<M> {
         }
     }
 
+    /// Bytes of all pages, those of the open group included.
+    pub(super) fn bytes(&self) -> u64 {
+        self.now.end * self.page_bytes as u64
+    }
+
     /// Bytes of pages in use and of those that are not.
     pub fn used_and_free_bytes(&self) -> (u64, u64) {
         let used = (self.committed.end - self.committed.free) * self.page_bytes as u64;
         (used, self.home.bytes().saturating_sub(used))
     }
 
-    /// The pool of the log.
-    pub fn log_arena(&self) -> &Arena<M> {
-        &self.log.arena
+    /// Blocks of the log's pool that are allocated, and that of the log.
+    pub fn log_blocks(&self) -> Result<(Vec<Block>, u64)> {
+        self.log.blocks()
+    }
+
+    /// Bytes of the log's pool in use.
+    pub fn log_footprint(&self) -> Result<pmem::Footprint> {
+        self.log.footprint()
+    }
+
+    /// What the memory of the log counted.
+    pub fn log_counters(&self) -> Counters {
+        self.log.counters()
     }
 
     /// What the file's device counted.
