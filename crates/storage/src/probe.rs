@@ -1,4 +1,4 @@
-//! What a thread of the page engine is doing, for whoever measures where its time goes.
+//! What a thread of the page engine, or of trees of slotted pages, is doing, for whoever measures where its time goes.
 //!
 //! A thread that carries a [`Probe`] notes there at which [`Activity`] it is, how long each insertion into the log took, and how long it has waited for
 //! the log; another thread looks at the activity by a timer. Marks are where activities begin: an operation of the engine, a call of the
@@ -27,16 +27,28 @@ pub enum Activity {
     Log,
     /// Waiting for the log: for its lock, or for a sync that another thread does.
     LogWait,
+    /// The way to a key, in trees of slotted pages; as all that follow.
+    Search,
+    /// Pages that come into use and go out of it.
+    Allocation,
+    /// The end of a group: what is compared, encoded and stored for it.
+    Commit,
+    /// Lines that are written back, and waiting for them.
+    Flush,
 }
 
 impl Activity {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Other,
         Self::Database,
         Self::Locks,
         Self::Log,
         Self::LogWait,
+        Self::Search,
+        Self::Allocation,
+        Self::Commit,
+        Self::Flush,
     ];
 }
 

@@ -31,6 +31,7 @@ use crate::index::cow::{PageStore, Pages};
 use crate::index::trees::Trees;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
 use crate::platform::Platform;
+use crate::probe::{self, Activity};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
 use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows, ViewRows};
@@ -144,6 +145,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
     /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
     #[inline]
     fn operate<V>(&mut self, operation: impl Fn(&mut CowSpace<T, R>) -> Result<V>) -> Result<V> {
+        let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         let mut mark = self.space.trees.mark();
         let mut result = operation(&mut self.space);
@@ -314,6 +316,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
 
     #[inline]
     fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
+        let _commit = probe::begin(Activity::Commit);
         if let State::Prepared { wrote } = self.state {
             self.space.trees.end_transaction();
             if wrote {

@@ -22,6 +22,7 @@ use super::header::{
 };
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
+use crate::probe::{self, Activity};
 use pmem::{Arena, Memory, PmemError, WordChange, site};
 use std::iter;
 
@@ -134,6 +135,7 @@ impl HeaderLog {
         let at = self.block + HEAD_AT;
         arena.store(at, &head[..used])?;
         arena.store(at + used as u64, here)?;
+        let _flush = probe::begin(Activity::Flush);
         Ok(arena.flush(at, used + here.len(), site!("fash.record"))?)
     }
 

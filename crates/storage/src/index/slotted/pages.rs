@@ -28,6 +28,7 @@ use super::versions::Versions;
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::index::cow::limbo::Limbo;
+use crate::probe::{self, Activity};
 use pmem::{Arena, ClassId, Fate, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
 use std::sync::Arc;
 
@@ -524,6 +525,7 @@ impl<M: Memory> SlottedPages<M> {
 
     /// A block of a page.
     pub(super) fn allocate(&mut self, part: Part) -> Result<u64> {
+        let _allocation = probe::begin(Activity::Allocation);
         if let Some(cache) = &mut self.cache {
             return cache.allocate(&mut self.arena);
         }
@@ -542,6 +544,7 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Gives a block up.
     pub(super) fn free(&mut self, page: u64) -> Result<()> {
+        let _allocation = probe::begin(Activity::Allocation);
         if let Some(cache) = &mut self.cache {
             cache.free(page);
             return Ok(());
@@ -757,6 +760,7 @@ impl<M: Memory> SlottedPages<M> {
             }
         }
         self.arena.enter(Part::Table);
+        let _flush = probe::begin(Activity::Flush);
         self.staged.sort_unstable();
         let mut flushed = 0;
         for &(at, bytes) in &self.staged {
@@ -837,8 +841,10 @@ impl<M: Memory> SlottedPages<M> {
             self.write_line(number)?;
         } else {
             self.write_record(0)?;
+            let flush = probe::begin(Activity::Flush);
             // commit point: the record is whole, and recovery does what it says
             self.arena.fence(site!("fash.record-fence"))?;
+            drop(flush);
             self.apply()?;
         }
         self.clean();
@@ -908,6 +914,7 @@ impl<M: Memory> SlottedPages<M> {
     fn write_line(&mut self, number: usize) -> Result<()> {
         self.arena.enter(Part::Index);
         let (at, _) = self.store_header(number)?;
+        let _flush = probe::begin(Activity::Flush);
         self.arena.flush(at, LINE as usize, site!("fast.line"))?;
         // commit point: the word that ends the line names the new header
         self.arena.fence(site!("fast.line-fence"))?;

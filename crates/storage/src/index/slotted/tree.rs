@@ -13,6 +13,7 @@ use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::cow::Value;
 use crate::index::trees::Visitor;
+use crate::probe::{self, Activity};
 use pmem::Memory;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -157,6 +158,7 @@ impl<M: Memory> SlottedPages<M> {
         key: &[u64],
         path: &mut Path,
     ) -> Result<Option<bool>> {
+        let _search = probe::begin(Activity::Search);
         let Some(mut view) = self.root_view(tree)? else {
             return Ok(None);
         };

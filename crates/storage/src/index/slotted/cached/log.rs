@@ -22,6 +22,7 @@
 
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
+use crate::probe::{self, Activity};
 use pmem::{
     Arena, Block, Counters, HeapMark, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
 };
@@ -397,6 +398,7 @@ impl<M: Memory> Differences for DifferenceLog<M> {
         let (own, mut rest) = self.record.body.split_at(here);
         if !own.is_empty() {
             self.arena.store(at + LINE, own)?;
+            let _flush = probe::begin(Activity::Flush);
             self.arena
                 .flush(at + LINE, own.len(), site!("nvwal.frames"))?;
         }
@@ -407,7 +409,10 @@ impl<M: Memory> Differences for DifferenceLog<M> {
                 .flush(offset, bytes, site!("nvwal.frames-extension"))?;
             rest = more;
         }
-        self.arena.fence(site!("nvwal.frames-fence"))?;
+        {
+            let _flush = probe::begin(Activity::Flush);
+            self.arena.fence(site!("nvwal.frames-fence"))?;
+        }
         let head = [self.record.global, extents.len() as u64];
         let place = u64::from(self.generation) | u64::from(self.sequence) << 32;
         let sum = sum_of(self.salt, place, head, &self.record.body);
@@ -421,6 +426,7 @@ impl<M: Memory> Differences for DifferenceLog<M> {
         for (number, word) in head.into_iter().chain(mark).chain(mark).enumerate() {
             self.arena.store_word(at + 8 * number as u64, word)?;
         }
+        let _flush = probe::begin(Activity::Flush);
         self.arena.flush(at, LINE as usize, site!("nvwal.mark"))?;
         // commit point: the mark says that the record is whole, and recovery does what it says
         self.arena.fence(site!("nvwal.mark-fence"))?;
