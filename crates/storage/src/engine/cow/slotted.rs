@@ -93,6 +93,12 @@ impl<M: Memory> TreeStore for SlottedPages<M> {
     }
 
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
+        if self.behind_cache().is_some() {
+            return Err(StorageError::Unsupported(format!(
+                "this method has no snapshots; {} have",
+                Method::names_with_snapshots()
+            )));
+        }
         let trees = SlottedPages::snapshot(self)?;
         let options = EngineOptions::default();
         let engine: CowEngine<_, ImageRows> = CowEngine::over(trees, layout, &options, false)?;
