@@ -55,6 +55,8 @@ pub struct PageFile<D: Directory> {
     pages: Arc<AtomicU32>,
     /// Whether pages were written since the last sync, by this process or, as far as it knows, by another.
     unsynced: bool,
+    /// Whether a write home of pages that the area has copies of has failed: any of them may be torn there, and those copies are what repairs it.
+    may_be_torn: bool,
     master: Master,
     /// What this handle has written.
     written: PageWrites,
@@ -116,9 +118,8 @@ impl<D: Directory> PageFile<D> {
             file.write_at(first + number * page_bytes as u64, page)?;
         }
         master.write_both(options.identity, &mut file, site!("page-file.create"))?;
-        // The doublewrite area has its name first: a file of pages with a name is never without it.
-        directory.sync(site!("page-file.area-name"))?;
         directory.rename(&unpublished, &name)?;
+        // The doublewrite area has its name by then as well: before the creation is finished nobody looks for it.
         directory.sync(site!("page-file.name"))?;
         master.generation = FINISHED_GENERATION;
         master.write(options.identity, &mut file)?;
@@ -138,6 +139,7 @@ impl<D: Directory> PageFile<D> {
             page_bytes,
             pages: Arc::new(AtomicU32::new(master.pages)),
             unsynced: false,
+            may_be_torn: false,
             master,
         };
         made.set_guard(directory, in_file, slots, options.access)?;
@@ -231,6 +233,7 @@ impl<D: Directory> PageFile<D> {
             page_bytes,
             pages: Arc::new(AtomicU32::new(pages)),
             unsynced: true,
+            may_be_torn: false,
             master,
         };
         opened.set_guard(directory, in_file, slots(page_bytes)?, options.access)?;
@@ -371,7 +374,7 @@ impl<D: Directory> PageFile<D> {
     }
 
     /// Writes sealed pages, in ascending order of their numbers, which lie one behind the other in `bytes`. What the
-    /// log has of them is durable.
+    /// log has of them is durable. Behind a failure at home, where an area has their copies, it fails for good.
     pub fn write(&mut self, mut ids: &[PageId], mut bytes: &[u8]) -> Result<()> {
         if let Some(cache) = &self.cache {
             return cache.put(ids, bytes);
@@ -380,6 +383,7 @@ impl<D: Directory> PageFile<D> {
             return self.write_home(ids, bytes);
         }
         while !ids.is_empty() {
+            self.check_home()?;
             if self.room() == 0 {
                 self.sync(site!("page-guard.home"))?;
             }
@@ -394,8 +398,18 @@ impl<D: Directory> PageFile<D> {
                     self.written.copy_bytes += bytes;
                 }
             }
-            self.write_home(&ids[..count], now)?;
+            let written = self.write_home(&ids[..count], now);
+            self.may_be_torn = written.is_err();
+            written?;
             (ids, bytes) = (&ids[count..], later);
+        }
+        Ok(())
+    }
+
+    /// Fails if a page may be torn at home: neither is its copy written over, nor does a sync count. The next opening repairs it.
+    fn check_home(&self) -> Result<()> {
+        if self.may_be_torn {
+            return Err(StorageError::Poisoned);
         }
         Ok(())
     }
@@ -424,6 +438,7 @@ impl<D: Directory> PageFile<D> {
 
     /// Makes all pages durable that were written.
     pub fn sync(&mut self, site: &'static Site) -> Result<()> {
+        self.check_home()?;
         if self.unsynced {
             let synced = self.file.sync(site);
             match &self.singles {

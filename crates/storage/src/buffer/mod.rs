@@ -6,8 +6,8 @@
 //!   └──── before a page is written ──► PageLog: everything up to the page's last change is durable
 //! ```
 //!
-//! Order of locks: latches of frames, then the pool's clock, then the file, then the log. A latch is waited for only by who holds no
-//! lock of a later kind; the clock's holder only tries for latches.
+//! Order of locks: latches of frames, then the pool's clock or the batch that is written for those who need frames, then the file, then the log. A latch is
+//! waited for only by who holds no lock of a later kind; who has the clock or the batch only tries for latches.
 
 pub mod ahead;
 pub mod batch_log;

@@ -8,7 +8,8 @@
 //! on, so a scan, which uses each page once, goes through few frames and leaves the rest alone.
 //!
 //! A page cleaner, where there is one, writes dirty pages in front of the hand, and who needs a frame passes dirty ones by for a while
-//! (`cleaner`). When every frame is latched or dirty, who needs one waits a moment: a latch is held for one step of an operation.
+//! (`cleaner`). Then he writes a batch himself, or waits for the one that is being written; those who find a clean frame meanwhile do not wait. When
+//! every frame is latched, who needs one waits a moment: a latch is held for one step of an operation.
 //!
 //! Invariants:
 //! 1. The table's entry of a page names the frame that holds it, or no frame holds it. Entries change only with the frame's latch held
@@ -29,7 +30,9 @@ use disk::Directory;
 use pmem::{Buffer, Buffers, Page};
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 use std::time::Duration;
 
 /// Fewest frames of a pool.
@@ -196,6 +199,8 @@ pub struct Pool<D: Directory> {
     buffers: Buffers,
     table: PageTable,
     clock: Mutex<Clock>,
+    /// The batch of whoever writes pages since frames are needed, one at a time.
+    writing: Mutex<Batch>,
     /// Where the hand is, for the cleaner.
     hand: AtomicUsize,
     cleaner: Cleaner,
@@ -212,14 +217,13 @@ struct Clock {
     hand: usize,
     /// Frames that it has gone by since the cleaner was woken.
     moved: usize,
-    batch: Batch,
 }
 
 /// What whoever needs a frame finds.
 enum Found<'p> {
     /// One without a page.
     Free(usize, RwLockWriteGuard<'p, Content>),
-    /// One whose page he has to write first, alone.
+    /// One whose page has to be written first, without the clock.
     Dirty(usize),
     /// All are latched.
     Nothing,
@@ -381,11 +385,8 @@ impl<D: Directory> Pool<D> {
             frames: frames.map(Frame::new).collect(),
             buffers,
             table: PageTable::new(),
-            clock: Mutex::new(Clock {
-                hand: 0,
-                moved: 0,
-                batch: Batch::default(),
-            }),
+            clock: Mutex::new(Clock { hand: 0, moved: 0 }),
+            writing: Mutex::default(),
             hand: AtomicUsize::new(0),
             cleaner: Cleaner::new(),
             readers: file.readers()?,
@@ -582,14 +583,14 @@ impl<D: Directory> Pool<D> {
             let cleaned = written.take().and_then(|number| self.take_frame(number));
             let found = match cleaned {
                 Some(found) => found,
-                None => self.free_frame(&mut clock)?,
+                None => self.free_frame(&mut clock),
             };
             // Those who have latches may need a frame too before they let go.
             match found {
                 Found::Free(number, content) => break (clock, (number, content)),
                 Found::Dirty(number) => {
                     drop(clock);
-                    if self.write_single(number)? {
+                    if self.write_from(number)? {
                         written = Some(number);
                         continue;
                     }
@@ -637,7 +638,7 @@ impl<D: Directory> Pool<D> {
     }
 
     /// A frame without a page, if there is one now.
-    fn free_frame(&self, clock: &mut Clock) -> Result<Found<'_>> {
+    fn free_frame(&self, clock: &mut Clock) -> Found<'_> {
         let mut left_to_cleaner = match (self.cleaner.is_present(), self.readers.singles()) {
             (true, Some(_)) => SINGLES_SCAN,
             (true, None) => self.frames_ahead(),
@@ -658,16 +659,15 @@ impl<D: Directory> Pool<D> {
                     left_to_cleaner -= 1;
                     continue;
                 }
-                if self.readers.singles().is_some() {
-                    return Ok(Found::Dirty(number));
+                // Whoever changes it now will let go of it, and others may be free sooner.
+                if frame.latch.try_read().is_ok() {
+                    return Found::Dirty(number);
                 }
-                self.write_out(clock, number)?;
-            }
-            if let Some(found) = self.take_frame(number) {
-                return Ok(found);
+            } else if let Some(found) = self.take_frame(number) {
+                return found;
             }
         }
-        Ok(Found::Nothing)
+        Found::Nothing
     }
 
     /// Takes the page out of a frame that is clean, unless somebody has its latch.
@@ -681,6 +681,22 @@ impl<D: Directory> Pool<D> {
             self.table.clear(old);
         }
         Some(Found::Free(number, content))
+    }
+
+    /// Writes the page of a frame, with others where pages go in batches. Says whether any page was written, by whomever.
+    fn write_from(&self, number: usize) -> Result<bool> {
+        if self.readers.singles().is_some() {
+            return self.write_single(number);
+        }
+        match self.writing.try_lock() {
+            Ok(mut batch) => self.write_out(&mut batch, number),
+            Err(TryLockError::Poisoned(batch)) => self.write_out(&mut batch.into_inner(), number),
+            // What another one writes is enough for many.
+            Err(TryLockError::WouldBlock) => {
+                drop(unpoisoned(self.writing.lock()));
+                Ok(true)
+            }
+        }
     }
 
     /// Writes one dirty page by itself; says whether it is clean then, which it is not if somebody has its latch.
@@ -726,7 +742,6 @@ impl<D: Directory> Pool<D> {
             return;
         }
         let present = self.cleaner.begin();
-        let mut batch = Batch::default();
         while present.next() {
             if self.readers.singles().is_some() {
                 present.pause(SINGLES_PAUSE);
@@ -739,6 +754,7 @@ impl<D: Directory> Pool<D> {
             let ahead = (hand..self.frames.len()).chain(0..hand);
             let dirty: Vec<usize> = ahead.take(self.frames_ahead()).filter(is_next).collect();
             for numbers in dirty.chunks(BATCH_PAGES) {
+                let mut batch = unpoisoned(self.writing.lock());
                 let latched = numbers.iter().filter_map(|&number| {
                     let content = self.frames[number].latch.try_read().ok()?;
                     self.dirty_page(number, content)
@@ -756,8 +772,8 @@ impl<D: Directory> Pool<D> {
         self.cleaner.end();
     }
 
-    /// Writes dirty pages from a frame on, as many as go together, as far as nobody has their latches.
-    fn write_out(&self, clock: &mut Clock, from: usize) -> Result<()> {
+    /// Writes dirty pages from a frame on, as many as go together, as far as nobody has their latches. Says whether there were any.
+    fn write_out(&self, batch: &mut Batch, from: usize) -> Result<bool> {
         let frames = self.frames.len();
         let dirty = (from..frames)
             .chain(0..from)
@@ -767,8 +783,10 @@ impl<D: Directory> Pool<D> {
                 let content = self.frames[number].latch.try_read().ok()?;
                 self.dirty_page(number, content)
             });
-        let pages = dirty.collect();
-        self.write_latched(&mut clock.batch, pages)
+        let pages: Vec<_> = dirty.collect();
+        let is_any = !pages.is_empty();
+        self.write_latched(batch, pages)?;
+        Ok(is_any)
     }
 
     /// Writes every page that has a change which the log has now, while others go on. A latch that somebody has is waited for, since its

@@ -290,3 +290,22 @@ fn who_finds_all_frames_latched_waits_a_moment_and_not_for_ever() {
     let text = failed.unwrap_err().to_string();
     assert!(text.contains("in use at once"), "{text}");
 }
+
+#[test]
+fn who_finds_a_clean_frame_does_not_wait_for_a_page_that_is_written() {
+    let (device, gate) = gated(Call::WritePages);
+    let pool = pool_on(&device);
+    // The hand is at the first frame, and only that one is dirty.
+    pool.write(page_at(0)).unwrap().bytes_mut();
+    for number in 1..FRAMES_MIN as u32 {
+        drop(pool.read(page_at(number)).unwrap());
+    }
+    gate.is_armed.store(true, Ordering::SeqCst);
+    let writes = read_in_thread(&pool, 100..101);
+    gate.began.recv_timeout(LONG).unwrap();
+    let reads = read_in_thread(&pool, 101..120);
+    reads.recv_timeout(LONG / 2).unwrap().unwrap();
+    gate.go_on.send(()).unwrap();
+    writes.recv_timeout(LONG).unwrap().unwrap();
+    assert_eq!(dirty_frames(&pool), 0);
+}

@@ -274,3 +274,32 @@ fn nothing_is_acknowledged_behind_a_failure() {
         assert_eq!(synced.is_ok(), goes_on, "{call:?} {nth}");
     }
 }
+
+#[test]
+fn a_copy_stays_whose_page_was_torn_by_a_write_that_failed() {
+    // Which call is the one at home.
+    for (guard, nth) in [
+        (Guard::DoubleWrite, 1),
+        (Guard::DoubleWriteSingles, 1),
+        (Guard::NvDoubleWrite, 0),
+    ] {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let mut pages = new(&world, guard);
+        SimulatedDirectory::new(&world).inject(Fault {
+            call: Call::Write,
+            nth,
+            repeat: Repeat::Once,
+            effect: Effect::ShortWrite(std::io::ErrorKind::Other),
+        });
+        pages.write(&[id(0)], &page(0, 2)).unwrap_err();
+        // More than the area has slots, with all syncs that they ask for.
+        for number in 1..PAGES {
+            let _ = pages.write(&[id(number)], &page(number, 2));
+        }
+        pages.sync(site!("page-guard.test-torn")).unwrap_err();
+        for choice in ImageChoices::bounded(&world, 0, IMAGES) {
+            let image = world.image(&choice).unwrap();
+            look(&image, guard, &[1; PAGES as usize]).unwrap();
+        }
+    }
+}
