@@ -262,6 +262,9 @@ pub(crate) struct SysbenchArgs {
     /// Ids of each range that is read
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(RANGE_MAX)))]
     pub(crate) range_size: u32,
+    /// Transactions in front of the measured ones, over all threads, without the delays of imitated disks: so the buffer pool is as it is after a while
+    #[arg(long, value_name = "TXNS", default_value_t = 0)]
+    pub(crate) warm_up: u64,
     /// Make each statement a transaction of its own, counted as one
     #[arg(long)]
     pub(crate) skip_trx: bool,
@@ -322,6 +325,9 @@ pub(crate) struct RunArgs {
     /// Bytes of durable memory in each partition for copies of pages, in methods with such an area: 2 MiB or more
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
+    /// Bytes of log after which a checkpoint is written, in methods that have them
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) log_bytes: Option<u64>,
     /// Rings of distributed-log that the sessions of a partition share; 16 by default
     #[arg(long)]
     pub(crate) rings: Option<u32>,

@@ -227,6 +227,9 @@ pub(super) fn open(
     if let (true, Some(bytes)) = (method.has_area(), args.area) {
         options = options.area_bytes(bytes);
     }
+    if let Some(bytes) = args.log_bytes {
+        options = options.checkpoint_log_bytes(bytes);
+    }
     if let (true, Some(rings)) = (method.shares_rings(), args.rings) {
         options = options.rings(rings);
     }

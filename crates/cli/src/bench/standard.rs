@@ -4,7 +4,7 @@
 //! there. The list is made once and shared by all methods. A thread owns its partition, or a session
 //! of it, where no transaction leaves it, and takes the partitions that it needs otherwise.
 
-use super::measure::{self, Measured, latency_us};
+use super::measure::{self, Limit, Measured, latency_us};
 use super::runs::{self, About, Setting};
 use super::sample::{Probes, Sampling, Seen, watch};
 use super::shared;
@@ -22,6 +22,15 @@ pub(super) const TXNS_DEFAULT: u64 = 1_000_000;
 /// No run is faster: how long a list needs to be for a given time.
 const TXN_PER_MS_MAX: u64 = 200;
 
+/// What is measured of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Span<'p> {
+    /// Where each thread is in its list.
+    pub(super) positions: &'p [u64],
+    pub(super) limit: Limit,
+    pub(super) probes: &'p Probes,
+}
+
 /// The options of a benchmark.
 pub(crate) trait Benchmark {
     type Workload: Workload;
@@ -32,6 +41,11 @@ pub(crate) trait Benchmark {
 
     fn methods(&self) -> &[Method];
     fn run_args(&self) -> &RunArgs;
+    /// Transactions in front of the measured ones.
+    fn warm_up(&self) -> u64 {
+        0
+    }
+
     /// Options that make no sense.
     fn check(&self) -> Result<()>;
     /// Makes the list, of so many transactions.
@@ -56,28 +70,32 @@ pub(crate) trait Benchmark {
         )
     }
 
-    /// Measures from positions on.
+    /// Measures a span.
     fn measure(
         &self,
         workload: &Self::Workload,
         database: &Database,
         tables: &<Self::Workload as Workload>::Tables,
-        (positions, probes): (&[u64], &Probes),
+        span: Span<'_>,
     ) -> Result<Measured> {
-        measure_in_order(self, workload, database, tables, (positions, probes))
+        measure_in_order(self, workload, database, tables, span)
     }
 }
 
-/// Measures from positions on, each thread in the order of its list.
+/// Measures a span, each thread in the order of its list.
 pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
     args: &B,
     workload: &B::Workload,
     database: &Database,
     tables: &<B::Workload as Workload>::Tables,
-    (positions, probes): (&[u64], &Probes),
+    Span {
+        positions,
+        limit,
+        probes,
+    }: Span<'_>,
 ) -> Result<Measured> {
     let run = args.run_args();
-    let (limit, acknowledge) = (runs::limit(run, TXNS_DEFAULT), runs::acknowledge(run));
+    let acknowledge = runs::acknowledge(run);
     // Called by the thread that runs the list.
     let script = |list, position| {
         probes.carry(list);
@@ -94,7 +112,8 @@ pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
 pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     check(args)?;
     let run = args.run_args();
-    let workload = args.workload(run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX))?;
+    let transactions = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
+    let workload = args.workload(transactions + args.warm_up())?;
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
         for method in args.methods() {
@@ -134,7 +153,7 @@ pub(crate) fn segments<B: Benchmark>(
     let run = args.run_args();
     let most = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
     let transactions = runs::list_length(run, count, most, TXN_PER_MS_MAX);
-    let workload = args.workload(transactions)?;
+    let workload = args.workload(transactions + args.warm_up())?;
     run_segments(args, &workload, *method, count, sampling)
 }
 
@@ -180,16 +199,28 @@ fn run_segments<B: Benchmark>(
         seed: run.seed,
     };
     let note = progress::spinner(format!("running {method} {name}"));
+    let measure = |positions: &[u64], limit, probes: &Probes| {
+        let span = Span {
+            positions,
+            limit,
+            probes,
+        };
+        args.measure(workload, &database, &tables, span)
+    };
+    if args.warm_up() > 0 {
+        let limit = Limit::Transactions(args.warm_up().div_ceil(u64::from(run.threads())));
+        positions = measure(&positions, limit, &Probes::NONE)?.positions;
+    }
+    let limit = runs::limit(run, TXNS_DEFAULT);
     let mut rows = Vec::new();
     runs::start_record(run, &database)?;
     for _ in 0..count {
         delays.set(true);
         let before = runs::statistics(&database, &emulators)?;
-        let measure =
-            |probes: &Probes| args.measure(workload, &database, &tables, (&positions, probes));
         let (measured, seen) = match sampling {
-            Sampling::Off => (measure(&Probes::NONE)?, None),
+            Sampling::Off => (measure(&positions, limit, &Probes::NONE)?, None),
             Sampling::On => {
+                let measure = |probes: &Probes| measure(&positions, limit, probes);
                 let (measured, seen) = watch(run.threads(), measure)?;
                 (measured, Some(seen))
             }

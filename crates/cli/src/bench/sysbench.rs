@@ -56,6 +56,10 @@ impl Benchmark for SysbenchArgs {
         &self.run
     }
 
+    fn warm_up(&self) -> u64 {
+        self.warm_up
+    }
+
     fn check(&self) -> Result<()> {
         if self.rows < self.run.partitions {
             return Err(Usage::error(

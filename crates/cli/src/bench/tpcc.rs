@@ -5,9 +5,8 @@
 
 use super::measure::Measured;
 use super::runs;
-use super::sample::Probes;
 use super::shared::{self, Users};
-use super::standard::{self, Benchmark, TXNS_DEFAULT};
+use super::standard::{self, Benchmark, Span};
 use crate::args::{RunArgs, TpccArgs};
 use crate::failure::Usage;
 use crate::output::{Cell, Format, whole};
@@ -114,11 +113,10 @@ impl Benchmark for TpccArgs {
         workload: &Tpcc,
         database: &Database,
         tables: &Tables,
-        (positions, probes): (&[u64], &Probes),
+        span: Span<'_>,
     ) -> Result<Measured> {
         if self.is_in_order() {
-            let from = (positions, probes);
-            return standard::measure_in_order(self, workload, database, tables, from);
+            return standard::measure_in_order(self, workload, database, tables, span);
         }
         let users = Users {
             think_times: self.think_times,
@@ -126,8 +124,8 @@ impl Benchmark for TpccArgs {
         };
         shared::measure_users(
             database,
-            positions,
-            runs::limit(&self.run, TXNS_DEFAULT),
+            span.positions,
+            span.limit,
             runs::acknowledge(&self.run),
             users,
             |list, position| {

@@ -86,6 +86,7 @@ pub(crate) fn measure_all(
             persist: PersistName::FlushOnInsert,
             ring: None,
             area: None,
+            log_bytes: None,
             rings: None,
             log_images: LogImagesName::After,
             node_bytes: None,

@@ -756,3 +756,8 @@ where
 fn object_bytes(payload: usize) -> u64 {
     ((HEADER_BYTES + payload) as u64).next_multiple_of(LINE)
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "nv_ring_tests.rs"]
+mod tests;
