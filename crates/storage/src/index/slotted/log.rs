@@ -228,7 +228,8 @@ impl HeaderLog {
         Ok((headers, words))
     }
 
-    /// Does again what the record says, as far as it counts. Says whether a prepared transaction was undone.
+    /// Does again what the record says, as far as it counts, and flushes it in its places; the fence is the caller's, before the record is
+    /// written over. Says whether a prepared transaction was undone.
     pub(super) fn recover<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -259,7 +260,6 @@ impl HeaderLog {
             }
             arena.flush(change.offset, 8, site!("fash.redo-word"))?;
         }
-        arena.fence(site!("fash.redo-fence"))?;
         Ok(false)
     }
 

@@ -208,6 +208,7 @@ impl<M: Memory> SlottedPages<M> {
     ) -> Result<(Self, bool)> {
         let mut pages = Self::new(arena, block, salt, geometry, kind);
         let undone = pages.log.recover(&mut pages.arena, pages.seal, decide)?;
+        pages.is_applying = true;
         pages.read_directory()?;
         Ok((pages, undone))
     }
