@@ -6,13 +6,14 @@
 //! bytes   part of the value
 //! ```
 //!
-//! A chain is written whole, in blocks that nothing led to, and never changed; its cell says where it begins and how long it is.
+//! The last part lies in a smaller block where half a page is enough for it. A chain is written whole, in blocks that nothing led to, and
+//! never changed; its cell says where it begins and how long it is.
 
 use super::cell::Cell;
 use super::header::damaged;
 use super::pages::SlottedPages;
 use crate::error::Result;
-use pmem::{Memory, Part};
+use pmem::Memory;
 
 pub(super) const HEAD_BYTES: usize = 16;
 
@@ -23,7 +24,7 @@ pub(super) fn write<M: Memory>(pages: &mut SlottedPages<M>, value: &[u8]) -> Res
     let mut image = Vec::with_capacity(pages.geometry.page_bytes);
     // From the end, so that every part knows its next one.
     for part in value.chunks(room).rev() {
-        let page = pages.allocate(Part::Table)?;
+        let page = pages.allocate_part(HEAD_BYTES + part.len())?;
         image.clear();
         image.extend_from_slice(&[0; 4]);
         image.extend_from_slice(&(part.len() as u32).to_le_bytes());

@@ -543,6 +543,23 @@ impl<M: Memory> SlottedPages<M> {
         Ok(page)
     }
 
+    /// A block for a part of a long value, which is a page or less.
+    pub(super) fn allocate_part(&mut self, bytes: usize) -> Result<u64> {
+        let lines = bytes.next_multiple_of(LINE as usize);
+        if self.cache.is_some() || lines > self.geometry.page_bytes / 2 {
+            return self.allocate(Part::Table);
+        }
+        let _allocation = probe::begin(Activity::Allocation);
+        let owner = Owner {
+            part: Part::Table,
+            tag: 0,
+        };
+        let block = self.arena.reserve(lines, owner)?;
+        let change = self.arena.activate(block)?;
+        self.changes.push(change);
+        Ok(block)
+    }
+
     /// Gives a block up.
     pub(super) fn free(&mut self, page: u64) -> Result<()> {
         let _allocation = probe::begin(Activity::Allocation);

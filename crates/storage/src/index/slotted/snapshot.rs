@@ -200,10 +200,11 @@ impl SlottedSnapshot {
         let mut part = vec![0; self.geometry.page_bytes];
         while left > 0 {
             let wrong = || damaged(page, "the checksum of a long page does not fit");
-            self.view.read(page, &mut part)?;
-            let (head, content) = part.split_at(HEAD_BYTES);
+            let (head, content) = part.split_at_mut(HEAD_BYTES);
+            self.view.read(page, head)?;
             let word = |at: usize| head[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
-            let content = content.get(..word(4) as usize).ok_or_else(wrong)?;
+            let content = content.get_mut(..word(4) as usize).ok_or_else(wrong)?;
+            self.view.read(page + HEAD_BYTES as u64, content)?;
             let sum = crc32c::crc32c_append(crc32c::crc32c(&head[4..]), content);
             left = left.checked_sub(content.len() as u64).ok_or_else(wrong)?;
             if sum != word(0) || content.is_empty() {
