@@ -109,31 +109,81 @@ pub(super) struct Used {
 
 impl Used {
     pub(super) fn mark(&mut self, first: usize, units: usize) {
-        for unit in first..(first + units).min(256) {
-            self.bits[unit / 64] |= 1 << (unit % 64);
+        for (word, mask) in self.bits.iter_mut().zip(masks(first, units)) {
+            *word |= mask;
         }
     }
 
     /// Marks units; false if one of them was marked.
     pub(super) fn take(&mut self, first: usize, units: usize) -> bool {
-        let is_free = (first..(first + units).min(256)).all(|unit| !self.is_used(unit));
+        let mut masks = self.bits.iter().zip(masks(first, units));
+        let is_free = masks.all(|(word, mask)| word & mask == 0);
         self.mark(first, units);
         is_free
     }
 
-    fn is_used(&self, unit: usize) -> bool {
-        self.bits[unit / 64] >> (unit % 64) & 1 != 0
-    }
-
-    /// The first of `units` in a row that are free, between `low` and the end of the page.
+    /// The last place between `low` and the end of the page where `units` in a row, one at least, are free.
     pub(super) fn gap(&self, geometry: Geometry, low: usize, units: usize) -> Option<usize> {
-        let mut free = 0;
-        for unit in (low..geometry.units).rev() {
-            free = if self.is_used(unit) { 0 } else { free + 1 };
-            if free == units {
-                return Some(unit);
-            }
+        let inside = masks(low, geometry.units.saturating_sub(low));
+        let mut runs = [0, 1, 2, 3].map(|word| !self.bits[word] & inside[word]);
+        // A bit is left where a run of so many free units begins.
+        let mut length = 1;
+        while length < units {
+            let more = length.min(units - length);
+            let behind = shifted_down(runs, more);
+            runs = [0, 1, 2, 3].map(|word| runs[word] & behind[word]);
+            length += more;
         }
-        None
+        let word = runs.iter().rposition(|&word| word != 0)?;
+        Some(64 * word + runs[word].ilog2() as usize)
+    }
+}
+
+/// The bits of units of a page.
+fn masks(first: usize, units: usize) -> [u64; 4] {
+    [0, 64, 128, 192].map(|base| {
+        let low = first.clamp(base, base + 64) - base;
+        let high = (first + units).clamp(base, base + 64) - base;
+        // Of 128 bits, so that none is shifted too far.
+        ((1_u128 << high) - (1_u128 << low)) as u64
+    })
+}
+
+/// Every bit `by` places lower.
+fn shifted_down(bits: [u64; 4], by: usize) -> [u64; 4] {
+    [0, 1, 2, 3].map(|word| {
+        let word = word + by / 64;
+        let low = bits.get(word).copied().unwrap_or(0);
+        let high = bits.get(word + 1).copied().unwrap_or(0);
+        ((u128::from(high) << 64 | u128::from(low)) >> (by % 64)) as u64
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_those_that_a_search_unit_by_unit_finds() {
+        let mut random = 3_u64;
+        let mut below = |end: u64| {
+            random = pmem::device::simulated::mix(random.wrapping_add(1));
+            (random % end) as usize
+        };
+        for _ in 0..2000 {
+            let geometry = Geometry::new(64 * (8 + below(120)), 200);
+            let (mut used, mut expected) = (Used::default(), [false; 256]);
+            for _ in 0..below(40) {
+                let (first, units) = (below(256), below(80));
+                let range = first..(first + units).min(256);
+                let is_free = !expected[range.clone()].contains(&true);
+                assert_eq!(used.take(first, units), is_free);
+                expected[range].fill(true);
+            }
+            let (low, units) = (below(200), 1 + below(90));
+            let places = (low..geometry.units.saturating_sub(units - 1)).rev();
+            let mut free = places.filter(|&at| !expected[at..at + units].contains(&true));
+            assert_eq!(used.gap(geometry, low, units), free.next());
+        }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn write<M: Memory>(pages: &mut SlottedPages<M>, value: &[u8]) -> Res
         let sum = crc32c::crc32c(&image[4..]);
         image[..4].copy_from_slice(&sum.to_le_bytes());
         let base = pages.base(page)?;
-        pages.stage(base, &image)?;
+        pages.write_part(base, &mut image)?;
         next = page;
     }
     Ok(next)

@@ -35,6 +35,8 @@ use std::sync::Arc;
 const LINE: u64 = 64;
 /// Bytes of the first extension of a record; each further one is twice as long.
 const EXTENSION_BYTES: usize = 64 << 10;
+/// From here on a part of a long value is streamed past the cache.
+const STREAMED_BYTES_MIN: usize = 512;
 /// Groups in a row that commit by a line. The record before them has sequence numbers, which must not come round meanwhile.
 const LINES_IN_A_ROW_MAX: u32 = 1 << 20;
 /// States of a page below that of the first one that the group has changed: unknown, or the place of its header.
@@ -589,6 +591,17 @@ impl<M: Memory> SlottedPages<M> {
         self.arena.store(at, bytes)?;
         self.staged.push((at, bytes.len()));
         Ok(())
+    }
+
+    /// Writes a part of a long value into its block, which has room for whole lines. A cell that is staged leads there, so the commit fences
+    /// behind both.
+    pub(super) fn write_part(&mut self, at: u64, image: &mut Vec<u8>) -> Result<()> {
+        if self.cache.is_some() || image.len() < STREAMED_BYTES_MIN {
+            return self.stage(at, image);
+        }
+        image.resize(image.len().next_multiple_of(LINE as usize), 0);
+        self.arena.enter(Part::Table);
+        Ok(self.arena.write_through(at, image, site!("slotted.long"))?)
     }
 
     /// Where in a changed page, whose header will have `more` slots more, so many units are free in a row.
