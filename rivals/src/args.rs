@@ -50,6 +50,11 @@ pub(crate) enum BenchCommand {
                             The setting of each rival is in its rows and, with reasons, in docs/rivals.md."
     )]
     Ycsb(Box<YcsbArgs>),
+    /// Rows of one size into one table, keys in random order, one a transaction; methods of ours, and SQLite by its journals
+    #[command(
+        after_help = "Examples:\n  rivals bench btree-insert --method fast,fash,nvwal --record 64,256,1024 --rows 1000000 --primitives flush"
+    )]
+    BtreeInsert(Box<BtreeArgs>),
     /// Count and sums over R JOIN S: our join, and those of engines that Python packages bring, in turns on the same columns
     #[command(
         after_help = "Examples:\n  pip install duckdb datafusion polars pyarrow numpy\n  \
@@ -108,6 +113,62 @@ pub(crate) struct YcsbArgs {
     /// Do not compare the content with the list, neither after loading nor at the end; caches then start cold
     #[arg(long)]
     pub(crate) skip_check: bool,
+}
+
+/// `bench btree-insert`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BtreeArgs {
+    /// Methods of ours to run first, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "fast,fash,nvwal")]
+    pub(crate) method: Vec<Method>,
+    /// Journal modes of SQLite, separated by commas
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "wal,truncate,off"
+    )]
+    pub(crate) journal: Vec<Journal>,
+    /// Bytes of a row, separated by commas; 8 of them are the key
+    #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(8..=4096))]
+    pub(crate) record: Vec<u32>,
+    /// Rows that are inserted
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rows: u64,
+    /// Instructions that methods of ours issue: process, flush-free or flush; by default those of the medium
+    #[arg(long, value_parser = parse_primitive)]
+    pub(crate) primitives: Option<Primitive>,
+    /// Directory under which databases are made, and removed at the end; shared memory by default
+    #[arg(long)]
+    pub(crate) path: Option<PathBuf>,
+    /// Seed of the keys
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Rounds over all runs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+}
+
+/// How SQLite rolls back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Journal {
+    /// A write-ahead log, synced at each commit
+    Wal,
+    /// A journal of old pages, cut to nothing at each commit, with all its syncs
+    Truncate,
+    /// None: nothing is rolled back or synced
+    Off,
+}
+
+impl Journal {
+    /// The name that SQLite has for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Wal => "WAL",
+            Self::Truncate => "TRUNCATE",
+            Self::Off => "OFF",
+        }
+    }
 }
 
 /// `bench join`.

@@ -4,6 +4,7 @@
 //! | file | job |
 //! |---|---|
 //! | `args` | the command line |
+//! | `btree` | rows of one size into one table: ours, and SQLite by its journals |
 //! | `bench` | loads, measures, checks; one row a mix |
 //! | `target` | what is measured: a rival, in one database or in one a partition, or a method of ours |
 //! | `kind` | the catalogue of rivals, with the setting of each in words |
@@ -16,6 +17,7 @@
 
 mod args;
 mod bench;
+mod btree;
 mod foreign;
 mod join;
 mod kind;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
     let Command::Bench(workload) = line.command;
     let done = match workload {
         BenchCommand::Ycsb(args) => bench::run(&args, line.format),
+        BenchCommand::BtreeInsert(args) => btree::run(&args, line.format),
         BenchCommand::Join(args) => join::run(&args, line.format),
     };
     match done {

@@ -6,10 +6,11 @@
 
 use super::measure::{self, Limit};
 use super::runs::{self, About, Setting};
+use super::sample::{Probes, Sampling, watch};
+use super::standard::Watched;
 use crate::args::{BtreeArgs, BtreeMix, BtreeOrder};
 use crate::failure::Usage;
 use crate::output::Format;
-use crate::report::RunRow;
 use anyhow::{Context, Result};
 use indelible::{Changes, DataType, Database, Durability, Error, Method, Row, Table, Transaction};
 use workload::Script;
@@ -38,7 +39,8 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
         for method in &args.method {
-            let row = measured(args, *method).with_context(|| format!("method {method}"))?;
+            let (row, _) = measured(args, *method, Sampling::Off)
+                .with_context(|| format!("method {method}"))?;
             runs::print_row(&row, format)?;
             rows.push(row);
         }
@@ -46,8 +48,19 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
     runs::print_rows(&rows, format)
 }
 
+/// Runs the first method of the options so many times, each time on a database of its own.
+pub(crate) fn segments(args: &BtreeArgs, count: u32, sampling: Sampling) -> Result<Vec<Watched>> {
+    runs::check(&args.run, &args.method, false)?;
+    let Some(method) = args.method.first() else {
+        return Err(Usage::error("name a method"));
+    };
+    (0..count)
+        .map(|_| measured(args, *method, sampling))
+        .collect()
+}
+
 /// One run on a database of its own.
-fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
+fn measured(args: &BtreeArgs, method: Method, sampling: Sampling) -> Result<Watched> {
     let run = &args.run;
     let scratch = runs::scratch(run)?;
     let (database, emulators, delays) = runs::open(run, method, &scratch)?;
@@ -69,12 +82,23 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
     runs::start_record(run, &database)?;
     delays.set(true);
     let before = runs::statistics(&database, &emulators)?;
-    let script = |_, _| {
+    let script = |probes: &Probes| {
+        probes.carry(0);
         let mut operations = Operations::new(args, &table)?;
         operations.inserted = args.loaded();
         Ok(operations)
     };
-    let measured = measure::measure(&database, &[0], limit, runs::acknowledge(run), script)?;
+    let measure = |probes: &Probes| {
+        let script = |_, _| script(probes);
+        measure::measure(&database, &[0], limit, runs::acknowledge(run), script)
+    };
+    let (measured, seen) = match sampling {
+        Sampling::Off => (measure(&Probes::NONE)?, None),
+        Sampling::On => {
+            let (measured, seen) = watch(1, measure)?;
+            (measured, Some(seen))
+        }
+    };
     let after = runs::statistics(&database, &emulators)?;
     delays.set(false);
     runs::finish_record(run, &database)?;
@@ -97,7 +121,8 @@ fn measured(args: &BtreeArgs, method: Method) -> Result<RunRow> {
         seed: run.seed,
     };
     let setting = Setting::new(run, method, before.domain, scratch.path());
-    Ok(runs::row(&setting, &about, &measured, &before, &after))
+    let row = runs::row(&setting, &about, &measured, &before, &after);
+    Ok((row, seen))
 }
 
 /// Inserts the rows that are there before the run.

@@ -33,6 +33,7 @@ mod tpcb;
 mod tpcc;
 mod ycsb;
 
+pub(crate) use btree::segments as btree_segments;
 pub(crate) use join::{Timed as JoinTimed, all as join_all, has_kernel};
 pub(crate) use measure::{Acknowledge, Limit, Measured, measure};
 pub(crate) use sample::{Sampling, Seen, Shares};

@@ -65,6 +65,10 @@ pub(super) enum Kind {
     PagedProbed,
     /// Nothing is run: a run of [`Kind::Paged`] with the same parameters but for `price-ratio`, divided by what its media cost.
     Priced,
+    /// `bench btree-insert`; each parameter is an option of the command, but for `read-ns` and `write-ns`, which make the profile.
+    Btree,
+    /// The same with a probe on the thread.
+    BtreeProbed,
     /// Durable writes of chunks through an interface of the device.
     Device,
     /// A child process that is killed after a number of transactions, and the opening that recovers.
@@ -219,6 +223,8 @@ impl Kind {
             Self::Paged => "paged",
             Self::PagedProbed => "paged-probed",
             Self::Priced => "priced",
+            Self::Btree => "btree",
+            Self::BtreeProbed => "btree-probed",
             Self::Device => "device",
             Self::Recovery => "recovery",
             Self::Costs => "costs",

@@ -3,7 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `experiment` | what an experiment is: data |
-//! | `n_store`, `joins`, `nv_logging`, `nvram_era`, `nvm_dwb` | the experiments of the five papers |
+//! | `n_store`, `joins`, `nv_logging`, `nvram_era`, `nvm_dwb`, `fast_fash` | the experiments of the six papers |
 //! | `size` | how much is run |
 //! | `point` | one run of an experiment, and the name of its configuration |
 //! | `paged` | what the parameters of the page engine's points mean |
@@ -16,6 +16,7 @@
 //! Rows are the truth: a run appends them one by one, skips those that are there, and makes the page from them at the end.
 
 mod experiment;
+mod fast_fash;
 mod joins;
 mod judge;
 mod kinds;
@@ -47,12 +48,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// The papers, in the order in which the lab learnt them.
-const PAPERS: [&Paper; 5] = [
+const PAPERS: [&Paper; 6] = [
     &n_store::PAPER,
     &joins::PAPER,
     &nv_logging::PAPER,
     &nvram_era::PAPER,
     &nvm_dwb::PAPER,
+    &fast_fash::PAPER,
 ];
 
 /// All experiments of all papers.
@@ -300,6 +302,7 @@ mod tests {
                 &nv_logging::PAPER,
                 &nvram_era::PAPER,
                 &nvm_dwb::PAPER,
+                &fast_fash::PAPER,
             ];
             for experiment in checked.iter().flat_map(|paper| paper.experiments) {
                 for point in Point::of(experiment, &size, 1) {
@@ -337,6 +340,7 @@ mod tests {
             "n-store/all",
             "nvram-era/all",
             "nvm-dwb/all",
+            "fast-fash/all",
         ];
         let names = names.map(str::to_owned);
         let all = chosen(&names).unwrap();

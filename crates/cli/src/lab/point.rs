@@ -8,6 +8,9 @@ use super::paged;
 use super::size::Size;
 use std::collections::BTreeMap;
 
+/// Parameters that are no option of a command by their names.
+const NO_OPTIONS: [&str; 4] = ["workload", "relations", "read-ns", "write-ns"];
+
 /// Parameters by name.
 pub(super) type Parameters = BTreeMap<String, String>;
 
@@ -43,9 +46,8 @@ impl Point {
             arguments.extend([format!("--{name}"), value.to_owned()]);
         };
         for (name, value) in &self.parameters {
-            // `current` is the device as its profile says; relations are given by their sizes.
-            let is_option =
-                value != "current" && !["workload", "relations"].contains(&name.as_str());
+            // `current` is the device as its profile says; relations are given by their sizes, and latencies by a profile.
+            let is_option = value != "current" && !NO_OPTIONS.contains(&name.as_str());
             if is_option || self.kind == Kind::Recovery {
                 add(name, value);
             }
@@ -70,6 +72,7 @@ impl Point {
                 bench(&mut add, size);
                 arguments.push("--single-partition".into());
             }
+            Kind::Btree | Kind::BtreeProbed => self.btree(&mut add, size),
             Kind::Device => add("seconds", &size.seconds.to_string()),
             Kind::Recovery => {
                 add("rows", &size.recovery_rows.to_string());
@@ -95,6 +98,22 @@ impl Point {
         words
             .chain(["--seed".into(), self.seed.to_string()])
             .collect()
+    }
+
+    /// What insertions are told beside the parameters.
+    fn btree(&self, add: &mut impl FnMut(&str, &str), size: &Size) {
+        let rows = u64::from(size.btree_rows);
+        let together = self.get("txn-size").parse().unwrap_or(1);
+        add("txns", &rows.div_ceil(together).to_string());
+        add("primitives", "flush");
+        // Each transaction is acknowledged before the next one begins.
+        add("group", "1");
+        let (read, write) = (self.get("read-ns"), self.get("write-ns"));
+        if !read.is_empty() {
+            add("device", "emulated");
+            add("profile", &format!("read={read},write={write}"));
+            add("cache-bytes", &size.btree_cache_bytes().to_string());
+        }
     }
 
     fn has_memtables(&self) -> bool {

@@ -61,6 +61,8 @@ pub(super) struct Size {
     pub(super) ring_bytes: u64,
     /// Rows of sysbench's table.
     pub(super) sysbench_rows: u32,
+    /// Rows that go into a tree of slotted pages.
+    pub(super) btree_rows: u32,
     /// Seconds of one measurement before an imitated drive, whose flushes take milliseconds.
     pub(super) drive_seconds: f64,
     /// Whether only the ends of long axes are run.
@@ -86,6 +88,7 @@ const SMOKE: Size = Size {
     subscribers: 5_000,
     ring_bytes: 4 << 20,
     sysbench_rows: 12_000,
+    btree_rows: 1_500,
     drive_seconds: 0.05,
     thin: true,
 };
@@ -109,6 +112,7 @@ const QUICK: Size = Size {
     subscribers: 10_000,
     ring_bytes: 16 << 20,
     sysbench_rows: 240_000,
+    btree_rows: 40_000,
     drive_seconds: 1.5,
     thin: false,
 };
@@ -132,6 +136,7 @@ const FULL: Size = Size {
     subscribers: 10_000_000,
     ring_bytes: 80 << 20,
     sysbench_rows: 100_000_000,
+    btree_rows: 1_000_000,
     drive_seconds: 60.0,
     thin: false,
 };
@@ -224,6 +229,11 @@ impl Size {
         }
     }
 
+    /// The modelled cache before a tree: a twentieth of its rows of 64 bytes with all that is around them.
+    pub(super) fn btree_cache_bytes(&self) -> u64 {
+        (u64::from(self.btree_rows) * 8).max(CACHE_BYTES_MIN)
+    }
+
     /// Share of a full TPC-C warehouse for the page engine.
     pub(super) fn paged_scale(&self) -> f64 {
         f64::from(self.paged_scale_thousandths) / 1000.0
@@ -299,6 +309,16 @@ impl Size {
             self.paged_bytes("tpcc") / 1_000_000,
             self.repeats,
             self.drive_seconds
+        )
+    }
+
+    /// What the report of FAST and FASH says of it.
+    pub(super) fn describe_fast_fash(&self) -> String {
+        format!(
+            "{} rows go into an empty tree, with keys in random order; before a modelled cache of {} KiB, where the device is emulated; medians of {} runs",
+            thousands(self.btree_rows.into()),
+            self.btree_cache_bytes() >> 10,
+            self.repeats
         )
     }
 

@@ -8,7 +8,7 @@ use super::super::point::Point;
 use super::super::rows::Metrics;
 use super::super::size::Size;
 use crate::args::{BenchCommand, Command, CommandLine};
-use crate::bench::{Sampling, Seen, Shares, standard_segments, ycsb_segments};
+use crate::bench::{Sampling, Seen, Shares, btree_segments, standard_segments, ycsb_segments};
 use crate::report::{AreaNumbers, OwnNumbers, RunRow};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -70,6 +70,60 @@ pub(super) fn paged(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Met
         metrics
     });
     Ok(metrics.collect())
+}
+
+/// Runs insertions into a tree.
+pub(super) fn btree(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
+    let sampling = match point.kind {
+        Kind::BtreeProbed => Sampling::On,
+        _ => Sampling::Off,
+    };
+    let BenchCommand::BtreeInsert(args) = parse("btree-insert", point, size, parent)? else {
+        bail!("the arguments of a point are those of `bench btree-insert`");
+    };
+    let rows = btree_segments(&args, size.repeats, sampling)?;
+    let metrics = rows.iter().map(|(row, seen)| {
+        let mut metrics = metrics(row);
+        add_rows(&mut metrics, row, args.txn_size as f64);
+        if let Some(seen) = seen {
+            add_steps(&mut metrics, row, seen);
+        }
+        metrics
+    });
+    Ok(metrics.collect())
+}
+
+/// The same numbers for each row that a transaction has inserted.
+fn add_rows(metrics: &mut Metrics, row: &RunRow, together: f64) {
+    let per_txn = &row.per_txn;
+    let per_row = |value: f64| value / together;
+    let in_memory = per_row(per_txn.stores * LINE_BYTES);
+    let numbers = [
+        ("rows_per_s", row.txn_per_s * together),
+        ("lines_flushed_per_row", per_row(per_txn.lines_flushed)),
+        ("fences_per_row", per_row(per_txn.fences)),
+        ("bytes_written_per_row", per_row(per_txn.bytes_written)),
+        ("memory_bytes_per_row", in_memory),
+        (
+            "log_bytes_per_row",
+            per_row(per_txn.log_stores * LINE_BYTES),
+        ),
+        ("syncs_per_row", per_row(per_txn.syncs)),
+    ];
+    metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// How long a transaction is at each step, in microseconds.
+fn add_steps(metrics: &mut Metrics, row: &RunRow, seen: &Seen) {
+    let us = |activity| seen.share(activity) * row.latency_us.mean;
+    let numbers = [
+        ("search_us", us(Activity::Search)),
+        ("change_us", us(Activity::Database)),
+        ("allocation_us", us(Activity::Allocation)),
+        ("commit_us", us(Activity::Commit)),
+        ("flush_us", us(Activity::Flush)),
+    ];
+    metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
 }
 
 fn parse(workload: &str, point: &Point, size: &Size, parent: &Path) -> Result<BenchCommand> {

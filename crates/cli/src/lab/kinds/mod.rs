@@ -2,7 +2,7 @@
 //!
 //! | file | kinds |
 //! |---|---|
-//! | `bench` | YCSB, TPC-C, TPC-B and TATP, by the very options that `indelible bench` takes |
+//! | `bench` | YCSB, TPC-C, TPC-B, TATP and insertions into a tree, by the very options that `indelible bench` takes |
 //! | `device` | durable writes through the two interfaces |
 //! | `recovery` | a process that is killed, and the opening after it |
 //! | `costs` | bytes of an insert, an update and a delete |
@@ -30,6 +30,7 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
         Kind::Ycsb | Kind::YcsbSampled => bench::ycsb(point, size, parent),
         Kind::Tpcc => bench::tpcc(point, size, parent),
         Kind::Paged | Kind::PagedProbed => bench::paged(point, size, parent),
+        Kind::Btree | Kind::BtreeProbed => bench::btree(point, size, parent),
         Kind::Priced => bail!("a price is no run"),
         Kind::Device => device::run(point, size, parent),
         Kind::Recovery => recovery::run(point, size, parent),

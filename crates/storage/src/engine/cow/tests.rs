@@ -306,6 +306,76 @@ fn a_committed_transaction_needs_its_number_no_more() {
     }
 }
 
+/// Cuts the power in the commit of a transaction whose record is longer than the log: what openings find that is neither what was there
+/// before nor what is there after.
+fn cut_in_a_long_record(method: Method, disabled: &str) -> Result<(), String> {
+    let mut subject = Subject::new(method, 9, 1);
+    let layout = Arc::clone(&subject.engine.tables()[0].layout);
+    let note = "n".repeat(90);
+    for first in (0_i64..600).step_by(50) {
+        subject.engine.begin().unwrap();
+        for id in first..first + 50 {
+            let mut row = Row::new(Arc::clone(&layout));
+            row.set(0, id).unwrap();
+            row.set(1, id % 7).unwrap();
+            row.set(2, note.as_str()).unwrap();
+            subject.engine.insert(TABLE, &row).unwrap();
+            subject.content.insert(id, (id % 7, 90));
+        }
+        subject.engine.commit(Durability::Immediate).unwrap();
+    }
+    let before = subject.content.clone();
+    let mut after = before.clone();
+    subject.engine.begin().unwrap();
+    for (id, row) in &mut after {
+        let mut changes = Changes::new(Arc::clone(&layout));
+        changes.set(2, &note[..80]).unwrap();
+        let key = subject.key(*id);
+        assert!(subject.engine.update(TABLE, &key, &changes).unwrap());
+        row.1 = 80;
+    }
+    subject.world.disable(disabled);
+    let outcome = Arc::new(Mutex::new((Ok(()), 0)));
+    let seen = Arc::clone(&outcome);
+    subject.world.observe(move |world, _| {
+        let mut seen = seen.lock().unwrap();
+        for choice in ImageChoices::sampled(world, 1, 6) {
+            if seen.0.is_err() {
+                return;
+            }
+            let image = TestPlatform(world.image(&choice).unwrap());
+            let opened = open(&image, method, &options(1), &|_| false);
+            seen.1 += 1;
+            seen.0 = opened
+                .map_err(|error| error.to_string())
+                .and_then(|mut engine| {
+                    let found = read(&mut *engine, None);
+                    let is_one = found == before || found == after;
+                    is_one.then_some(()).ok_or_else(|| "a mixture".to_owned())
+                });
+        }
+    });
+    subject.engine.commit(Durability::Immediate).unwrap();
+    subject.world.unobserve();
+    let outcome = outcome.lock().unwrap();
+    assert!(outcome.1 > 3, "{method}: {} images", outcome.1);
+    outcome.0.clone()
+}
+
+#[test]
+fn a_record_longer_than_its_log_counts_as_a_whole() {
+    let sites = [
+        (Method::Fash, "fash.record-extension"),
+        (Method::Fast, "fash.record-extension"),
+        (Method::Nvwal, "nvwal.frames-extension"),
+    ];
+    for (method, site) in sites {
+        assert_eq!(cut_in_a_long_record(method, "none"), Ok(()), "{method}");
+        let without = cut_in_a_long_record(method, site);
+        assert!(without.is_err(), "{method} without {site}");
+    }
+}
+
 /// Whatever bit of the master records flips after a power cut, the newest group stays in force, and the next opening mends it.
 #[test]
 fn a_flip_in_a_master_record_brings_nothing_older_back() {
