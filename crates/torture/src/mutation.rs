@@ -37,8 +37,14 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
          tests (a_root_never_goes_back)",
     ),
     (
+        "pool.found",
+        &[Method::Nvwal],
+        "the log's pool gets its root once, when it is made; pmem's own crash tests come there \
+         (a_root_that_the_next_process_shows_never_goes_back)",
+    ),
+    (
         "pool.found-fence",
-        &[Method::NvmCow],
+        &[Method::NvmCow, Method::Nvwal],
         "needed where a process dies between the store of a root and its fence; pmem's own crash tests come there \
          (a_root_that_the_next_process_shows_never_goes_back)",
     ),
