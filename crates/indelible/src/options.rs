@@ -42,6 +42,8 @@ const RING_BYTES: u64 = 64 << 20;
 const SHARED_RING_BYTES: u64 = 16 << 20;
 /// Room for what a batch changes: some hundred pages.
 const BATCH_BYTES: u64 = 4 << 20;
+/// The log of `nvwal`, if nobody chooses.
+const DIFFERENCES_BYTES: u64 = 16 << 20;
 /// Most rings of a partition that sessions share.
 pub const RINGS_MAX: u32 = 256;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
@@ -231,7 +233,7 @@ impl Options {
         self
     }
 
-    /// Bytes of the buffer pool of each partition of the page methods; at least 64 pages are taken. May be another at each opening. Default
+    /// Bytes of the buffer pool of each partition of the page methods, at least 64 pages, and of the frames of `nvwal`, at least 48. May be another at each opening. Default
     /// [`BUFFER_BYTES`].
     pub fn buffer_bytes(mut self, bytes: u64) -> Self {
         self.buffer_bytes = Some(bytes);
@@ -241,7 +243,8 @@ impl Options {
     /// Bytes of log records that a session of `nv-logging`, or each ring of `distributed-log`, has room for in durable memory; at most 128 MiB; at
     /// least 256 pages are taken. Fixed when the session first writes, or when the database is created. Default 64 MiB, or 16 for each ring of
     /// `distributed-log`. A checkpoint is due when half of it is used; transactions can use the rest. In `group-commit` what a batch
-    /// may change until it is closed, 4 MiB by default, read when the database is created; a transaction that needs more makes more.
+    /// may change until it is closed, 4 MiB by default, read when the database is created; a transaction that needs more makes more. In `nvwal`
+    /// its log, 16 MiB by default, fixed when the database is created.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
         self
@@ -439,7 +442,7 @@ impl Options {
             return Err(Error::option(
                 "buffer_bytes",
                 format!("method `{method}` has no buffer pool"),
-                "leave it out, or use method `full-page-writes` or `dwb`",
+                "leave it out, or use method `full-page-writes`, `dwb` or `nvwal`",
             ));
         }
         if let (Some(Choice::Explicit(method)), Some(path)) = (self.method, &self.log_directory)
@@ -532,7 +535,7 @@ impl Options {
             return refuse(
                 "ring_bytes",
                 problem,
-                "`nv-logging`, `distributed-log`, `in-place` or `group-commit`",
+                "`nv-logging`, `distributed-log`, `in-place`, `group-commit` or `nvwal`",
             );
         }
         if self.persist.is_some() && !method.chooses_persist() {
@@ -594,6 +597,7 @@ impl Options {
             ring_bytes: self.ring_bytes.unwrap_or(match recorded.method.axes() {
                 Some(axes) if axes.log == LogKind::Distributed => SHARED_RING_BYTES,
                 Some(axes) if axes.log == LogKind::Volatile => BATCH_BYTES,
+                None => DIFFERENCES_BYTES,
                 _ => RING_BYTES,
             }),
             rings: self.rings.unwrap_or(default.rings),

@@ -32,7 +32,7 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ),
     (
         "pool.repair",
-        &[Method::NvmCow],
+        &[Method::NvmCow, Method::Nvwal],
         "needed by a second cut in the writing of a header; the searches of nvm-inp and nvm-log come there, and pmem's own crash \
          tests (a_root_never_goes_back)",
     ),

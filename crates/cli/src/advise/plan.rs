@@ -293,7 +293,7 @@ fn possible_cache(bytes: u64) -> (u64, u32) {
     (sets * ways * LINE_BYTES, ways as u32)
 }
 
-/// The methods to compare, in the order of reports. The page methods only if they are named: their buffer pool is ordinary memory, so on a
+/// The methods to compare, in the order of reports. The page methods and `nvwal` only if they are named: their buffers are ordinary memory, so on a
 /// device that is slower they would be compared with something else.
 fn methods(chosen: &[Method]) -> Result<Vec<Method>> {
     if chosen.contains(&Method::Volatile) {
@@ -302,7 +302,8 @@ fn methods(chosen: &[Method]) -> Result<Vec<Method>> {
         ));
     }
     let wanted = |method: &Method| {
-        let by_default = method.is_durable() && !method.is_paged();
+        let has_buffers = method.is_paged() || method.has_buffer_bytes();
+        let by_default = method.is_durable() && !has_buffers;
         chosen.contains(method) || chosen.is_empty() && by_default
     };
     Ok(Method::ALL.into_iter().filter(wanted).collect())
