@@ -214,7 +214,7 @@ pub fn create_behind_cache<P: Platform>(
     // commit point: a pool whose master is set is a complete, empty partition
     pages.set_root(MASTER_ROOT, block)?;
     let frames = frames()?;
-    let geometry = Geometry::new(options.page_bytes as usize, options.page_cells_max);
+    let geometry = geometry(options.page_bytes as usize, options);
     let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
     CowEngine::over(pages, options.layout, options, false)
 }
@@ -246,7 +246,7 @@ pub fn open_behind_cache<P: Platform>(
         &mut frames,
         decide,
     )?;
-    let geometry = Geometry::new(found.page_bytes, options.page_cells_max);
+    let geometry = geometry(found.page_bytes, options);
     let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
     CowEngine::over(pages, found.layout, options, undone)
 }

@@ -14,6 +14,8 @@
 //! A header that another process has left in a page may not be durable yet. Whoever reads a page first flushes its header, and no
 //! transaction ends before a fence has waited for that.
 
+mod behind;
+
 use super::cached::{CacheMark, CachedPages};
 use super::cell::{Cell, Used};
 use super::header::{
@@ -264,18 +266,6 @@ impl<M: Memory> SlottedPages<M> {
         }
     }
 
-    /// The pages behind a cache, whose frames are in `arena`.
-    pub fn behind(cache: CachedPages, arena: Arena<M>, salt: u32, geometry: Geometry) -> Self {
-        let mut pages = Self::new(arena, 0, salt, geometry, CommitKind::Record);
-        let root = cache.root();
-        pages.roots[0] = Root {
-            now: root,
-            written: root,
-        };
-        pages.cache = Some(Box::new(cache));
-        pages
-    }
-
     fn read_directory(&mut self) -> Result<()> {
         let root = self.arena.word(self.block)?;
         self.roots[0] = Root {
@@ -346,14 +336,6 @@ impl<M: Memory> SlottedPages<M> {
             count,
             source: Source::Place(place),
         })
-    }
-
-    /// More bytes than all pages have.
-    pub(super) fn bytes_max(&self) -> u64 {
-        match &self.cache {
-            None => self.arena.pool_bytes(),
-            Some(cache) => cache.bytes(),
-        }
     }
 
     /// Where the bytes of a page are, which come from the file if they are in no frame.
@@ -880,65 +862,6 @@ impl<M: Memory> SlottedPages<M> {
         }
         self.clean();
         Ok(())
-    }
-
-    /// Stores the headers of the group in the frames of their pages, and what differs there in the log; durable when it returns.
-    fn write_differences(&mut self, global: u64) -> Result<()> {
-        self.arena.enter(Part::Index);
-        let mut image = NO_IMAGE;
-        for number in 0..self.changed.len() {
-            let changed = &self.changed[number];
-            if changed.is_dropped {
-                continue;
-            }
-            if changed.is_new {
-                self.stage_new_header(number)?;
-                continue;
-            }
-            let (seal, base) = (self.seal.at(changed.page, changed.base), changed.base);
-            let (sequence, bytes) = (
-                after(changed.header.sequence),
-                changed.header.image(&mut image),
-            );
-            header::store(&mut self.arena, seal, base, sequence, &image[..bytes])?;
-        }
-        self.staged.clear();
-        let root = self.roots[0].now;
-        match &mut self.cache {
-            Some(cache) => cache.write(&self.arena, root, global),
-            None => Ok(()),
-        }
-    }
-
-    /// The group is in the log of differences, and committed.
-    fn finish_differences(&mut self) -> Result<()> {
-        let given = self.cache.as_ref().map(|cache| cache.given());
-        self.clean();
-        for page in given.into_iter().flatten() {
-            self.set_state(page, UNKNOWN);
-        }
-        match &mut self.cache {
-            Some(cache) => cache.finish(&self.arena),
-            None => Ok(()),
-        }
-    }
-
-    /// The cache that the pages are behind, if they are.
-    pub fn cache(&mut self) -> Option<&mut CachedPages> {
-        self.cache.as_deref_mut()
-    }
-
-    /// As [`SlottedPages::cache`], to look at.
-    pub fn behind_cache(&self) -> Option<&CachedPages> {
-        self.cache.as_deref()
-    }
-
-    /// Brings pages home that are behind a cache, and frees its log.
-    pub fn bring_home(&mut self) -> Result<()> {
-        match &mut self.cache {
-            Some(cache) => cache.checkpoint(&self.arena),
-            None => Ok(()),
-        }
     }
 
     /// Commits by the header of one page.

@@ -3,14 +3,14 @@
 //! ```text
 //! commit      differences into the log, flushed; fence; the mark, flushed; fence                      [commit point]
 //! checkpoint  pages to the file; sync; the next generation of the log, flushed; fence                 [commit point]
-//! recovery    what was found in the log, flushed; fence; the rest happens in volatile memory
+//! recovery    the last mark and the generation, flushed; fence; the rest happens in volatile memory
 //! ```
 
 use super::home::{HomeFile, HomeIdentity};
 use super::log::{DifferenceLog, Differences, Found, records_bytes};
 use super::space::{self, MASTER, Space};
 use super::{CachedPages, FRAMES_MIN, Own};
-use crate::engine::Decide;
+use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use disk::Directory;
 use pmem::{Access, Arena, Memory};
@@ -62,7 +62,7 @@ impl CachedPages {
         options: &CacheOptions,
         access: Access,
         frames: &mut Arena<M>,
-        decide: Decide<'_>,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, bool)> {
         let page_bytes = options.identity.page_bytes;
         let log = DifferenceLog::open(pool, block, options.salt, options.log_bytes)?;
@@ -123,7 +123,7 @@ impl CachedPages {
     fn recover<M: Memory>(
         &mut self,
         frames: &mut Arena<M>,
-        decide: Decide<'_>,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(bool, bool)> {
         let mut redone: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let (mut undone, mut is_decided) = (false, false);

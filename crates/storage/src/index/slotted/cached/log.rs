@@ -129,7 +129,8 @@ pub(super) trait Differences: Send {
     /// What the record that was read says of pages.
     fn entries(&self) -> Result<Vec<Entry<'_>>>;
 
-    /// Makes durable what was found: after the death of a process it need not be, and nothing may be built upon it before it is.
+    /// Makes durable what was found and need not be, after the death of a process: the last mark, and the generation. Whatever a mark says
+    /// was durable before it was stored.
     fn settle_found(&mut self) -> Result<()>;
 
     /// Sets a root of the pool; durable when it returns.
@@ -531,12 +532,12 @@ impl<M: Memory> Differences for DifferenceLog<M> {
             }
             self.is_last_whole = true;
         }
-        for &(offset, bytes) in &self.used_extensions {
+        self.arena
+            .flush(self.block, LINE as usize, site!("nvwal.found-start"))?;
+        if self.tail > 0 {
             self.arena
-                .flush(offset, bytes, site!("nvwal.found-extension"))?;
+                .flush(self.last.0, LINE as usize, site!("nvwal.found"))?;
         }
-        let bytes = (LINE + self.tail) as usize;
-        self.arena.flush(self.block, bytes, site!("nvwal.found"))?;
         Ok(self.arena.fence(site!("nvwal.found-fence"))?)
     }
 }
