@@ -13,6 +13,7 @@ pub mod log;
 pub mod lsm;
 pub mod page;
 pub mod paged;
+mod place;
 mod platform;
 pub mod probe;
 pub mod record;

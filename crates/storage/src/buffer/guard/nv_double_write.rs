@@ -107,8 +107,7 @@ impl PageGuard for NvDoubleWrite {
     fn secure(&mut self) -> Result<bool> {
         // A power cut may have lost the note, and who dies while clearing leaves slots that are seen cleared and come back.
         self.slots.settle(false);
-        self.slots
-            .renew(0..self.slots.count(), PutOrder::Together)?;
+        self.slots.renew(PutOrder::Together)?;
         Ok(true)
     }
 

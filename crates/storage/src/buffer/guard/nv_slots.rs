@@ -43,7 +43,7 @@ const HEADER_BYTES: usize = 16;
 pub(super) const SLOTS_MIN: u64 = 16;
 /// Threads that store or account for loads at once; further ones wait for one of them.
 const HANDLES: usize = 8;
-/// Slots from which on several threads look at the headers.
+/// Headers that a thread takes at least, where several do.
 const SLOTS_A_THREAD: usize = if cfg!(test) { 6 } else { 32 << 10 };
 const THREADS_MAX: usize = 8;
 
@@ -90,8 +90,8 @@ pub trait Slots: Send + Sync {
     /// Takes the copies away from slots, durable when it returns.
     fn clear(&self, slots: &[u32]) -> Result<()>;
 
-    /// Makes slots durable as they are seen, with their copies if asked for.
-    fn renew(&self, slots: Range<u32>, order: PutOrder) -> Result<()>;
+    /// Makes all slots durable as they are seen, with their copies if asked for.
+    fn renew(&self, order: PutOrder) -> Result<()>;
 
     /// Reads the copy of a slot.
     fn read(&self, slot: u32, page: &mut [u8]);
@@ -297,6 +297,54 @@ impl<S: MemorySource> NvSlots<S> {
         u64::from(page.0) | u64::from(crc) << (8 * (CRC_AT - 8))
     }
 
+    /// Does something with all slots, a share a thread where there are many, and says what came of each share in their order.
+    fn in_shares<T: Send>(&self, work: impl Fn(Range<u32>) -> Result<T> + Sync) -> Result<Vec<T>> {
+        let count = self.slots.len();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.min(THREADS_MAX).min(count / SLOTS_A_THREAD);
+        if threads < 2 {
+            return Ok(vec![work(0..count as u32)?]);
+        }
+        let share = count.div_ceil(threads);
+        std::thread::scope(|scope| {
+            let ranges = (0..threads).map(|thread| {
+                let from = (thread * share).min(count) as u32;
+                from..((thread + 1) * share).min(count) as u32
+            });
+            let work = &work;
+            let done = ranges.map(|range| {
+                let here = range.clone();
+                let done = Builder::new().spawn_scoped(scope, move || work(range));
+                (here, done)
+            });
+            let done: Vec<_> = done.collect();
+            let done = done.into_iter().map(|(range, done)| match done {
+                Ok(done) => done.join().unwrap_or(Err(StorageError::Poisoned)),
+                // There is no thread to be had.
+                Err(_) => work(range),
+            });
+            done.collect()
+        })
+    }
+
+    /// Makes some slots durable as they are seen.
+    fn renew_some(&self, slots: Range<u32>, order: PutOrder) -> Result<()> {
+        let mut handle = self.handle();
+        for number in slots {
+            let mut slot = self.slot_mut(number);
+            let mark = word_at(slot.header.bytes(), 0);
+            if order == PutOrder::Together && mark != 0 {
+                let copy = slot.copy.bytes().to_vec();
+                handle.stream(&mut slot.copy, 0, &copy, site!("nv-slots.copy-again"));
+            }
+            // What was stored to the line before becomes durable before this does.
+            let header = &mut slot.header;
+            handle.store_words(header, &[(0, mark)], site!("nv-slots.header-again"));
+        }
+        // commit point: what this process relies on is there for the next one
+        self.fence(&mut handle, site!("nv-slots.renewed"))
+    }
+
     /// The copies of some slots.
     fn scan_some(&self, slots: Range<u32>) -> Result<Vec<FoundCopy>> {
         let mut found = Vec::new();
@@ -376,22 +424,10 @@ where
         self.fence(&mut handle, site!("nv-slots.cleared"))
     }
 
-    fn renew(&self, slots: Range<u32>, order: PutOrder) -> Result<()> {
+    fn renew(&self, order: PutOrder) -> Result<()> {
         self.check_fences()?;
-        let mut handle = self.handle();
-        for number in slots {
-            let mut slot = self.slot_mut(number);
-            let mark = word_at(slot.header.bytes(), 0);
-            if order == PutOrder::Together && mark != 0 {
-                let copy = slot.copy.bytes().to_vec();
-                handle.stream(&mut slot.copy, 0, &copy, site!("nv-slots.copy-again"));
-            }
-            // What was stored to the line before becomes durable before this does.
-            let header = &mut slot.header;
-            handle.store_words(header, &[(0, mark)], site!("nv-slots.header-again"));
-        }
-        // commit point: what this process relies on is there for the next one
-        self.fence(&mut handle, site!("nv-slots.renewed"))
+        self.in_shares(|slots| self.renew_some(slots, order))?;
+        Ok(())
     }
 
     fn read(&self, slot: u32, page: &mut [u8]) {
@@ -406,35 +442,7 @@ where
     }
 
     fn scan(&self) -> Result<Vec<FoundCopy>> {
-        let count = self.slots.len();
-        if count < 2 * SLOTS_A_THREAD {
-            return self.scan_some(0..count as u32);
-        }
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = threads.min(THREADS_MAX).min(count / SLOTS_A_THREAD);
-        let share = count.div_ceil(threads);
-        std::thread::scope(|scope| {
-            let ranges = (0..threads).map(|thread| {
-                let from = (thread * share).min(count) as u32;
-                from..((thread + 1) * share).min(count) as u32
-            });
-            let scans = ranges.map(|range| {
-                let here = range.clone();
-                let scan = Builder::new().spawn_scoped(scope, move || self.scan_some(range));
-                (here, scan)
-            });
-            let scans: Vec<_> = scans.collect();
-            let mut found = Vec::new();
-            for (range, scan) in scans {
-                let some = match scan {
-                    Ok(scan) => scan.join().unwrap_or(Err(StorageError::Poisoned)),
-                    // There is no thread to be had.
-                    Err(_) => self.scan_some(range),
-                };
-                found.append(&mut some?);
-            }
-            Ok(found)
-        })
+        Ok(self.in_shares(|slots| self.scan_some(slots))?.concat())
     }
 
     fn is_settled(&self) -> bool {

@@ -8,7 +8,7 @@
 //!
 //! The *space manager* is in ordinary memory: for each page its newest version, and an older one that is on its way home; and which slots are free. An
 //! opening makes it anew from the headers of the slots. Pages go home in *flights*: some versions are claimed, written and synced together, and cleared.
-//! Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, long before a write of a page has to wait for one; who writes pages when few are
+//! Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, the oldest versions first and no more than needed, before a write of a page has to wait for one; who writes pages when few are
 //! free sleeps a little first, longer the fewer there are. Without such threads, whoever finds no free slot flies himself.
 //!
 //! Invariants:
@@ -22,18 +22,19 @@
 //! 6. Before the first change after an opening, and until the end of a recovery or a close, the medium says that what is seen may not be durable. An
 //!    opening that finds it so stores every header again, before anything relies on one.
 //!
-//! Order of locks: an open flight, whether the area is in use, the turn to put, the shard of a page, its slot; and the list of free slots, alone or last.
+//! Order of locks: an open flight, whether the area is in use, the turn to put, the ages, the shard of a page, its slot; and the list of free slots, alone or last.
 //!
 //! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it flushes when the area is full, and ours earlier; it has a
-//! bucket's pages in a flight, and ours takes slots in their turn.
+//! bucket's pages in a flight, and ours takes the versions that are oldest.
 
 use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots};
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId};
+use crate::place::PlaceMap;
 use disk::File;
 use pmem::{Access, Counters, site};
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -41,18 +42,18 @@ use std::time::{Duration, Instant};
 
 /// Shards of the table of pages.
 const SHARDS: usize = 64;
-/// Slots in use, of all, from which on pages fly home.
-const FLIGHT_AT: (usize, usize) = (3, 4);
-/// Most pages of a flight, and their share of all slots.
+/// Slots in use, of all, from which on pages fly home: the longer a version waits, the more often a newer one takes its place.
+const FLIGHT_AT: (usize, usize) = (7, 8);
+/// Most pages of a flight, and their shares of all slots: at least, and at most. It has what there is beyond [`FLIGHT_AT`] between these.
 const FLIGHT_PAGES_MAX: usize = 256;
-const FLIGHT_SHARE: usize = 4;
+const FLIGHT_SHARE_MIN: usize = 32;
+const FLIGHT_SHARE_MAX: usize = 4;
 /// Whoever writes pages waits from this share of free slots on, and at most so long for a batch as long as there is one.
-const SLOW_SHARE: usize = 8;
+const SLOW_SHARE: usize = 16;
 const SLOW_US_MAX: u64 = 2000;
 /// How long a thread that flies sleeps at most, and a writer that waits for a slot.
 const PAUSE: Duration = Duration::from_millis(50);
 const FULL_WAIT: Duration = Duration::from_secs(30);
-const NO_PAGE: u32 = u32::MAX;
 const NOT_WHOLE: &str = "a copy of a page is not as it was written";
 
 /// The versions of a page, by their slots.
@@ -123,34 +124,35 @@ struct Free {
     is_ending: bool,
 }
 
-/// A version that is claimed.
+/// A version that is claimed, or whose slot is to be cleared.
 #[derive(Clone, Copy)]
 struct Claim {
     page: PageId,
     slot: u32,
 }
 
+/// Versions in the order of their sequences. Those that a newer one has taken the place of stay until somebody comes by.
+#[derive(Default)]
+struct Ages(VecDeque<FoundCopy>);
+
 /// Versions on their way home, written and not synced.
 struct Flight<F> {
     file: F,
-    claims: Vec<Claim>,
+    claims: Vec<FoundCopy>,
 }
 
 /// The cache of one partition.
 pub struct PageCache<F> {
     slots: Box<dyn Slots>,
     page_bytes: usize,
-    shards: Box<[Mutex<HashMap<PageId, Versions>>]>,
-    /// The page of each slot in use.
-    owners: Box<[AtomicU32]>,
+    shards: Box<[Mutex<PlaceMap<PageId, Versions>>]>,
+    ages: Mutex<Ages>,
     free: Mutex<Free>,
     /// Slots have become free.
     freed: Condvar,
     /// Slots have been taken, or it is to end.
     taken: Condvar,
     next_sequence: AtomicU64,
-    /// The slot at which the next flight begins to look.
-    hand: AtomicU32,
     /// Handles of the file that nobody writes with.
     homes: Mutex<Vec<F>>,
     /// A flight that has not landed, where no thread flies.
@@ -184,18 +186,18 @@ impl<F: File> PageCache<F> {
         homes: Vec<F>,
         pages: Arc<AtomicU32>,
     ) -> Result<Self> {
-        let found = slots.scan()?;
+        let mut found = slots.scan()?;
         let is_settled = slots.is_settled();
         if access == Access::Write && !is_settled {
             // An older version or a cleared slot may be what the medium has.
-            slots.renew(0..slots.count(), PutOrder::CopyFirst)?;
+            slots.renew(PutOrder::CopyFirst)?;
         }
+        // Slots were taken in their turn, so there is little to sort.
+        found.sort_by_key(|copy| copy.sequence);
         let cache = Self {
             page_bytes,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            owners: (0..slots.count())
-                .map(|_| AtomicU32::new(NO_PAGE))
-                .collect(),
+            ages: Mutex::default(),
             free: Mutex::new(Free {
                 slots: VecDeque::new(),
                 has_threads: false,
@@ -204,7 +206,6 @@ impl<F: File> PageCache<F> {
             freed: Condvar::new(),
             taken: Condvar::new(),
             next_sequence: AtomicU64::new(1),
-            hand: AtomicU32::new(0),
             homes: Mutex::new(homes),
             open_flight: Mutex::new(None),
             is_in_use: RwLock::new(!is_settled),
@@ -214,7 +215,7 @@ impl<F: File> PageCache<F> {
             counts: Counts::default(),
             slots,
         };
-        let older = cache.admit(&found);
+        let older = cache.admit(found);
         if access == Access::Write && !older.is_empty() {
             let _in_use = cache.in_use()?;
             cache.slots.clear(&older)?;
@@ -222,37 +223,41 @@ impl<F: File> PageCache<F> {
         Ok(cache)
     }
 
-    /// Fills the tables with what an opening has found, and says which slots have older versions.
-    fn admit(&self, found: &[FoundCopy]) -> Vec<u32> {
+    /// Fills the tables with what an opening has found, in the order of the sequences, and says which slots have older versions.
+    fn admit(&self, found: Vec<FoundCopy>) -> Vec<u32> {
         let mut older = Vec::new();
-        let mut next = 1;
-        for copy in found {
-            next = next.max(copy.sequence + 1);
-            let mut shard = self.shard(copy.page);
-            let versions = shard.entry(copy.page).or_insert(Versions {
+        let mut is_used = vec![false; self.count()];
+        for shard in &self.shards {
+            lock(shard).reserve(found.len() / SHARDS);
+        }
+        for copy in &found {
+            let versions = Versions {
                 newest: copy.slot,
                 sequence: copy.sequence,
                 flying: None,
                 older: 0,
-            });
-            if versions.sequence < copy.sequence {
-                older.push(versions.newest);
-                (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
-            } else if versions.newest != copy.slot {
-                older.push(copy.slot);
+            };
+            is_used[copy.slot as usize] = true;
+            if let Some(before) = self.shard(copy.page).insert(copy.page, versions) {
+                older.push(before.newest);
+                is_used[before.newest as usize] = false;
             }
-            self.owners[copy.slot as usize].store(copy.page.0, Ordering::Relaxed);
         }
-        for &slot in &older {
-            self.owners[slot as usize].store(NO_PAGE, Ordering::Relaxed);
-        }
-        let is_free = |slot: &u32| self.owners[*slot as usize].load(Ordering::Relaxed) == NO_PAGE;
-        lock(&self.free).slots = (0..self.slots.count()).filter(is_free).collect();
+        lock(&self.free).slots = (0..self.slots.count())
+            .filter(|slot| !is_used[*slot as usize])
+            .collect();
+        let next = found.last().map_or(1, |copy| copy.sequence + 1);
         self.next_sequence.store(next, Ordering::Relaxed);
+        lock(&self.ages).0 = found.into();
         older
     }
 
-    fn shard(&self, page: PageId) -> MutexGuard<'_, HashMap<PageId, Versions>> {
+    /// Slots, used or not.
+    fn count(&self) -> usize {
+        self.slots.count() as usize
+    }
+
+    fn shard(&self, page: PageId) -> MutexGuard<'_, PlaceMap<PageId, Versions>> {
         lock(&self.shards[by_number(page)])
     }
 
@@ -336,14 +341,33 @@ impl<F: File> PageCache<F> {
             self.counts.put.fetch_add(count, Ordering::Relaxed);
             let holes = copies.iter().filter_map(|copy| self.publish(copy));
             let holes: Vec<Claim> = holes.collect();
+            self.age(&copies);
             self.reclaim(&holes)?;
         }
         Ok(())
     }
 
+    /// Lets copies fly in their turn.
+    fn age(&self, copies: &[NewCopy<'_>]) {
+        let mut ages = lock(&self.ages);
+        if ages.0.len() + copies.len() > 2 * self.count() {
+            ages.0.retain(|copy| self.is_newest(copy));
+        }
+        ages.0.extend(copies.iter().map(|copy| FoundCopy {
+            slot: copy.slot,
+            page: copy.page,
+            sequence: copy.sequence,
+        }));
+    }
+
+    fn is_newest(&self, copy: &FoundCopy) -> bool {
+        let shard = self.shard(copy.page);
+        let versions = shard.get(&copy.page);
+        versions.is_some_and(|versions| versions.sequence == copy.sequence)
+    }
+
     /// Makes a copy that is durable the page's newest, and says which one is to be cleared at once.
     fn publish(&self, copy: &NewCopy<'_>) -> Option<Claim> {
-        self.owners[copy.slot as usize].store(copy.page.0, Ordering::Release);
         let mut shard = self.shard(copy.page);
         let fresh = Versions {
             newest: copy.slot,
@@ -395,9 +419,6 @@ impl<F: File> PageCache<F> {
         if slots.is_empty() {
             return;
         }
-        for &slot in slots {
-            self.owners[slot as usize].store(NO_PAGE, Ordering::Release);
-        }
         lock(&self.free).slots.extend(slots);
         self.freed.notify_all();
     }
@@ -439,7 +460,7 @@ impl<F: File> PageCache<F> {
     /// The free slots, after a pause that is longer the fewer there are.
     fn slow_down(&self) -> MutexGuard<'_, Free> {
         let free = lock(&self.free);
-        let (now, few) = (free.slots.len(), self.owners.len() / SLOW_SHARE);
+        let (now, few) = (free.slots.len(), self.count() / SLOW_SHARE);
         if !free.has_threads || now >= few {
             return free;
         }
@@ -455,36 +476,43 @@ impl<F: File> PageCache<F> {
     /// Whether so few slots are free that pages are to go home.
     fn is_flight_due(&self, free: usize) -> bool {
         let (share, of) = FLIGHT_AT;
-        (self.owners.len() - free) * of > self.owners.len() * share
+        (self.count() - free) * of > self.count() * share
     }
 
     fn flight_pages(&self) -> usize {
-        (self.owners.len() / FLIGHT_SHARE).clamp(1, FLIGHT_PAGES_MAX)
+        let (count, (share, of)) = (self.count(), FLIGHT_AT);
+        let used = count - lock(&self.free).slots.len();
+        let least = (count / FLIGHT_SHARE_MIN).clamp(1, FLIGHT_PAGES_MAX);
+        let most = (count / FLIGHT_SHARE_MAX).clamp(1, FLIGHT_PAGES_MAX);
+        used.saturating_sub(count * share / of).clamp(least, most)
     }
 
-    /// Claims versions for a flight, from where the last one has ended.
-    fn claim(&self) -> Vec<Claim> {
-        let count = self.owners.len() as u32;
+    /// Claims versions for a flight, the oldest ones.
+    fn claim(&self) -> Vec<FoundCopy> {
         let (most, pages) = (self.flight_pages(), self.pages.load(Ordering::Acquire));
-        let mut claims = Vec::new();
-        for _ in 0..count {
-            let slot = self.hand.fetch_add(1, Ordering::Relaxed) % count;
-            let page = PageId(self.owners[slot as usize].load(Ordering::Acquire));
-            if page.0 == NO_PAGE || page.0 >= pages {
+        let (mut claims, mut not_yet) = (Vec::new(), Vec::new());
+        let mut ages = lock(&self.ages);
+        while claims.len() < most
+            && let Some(copy) = ages.0.pop_front()
+        {
+            let mut shard = self.shard(copy.page);
+            let Some(versions) = shard.get_mut(&copy.page) else {
+                continue;
+            };
+            if versions.sequence != copy.sequence {
                 continue;
             }
-            if let Some(versions) = self.shard(page).get_mut(&page)
-                && versions.newest == slot
-                && versions.flying.is_none()
-                && versions.older == 0
-            {
-                versions.flying = Some(slot);
-                claims.push(Claim { page, slot });
+            if versions.flying.is_some() || versions.older > 0 || copy.page.0 >= pages {
+                not_yet.push(copy);
+                continue;
             }
-            if claims.len() == most {
-                break;
-            }
+            versions.flying = Some(copy.slot);
+            claims.push(copy);
         }
+        for copy in not_yet.into_iter().rev() {
+            ages.0.push_front(copy);
+        }
+        drop(ages);
         claims.sort_unstable_by_key(|claim| claim.page);
         claims
     }
@@ -517,7 +545,7 @@ impl<F: File> PageCache<F> {
     }
 
     /// Neighbours go in one call.
-    fn write_home(&self, file: &mut F, claims: &[Claim]) -> Result<()> {
+    fn write_home(&self, file: &mut F, claims: &[FoundCopy]) -> Result<()> {
         let mut bytes = Vec::new();
         for neighbours in claims.chunk_by(|one, next| one.page.0 + 1 == next.page.0) {
             bytes.resize(neighbours.len() * self.page_bytes, 0);
@@ -566,18 +594,25 @@ impl<F: File> PageCache<F> {
     }
 
     /// Gives back the claims of a flight that has failed. The file is not written through this handle again if a sync failed, which it sees to itself.
-    fn give_back(&self, file: F, claims: &[Claim]) -> Result<()> {
+    fn give_back(&self, file: F, claims: &[FoundCopy]) -> Result<()> {
         lock(&self.homes).push(file);
         let mut holes = Vec::new();
+        let mut ages = lock(&self.ages);
         for claim in claims {
             if let Some(versions) = self.shard(claim.page).get_mut(&claim.page) {
                 versions.flying = None;
-                if versions.newest != claim.slot {
+                if versions.newest == claim.slot {
+                    ages.0.push_front(*claim);
+                } else {
                     versions.older += 1;
-                    holes.push(*claim);
+                    holes.push(Claim {
+                        page: claim.page,
+                        slot: claim.slot,
+                    });
                 }
             }
         }
+        drop(ages);
         self.reclaim(&holes)
     }
 
@@ -662,7 +697,7 @@ impl<F: File> PageCache<F> {
     /// What it has done.
     pub fn counters(&self) -> AreaCounters {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let slots = self.owners.len() as u64;
+        let slots = self.count() as u64;
         AreaCounters {
             pages_from_area: get(&self.counts.read),
             pages_put: get(&self.counts.put),

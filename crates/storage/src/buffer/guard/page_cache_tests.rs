@@ -157,7 +157,7 @@ fn a_version_that_flies_is_left_alone_and_a_newer_one_waits_for_it() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     let most = cache.counters().slots as u32;
-    let all: Vec<(u32, u64)> = (0..most - 3).map(|page| (page, 2)).collect();
+    let all: Vec<(u32, u64)> = (0..most - 1).map(|page| (page, 2)).collect();
     put(&cache, &all).unwrap();
     cache.assist().unwrap();
     let flying: Vec<u32> = (0..PAGES)
@@ -195,6 +195,21 @@ fn a_version_that_flies_is_left_alone_and_a_newer_one_waits_for_it() {
     );
     drop(cache);
     assert_eq!(version(&world, &reopened(&world), flying[0]), 3);
+}
+
+#[test]
+fn the_oldest_versions_fly_first_and_replaced_ones_never() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let cache = new(&world);
+    let most = cache.counters().slots as u32 - 1;
+    for page in 0..most {
+        put(&cache, &[(page, 2)]).unwrap();
+    }
+    put(&cache, &[(0, 3)]).unwrap();
+    let claims = std::iter::repeat_with(|| cache.claim()).take_while(|claims| !claims.is_empty());
+    let claimed: Vec<u32> = claims.flatten().map(|claim| claim.page.0).collect();
+    let expected: Vec<u32> = (1..most).chain([0]).map(number).collect();
+    assert_eq!(claimed, expected);
 }
 
 #[test]

@@ -10,8 +10,6 @@
 use super::Frames;
 use crate::error::Result;
 use pmem::Memory;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Pages in one part of the table.
 const PART_PAGES: usize = 512;
@@ -35,28 +33,6 @@ const NOTHING: Cached = Cached {
     frame: 0,
     index: 0,
 };
-
-/// Offsets of pages and blocks are spread by one multiplication.
-#[derive(Default)]
-pub(in crate::index) struct PlaceHasher(u64);
-
-impl Hasher for PlaceHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-    fn write_u64(&mut self, word: u64) {
-        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
-}
-
-/// A map from places.
-pub(in crate::index) type PlaceMap<V> = HashMap<u64, V, BuildHasherDefault<PlaceHasher>>;
 
 /// The pages in frames.
 pub(super) struct PageCache {

@@ -11,7 +11,7 @@
 //! nothing. While no snapshot lives nothing is noted: a place of which no birth is known was born before every snapshot that
 //! lives now.
 
-use super::cache::PlaceMap;
+use crate::place::PlaceMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +68,7 @@ pub(in crate::index) struct Limbo {
     live: Vec<u64>,
     ended: u64,
     /// When places were born, of those that were born since the oldest live snapshot was taken.
-    born: PlaceMap<u64>,
+    born: PlaceMap<u64, u64>,
     held: BTreeMap<u64, Vec<Dead>>,
 }
 

@@ -24,7 +24,7 @@
 //! of their slot and the mark `DIRTY`, so following one needs no search. References become offsets when the page that holds
 //! them is written.
 
-pub(in crate::index) mod cache;
+mod cache;
 mod change;
 pub mod file;
 mod file_space;

@@ -11,11 +11,11 @@ use super::tree::SlottedTree;
 use super::versions::Versions;
 use crate::engine::{Direction, GlobalTxnId};
 use crate::error::Result;
-use crate::index::cow::cache::PlaceMap;
 use crate::index::cow::limbo::Lease;
 use crate::index::cow::snapshot::unchangeable;
 use crate::index::cow::{TreeReport, Value};
 use crate::index::trees::{Trees, Visitor};
+use crate::place::PlaceMap;
 use pmem::View;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -119,7 +119,7 @@ pub struct SlottedSnapshot {
     seal: Seal,
     /// Roots by the numbers of trees.
     roots: Vec<u64>,
-    copies: PlaceMap<Arc<Copy>>,
+    copies: PlaceMap<u64, Arc<Copy>>,
     /// Last, so that nothing is read once it is gone.
     lease: Lease,
 }

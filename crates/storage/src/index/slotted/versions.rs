@@ -8,8 +8,8 @@
 
 use super::header::Header;
 use crate::error::Result;
-use crate::index::cow::cache::PlaceMap;
 use crate::index::cow::limbo::Limbo;
+use crate::place::PlaceMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A header that came into force when `since` snapshots had been taken, and was superseded when `until` had. Where its page was not in use
@@ -23,12 +23,12 @@ struct Kept {
 /// The headers of one partition that are kept, by page and from old to new.
 #[derive(Default)]
 pub(super) struct Versions {
-    kept: Mutex<PlaceMap<Vec<Kept>>>,
+    kept: Mutex<PlaceMap<u64, Vec<Kept>>>,
 }
 
 /// The versions, while nobody else stores or copies headers.
 pub(super) struct Locked<'v> {
-    kept: MutexGuard<'v, PlaceMap<Vec<Kept>>>,
+    kept: MutexGuard<'v, PlaceMap<u64, Vec<Kept>>>,
 }
 
 impl Versions {
