@@ -43,7 +43,7 @@ const HEADER_BYTES: usize = 16;
 pub(super) const SLOTS_MIN: u64 = 16;
 /// Threads that store or account for loads at once; further ones wait for one of them.
 const HANDLES: usize = 8;
-/// Headers that a thread takes at least, where several do.
+/// Slots that a thread looks at, at least, where several do.
 const SLOTS_A_THREAD: usize = if cfg!(test) { 6 } else { 32 << 10 };
 const THREADS_MAX: usize = 8;
 
@@ -168,6 +168,39 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn slots_of(area_bytes: u64, page_bytes: usize) -> u64 {
     let slots = area_bytes.saturating_sub(HEAD_BYTES) / (page_bytes + LINE) as u64;
     slots.clamp(SLOTS_MIN, u64::from(u32::MAX >> 1))
+}
+
+/// Does something with each of so many, a share a thread where there are many slots to look at, and says what came of each share in their order.
+pub(super) fn in_shares<T: Send>(
+    count: usize,
+    slots: usize,
+    work: impl Fn(Range<u32>) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(THREADS_MAX).min(slots / SLOTS_A_THREAD);
+    if threads < 2 {
+        return Ok(vec![work(0..count as u32)?]);
+    }
+    let share = count.div_ceil(threads);
+    std::thread::scope(|scope| {
+        let ranges = (0..threads).map(|thread| {
+            let from = (thread * share).min(count) as u32;
+            from..((thread + 1) * share).min(count) as u32
+        });
+        let work = &work;
+        let done = ranges.map(|range| {
+            let here = range.clone();
+            let done = Builder::new().spawn_scoped(scope, move || work(range));
+            (here, done)
+        });
+        let done: Vec<_> = done.collect();
+        let done = done.into_iter().map(|(range, done)| match done {
+            Ok(done) => done.join().unwrap_or(Err(StorageError::Poisoned)),
+            // There is no thread to be had.
+            Err(_) => work(range),
+        });
+        done.collect()
+    })
 }
 
 impl<S: MemorySource> NvSlots<S> {
@@ -297,36 +330,6 @@ impl<S: MemorySource> NvSlots<S> {
         u64::from(page.0) | u64::from(crc) << (8 * (CRC_AT - 8))
     }
 
-    /// Does something with all slots, a share a thread where there are many, and says what came of each share in their order.
-    fn in_shares<T: Send>(&self, work: impl Fn(Range<u32>) -> Result<T> + Sync) -> Result<Vec<T>> {
-        let count = self.slots.len();
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = threads.min(THREADS_MAX).min(count / SLOTS_A_THREAD);
-        if threads < 2 {
-            return Ok(vec![work(0..count as u32)?]);
-        }
-        let share = count.div_ceil(threads);
-        std::thread::scope(|scope| {
-            let ranges = (0..threads).map(|thread| {
-                let from = (thread * share).min(count) as u32;
-                from..((thread + 1) * share).min(count) as u32
-            });
-            let work = &work;
-            let done = ranges.map(|range| {
-                let here = range.clone();
-                let done = Builder::new().spawn_scoped(scope, move || work(range));
-                (here, done)
-            });
-            let done: Vec<_> = done.collect();
-            let done = done.into_iter().map(|(range, done)| match done {
-                Ok(done) => done.join().unwrap_or(Err(StorageError::Poisoned)),
-                // There is no thread to be had.
-                Err(_) => work(range),
-            });
-            done.collect()
-        })
-    }
-
     /// Makes some slots durable as they are seen.
     fn renew_some(&self, slots: Range<u32>, order: PutOrder) -> Result<()> {
         let mut handle = self.handle();
@@ -426,7 +429,8 @@ where
 
     fn renew(&self, order: PutOrder) -> Result<()> {
         self.check_fences()?;
-        self.in_shares(|slots| self.renew_some(slots, order))?;
+        let count = self.slots.len();
+        in_shares(count, count, |slots| self.renew_some(slots, order))?;
         Ok(())
     }
 
@@ -442,7 +446,8 @@ where
     }
 
     fn scan(&self) -> Result<Vec<FoundCopy>> {
-        Ok(self.in_shares(|slots| self.scan_some(slots))?.concat())
+        let count = self.slots.len();
+        Ok(in_shares(count, count, |slots| self.scan_some(slots))?.concat())
     }
 
     fn is_settled(&self) -> bool {

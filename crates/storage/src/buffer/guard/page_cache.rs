@@ -27,7 +27,7 @@
 //! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it flushes when the area is full, and ours earlier; it has a
 //! bucket's pages in a flight, and ours takes the versions that are oldest.
 
-use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots};
+use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots, in_shares};
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId};
 use crate::place::PlaceMap;
@@ -35,7 +35,7 @@ use disk::File;
 use pmem::{Access, Counters, site};
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
@@ -133,7 +133,11 @@ struct Claim {
 
 /// Versions in the order of their sequences. Those that a newer one has taken the place of stay until somebody comes by.
 #[derive(Default)]
-struct Ages(VecDeque<FoundCopy>);
+struct Ages {
+    copies: VecDeque<FoundCopy>,
+    /// Whether they are in their order, which those that an opening has found are once they are asked for.
+    is_sorted: bool,
+}
 
 /// Versions on their way home, written and not synced.
 struct Flight<F> {
@@ -186,14 +190,12 @@ impl<F: File> PageCache<F> {
         homes: Vec<F>,
         pages: Arc<AtomicU32>,
     ) -> Result<Self> {
-        let mut found = slots.scan()?;
+        let found = slots.scan()?;
         let is_settled = slots.is_settled();
         if access == Access::Write && !is_settled {
             // An older version or a cleared slot may be what the medium has.
             slots.renew(PutOrder::CopyFirst)?;
         }
-        // Slots were taken in their turn, so there is little to sort.
-        found.sort_by_key(|copy| copy.sequence);
         let cache = Self {
             page_bytes,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -215,7 +217,7 @@ impl<F: File> PageCache<F> {
             counts: Counts::default(),
             slots,
         };
-        let older = cache.admit(found);
+        let older = cache.admit(found)?;
         if access == Access::Write && !older.is_empty() {
             let _in_use = cache.in_use()?;
             cache.slots.clear(&older)?;
@@ -223,32 +225,51 @@ impl<F: File> PageCache<F> {
         Ok(cache)
     }
 
-    /// Fills the tables with what an opening has found, in the order of the sequences, and says which slots have older versions.
-    fn admit(&self, found: Vec<FoundCopy>) -> Vec<u32> {
-        let mut older = Vec::new();
+    /// Fills the tables with what an opening has found, and says which slots have older versions.
+    fn admit(&self, found: Vec<FoundCopy>) -> Result<Vec<u32>> {
+        let older = in_shares(SHARDS, found.len(), |shards| {
+            Ok(self.admit_some(&found, &shards))
+        });
+        let older = older?.concat();
         let mut is_used = vec![false; self.count()];
-        for shard in &self.shards {
-            lock(shard).reserve(found.len() / SHARDS);
-        }
+        let mut next = 1;
         for copy in &found {
-            let versions = Versions {
-                newest: copy.slot,
-                sequence: copy.sequence,
-                flying: None,
-                older: 0,
-            };
             is_used[copy.slot as usize] = true;
-            if let Some(before) = self.shard(copy.page).insert(copy.page, versions) {
-                older.push(before.newest);
-                is_used[before.newest as usize] = false;
-            }
+            next = next.max(copy.sequence + 1);
+        }
+        for &slot in &older {
+            is_used[slot as usize] = false;
         }
         lock(&self.free).slots = (0..self.slots.count())
             .filter(|slot| !is_used[*slot as usize])
             .collect();
-        let next = found.last().map_or(1, |copy| copy.sequence + 1);
         self.next_sequence.store(next, Ordering::Relaxed);
-        lock(&self.ages).0 = found.into();
+        lock(&self.ages).copies = found.into();
+        Ok(older)
+    }
+
+    /// Fills some shards of the table.
+    fn admit_some(&self, found: &[FoundCopy], shards: &Range<u32>) -> Vec<u32> {
+        for shard in shards.clone() {
+            lock(&self.shards[shard as usize]).reserve(found.len() / SHARDS);
+        }
+        let is_ours = |copy: &&FoundCopy| shards.contains(&(by_number(copy.page) as u32));
+        let mut older = Vec::new();
+        for copy in found.iter().filter(is_ours) {
+            let mut shard = self.shard(copy.page);
+            let versions = shard.entry(copy.page).or_insert(Versions {
+                newest: copy.slot,
+                sequence: copy.sequence,
+                flying: None,
+                older: 0,
+            });
+            if versions.sequence < copy.sequence {
+                older.push(versions.newest);
+                (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
+            } else if versions.newest != copy.slot {
+                older.push(copy.slot);
+            }
+        }
         older
     }
 
@@ -350,10 +371,10 @@ impl<F: File> PageCache<F> {
     /// Lets copies fly in their turn.
     fn age(&self, copies: &[NewCopy<'_>]) {
         let mut ages = lock(&self.ages);
-        if ages.0.len() + copies.len() > 2 * self.count() {
-            ages.0.retain(|copy| self.is_newest(copy));
+        if ages.copies.len() + copies.len() > 2 * self.count() {
+            ages.copies.retain(|copy| self.is_newest(copy));
         }
-        ages.0.extend(copies.iter().map(|copy| FoundCopy {
+        ages.copies.extend(copies.iter().map(|copy| FoundCopy {
             slot: copy.slot,
             page: copy.page,
             sequence: copy.sequence,
@@ -492,8 +513,12 @@ impl<F: File> PageCache<F> {
         let (most, pages) = (self.flight_pages(), self.pages.load(Ordering::Acquire));
         let (mut claims, mut not_yet) = (Vec::new(), Vec::new());
         let mut ages = lock(&self.ages);
+        if !std::mem::replace(&mut ages.is_sorted, true) {
+            let copies = ages.copies.make_contiguous();
+            copies.sort_unstable_by_key(|copy| copy.sequence);
+        }
         while claims.len() < most
-            && let Some(copy) = ages.0.pop_front()
+            && let Some(copy) = ages.copies.pop_front()
         {
             let mut shard = self.shard(copy.page);
             let Some(versions) = shard.get_mut(&copy.page) else {
@@ -510,7 +535,7 @@ impl<F: File> PageCache<F> {
             claims.push(copy);
         }
         for copy in not_yet.into_iter().rev() {
-            ages.0.push_front(copy);
+            ages.copies.push_front(copy);
         }
         drop(ages);
         claims.sort_unstable_by_key(|claim| claim.page);
@@ -602,7 +627,7 @@ impl<F: File> PageCache<F> {
             if let Some(versions) = self.shard(claim.page).get_mut(&claim.page) {
                 versions.flying = None;
                 if versions.newest == claim.slot {
-                    ages.0.push_front(*claim);
+                    ages.copies.push_front(*claim);
                 } else {
                     versions.older += 1;
                     holes.push(Claim {
