@@ -46,6 +46,8 @@ const POOL_BYTES_MIN: u64 = 4 << 20;
 /// Before a drive the pool is to be small: room for some pages of each of 128 threads.
 const DRIVE_POOL_BYTES_MIN: u64 = 2 << 20;
 const AREA_BYTES_MIN: u64 = 2 << 20;
+/// Transactions in front of the measured ones, at most: several change each page of the smallest pool.
+const WARM_UP_MAX: u64 = 2000;
 /// There each of 128 sessions has a ring.
 const DRIVE_RING_BYTES: u64 = 1 << 20;
 /// A ring has room for some hundred transactions between two checkpoints.
@@ -110,6 +112,11 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
         size.seconds
     };
     add("seconds", &seconds.to_string());
+    if workload == "sysbench" {
+        // A pool without a dirty page would not write for a while.
+        let txns = (seconds * 1000.0) as u64;
+        add("warm-up", &txns.min(WARM_UP_MAX).to_string());
+    }
     add("primitives", "flush");
     if point.get("device").is_empty() {
         add("device", "emulated");
