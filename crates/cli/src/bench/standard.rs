@@ -31,6 +31,16 @@ pub(crate) struct Span<'p> {
     pub(super) probes: &'p Probes,
 }
 
+impl<'p> Span<'p> {
+    fn new(positions: &'p [u64], limit: Limit, probes: &'p Probes) -> Self {
+        Self {
+            positions,
+            limit,
+            probes,
+        }
+    }
+}
+
 /// The options of a benchmark.
 pub(crate) trait Benchmark {
     type Workload: Workload;
@@ -184,10 +194,11 @@ fn run_segments<B: Benchmark>(
     // What is not measured need not wait for an imitated disk.
     delays.set(false);
     let tables = load(workload, &database)?;
-    let mut positions = vec![0; workload.lists() as usize];
     if !run.skip_check {
+        let positions = vec![0; workload.lists() as usize];
         check_content(workload, &database, &positions).context("after loading")?;
     }
+    let mut positions = warm_up(args, workload, &database, &tables)?;
     let about = About {
         workload: name,
         mix: args.mix(),
@@ -199,28 +210,19 @@ fn run_segments<B: Benchmark>(
         seed: run.seed,
     };
     let note = progress::spinner(format!("running {method} {name}"));
-    let measure = |positions: &[u64], limit, probes: &Probes| {
-        let span = Span {
-            positions,
-            limit,
-            probes,
-        };
-        args.measure(workload, &database, &tables, span)
-    };
-    if args.warm_up() > 0 {
-        let limit = Limit::Transactions(args.warm_up().div_ceil(u64::from(run.threads())));
-        positions = measure(&positions, limit, &Probes::NONE)?.positions;
-    }
-    let limit = runs::limit(run, TXNS_DEFAULT);
     let mut rows = Vec::new();
     runs::start_record(run, &database)?;
     for _ in 0..count {
         delays.set(true);
         let before = runs::statistics(&database, &emulators)?;
+        let measure = |probes: &Probes| {
+            let (positions, limit) = (&*positions, runs::limit(run, TXNS_DEFAULT));
+            let span = Span::new(positions, limit, probes);
+            args.measure(workload, &database, &tables, span)
+        };
         let (measured, seen) = match sampling {
-            Sampling::Off => (measure(&positions, limit, &Probes::NONE)?, None),
+            Sampling::Off => (measure(&Probes::NONE)?, None),
             Sampling::On => {
-                let measure = |probes: &Probes| measure(&positions, limit, probes);
                 let (measured, seen) = watch(run.threads(), measure)?;
                 (measured, Some(seen))
             }
@@ -245,6 +247,25 @@ fn run_segments<B: Benchmark>(
     }
     runs::check_archive(&database, || rows.last_mut().map(|(row, _)| row))?;
     Ok(rows)
+}
+
+/// Runs the transactions in front of the measured ones, and says where each thread is then.
+fn warm_up<B: Benchmark>(
+    args: &B,
+    workload: &B::Workload,
+    database: &Database,
+    tables: &<B::Workload as Workload>::Tables,
+) -> Result<Vec<u64>> {
+    let positions = vec![0; workload.lists() as usize];
+    if args.warm_up() == 0 {
+        return Ok(positions);
+    }
+    let txns = args
+        .warm_up()
+        .div_ceil(u64::from(args.run_args().threads()));
+    let nobody = Probes::NONE;
+    let span = Span::new(&positions, Limit::Transactions(txns), &nobody);
+    Ok(args.measure(workload, database, tables, span)?.positions)
 }
 
 /// Loads all rows under a progress bar.

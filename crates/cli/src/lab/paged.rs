@@ -112,11 +112,6 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
         size.seconds
     };
     add("seconds", &seconds.to_string());
-    if workload == "sysbench" {
-        // A pool without a dirty page would not write for a while.
-        let txns = (seconds * 1000.0) as u64;
-        add("warm-up", &txns.min(WARM_UP_MAX).to_string());
-    }
     add("primitives", "flush");
     if point.get("device").is_empty() {
         add("device", "emulated");
@@ -127,7 +122,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     options
 }
 
-/// How many rows there are.
+/// How many rows there are, and what is run in front of the measured transactions.
 fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
     match workload {
         "tpcb" => vec![
@@ -135,7 +130,14 @@ fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
             ("accounts", size.accounts.to_string()),
         ],
         "tatp" => vec![("subscribers", size.subscribers.to_string())],
-        "sysbench" => vec![("rows", size.sysbench_rows.to_string())],
+        "sysbench" => {
+            // A pool without a dirty page would not write for a while.
+            let warm_up = (size.drive_seconds * 1000.0) as u64;
+            vec![
+                ("rows", size.sysbench_rows.to_string()),
+                ("warm-up", warm_up.min(WARM_UP_MAX).to_string()),
+            ]
+        }
         _ => vec![
             ("warehouses", size.paged_warehouses.to_string()),
             ("scale", size.paged_scale().to_string()),
