@@ -136,7 +136,7 @@ pub(crate) struct TpccArgs {
 /// `bench btree-insert`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BtreeArgs {
-    /// Methods, separated by commas: fast, fash, nvm-cow and so on
+    /// Methods, separated by commas: fast, fash, nvwal, nvm-cow and so on
     #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
     /// Bytes of a row: a key of 8 and a payload
@@ -319,7 +319,7 @@ pub(crate) struct RunArgs {
     /// When a log record of nv-logging is durable: flush-on-insert, at once; or flush-on-commit, at a commit at the latest
     #[arg(long, value_enum, default_value_t = PersistName::FlushOnInsert)]
     pub(crate) persist: PersistName,
-    /// Bytes of log that each session of nv-logging, or each ring of distributed-log, has room for, at most 128 MiB
+    /// Bytes of log that each session of nv-logging, each ring of distributed-log, or nvwal has room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
     /// Bytes of durable memory in each partition for copies of pages, in methods with such an area: 2 MiB or more
@@ -341,7 +341,7 @@ pub(crate) struct RunArgs {
     /// Bytes of changes after which a MemTable of log or nvm-log is full; other methods do not look at it
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
-    /// Bytes of the buffer pool of each partition of the page methods; other methods do not look at it
+    /// Bytes of the buffer pool of each partition of the page methods, and of the frames of nvwal; other methods do not look at it
     #[arg(long)]
     pub(crate) pool: Option<u64>,
     /// Directory under which the database is made, and removed at the end; shared memory by default
