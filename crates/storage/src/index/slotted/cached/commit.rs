@@ -46,7 +46,7 @@ impl CachedPages {
         let mut first = [vec![0; page_bytes], vec![0; page_bytes]];
         committed.write(&mut first[0]);
         space::seal(&mut first[1], MASTER + 1);
-        let end = committed.end as u32;
+        let end = HomeFile::<D>::pages_of_new(options.identity) as u32;
         let (log, block) = DifferenceLog::create(pool, options.salt, options.log_bytes, end)?;
         let home = HomeFile::create(directory, options.identity, &first)?;
         let pages = Self::new(Box::new(log), Box::new(home), committed, options);
@@ -340,7 +340,8 @@ impl CachedPages {
             self.home.write(run.0, &run.1)?;
         }
         self.home.sync()?;
-        self.log.free(self.committed.end as u32)?;
+        self.log
+            .free((self.home.bytes() / self.page_bytes as u64) as u32)?;
         for resident in self.residents.iter_mut().flatten() {
             resident.is_dirty = false;
         }

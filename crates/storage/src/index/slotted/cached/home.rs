@@ -80,6 +80,11 @@ pub(super) struct HomeFile<D: Directory> {
 }
 
 impl<D: Directory> HomeFile<D> {
+    /// Pages of the file of a new partition, in use or not.
+    pub(super) fn pages_of_new(identity: HomeIdentity) -> u64 {
+        GROWTH_BYTES_MIN.div_ceil(identity.page_bytes as u64)
+    }
+
     /// Makes the file of a new partition, with the pages `first` behind the one of its identity; durable when it returns.
     pub(super) fn create(directory: D, identity: HomeIdentity, first: &[Vec<u8>]) -> Result<Self> {
         let name = identity.name();
@@ -88,7 +93,7 @@ impl<D: Directory> HomeFile<D> {
             return Err(StorageError::ForeignFile { file: name, reason });
         }
         let mut file = directory.create(&name)?;
-        let bytes = GROWTH_BYTES_MIN.next_multiple_of(identity.page_bytes as u64);
+        let bytes = Self::pages_of_new(identity) * identity.page_bytes as u64;
         file.set_bytes(bytes)?;
         file.write_at(0, &identity.encode().repeat(2))?;
         for (number, page) in (1_u64..).zip(first) {
