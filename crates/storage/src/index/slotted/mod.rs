@@ -11,7 +11,7 @@
 //! | `header` | the bytes of a header, its two places in a page, and which of them is in force |
 //! | `cell` | the bytes of a cell, and the room in a page |
 //! | `log` | the record of headers and words, and what recovery makes of it |
-//! | `pages` | pages that the group has changed, their undo, and how it becomes durable |
+//! | `pages` | pages that the group has changed, their undo, their room, and how it becomes durable |
 //! | `tree` | lookups and scans |
 //! | `change` | insertion, split, rewriting, removal, merge |
 //! | `long` | values longer than a page has room for |
