@@ -7,6 +7,7 @@ use super::experiment::{Axes, Axis, Filter, Plot, Shape, Test, Within};
 use super::point::Point;
 use super::size::Size;
 use pmem::device::emulated::DRAM_READ_NS;
+use std::time::Duration;
 
 pub(super) const SPEED: &str = "txn_per_s";
 /// All of the data in the buffer pool, and what a run adds.
@@ -47,7 +48,7 @@ const POOL_BYTES_MIN: u64 = 4 << 20;
 const DRIVE_POOL_BYTES_MIN: u64 = 2 << 20;
 const AREA_BYTES_MIN: u64 = 2 << 20;
 /// Transactions in front of the measured ones, at most: several change each page of the smallest pool.
-const WARM_UP_MAX: u64 = 2000;
+const WARM_UP_MAX: u128 = 2000;
 /// There each of 128 sessions has a ring.
 const DRIVE_RING_BYTES: u64 = 1 << 20;
 /// A ring has room for some hundred transactions between two checkpoints.
@@ -132,7 +133,7 @@ fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
         "tatp" => vec![("subscribers", size.subscribers.to_string())],
         "sysbench" => {
             // A pool without a dirty page would not write for a while.
-            let warm_up = (size.drive_seconds * 1000.0) as u64;
+            let warm_up = Duration::from_secs_f64(size.drive_seconds).as_millis();
             vec![
                 ("rows", size.sysbench_rows.to_string()),
                 ("warm-up", warm_up.min(WARM_UP_MAX).to_string()),
