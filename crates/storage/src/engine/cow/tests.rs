@@ -412,6 +412,32 @@ fn an_emptied_table_keeps_its_space_for_the_next_rows() {
     }
 }
 
+/// More pages than one map of `nvwal` has bits for.
+#[test]
+fn pages_of_several_maps_are_found_again() {
+    let mut subject = Subject::new(Method::Nvwal, 5, 1);
+    let note = "m".repeat(20_000);
+    for id in 0..140 {
+        let mut row = Row::new(Arc::clone(&subject.engine.tables()[0].layout));
+        row.set(0, id).unwrap();
+        row.set(1, id).unwrap();
+        row.set(2, &*note).unwrap();
+        subject.engine.begin().unwrap();
+        subject.engine.insert(TABLE, &row).unwrap();
+        // Pages behind the first of a map are given up and taken again.
+        if id % 9 == 0 {
+            subject.engine.abort().unwrap();
+            continue;
+        }
+        subject.engine.commit(Durability::Immediate).unwrap();
+        subject.content.insert(id, (id, note.len()));
+    }
+    subject.check();
+    let mut reopened = subject.reopened();
+    verified(&mut *reopened);
+    assert_eq!(read(&mut *reopened, None), subject.content);
+}
+
 #[test]
 fn changes_of_definitions_keep_the_rows() {
     for method in METHODS {

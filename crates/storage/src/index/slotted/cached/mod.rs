@@ -314,21 +314,22 @@ impl CachedPages {
         Ok(None)
     }
 
-    /// The page behind all others; a map comes before it where its group begins with it.
+    /// The page behind all others. The map of a group of pages comes into use with the first of them.
     fn extend(&mut self) -> Result<u64> {
         let mut number = self.now.end;
-        let is_map = space::is_own(number, self.page_bytes);
-        number += u64::from(is_map);
-        self.home.grow((number + 1) * self.page_bytes as u64)?;
-        if is_map {
+        number += u64::from(space::is_own(number, self.page_bytes));
+        let map = space::map_of(number, self.page_bytes);
+        let last = number.max(map);
+        self.home.grow((last + 1) * self.page_bytes as u64)?;
+        if number.is_multiple_of(space::group_pages(self.page_bytes)) {
             let mut bytes = vec![0; self.page_bytes];
-            space::seal(&mut bytes, number - 1);
+            space::seal(&mut bytes, map);
             let own = Own {
                 bytes,
                 is_dirty: false,
                 is_fresh: true,
             };
-            self.own.entry(number - 1).or_insert(own);
+            self.own.entry(map).or_insert(own);
         }
         self.now.end = number + 1;
         Ok(number)
