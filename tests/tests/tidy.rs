@@ -109,6 +109,10 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ),
     ("slotted pages", "crates/storage/src/index/slotted/pages.rs"),
     (
+        "groups over slotted pages",
+        "crates/storage/src/index/slotted/pages/publish.rs",
+    ),
+    (
         "log of slot headers",
         "crates/storage/src/index/slotted/log.rs",
     ),

@@ -12,6 +12,7 @@
 //! lives now.
 
 use crate::place::PlaceMap;
+use pmem::{Arena, Fate, Memory, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,6 +105,20 @@ impl Limbo {
     /// The snapshots that lived when it was looked at last, by their numbers.
     pub(in crate::index) fn live(&self) -> &[u64] {
         &self.live
+    }
+
+    /// Ends a group that is durable: notes the blocks that it took and gave up, and holds those that snapshots show.
+    pub(in crate::index) fn settle<M: Memory>(&mut self, arena: &mut Arena<M>) {
+        if !self.is_active() {
+            return arena.settle(Outcome::Committed);
+        }
+        arena.settle_holding(&mut |at, fate| match fate {
+            Fate::Born => {
+                self.born(at);
+                false
+            }
+            Fate::Died => self.died(at),
+        });
     }
 
     /// How many snapshots had been taken when the place was born.

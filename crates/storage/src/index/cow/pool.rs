@@ -16,8 +16,8 @@ use crate::error::{Result, StorageError};
 use crate::log::WriteSet;
 use crate::log::nv_master::{KEPT_PAGES, MASTER_BYTES, MasterState, NvMaster};
 use pmem::{
-    Arena, BLOCK_BYTES_MAX, ClassId, Fate, HeapMark, Memory, Outcome, Owner, Part, PmemError,
-    WordChange, site,
+    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, PmemError, WordChange,
+    site,
 };
 use std::iter;
 
@@ -308,18 +308,7 @@ impl<M: Memory> PoolStore<M> {
         }
         self.merged.clear();
         self.writes.changes.clear();
-        if self.limbo.is_active() {
-            let limbo = &mut self.limbo;
-            self.arena.settle_holding(&mut |at, fate| match fate {
-                Fate::Born => {
-                    limbo.born(at);
-                    false
-                }
-                Fate::Died => limbo.died(at),
-            });
-        } else {
-            self.arena.settle(Outcome::Committed);
-        }
+        self.limbo.settle(&mut self.arena);
         self.base = self.master.state;
         Ok(())
     }

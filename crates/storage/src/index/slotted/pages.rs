@@ -1,27 +1,20 @@
-//! The pages of all trees of a partition, and how a group of transactions becomes durable.
+//! The pages of all trees of a partition, as the open group of transactions has changed them, and their undo.
 //!
 //! A page that the group has changed has a header in the making, in DRAM; the one in its page stays in force until the group is
 //! committed. Cells are stored in their pages at once, in room that no header names, so an abort leaves nothing to undo there.
-//! Everything else that an operation does is in the undo list: headers as they were, pages that are new or dropped, roots.
-//!
-//! ```text
-//! commit   cells and headers of new pages are flushed; fence
-//!          fast: the header is stored in the page, flushed; fence                                   [commit point]
-//!          fash: the record of headers and words is stored, flushed; fence                          [commit point]
-//!                headers and words are stored in their places and flushed; the next group's first fence waits for them
-//! ```
+//! Everything else that an operation does is in the undo list: headers as they were, pages that are new or dropped, roots. How the group becomes
+//! durable is in `publish`, where a page has room is in `room`, and what is different behind a cache in `behind`.
 //!
 //! A header that another process has left in a page may not be durable yet. Whoever reads a page first flushes its header, and no
 //! transaction ends before a fence has waited for that.
 
 mod behind;
+mod publish;
 mod room;
 
 use super::cached::{CacheMark, CachedPages};
 use super::cell::Cell;
-use super::header::{
-    self, Geometry, Header, NO_IMAGE, Seal, after, damaged, line_at, lines_of, place_of,
-};
+use super::header::{self, Geometry, Header, Seal, after, damaged, line_at, lines_of, place_of};
 use super::log::{
     BLOCK_BYTES, BODY_BYTES, EXTENSIONS_MAX, Extension, HEADER_ENTRY_BYTES, HeaderLog,
     WORD_ENTRY_BYTES,
@@ -32,7 +25,7 @@ use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::index::cow::limbo::Limbo;
 use crate::probe::{self, Activity};
-use pmem::{Arena, ClassId, Fate, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
+use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
 use std::sync::Arc;
 
 const LINE: u64 = 64;
@@ -196,6 +189,7 @@ impl<M: Memory> SlottedPages<M> {
         // No root, and no record.
         arena.store(block, &[0; 2 * LINE as usize])?;
         arena.flush(block, 2 * LINE as usize, site!("slotted.create-master"))?;
+        // commit point: master and log are there and empty, so the pool may lead to them
         arena.fence(site!("slotted.create-fence"))?;
         arena.settle(Outcome::Committed);
         Ok((Self::new(arena, block, salt, geometry, kind), block))
@@ -682,236 +676,6 @@ impl<M: Memory> SlottedPages<M> {
         }
     }
 
-    /// Starts the write-back of all that is staged, each line once, and waits for it. Before a record is written over the last one,
-    /// what that says has to be durable as well.
-    fn write_cells(&mut self, then: CommitKind) -> Result<()> {
-        self.arena.enter(Part::Index);
-        for number in 0..self.changed.len() {
-            if self.changed[number].is_new && !self.changed[number].is_dropped {
-                self.stage_new_header(number)?;
-            }
-        }
-        self.arena.enter(Part::Table);
-        let _flush = probe::begin(Activity::Flush);
-        self.staged.sort_unstable();
-        let mut flushed = 0;
-        for &(at, bytes) in &self.staged {
-            let first = (at / LINE * LINE).max(flushed);
-            let end = (at + bytes as u64).next_multiple_of(LINE);
-            if end > first {
-                self.arena
-                    .flush(first, (end - first) as usize, site!("slotted.cells"))?;
-                flushed = end;
-            }
-        }
-        let writes_over = self.is_applying && then == CommitKind::Record;
-        if !self.staged.is_empty() || self.has_found || writes_over {
-            self.arena.fence(site!("slotted.cells-fence"))?;
-            (self.is_applying, self.has_found) = (false, false);
-        }
-        self.staged.clear();
-        Ok(())
-    }
-
-    /// Stores the header of a page that nothing in force leads to.
-    fn stage_new_header(&mut self, number: usize) -> Result<()> {
-        let changed = &self.changed[number];
-        let (base, old) = (changed.base, changed.header.sequence);
-        let seal = self.seal.at(changed.page, base);
-        let new = after(old);
-        let mut image = NO_IMAGE;
-        let bytes = changed.header.image(&mut image);
-        header::store(&mut self.arena, seal, base, new, &image[..bytes])?;
-        for line in 0..lines_of(changed.header.count()) {
-            let at = base + line_at(place_of(new), line) as u64;
-            self.staged.push((at, LINE as usize));
-        }
-        let word = header::word(&self.arena, base, place_of(old))?;
-        if seal.sequence(base, word) != Some(old) {
-            let word = seal.word(base, old, &[]);
-            header::store_word(&mut self.arena, base, place_of(old), word)?;
-        }
-        // One that a process has left there when it died need not be durable either.
-        self.staged
-            .push((base + line_at(place_of(old), 0) as u64, LINE as usize));
-        Ok(())
-    }
-
-    /// The one page whose header is all that the group has changed, if that is so and it fits a line.
-    fn only_line(&self) -> Option<usize> {
-        let has_words = !self.changes.is_empty() || self.directory_change().is_some();
-        if self.kind == CommitKind::Record || has_words {
-            return None;
-        }
-        match &*self.changed {
-            [one] if lines_of(one.header.count()) == 1 => {
-                (self.lines_in_a_row < LINES_IN_A_ROW_MAX).then_some(0)
-            }
-            _ => None,
-        }
-    }
-
-    /// The change of the master that the group makes.
-    fn directory_change(&self) -> Option<WordChange> {
-        let root = self.roots[0];
-        (root.now != root.written).then_some(WordChange {
-            offset: self.block,
-            clear: u64::MAX,
-            set: root.now,
-        })
-    }
-
-    /// Makes the group durable.
-    pub(super) fn publish(&mut self) -> Result<()> {
-        if self.cache.is_some() {
-            self.write_differences(0)?;
-            return self.finish_differences();
-        }
-        let line = self.only_line();
-        self.write_cells(line.map_or(CommitKind::Record, |_| CommitKind::Line))?;
-        if let Some(number) = line {
-            self.write_line(number)?;
-        } else {
-            self.write_record(0)?;
-            let flush = probe::begin(Activity::Flush);
-            // commit point: the record is whole, and recovery does what it says
-            self.arena.fence(site!("fash.record-fence"))?;
-            drop(flush);
-            self.apply()?;
-        }
-        self.clean();
-        Ok(())
-    }
-
-    /// Commits by the header of one page.
-    fn write_line(&mut self, number: usize) -> Result<()> {
-        self.arena.enter(Part::Index);
-        let (at, _) = self.store_header(number)?;
-        let _flush = probe::begin(Activity::Flush);
-        self.arena.flush(at, LINE as usize, site!("fast.line"))?;
-        // commit point: the word that ends the line names the new header
-        self.arena.fence(site!("fast.line-fence"))?;
-        self.lines_in_a_row += 1;
-        Ok(())
-    }
-
-    /// Stores the header of a changed page in its place, and keeps the one in force for the snapshots that show it. Gives where its
-    /// first line is, and how many it has.
-    fn store_header(&mut self, number: usize) -> Result<(u64, usize)> {
-        let Changed { page, header, .. } = &self.changed[number];
-        let (page, old) = (*page, header.sequence);
-        let new = after(old);
-        let mut image = NO_IMAGE;
-        let bytes = header.image(&mut image);
-        let lines = lines_of(header.count());
-        let (seal, geometry, arena) = (self.seal, self.geometry, &mut self.arena);
-        if self.limbo.is_active() {
-            let mut versions = self.versions.lock();
-            versions.keep(page, &self.limbo, || {
-                header::read(arena, seal, geometry, page, old, false)
-            })?;
-            header::store(arena, seal, page, new, &image[..bytes])?;
-        } else {
-            header::store(arena, seal, page, new, &image[..bytes])?;
-        }
-        Ok((page + line_at(place_of(new), 0) as u64, lines))
-    }
-
-    /// Stores the record of the group.
-    fn write_record(&mut self, global: u64) -> Result<()> {
-        self.arena.enter(Part::Log);
-        self.log.begin(global);
-        let mut image = NO_IMAGE;
-        for changed in &self.changed {
-            if !changed.is_new && !changed.is_dropped {
-                let bytes = changed.header.image(&mut image);
-                let sequence = after(changed.header.sequence);
-                self.log.add_header(changed.page, sequence, &image[..bytes]);
-            }
-        }
-        self.merge_changes();
-        for change in &self.merged {
-            self.log.add_word(*change);
-        }
-        self.log.write(&mut self.arena, &self.extensions)
-    }
-
-    /// Makes one change of all those of a word, so that making them again stores nothing.
-    fn merge_changes(&mut self) {
-        self.merged.clear();
-        self.merged.extend(&self.changes);
-        self.merged.extend(self.directory_change());
-        self.merged.sort_by_key(|change| change.offset);
-        self.merged.dedup_by(|later, first| {
-            let is_same = later.offset == first.offset;
-            if is_same {
-                first.set = first.set & !later.clear | later.set;
-                first.clear |= later.clear;
-            }
-            is_same
-        });
-    }
-
-    /// Stores headers and words where they belong. The next group's first fence makes them durable.
-    fn apply(&mut self) -> Result<()> {
-        self.arena.enter(Part::Index);
-        for number in 0..self.changed.len() {
-            let changed = &self.changed[number];
-            if changed.is_new || changed.is_dropped {
-                continue;
-            }
-            let (at, lines) = self.store_header(number)?;
-            for line in 0..lines {
-                let at = at + line_at(0, line) as u64;
-                self.arena.flush(at, LINE as usize, site!("fash.header"))?;
-            }
-        }
-        self.arena.enter(Part::Other);
-        for change in &self.merged {
-            let word = self.arena.word(change.offset)?;
-            self.arena.store_word(change.offset, change.apply(word))?;
-            self.arena.flush(change.offset, 8, site!("fash.word"))?;
-        }
-        self.is_applying = true;
-        self.lines_in_a_row = 0;
-        Ok(())
-    }
-
-    /// Forgets the group, which is committed.
-    fn clean(&mut self) {
-        while let Some(changed) = self.changed.pop() {
-            let place = place_of(after(changed.header.sequence)) as u32;
-            let state = if changed.is_dropped {
-                UNKNOWN
-            } else {
-                place + 1
-            };
-            self.set_state(changed.page, state);
-        }
-        self.roots[0].written = self.roots[0].now;
-        self.changes.clear();
-        // They are free again, and the record may still be needed. But whoever gets them next makes pages of them, and the heap fences
-        // before it makes a run; or extensions, which are written behind the next group's first fence.
-        self.extensions.clear();
-        self.undo.clear();
-        self.before.clear();
-        if self.cache.is_some() {
-            return;
-        }
-        if self.limbo.is_active() {
-            let limbo = &mut self.limbo;
-            self.arena.settle_holding(&mut |at, fate| match fate {
-                Fate::Born => {
-                    limbo.born(at);
-                    false
-                }
-                Fate::Died => limbo.died(at),
-            });
-        } else {
-            self.arena.settle(Outcome::Committed);
-        }
-    }
-
     /// The trees as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
     pub fn snapshot(&mut self) -> Result<SlottedSnapshot> {
         let view = self.arena.view()?;
@@ -928,44 +692,5 @@ impl<M: Memory> SlottedPages<M> {
         if self.limbo.reclaim(&mut |at| arena.release_held(at)) {
             self.versions.lock().retain(self.limbo.live());
         }
-    }
-
-    /// Makes the group durable without deciding about it.
-    pub(super) fn publish_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
-        self.ensure_room()?;
-        if self.cache.is_some() {
-            return self.write_differences(global.0);
-        }
-        self.write_cells(CommitKind::Record)?;
-        self.write_record(global.0)?;
-        Ok(self.arena.fence(site!("fash.prepare-fence"))?)
-    }
-
-    /// Ends a prepared group. What is prepared and never decided does not count, so an abort stores nothing.
-    pub(super) fn decide(&mut self, commit: bool) -> Result<()> {
-        if let Some(cache) = &mut self.cache {
-            cache.decide(&self.arena, commit)?;
-            return if commit {
-                self.finish_differences()
-            } else {
-                Ok(())
-            };
-        }
-        if commit {
-            self.arena.enter(Part::Log);
-            self.log.decide(&mut self.arena)?;
-            self.apply()?;
-            self.clean();
-        }
-        Ok(())
-    }
-
-    /// Waits for what was flushed when it was read first.
-    pub(super) fn fence_reads(&mut self) -> Result<()> {
-        if self.has_found {
-            self.arena.fence(site!("slotted.found-fence"))?;
-            self.has_found = false;
-        }
-        Ok(())
     }
 }
