@@ -465,3 +465,49 @@ fn changes_of_definitions_keep_the_rows() {
         verified(&mut *subject.engine);
     }
 }
+
+/// Changes so many pages in one transaction that its record is longer than the log, and cuts the power as soon as it is acknowledged.
+fn cut_behind_a_long_record(method: Method, disabled: &str) -> Result<(), String> {
+    let mut subject = Subject::new(method, 9, 1);
+    let layout = Arc::clone(&subject.engine.tables()[0].layout);
+    let note = "n".repeat(90);
+    for first in (0_i64..1500).step_by(50) {
+        subject.engine.begin().unwrap();
+        for id in first..first + 50 {
+            let mut row = Row::new(Arc::clone(&layout));
+            row.set(0, id).unwrap();
+            row.set(1, id % 7).unwrap();
+            row.set(2, note.as_str()).unwrap();
+            subject.engine.insert(TABLE, &row).unwrap();
+            subject.content.insert(id, (id % 7, 90));
+        }
+        subject.engine.commit(Durability::Immediate).unwrap();
+    }
+    subject.engine.begin().unwrap();
+    // A page has three rows or so, and its header alone changes.
+    for id in (0..1500).step_by(3) {
+        let key = subject.key(id);
+        assert!(subject.engine.delete(TABLE, &key).unwrap());
+        subject.content.remove(&id);
+    }
+    subject.world.disable(disabled);
+    subject.engine.commit(Durability::Immediate).unwrap();
+    for choice in ImageChoices::sampled(&subject.world, 1, 24) {
+        let image = TestPlatform(subject.world.image(&choice).unwrap());
+        let opened = open(&image, method, &options(1), &|_| false);
+        let mut engine = opened.map_err(|error| error.to_string())?;
+        if read(&mut *engine, None) != subject.content {
+            return Err("what was acknowledged is not there".to_owned());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_record_longer_than_its_log_is_durable_as_a_whole() {
+    for method in [Method::Fash, Method::Fast] {
+        assert_eq!(cut_behind_a_long_record(method, "none"), Ok(()), "{method}");
+        let without = cut_behind_a_long_record(method, "fash.record-extension");
+        assert!(without.is_err(), "{method}");
+    }
+}

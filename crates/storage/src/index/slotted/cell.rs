@@ -102,14 +102,27 @@ impl Cell {
 }
 
 /// Units of a page that cells lie in.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Used {
-    bits: [u64; 4],
+    pub(super) bits: [u64; 4],
 }
 
 impl Used {
     pub(super) fn mark(&mut self, first: usize, units: usize) {
         for (word, mask) in self.bits.iter_mut().zip(masks(first, units)) {
+            *word |= mask;
+        }
+    }
+
+    pub(super) fn unmark(&mut self, first: usize, units: usize) {
+        for (word, mask) in self.bits.iter_mut().zip(masks(first, units)) {
+            *word &= !mask;
+        }
+    }
+
+    /// Marks what is marked there.
+    pub(super) fn mark_all(&mut self, other: &Self) {
+        for (word, mask) in self.bits.iter_mut().zip(other.bits) {
             *word |= mask;
         }
     }

@@ -7,7 +7,7 @@
 //! merged with a neighbour where both fit into three quarters of a page.
 
 use super::cell::{INLINE, LONG, LONG_BYTES, cell_bytes, encode};
-use super::header::lines_of;
+use super::header::{FIRST_SLOTS, Header, lines_of};
 use super::long;
 use super::pages::{Root, SlottedPages, View};
 use super::tree::{Path, SlottedTree};
@@ -94,7 +94,7 @@ impl<M: Memory> SlottedPages<M> {
         self.drop_value(&path)?;
         let leaf = path.leaf();
         let number = self.own(leaf.page)?;
-        self.edit(number).remove(leaf.index);
+        self.remove_cell(number, leaf.index)?;
         self.shrink(tree, &path)?;
         Ok(true)
     }
@@ -144,6 +144,17 @@ impl<M: Memory> SlottedPages<M> {
         self.set_root(tree.tree, Root { now, written });
     }
 
+    /// Most cells of a page that has `count`. A group that changes one leaf of contents alone may commit by its line, so such a leaf does not
+    /// outgrow it.
+    fn cells_max(&self, tree: SlottedTree, level: u8, count: usize) -> usize {
+        let is_line = level == 0 && tree.value_words == 0 && count <= FIRST_SLOTS;
+        if is_line && self.commits_by_lines() {
+            self.geometry.cells_max.min(FIRST_SLOTS)
+        } else {
+            self.geometry.cells_max
+        }
+    }
+
     /// Units of a cell.
     fn units(&self, cell: &[u8]) -> usize {
         cell.len().div_ceil(self.geometry.unit)
@@ -163,7 +174,10 @@ impl<M: Memory> SlottedPages<M> {
         for (done, cell) in cells.iter().enumerate() {
             let replaces = done < removed;
             let units = self.units(cell);
-            let Some(unit) = self.room(number, units, usize::from(!replaces))? else {
+            let Header { level, count, .. } = self.changed(number).header;
+            let cells_max = self.cells_max(tree, level, usize::from(count));
+            let more = (usize::from(!replaces), cells_max);
+            let Some(unit) = self.room(number, units, more)? else {
                 let rest = (at + done, removed.saturating_sub(done));
                 return self.rebuild(tree, path, depth, rest, &cells[done..]);
             };
@@ -171,16 +185,10 @@ impl<M: Memory> SlottedPages<M> {
                 .enter(tree.part(self.changed(number).header.level));
             let base = self.changed(number).base;
             self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
-            let header = self.edit(number);
-            if replaces {
-                header.slots[at + done] = unit as u8;
-                header.start = header.start.min(unit as u8);
-            } else {
-                header.insert(at + done, unit as u8);
-            }
+            self.name_cell(number, (at + done, replaces), (unit, units))?;
         }
         for _ in cells.len()..removed {
-            self.edit(number).remove(at + cells.len());
+            self.remove_cell(number, at + cells.len())?;
         }
         Ok(())
     }
@@ -223,7 +231,8 @@ impl<M: Memory> SlottedPages<M> {
         let units: usize = all.iter().map(|cell| self.units(cell)).sum();
         let capacity = self.geometry.units - self.geometry.head_units(lines_of(all.len() + 1));
         let old_count = view.count;
-        if all.len() <= self.geometry.cells_max && 8 * units <= 7 * capacity {
+        let cells_max = self.cells_max(tree, view.level, old_count);
+        if all.len() <= cells_max && 8 * units <= 7 * capacity {
             let new = self.fill(tree, view.level, &all)?;
             self.discard(page)?;
             return self.lead_to(tree, path, depth, new, None);
@@ -232,13 +241,14 @@ impl<M: Memory> SlottedPages<M> {
         let middle = if is_edge {
             all.len() - cells.len()
         } else {
-            self.middle(&all, units)
+            self.middle(&all, units, cells_max)
         };
         let separator = key_of(&all[middle]);
         if at >= middle {
             let right = self.fill(tree, view.level, &all[middle..])?;
             let number = self.own(page)?;
             self.edit(number).count = middle as u8;
+            self.look_again(number)?;
             return self.lead_to(tree, path, depth, page, Some((separator, right)));
         }
         let left = self.fill(tree, view.level, &all[..middle])?;
@@ -248,6 +258,7 @@ impl<M: Memory> SlottedPages<M> {
             let header = self.edit(number);
             header.slots.copy_within(gone..old_count, 0);
             header.count = (old_count - gone) as u8;
+            self.look_again(number)?;
             return self.lead_to(tree, path, depth, left, Some((separator, page)));
         }
         let right = self.fill(tree, view.level, &all[middle..])?;
@@ -256,15 +267,15 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     /// Where cells are split so that both halves are about as long, and neither has too many cells.
-    fn middle(&self, all: &Cells, units: usize) -> usize {
+    fn middle(&self, all: &Cells, units: usize, cells_max: usize) -> usize {
         let mut before = 0;
         let by_units = all.iter().position(|cell| {
             let own = self.units(cell);
             before += own;
             2 * before >= units + own
         });
-        let most = self.geometry.cells_max.min(all.len() - 1);
-        let least = all.len().saturating_sub(self.geometry.cells_max).max(1);
+        let most = cells_max.min(all.len() - 1);
+        let least = all.len().saturating_sub(cells_max).max(1);
         by_units.unwrap_or(most).clamp(least, most)
     }
 
@@ -276,12 +287,12 @@ impl<M: Memory> SlottedPages<M> {
         self.arena.enter(part);
         for (index, cell) in cells.iter().enumerate() {
             let units = self.units(cell);
-            let Some(unit) = self.room(number, units, 1)? else {
+            let Some(unit) = self.room(number, units, (1, self.geometry.cells_max))? else {
                 let text = "entries of this length do not fit the pages".to_owned();
                 return Err(StorageError::Unsupported(text));
             };
             self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
-            self.edit(number).insert(index, unit as u8);
+            self.name_cell(number, (index, false), (unit, units))?;
         }
         Ok(page)
     }
@@ -329,8 +340,8 @@ impl<M: Memory> SlottedPages<M> {
             if view.count == 0 {
                 self.discard(view.page)?;
                 let number = self.own(parent)?;
-                self.edit(number).remove(at);
-            } else if !self.is_sparse(&view)? || !self.merge(tree, path, depth)? {
+                self.remove_cell(number, at)?;
+            } else if !self.is_sparse(tree, &view)? || !self.merge(tree, path, depth)? {
                 return Ok(());
             }
         }
@@ -358,9 +369,10 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     /// Whether a page is less than a third full. Large pages are not looked at each time.
-    fn is_sparse(&self, view: &View) -> Result<bool> {
+    fn is_sparse(&self, tree: SlottedTree, view: &View) -> Result<bool> {
         let is_looked_at = view.count < 8 || view.count.is_multiple_of(8);
-        if !is_looked_at || 2 * view.count > self.geometry.cells_max {
+        let cells_max = self.cells_max(tree, view.level, view.count);
+        if !is_looked_at || 2 * view.count > cells_max {
             return Ok(false);
         }
         Ok(3 * self.live_units(view)? < self.geometry.capacity())
@@ -378,7 +390,7 @@ impl<M: Memory> SlottedPages<M> {
         let units = [self.live_units(&left)?, self.live_units(&right)?];
         let count = left.count + right.count;
         let fits = 4 * (units[0] + units[1]) <= 3 * self.geometry.capacity()
-            && 4 * count <= 3 * self.geometry.cells_max.max(4)
+            && 4 * count <= 3 * self.cells_max(tree, left.level, left.count).max(4)
             && lines_of(count) == 1;
         if !fits {
             return Ok(false);
@@ -395,13 +407,14 @@ impl<M: Memory> SlottedPages<M> {
             self.append(tree, number, &moved)?;
             self.discard(right.page)?;
             let number = self.own(parent)?;
-            self.edit(number).remove(first + 1);
+            self.remove_cell(number, first + 1)?;
             return Ok(true);
         }
         let key = self.key(&above, first, tree.key_words)?.to_vec();
         let number = self.own(parent)?;
         let needed = self.units(&inner_cell(&key, 0));
-        if self.room(number, needed, 0)?.is_none() {
+        let more = (0, self.geometry.cells_max);
+        if self.room(number, needed, more)?.is_none() {
             return Ok(false);
         }
         let (_, mut all) = self.cells_with(left.page, (left.count, 0), &[])?;
@@ -427,7 +440,7 @@ impl<M: Memory> SlottedPages<M> {
             let header = &self.changed(number).header;
             let (unit, index) = (header.start() - units, header.count());
             self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
-            self.edit(number).insert(index, unit as u8);
+            self.name_cell(number, (index, false), (unit, units))?;
         }
         Ok(())
     }

@@ -28,6 +28,8 @@ use crate::probe::{self, Activity};
 use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
 use std::sync::Arc;
 
+use room::{Held, Rooms};
+
 const LINE: u64 = 64;
 /// Bytes of the first extension of a record; each further one is twice as long.
 const EXTENSION_BYTES: usize = 64 << 10;
@@ -63,6 +65,8 @@ pub(super) struct Changed {
     saved: u64,
     /// Most lines that its header had, in force or in the making.
     lines: usize,
+    /// What its cells take, if that is known.
+    held: Option<Held>,
 }
 
 impl Changed {
@@ -167,6 +171,7 @@ pub struct SlottedPages<M: Memory> {
     /// Blocks that snapshots show, and headers.
     limbo: Limbo,
     versions: Arc<Versions>,
+    rooms: Rooms,
 }
 
 impl<M: Memory> SlottedPages<M> {
@@ -258,6 +263,7 @@ impl<M: Memory> SlottedPages<M> {
             cell: Vec::new(),
             limbo: Limbo::default(),
             versions: Arc::default(),
+            rooms: Rooms::default(),
         }
     }
 
@@ -454,6 +460,11 @@ impl<M: Memory> SlottedPages<M> {
 
     fn add_changed(&mut self, (page, base): (u64, u64), header: Header, is_new: bool) -> usize {
         let number = self.changed.len();
+        let held = if is_new {
+            Some(Held::default())
+        } else {
+            self.rooms.get(page, page >> self.shift)
+        };
         self.changed.push(Changed {
             page,
             base,
@@ -462,10 +473,16 @@ impl<M: Memory> SlottedPages<M> {
             is_new,
             is_dropped: false,
             saved: self.operation,
+            held,
         });
         self.set_state(page, CHANGED + number as u32);
         self.undo.push(Undo::Changed);
         number
+    }
+
+    /// Whether a group that changes one page may commit by a line.
+    pub(super) fn commits_by_lines(&self) -> bool {
+        self.kind == CommitKind::Line
     }
 
     /// A changed page.
@@ -473,9 +490,10 @@ impl<M: Memory> SlottedPages<M> {
         &self.changed[number]
     }
 
-    /// The header of a changed page, to change it.
+    /// The header of a changed page, to change it; what its cells take is unknown then.
     pub(super) fn edit(&mut self, number: usize) -> &mut Header {
         let changed = &mut self.changed[number];
+        changed.held = None;
         if changed.saved != self.operation {
             changed.saved = self.operation;
             self.before.push(changed.header);
@@ -599,7 +617,8 @@ impl<M: Memory> SlottedPages<M> {
             match self.undo.pop() {
                 Some(Undo::Header(number)) => {
                     if let Some(header) = self.before.pop() {
-                        self.changed[number].header = header;
+                        let changed = &mut self.changed[number];
+                        (changed.header, changed.held) = (header, None);
                     }
                 }
                 Some(Undo::Changed) => {

@@ -214,12 +214,15 @@ impl<M: Memory> SlottedPages<M> {
     pub(super) fn clean(&mut self) {
         while let Some(changed) = self.changed.pop() {
             let place = place_of(after(changed.header.sequence)) as u32;
-            let state = if changed.is_dropped {
-                UNKNOWN
+            let (state, held) = if changed.is_dropped {
+                (UNKNOWN, None)
             } else {
-                place + 1
+                (place + 1, changed.held)
             };
-            self.set_state(changed.page, state);
+            debug_assert!(held.is_none_or(|held| held.is_right(self, &changed)));
+            let page = changed.page;
+            self.rooms.keep(page, page >> self.shift, held);
+            self.set_state(page, state);
         }
         self.roots[0].written = self.roots[0].now;
         self.changes.clear();
