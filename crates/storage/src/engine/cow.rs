@@ -47,8 +47,6 @@ use std::sync::Arc;
 /// Kind of the pools of `nvm-cow`.
 const POOL_KIND: PoolKind = PoolKind(0x6e76_636f);
 const MASTER_ROOT: RootIndex = RootIndex::new(0);
-/// Dirty pages, in bytes, after which a group ends even if nobody waits for it.
-const DIRTY_BYTES_MAX: usize = 16 << 20;
 /// First size of the volatile memory for frames.
 const FRAMES_BYTES: u64 = 1 << 20;
 
@@ -240,7 +238,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         } else {
             self.group.wait(durability)
         };
-        if due == Due::Now || self.space.trees.dirty_bytes() > DIRTY_BYTES_MAX {
+        if due == Due::Now || self.space.trees.dirty_bytes() > T::DIRTY_BYTES_MAX {
             self.end_group()?;
         }
         Ok(self.group.newest())

@@ -20,6 +20,9 @@ pub trait Trees: Send + Sized {
     /// Where the open transaction stands.
     type Mark: Copy + Send;
 
+    /// Dirty pages, in bytes, after which a group ends even if nobody waits for it.
+    const DIRTY_BYTES_MAX: usize = 16 << 20;
+
     /// Forgets all trees but the directory. Nothing may be dirty.
     fn forget_trees(&mut self);
 
