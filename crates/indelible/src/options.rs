@@ -277,8 +277,8 @@ impl Options {
         self
     }
 
-    /// Lets the log of `nv-logging` or `distributed-log` move records that recovery needs no more to files in a directory, on a disk for example, before their
-    /// space is used again; a thread does so after each checkpoint. Recorded, as the symbolic link `archive`, so later openings go on without
+    /// Lets the log of a page method with pages in files move records that recovery needs no more to files in a directory, on another disk for example, before
+    /// their space is used again; a thread does so after each checkpoint. Recorded, as the symbolic link `archive`, so later openings go on without
     /// the option; a database that exists begins with the opening that has it. If the directory is full, or fails, the log waits when it has
     /// no room left, and says so: nothing is lost. Each database needs a directory of its own. Default: space is used again at once.
     pub fn archive(mut self, path: impl Into<PathBuf>) -> Self {
@@ -692,16 +692,21 @@ impl TransactionOptions {
 
 /// Rejects an archive for a method whose log has nothing to move there.
 pub(crate) fn check_archive(method: Method, path: &Path) -> Result<()> {
-    if method.has_rings() && method.has_buffer_pool() {
+    if method.has_buffer_pool() {
         return Ok(());
     }
+    let why = if method.axes().is_some() {
+        "whose log has only what undoes transactions that are open"
+    } else {
+        "whose log, if it has one, is of rows and ends with each checkpoint"
+    };
     Err(Error::option(
         "archive",
         format!(
-            "{} for method `{method}`, whose log is not archived",
+            "{} for method `{method}`, {why}: there is nothing to archive",
             path.display()
         ),
-        "leave it out, or use `nv-logging` or `distributed-log`",
+        "leave it out, or use a page method with pages in files, such as `full-page-writes` or `nv-logging`",
     ))
 }
 

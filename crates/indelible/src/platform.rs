@@ -6,7 +6,7 @@
 //!
 //! The log can have a directory of its own, on a device that suits it: the symbolic link [`LOG_LINK`] in the database's directory says where.
 //! Then everything is there that is not pages: the files of the log, and what lies in durable memory. It is locked as well.
-//! The link [`ARCHIVE_LINK`] says where a log in durable memory moves what recovery needs no more, if it is not to give it up.
+//! The link [`ARCHIVE_LINK`] says where the log of a page method moves what recovery needs no more, if it is not to give it up.
 
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};

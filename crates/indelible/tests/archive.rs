@@ -12,7 +12,13 @@ use indelible::{ArchiveRange, Database, Error, Method, Options};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-const METHODS: [Method; 2] = [Method::NvLogging, Method::DistributedLog];
+/// One for each kind of log.
+const METHODS: [Method; 4] = [
+    Method::FullPageWrites,
+    Method::NvDiskDecentralized,
+    Method::NvLogging,
+    Method::DistributedLog,
+];
 
 fn options(method: Method, archive: &Directory) -> Options {
     Options::new()
@@ -85,27 +91,28 @@ fn one_that_moves_is_found_and_one_that_is_lost_or_foreign_is_named() {
 
 #[test]
 fn a_log_that_was_used_without_it_leaves_a_gap_that_is_told() {
-    let (here, there) = (Directory::new(), Directory::new());
-    let method = Method::NvLogging;
-    let database = Database::create(here.path(), &options(method, &there)).unwrap();
-    people(&database);
-    fill(database, 0);
-    fs::remove_file(here.path().join("archive")).unwrap();
-    fill(Database::open(here.path()).unwrap(), 10);
-    let again = Options::new().archive(there.path());
-    fill(Database::open_with(here.path(), &again).unwrap(), 20);
-    for archive in archives(&here) {
-        let [(from, to)] = archive.gaps[..] else {
-            panic!("{archive:?}");
-        };
-        assert!(from < to && archive.range.unwrap().1 > to);
+    for method in METHODS {
+        let (here, there) = (Directory::new(), Directory::new());
+        let database = Database::create(here.path(), &options(method, &there)).unwrap();
+        people(&database);
+        fill(database, 0);
+        fs::remove_file(here.path().join("archive")).unwrap();
+        fill(Database::open(here.path()).unwrap(), 10);
+        let again = Options::new().archive(there.path());
+        fill(Database::open_with(here.path(), &again).unwrap(), 20);
+        for archive in archives(&here) {
+            let [(from, to)] = archive.gaps[..] else {
+                panic!("{method}: {archive:?}");
+            };
+            assert!(from < to && archive.range.unwrap().1 > to);
+        }
     }
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     let (here, there) = (Directory::new(), Directory::new());
-    for method in [Method::NvmInp, Method::Dwb, Method::InPlace] {
+    for method in [Method::NvmInp, Method::Inp, Method::InPlace] {
         let error = Database::create(here.path(), &options(method, &there)).unwrap_err();
         assert!(error.to_string().contains("archive"), "{error}");
     }
@@ -114,7 +121,7 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
         .archive(here.path());
     let error = Database::create(here.path(), &itself).unwrap_err();
     assert!(error.to_string().contains("itself"), "{error}");
-    Database::create(here.path(), &Options::new().method(Method::Dwb)).unwrap();
+    Database::create(here.path(), &Options::new().method(Method::NvmInp)).unwrap();
     let begun = Options::new().archive(there.path());
     let error = Database::open_with(here.path(), &begun).unwrap_err();
     assert!(error.to_string().contains("archive"), "{error}");

@@ -28,7 +28,7 @@ pub trait Platform: Sized + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Where a log moves records that recovery needs no more, if it is not to give them up. Logs in durable memory do so.
+    /// Where a log moves records that recovery needs no more, if it is not to give them up. The page engine does so, with pages in files.
     fn archive_files(&self, _partition: u32) -> disk::Result<Option<Self::Files>> {
         Ok(None)
     }

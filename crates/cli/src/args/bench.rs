@@ -350,8 +350,8 @@ pub(crate) struct RunArgs {
     /// Directory under which the log of the page methods is made, and removed at the end; beside the pages by default
     #[arg(long)]
     pub(crate) log_path: Option<PathBuf>,
-    /// Directory under which the archive of the log of nv-logging or distributed-log is made, and removed at the end; without it records that are
-    /// not needed any more are given up
+    /// Directory under which the archive of the log of a page method with pages in files is made, and removed at the end; without it records that
+    /// are not needed any more are given up
     #[arg(long, value_name = "DIR")]
     pub(crate) archive: Option<PathBuf>,
     /// On the emulated device, what the files of pages are on: none, the imitated memory; ssd; or read=,write=,sync= in ns and bandwidth= in MB/s

@@ -99,7 +99,7 @@ pub(crate) struct PlacesArgs {
     /// New or empty directory for the log of a page method, on a device that suits it, such as durable memory beside a disk
     #[arg(long, value_name = "DIR")]
     pub(crate) log_directory: Option<PathBuf>,
-    /// Directory for records that the log of nv-logging or distributed-log needs no more, instead of giving them up
+    /// Directory for records that the log of a page method with pages in files needs no more, instead of giving them up
     #[arg(long, value_name = "DIR")]
     pub(crate) archive: Option<PathBuf>,
 }

@@ -77,14 +77,14 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     profile(args).map(drop)
 }
 
-/// An archive is of a log in durable memory that pages in files need.
+/// An archive is of a log that pages in files need.
 fn check_archive_option(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
     let Some(path) = &args.archive else {
         return Ok(());
     };
     if others {
         return Err(Usage::error(
-            "--archive is for nv-logging and distributed-log; leave it out for std-map and static-tree",
+            "--archive is for the page methods with pages in files; leave it out for std-map and static-tree",
         ));
     }
     if args.device == DeviceKind::Emulated {

@@ -313,7 +313,7 @@ fn the_log_is_archived_where_it_is_wanted() {
         let fixed = ["bench", "tpcb", "--archive", &cold];
         fail(2, &[&fixed, arguments].concat())
     };
-    assert!(refused(&["--method", "nv-logging,dwb"]).contains("distributed-log"));
+    assert!(refused(&["--method", "nv-logging,in-place"]).contains("nothing to archive"));
     let emulated = ["--method", "nv-logging", "--device", "emulated"];
     assert!(refused(&emulated).contains("leave one of the two out"));
     let scale = ["bench", "ycsb", "--archive", &cold, "--method", "std-map"];

@@ -12,9 +12,11 @@
 //! are noted under the lock that orders the records, so a checkpoint sees a transaction exactly if it has a record in front of it.
 
 use super::claims::Claims;
+use super::cold_segments::ColdSegments;
 use super::log::{CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
-use crate::log::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
+use crate::log::numbered::InFront;
+use crate::log::{ArchiveRange, LogIdentity, LogStart, Lsn, Wal, WalOptions};
 use crate::probe::{self, Activity, lock_log};
 use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 use disk::{Directory, DiskCounters};
@@ -33,11 +35,13 @@ pub struct CentralLog<D: Directory> {
     synced: AtomicU64,
     /// Pages that have not changed since here are logged whole; 0 if none are.
     image_from: AtomicU64,
+    /// Files on their way to an archive, if there is one.
+    pub(super) cold: Option<ColdSegments<D>>,
 }
 
-struct State<D: Directory> {
-    wal: Wal<D>,
-    directory: D,
+pub(super) struct State<D: Directory> {
+    pub(super) wal: Wal<D>,
+    pub(super) directory: D,
     /// What each session's transaction needs.
     claims: Claims<LogStart>,
     /// The newest checkpoint that has begun.
@@ -59,7 +63,7 @@ impl<D: Directory> State<D> {
 
 impl<D: Directory> CentralLog<D> {
     /// Opens the log from `start` on and hands every record to `found`, which may only look: nothing of it is known to be durable yet.
-    /// Afterwards it is, and [`PageLog::replay`] hands them out once more.
+    /// Afterwards it is, and [`PageLog::replay`] hands them out once more. Files that are not needed stay until the archive has them, if there is one.
     pub fn open(
         access: Access,
         directory: D,
@@ -67,8 +71,17 @@ impl<D: Directory> CentralLog<D> {
         options: WalOptions,
         start: LogStart,
         found: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+        cold: Option<ColdSegments<D>>,
     ) -> Result<Self> {
-        let wal = Wal::open_for(access, &directory, identity, options, start, found)?;
+        let in_front = match &cold {
+            Some(cold) => {
+                cold.check(start.lsn)?;
+                InFront::Kept
+            }
+            None => InFront::GivenUp,
+        };
+        let manner = (access, in_front);
+        let wal = Wal::open_for(manner, &directory, identity, options, start, found)?;
         Ok(Self {
             synced: AtomicU64::new(wal.synced().0),
             state: Mutex::new(State {
@@ -80,11 +93,20 @@ impl<D: Directory> CentralLog<D> {
             }),
             ended: Condvar::new(),
             image_from: AtomicU64::new(0),
+            cold,
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State<D>> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State<D>> {
         lock_log(&self.state)
+    }
+
+    /// What has become of a step for which the disk may have no room.
+    fn explained<T>(&self, result: Result<T>) -> Result<T> {
+        match &self.cold {
+            Some(cold) => result.map_err(|error| cold.explain(error)),
+            None => result,
+        }
     }
 
     /// Leads or follows until everything in front of `end` is durable.
@@ -138,10 +160,10 @@ impl<D: Directory> PageLog for CentralLog<D> {
         record.clear();
         encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
         if let Reserve::Bytes(session, bytes) = reserve {
-            state.reserve(session, bytes, record)?;
+            self.explained(state.reserve(session, bytes, record))?;
         }
         let at = state.wal.end();
-        state.wal.append(&state.directory, record)?;
+        self.explained(state.wal.append(&state.directory, record))?;
         self.synced.store(state.wal.synced().0, Ordering::SeqCst);
         if let Reserve::End(session) = reserve {
             state.claims.end(session);
@@ -172,9 +194,11 @@ impl<D: Directory> PageLog for CentralLog<D> {
 
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
         let state = &mut *self.state();
-        let start = state
+        let reserved = state.claims.reserved();
+        let begun = state
             .wal
-            .begin_checkpoint_with_room(&state.directory, state.claims.reserved())?;
+            .begin_checkpoint_with_room(&state.directory, reserved);
+        let start = self.explained(begun)?;
         self.synced.store(state.wal.synced().0, Ordering::SeqCst);
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from.store(start.lsn.0, Ordering::SeqCst);
@@ -190,8 +214,39 @@ impl<D: Directory> PageLog for CentralLog<D> {
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
         let State { wal, directory, .. } = &mut *self.state();
         wal.end_checkpoint(start);
-        while wal.remove_needless(directory)? {}
+        match &self.cold {
+            None => while wal.remove_needless(directory)? {},
+            Some(cold) => cold.wake(),
+        }
         Ok(())
+    }
+
+    fn end_ahead(&self) {
+        if let Some(cold) = &self.cold {
+            cold.end();
+        }
+    }
+
+    fn has_archive(&self) -> bool {
+        self.cold.is_some()
+    }
+
+    fn move_cold(&self) -> Result<bool> {
+        if self.is_poisoned() {
+            return Err(StorageError::Poisoned);
+        }
+        self.move_cold_segments()
+    }
+
+    fn run_cold(&self) {
+        if let Some(cold) = &self.cold {
+            // What fails is met again by whoever needs the room.
+            cold.run(|| drop(self.move_cold()));
+        }
+    }
+
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        self.look_at_archive()
     }
 
     fn close(&self) -> Result<()> {

@@ -40,6 +40,7 @@ fn open(device: Device, found: &mut Vec<u8>) -> CentralLog<Device> {
             found.push(record[0]);
             Ok(())
         },
+        None,
     );
     opened.expect("what is durable can be opened")
 }

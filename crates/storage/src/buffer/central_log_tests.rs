@@ -52,6 +52,7 @@ fn open(device: &Device) -> Log {
         OPTIONS,
         LogStart::NEW,
         &mut |_, _| Ok(()),
+        None,
     );
     Arc::new(log.unwrap())
 }
@@ -75,6 +76,7 @@ fn survivors(device: &Device) -> Vec<u8> {
             found.push(record[0]);
             Ok(())
         },
+        None,
     );
     log.unwrap();
     found

@@ -1,8 +1,8 @@
-//! Records of rings that recovery needs no more, on their way to an archive: *cold log* of NV-Logging.
+//! Records of rings and series that recovery needs no more, on their way to an archive: *cold log* of NV-Logging.
 //!
 //! A checkpoint makes records cold. With an archive their space is given back only when the archive has them durably
-//! ([`Archive`](crate::log::archive)); where that is, ring 0 says (`set_archived`). So a crash leaves every record in a ring or in the archive, and
-//! the next opening goes on where the archive ends: what is cold and not archived it finds in the rings, behind where ring 0 says.
+//! ([`Archive`](crate::log::archive)); where that is, ring 0 says (`set_archived`), and of a series the archive itself. So a crash leaves every record in a ring or in the archive, and
+//! the next opening goes on where the archive ends: what is cold and not archived it finds there. How segments of the central log go is said in `cold_segments`.
 //!
 //! A thread of its own moves them, so that no transaction waits for the disk. If the archive is full or fails, cold records stay, and the
 //! log goes on until it has no room. Then whoever needs room tries once more, and is told what is wrong with the archive.
@@ -10,13 +10,13 @@
 //! Order of locks: the store's, then those of `horizon`.
 
 use super::cleaner::Cleaner;
-use super::horizon::{HorizonLog, Places};
+use super::horizon::{HorizonLog, Places, without_gaps};
 use crate::error::{Result, StorageError};
 use crate::log::archive::{Archive, ArchiveRange};
-use crate::log::numbered::Place;
+use crate::log::numbered::{Found, Place};
 use crate::log::{LogIdentity, Lsn};
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
-use disk::Directory;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use disk::{Directory, DiskError};
 use pmem::PmemError;
 
 /// Numbers of records that are copied at a time.
@@ -75,6 +75,17 @@ pub fn open_store<D: Directory>(directory: D, identity: LogIdentity) -> Result<B
     Ok(Box::new(Archive::open(directory, identity)?))
 }
 
+/// The records of places that follow each other from `from` on, each with the number of its place, and the number behind them.
+pub(super) fn following<P: Place>(places: &mut [P], from: Lsn) -> Result<(Vec<(u32, Found)>, Lsn)> {
+    let mut all = Vec::new();
+    for (place, number) in places.iter_mut().zip(0..) {
+        let found = place.records(from)?.found;
+        all.extend(found.into_iter().map(|found| (number, found)));
+    }
+    all.sort_unstable_by_key(|(_, found)| (found.from, found.lsn));
+    Ok(without_gaps(&all, from))
+}
+
 /// A log's cold records.
 pub(super) struct Cold {
     store: Mutex<Box<dyn ColdStore>>,
@@ -92,25 +103,51 @@ pub(super) struct Cold {
 impl Cold {
     /// Of a log whose records in front of `start` are cold, and which has given back those in front of `kept_from`.
     pub(super) fn new(store: Box<dyn ColdStore>, kept_from: Lsn, start: Lsn) -> Result<Self> {
-        let end = store.end().unwrap_or(kept_from);
-        if end > start {
-            return Err(StorageError::ForeignFile {
+        let from = store.end().map_or(kept_from, |end| end.max(kept_from));
+        let cold = Self {
+            from,
+            until: AtomicU64::new(start.0),
+            given_back: AtomicU64::new(kept_from.0),
+            ..Self::of_segments(store)
+        };
+        cold.check(start)?;
+        Ok(cold)
+    }
+
+    /// Of a log that says itself which records are cold.
+    pub(super) fn of_segments(store: Box<dyn ColdStore>) -> Self {
+        Self {
+            store: Mutex::new(store),
+            from: Lsn(0),
+            until: AtomicU64::new(0),
+            given_back: AtomicU64::new(0),
+            failure: Mutex::default(),
+            cleaner: Cleaner::new(),
+        }
+    }
+
+    /// Fails if the archive has records that a log has not which begins at `start`.
+    pub(super) fn check(&self, start: Lsn) -> Result<()> {
+        match self.store().end().filter(|end| *end > start) {
+            None => Ok(()),
+            Some(end) => Err(StorageError::ForeignFile {
                 file: "the archive of the log".to_owned(),
                 reason: format!(
                     "it has records up to {}, and the log goes on at {}: it is of a later state of the database; give the database another directory for its archive",
                     end.0, start.0
                 ),
-            });
+            }),
         }
-        let from = end.max(kept_from);
-        Ok(Self {
-            store: Mutex::new(store),
-            from,
-            until: AtomicU64::new(start.0),
-            given_back: AtomicU64::new(kept_from.0),
-            failure: Mutex::default(),
-            cleaner: Cleaner::new(),
-        })
+    }
+
+    pub(super) fn store(&self) -> MutexGuard<'_, Box<dyn ColdStore>> {
+        lock(&self.store)
+    }
+
+    /// Notes whether the archive has taken records, and says it.
+    pub(super) fn note(&self, added: Result<()>) -> bool {
+        *lock(&self.failure) = added.as_ref().err().map(ToString::to_string);
+        added.is_ok()
     }
 
     /// The first record that an opening has to find.
@@ -121,13 +158,20 @@ impl Cold {
     /// Notes that records in front of `until` are cold.
     pub(super) fn cool(&self, until: Lsn) {
         self.until.fetch_max(until.0, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Lets the thread look for cold records.
+    pub(super) fn wake(&self) {
         self.cleaner.wake();
     }
 
     /// The error for a log without room, if that is for the archive's sake.
     pub(super) fn explain(&self, error: StorageError) -> StorageError {
-        let StorageError::Memory(PmemError::OutOfSpace { wanted_bytes, .. }) = error else {
-            return error;
+        let wanted_bytes = match error {
+            StorageError::Memory(PmemError::OutOfSpace { wanted_bytes, .. }) => wanted_bytes,
+            StorageError::Disk(DiskError::OutOfSpace { bytes, .. }) => bytes,
+            error => return error,
         };
         match &*lock(&self.failure) {
             Some(failure) => StorageError::Memory(PmemError::OutOfSpace {
@@ -161,7 +205,7 @@ impl<P: Places> HorizonLog<P> {
         let Some(cold) = &self.cold else {
             return Ok(false);
         };
-        let mut store = lock(&cold.store);
+        let mut store = cold.store();
         let until = Lsn(cold.until.load(Ordering::SeqCst));
         if until.0 <= cold.given_back.load(Ordering::SeqCst) {
             return Ok(false);
@@ -169,8 +213,7 @@ impl<P: Places> HorizonLog<P> {
         let first = store.end().map_or(cold.from, |end| end.max(cold.from));
         if first < until {
             let added = store.add(first, until, &mut |push| self.copy(first, until, push));
-            *lock(&cold.failure) = added.as_ref().err().map(ToString::to_string);
-            if added.is_err() {
+            if !cold.note(added) {
                 return Ok(false);
             }
         }
@@ -181,6 +224,10 @@ impl<P: Places> HorizonLog<P> {
 
     /// Hands out the records from `first` up to in front of `end`, in their order. Others append meanwhile.
     fn copy(&self, first: Lsn, end: Lsn, push: &mut PushRecord<'_>) -> Result<()> {
+        let mut apart = self.places.open_apart()?;
+        if !apart.is_empty() {
+            return self.copy_apart(&mut apart, (first, end), push);
+        }
         // A place that comes meanwhile has no cold records.
         let mut cursors = vec![0; self.parts().count()];
         let (mut next, mut records) = (first.0, Vec::new());
@@ -202,13 +249,34 @@ impl<P: Places> HorizonLog<P> {
                 next += 1;
             }
             if next < until.0 {
-                let first = self.part(0)?.state();
-                return Err(first.place.damaged(&format!(
-                    "record {next} of the log is gone before it was archived"
-                )));
+                return Err(self.gone(next)?);
             }
         }
         Ok(())
+    }
+
+    /// As [`HorizonLog::copy`], from places that nobody else has.
+    fn copy_apart(
+        &self,
+        places: &mut [P::Place],
+        (first, end): (Lsn, Lsn),
+        push: &mut PushRecord<'_>,
+    ) -> Result<()> {
+        let (records, reached) = following(places, first)?;
+        if reached < end {
+            return Err(self.gone(reached.0)?);
+        }
+        for (number, found) in records.iter().take_while(|(_, found)| found.lsn < end) {
+            push(found.lsn, places[*number as usize].payload(found)?)?;
+        }
+        Ok(())
+    }
+
+    fn gone(&self, record: u64) -> Result<StorageError> {
+        let first = self.part(0)?.state();
+        Ok(first.place.damaged(&format!(
+            "record {record} of the log is gone before it was archived"
+        )))
     }
 
     /// What the archive has, if there is one; an error if it is damaged, or lacks records that the log has not.
@@ -216,8 +284,8 @@ impl<P: Places> HorizonLog<P> {
         let Some(cold) = &self.cold else {
             return Ok(None);
         };
-        let store = lock(&cold.store);
-        let range = store.look()?;
+        let store = cold.store();
+        let mut range = store.look()?;
         let first = self.part(0)?.state();
         let (end, moved) = (
             range.range.map_or(0, |(_, end)| end.0),
@@ -229,6 +297,7 @@ impl<P: Places> HorizonLog<P> {
                 moved.0
             )));
         }
+        range.add_gap(cold.from);
         Ok(Some(range))
     }
 }

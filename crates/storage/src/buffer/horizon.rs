@@ -26,7 +26,7 @@
 
 mod opening;
 
-use self::opening::without_gaps;
+pub(super) use self::opening::without_gaps;
 use super::ahead::{Ahead, Persisted};
 use super::claims::Claims;
 use super::cold::{Cold, ColdStore};
@@ -77,6 +77,11 @@ pub trait Places: Send + Sync {
     /// Opens all that there are, at least one; stores nothing.
     fn open(&self) -> Result<Vec<Self::Place>>;
 
+    /// Opens all of them once more, to copy records beside those who append; none where records are copied from the places themselves.
+    fn open_apart(&self) -> Result<Vec<Self::Place>> {
+        Ok(Vec::new())
+    }
+
     /// Makes another one, the next. The first one counts it before it is used.
     fn create(&self, number: u32) -> Result<Self::Place>;
 
@@ -114,7 +119,7 @@ pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
 
 /// The log of one partition.
 pub struct HorizonLog<P: Places> {
-    places: P,
+    pub(super) places: P,
     options: HorizonOptions,
     parts: Box<[OnceLock<Part<P::Place>>]>,
     /// How many places there are if sessions share them.
@@ -432,10 +437,17 @@ impl<P: Places> HorizonLog<P> {
     }
 
     fn make_room(&self, state: &mut State<P::Place>, payload: usize, more: u64) -> Result<()> {
-        match (state.place.make_room(payload, more), &self.cold) {
-            (Err(error), _) if !error.is_statement_error() => self.durable_step(Err(error)),
-            (Err(error), Some(cold)) => Err(cold.explain(error)),
-            (result, _) => result,
+        match state.place.make_room(payload, more) {
+            Err(error) if !error.is_statement_error() => self.durable_step(Err(error)),
+            result => self.explained(result),
+        }
+    }
+
+    /// What has become of a step for which the log may have no room.
+    fn explained<T>(&self, result: Result<T>) -> Result<T> {
+        match &self.cold {
+            Some(cold) => result.map_err(|error| cold.explain(error)),
+            None => result,
         }
     }
 
@@ -685,7 +697,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
         for (part, state) in &mut states {
             self.persist(part, state)?;
             let reserved = state.claims.reserved();
-            state.place.begin_checkpoint(redo, reserved)?;
+            self.explained(state.place.begin_checkpoint(redo, reserved))?;
             state.checkpoint = state.place.tail();
             part.since.store(0, Ordering::Relaxed);
         }

@@ -76,6 +76,7 @@ fn pool_on(device: &Device) -> TestPool {
         WalOptions::default(),
         LogStart::NEW,
         &mut |_, _| Ok(()),
+        None,
     );
     Arc::new(Pool::new(file, Box::new(log.unwrap()), 0).unwrap())
 }

@@ -4,6 +4,7 @@
 //! its own file, and those of the others that have records in front of its own: what several commits need is synced once, under the lock of its
 //! series, and who comes later finds it done. Which series there are is seen in the directory.
 
+use super::cold::{ColdStore, following};
 use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
 use crate::error::{Result, StorageError};
 use crate::log::series::Series;
@@ -50,6 +51,15 @@ impl<D: Directory> SessionFiles<D> {
     }
 }
 
+impl<D: Directory> SessionFiles<D> {
+    /// Whether the records from `from` up to in front of `end` are there. If not, the log was used without its archive; and records that are
+    /// needed and damaged are noticed by whoever finds them.
+    fn has_all(&self, from: Lsn, end: Lsn) -> bool {
+        let found = self.open().and_then(|mut all| following(&mut all, from));
+        found.is_ok_and(|(_, reached)| reached >= end)
+    }
+}
+
 impl<D: Directory> Places for SessionFiles<D> {
     type Place = Series<D>;
 
@@ -76,6 +86,10 @@ impl<D: Directory> Places for SessionFiles<D> {
             }
         }
         Ok((0..sessions).map(|session| self.series(session)).collect())
+    }
+
+    fn open_apart(&self) -> Result<Vec<Self::Place>> {
+        self.open()
     }
 
     fn create(&self, number: u32) -> Result<Self::Place> {
@@ -123,14 +137,25 @@ impl<D: Directory> FilesLog<D> {
         Ok(false)
     }
 
-    /// Opens the log and finds the records from `start` on that count. Nothing is written yet.
-    pub fn open_files(directory: D, options: SessionFilesOptions, start: Lsn) -> Result<Self> {
+    /// Opens the log and finds the records from `start` on that count. Nothing is written yet. With an archive those that have become needless go there.
+    pub fn open_files(
+        directory: D,
+        options: SessionFilesOptions,
+        start: Lsn,
+        archive: Option<Box<dyn ColdStore>>,
+    ) -> Result<Self> {
         let manners = HorizonOptions {
             access: options.access,
             persist: Persist::OnCommit,
             content: Content::Redo,
         };
-        Self::open(SessionFiles::new(directory, options), manners, start, None)
+        let places = SessionFiles::new(directory, options);
+        let archive = archive.map(|store| {
+            let end = store.end().unwrap_or(Lsn::FIRST);
+            let is_whole = places.has_all(end, start);
+            (store, if is_whole { end } else { start })
+        });
+        Self::open(places, manners, start, archive)
     }
 }
 

@@ -31,7 +31,7 @@ impl Kind for Files {
             },
         };
         let files = SimulatedDirectory::new(world);
-        let opened = FilesLog::open_files(files, options, Lsn::FIRST);
+        let opened = FilesLog::open_files(files, options, Lsn::FIRST, None);
         opened.expect("what is durable can be opened")
     }
 }

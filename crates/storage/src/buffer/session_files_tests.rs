@@ -26,7 +26,7 @@ impl Kind for Files {
     fn create(self, _world: &SimulatedWorld) {}
 
     fn open(self, world: &SimulatedWorld, start: Lsn) -> Result<Log> {
-        Log::open_files(SimulatedDirectory::new(world), options(), start)
+        Log::open_files(SimulatedDirectory::new(world), options(), start, None)
     }
 }
 

@@ -33,7 +33,7 @@ mod session_tests;
 mod shared;
 
 use self::running::Running;
-use self::shared::{Logged, Shared};
+use self::shared::{Logged, Shared, is_full};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     Isolation, PageAxes, ScanRange, VerifyReport,
@@ -48,8 +48,6 @@ use crate::platform::Platform;
 use crate::probe::{self, Activity};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
-use disk::DiskError;
-use pmem::PmemError;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,10 +133,7 @@ impl<P: Platform> Paged<P> {
         operation: impl Fn(&mut Tables, &Pages<P::Files>, &mut RowLocks, &mut Transaction) -> Result<T>,
     ) -> Result<T> {
         match self.operate_once(&operation) {
-            Err(
-                StorageError::Disk(DiskError::OutOfSpace { .. })
-                | StorageError::Memory(PmemError::OutOfSpace { .. }),
-            ) if self.state == State::Open => {
+            Err(error) if is_full(&error) && self.state == State::Open => {
                 if self.has_changed_nothing()
                     && let Some(txn) = &mut self.transaction
                 {
@@ -150,6 +145,8 @@ impl<P: Platform> Paged<P> {
                 self.operate_once(&operation)
             }
             result => result,
+                // For the room that the checkpoint takes, and then for what it makes cold.
+                self.shared.move_cold()?;
         }
     }
 
@@ -363,7 +360,15 @@ impl<P: Platform> Engine for Paged<P> {
             return self.end(&newest).map(|()| newest.ticket);
         }
         let id = txn.id;
-        let (logged, frees) = match self.shared.commit(txn, durability) {
+        let committed = match self.shared.commit(txn, durability) {
+            // The archive may have room by now for what takes that of the log.
+            Err(error) if is_full(&error) => {
+                self.shared.move_cold()?;
+                self.shared.commit(txn, durability)
+            }
+            committed => committed,
+        };
+        let (logged, frees) = match committed {
             Ok(committed) => committed,
             Err(error) => {
                 if error.is_statement_error() && self.state == State::Open {

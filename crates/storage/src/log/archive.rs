@@ -163,6 +163,15 @@ pub struct ArchiveRange {
     pub gaps: Vec<(Lsn, Lsn)>,
 }
 
+impl ArchiveRange {
+    /// Notes that the log goes on at `first`, and whether records are missing in front.
+    pub fn add_gap(&mut self, first: Lsn) {
+        if let Some((_, end)) = self.range.filter(|(_, end)| *end < first) {
+            self.gaps.push((end, first));
+        }
+    }
+}
+
 /// The archive of one partition's log.
 pub struct Archive<D: Directory> {
     directory: D,

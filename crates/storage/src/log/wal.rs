@@ -33,6 +33,7 @@
 //! (`remove_before`) gone.
 
 use super::checkpoint::NUMBER_MAX;
+use super::numbered::InFront;
 use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
     read_frame, was_durable,
@@ -196,21 +197,21 @@ impl<D: Directory> Wal<D> {
         start: LogStart,
         replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Self> {
-        Self::open_for(Access::Write, directory, identity, options, start, replay)
+        let manner = (Access::Write, InFront::GivenUp);
+        Self::open_for(manner, directory, identity, options, start, replay)
     }
 
-    /// As [`Wal::open`]. With [`Access::Read`] nothing is written at all: files that are not needed
+    /// As [`Wal::open`], with what becomes of files that are not needed: those that are kept go with [`Wal::remove_in_front`]. With [`Access::Read`] nothing is written at all: files that are not needed
     /// stay, what a process has left in a cache is read and not made durable, and the log refuses
     /// what would be appended.
     pub fn open_for(
-        access: Access,
+        (access, in_front): (Access, InFront),
         directory: &D,
         identity: LogIdentity,
         options: WalOptions,
         start: LogStart,
         replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Self> {
-        let mut wal = Self::resume(identity, KIND, options, Vec::new(), start);
         let (old, live): (Vec<u64>, Vec<u64>) = identity
             .numbers(directory, KIND)?
             .into_iter()
@@ -219,13 +220,23 @@ impl<D: Directory> Wal<D> {
             let name = identity.file_name(KIND, last);
             return Err(damage(&name, 0, "no log has so many segments"));
         }
+        let mut kept = Vec::new();
+        if in_front == InFront::Kept {
+            for &number in &old {
+                let file = directory.open(&identity.file_name(KIND, number))?;
+                kept.push((number, file.bytes()?));
+            }
+        }
+        let mut wal = Self::resume(identity, KIND, options, kept, start);
         wal.replay_segments(access, directory, &live, replay)?;
         if access == Access::Read {
             wal.refuse();
             return Ok(wal);
         }
-        for number in old {
-            directory.remove(&identity.file_name(KIND, number))?;
+        if in_front == InFront::GivenUp {
+            for number in old {
+                directory.remove(&identity.file_name(KIND, number))?;
+            }
         }
         if directory.exists(&wal.unpublished_name())? {
             directory.remove(&wal.unpublished_name())?;
@@ -504,14 +515,26 @@ impl<D: Directory> Wal<D> {
     /// Removes one file that a checkpoint made needless; false if there is none. A crash may keep
     /// any of them, or bring them back: the checkpoint says that their numbers are out of date.
     pub fn remove_needless(&mut self, directory: &D) -> Result<bool> {
+        self.remove_in_front(directory, self.start.segment)
+    }
+
+    /// As [`Wal::remove_needless`], of the files in front of a segment only.
+    pub(crate) fn remove_in_front(&mut self, directory: &D, segment: u64) -> Result<bool> {
         match self.segments.first() {
-            Some(&(number, _)) if number < self.start.segment => {
+            Some(&(number, _)) if number < segment => {
                 directory.remove(&self.identity.file_name(&self.kind, number))?;
                 self.segments.remove(0);
                 Ok(true)
             }
             _ => Ok(false),
         }
+    }
+
+    /// The numbers of the files that a durable checkpoint made needless, and where that begins.
+    pub(crate) fn needless(&self) -> (Vec<u64>, LogStart) {
+        let numbers = self.segments.iter().map(|&(number, _)| number);
+        let needless = numbers.take_while(|&number| number < self.start.segment);
+        (needless.collect(), self.start)
     }
 
     /// The segment that has, or will get, what is in the buffer or unsynced.
@@ -641,6 +664,43 @@ impl<D: Directory> Wal<D> {
         self.marked = self.end;
         Ok(())
     }
+}
+
+/// Where the first record of a partition's segment is.
+pub(crate) fn first_of<D: Directory>(
+    directory: &D,
+    identity: LogIdentity,
+    number: u64,
+) -> Result<Lsn> {
+    let name = identity.file_name(KIND, number);
+    let mut file = directory.open(&name)?;
+    let bytes = file.bytes()?;
+    let mut head = [0; HEADER_BYTES];
+    let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
+    file.read_at(0, &mut head[..head_bytes])?;
+    let header = SegmentHeader::decode(&name, identity, number, &head[..head_bytes], bytes)?;
+    Ok(header.first)
+}
+
+/// Hands the records of segments, which follow each other and have all up to `end`, to `visit`.
+pub(crate) fn copy_segments<D: Directory>(
+    directory: &D,
+    identity: LogIdentity,
+    numbers: &[u64],
+    (first, end): (Lsn, Lsn),
+    visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let (mut data, mut log) = (Vec::new(), Replayed::new(first));
+    for &number in numbers {
+        let (name, header, _) = read_segment(directory, identity, KIND, number, &mut data)?;
+        let found = log.segment(&name, &header, &data, visit)?;
+        let is_last = numbers.last() == Some(&number);
+        if is_last && !(log.records..=log.frames).contains(&end) {
+            let detail = "the record here is not valid any more";
+            return Err(damage(&name, found.frames as u64, detail));
+        }
+    }
+    Ok(())
 }
 
 /// A segment's name, header, content and file.

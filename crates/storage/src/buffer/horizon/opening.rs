@@ -11,7 +11,10 @@ use crate::log::numbered::{Found, FoundRecords, Place};
 use crate::sync::{MutexGuard, Ordering, lock};
 
 /// Of records in their order those from `start` on that follow each other without a gap, up to the first number that two of them have; and the number behind them.
-pub(super) fn without_gaps(all: &[(u32, Found)], start: Lsn) -> (Vec<(u32, Found)>, Lsn) {
+pub(in crate::buffer) fn without_gaps(
+    all: &[(u32, Found)],
+    start: Lsn,
+) -> (Vec<(u32, Found)>, Lsn) {
     let (mut kept, mut end) = (Vec::with_capacity(all.len()), start);
     for (place, found) in all {
         if found.from == end {

@@ -10,6 +10,7 @@ use super::store::Store;
 use crate::engine::{CommitTicket, Decide, EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::{self, CheckpointEntry, CheckpointReader, NUMBER_MAX};
+use crate::log::numbered::InFront;
 use crate::log::redo::{self, Fate, Operation, Outcome, Record};
 use crate::log::{Keep, Lsn, Wal};
 use crate::record::{Changes, KeyBuf, LayoutKind, TableId};
@@ -56,7 +57,7 @@ pub(super) fn recover<M: Memory, D: Directory>(
     let head = reader.head();
     let log_name = format!("p{}.wal", options.partition);
     let wal = Wal::open_for(
-        options.access,
+        (options.access, InFront::GivenUp),
         &directory,
         identity,
         wal_options(options),

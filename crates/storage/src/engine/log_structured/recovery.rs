@@ -7,6 +7,7 @@
 use super::journal::{Journal, identity, wal_options};
 use crate::engine::{CommitTicket, Decide, EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
+use crate::log::numbered::InFront;
 use crate::log::redo::{self, Fate, ImageError, Operation, Outcome, Record};
 use crate::log::{Lsn, Wal};
 use crate::lsm::file::compaction::{Compaction, Head, RunSizes, remove_orphans};
@@ -63,7 +64,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     let log_name = format!("p{}.wal", options.partition);
     let sizes = wal_options(options);
     let wal = Wal::open_for(
-        options.access,
+        (options.access, InFront::GivenUp),
         &directory,
         identity,
         sizes,

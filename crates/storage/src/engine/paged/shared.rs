@@ -8,9 +8,9 @@ use super::group::Group;
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    BatchStore, CentralLog, CheckpointStart, ColdStore, Content, FilesLog, Guard, Master, NvLog,
-    NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog, Persist, Pool, Rings,
-    SessionFilesOptions, Slots, open_store,
+    BatchStore, CentralLog, CheckpointStart, ColdSegments, ColdStore, Content, FilesLog, Guard,
+    Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog, Persist,
+    Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
 use crate::engine::{
     CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
@@ -28,7 +28,7 @@ use crate::platform::Platform;
 use crate::probe::{self, Activity};
 use crate::sync::Alone;
 use disk::{Directory, DiskCounters, DiskError};
-use pmem::{Access, Page};
+use pmem::{Access, Page, PmemError};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -187,7 +187,7 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
     Ok((pages, catalogue))
 }
 
-/// Where a log in durable memory moves what it needs no more, if there is such a place. Records to undo with are of no use behind their transactions.
+/// Where a log moves what it needs no more, if there is such a place. Records to undo with are of no use behind their transactions.
 fn archive<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -381,6 +381,8 @@ impl<P: Platform> Shared<P> {
         };
         let pages = Pages::new(pool, options.page_cells_max);
         if is_found {
+            // For the room that recovery takes.
+            pages.pool.log().move_cold()?;
             let redo = &mut |lsn, bytes: &[u8]| match axes.pages {
                 PagesKind::Ssd => pages.redo(master.redo, lsn, bytes),
                 PagesKind::Nvm => Ok(()),
@@ -438,7 +440,14 @@ impl<P: Platform> Shared<P> {
             LogKind::Central => {
                 let found = &mut |lsn, bytes: &[u8]| look(lsn, 0, bytes);
                 let wal = wal_options(options);
-                let log = CentralLog::open(access, files, identity, wal, start, found)?;
+                let cold = match archive(platform, options, axes)? {
+                    Some(store) => {
+                        let files = Places::of(platform, options.partition)?.log;
+                        Some(ColdSegments::new(store, identity, files))
+                    }
+                    None => None,
+                };
+                let log = CentralLog::open(access, files, identity, wal, start, found, cold)?;
                 Box::new(log)
             }
             LogKind::PerTransaction | LogKind::Distributed => {
@@ -467,7 +476,8 @@ impl<P: Platform> Shared<P> {
             }
             LogKind::Decentralized => {
                 let series = session_files_options(options);
-                let log = FilesLog::open_files(files, series, start.lsn)?;
+                let store = archive(platform, options, axes)?;
+                let log = FilesLog::open_files(files, series, start.lsn, store)?;
                 settled(log, access, &mut look)?
             }
             LogKind::Volatile => {
@@ -655,7 +665,7 @@ impl<P: Platform> Shared<P> {
         };
         match self.checkpoint_holding(&one_at_a_time) {
             // The next one may find space.
-            Err(StorageError::Disk(DiskError::OutOfSpace { .. })) => Ok(()),
+            Err(error) if is_full(&error) => Ok(()),
             result => result,
         }
     }
@@ -670,7 +680,7 @@ impl<P: Platform> Shared<P> {
         let pool = &self.pages.pool;
         let joined = self.group.begin_sync();
         let start = match pool.log().begin_checkpoint() {
-            Err(error @ StorageError::Disk(DiskError::OutOfSpace { .. })) => return Err(error),
+            Err(error) if is_full(&error) => return Err(error),
             result => self.durable_step(result)?,
         };
         self.group.end_sync(joined);
@@ -695,6 +705,15 @@ impl<P: Platform> Shared<P> {
         })?;
         pool.log().end_checkpoint(start.log)
     }
+}
+
+/// Whether something had no room, which a statement can be told.
+pub(super) fn is_full(error: &StorageError) -> bool {
+    matches!(
+        error,
+        StorageError::Disk(DiskError::OutOfSpace { .. })
+            | StorageError::Memory(PmemError::OutOfSpace { .. })
+    )
 }
 
 impl<P: Platform> Drop for Shared<P> {
