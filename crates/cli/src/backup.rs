@@ -16,13 +16,13 @@ use std::path::Path;
 pub(crate) fn run(args: &BackupArgs, format: Format) -> Result<()> {
     match (&args.check, &args.path, &args.file) {
         (Some(file), _, _) => check(file, format),
-        (None, Some(path), Some(file)) => backup(path, file, args.force, format),
+        (None, Some(path), Some(file)) => backup(path, file, args, format),
         _ => Err(Usage::error("give the database and the file of the backup")),
     }
 }
 
-fn backup(path: &Path, file: &Path, force: bool, format: Format) -> Result<()> {
-    let existing = if force {
+fn backup(path: &Path, file: &Path, args: &BackupArgs, format: Format) -> Result<()> {
+    let existing = if args.force {
         Existing::Replace
     } else {
         Existing::Refuse
@@ -35,7 +35,12 @@ fn backup(path: &Path, file: &Path, force: bool, format: Format) -> Result<()> {
     }
     let database = Database::open(path)?;
     let bar = progress::spinner("backing up");
-    let report = database.backup_with(file, existing, &mut |progress| show(&bar, progress));
+    let watch = &mut |progress: &CopyProgress<'_>| show(&bar, progress);
+    let report = if args.pages {
+        database.backup_pages(file, existing, watch)
+    } else {
+        database.backup_with(file, existing, watch)
+    };
     bar.finish_and_clear();
     let report = report.with_context(|| format!("cannot write {}", file.display()))?;
     database.close()?;
@@ -61,6 +66,10 @@ fn check(file: &Path, format: Format) -> Result<()> {
 /// Shows how far a copy is on a bar without an end.
 pub(crate) fn show(bar: &ProgressBar, progress: &CopyProgress<'_>) {
     let action = match progress.stage {
+        CopyStage::Pages => {
+            let pages = crate::output::thousands(progress.rows);
+            return bar.set_message(format!("copying {pages} pages"));
+        }
         CopyStage::Rows => "copying",
         CopyStage::Indexes => "building the indexes of",
         CopyStage::Check => "reading back",
@@ -79,11 +88,17 @@ pub(crate) fn add_report(facts: &mut Facts, report: &CopyReport, format: Format)
         }
     };
     facts.add("method", report.method.name());
-    facts.add("tables", Cell::Whole(report.tables));
-    facts.add("indexes", Cell::Whole(report.indexes));
-    facts.add("rows", Cell::Whole(report.rows));
-    facts.add("content", format!("{:016x}", report.content));
-    facts.add("row bytes", size(report.plain_bytes));
+    if report.pages > 0 {
+        facts.add("pages", Cell::Whole(report.pages));
+        facts.add("content", format!("{:016x}", report.content));
+        facts.add("page bytes", size(report.plain_bytes));
+    } else {
+        facts.add("tables", Cell::Whole(report.tables));
+        facts.add("indexes", Cell::Whole(report.indexes));
+        facts.add("rows", Cell::Whole(report.rows));
+        facts.add("content", format!("{:016x}", report.content));
+        facts.add("row bytes", size(report.plain_bytes));
+    }
     if report.file_bytes > 0 {
         facts.add("file bytes", size(report.file_bytes));
     }

@@ -5,10 +5,10 @@
 
 use crate::args::RestoreArgs;
 use crate::backup::{add_report, show};
-use crate::output::{Facts, Format};
+use crate::output::{Cell, Facts, Format};
 use crate::progress;
 use anyhow::{Context, Result};
-use indelible::{CopyStage, Database};
+use indelible::{CopyStage, Database, Replay};
 use std::fs;
 
 /// Runs the command.
@@ -24,7 +24,16 @@ pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
             show(&bar, progress);
         }
     };
-    let report = Database::restore_with(&args.file, &args.path, &options, watch);
+    let report = match &args.replay {
+        None => Database::restore_with(&args.file, &args.path, &options, watch),
+        Some(archive) => {
+            let mut replay = Replay::new(archive);
+            if let Some(place) = args.until {
+                replay = replay.until(place);
+            }
+            Database::restore_replaying(&args.file, &replay, &args.path, &options, watch)
+        }
+    };
     bar.finish_and_clear();
     let report = report.with_context(|| {
         format!(
@@ -36,6 +45,11 @@ pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
     let mut facts = Facts::default();
     facts.add("database", args.path.display().to_string());
     facts.add("backup", args.file.display().to_string());
+    if let (Some(archive), Some((reached, transactions))) = (&args.replay, report.replayed) {
+        facts.add("replayed", archive.display().to_string());
+        facts.add("up to", Cell::Whole(reached));
+        facts.add("transactions", Cell::Whole(transactions));
+    }
     add_report(&mut facts, &report, format);
     facts.print(format)
 }

@@ -127,7 +127,7 @@ mod trace;
 mod transaction;
 mod worker;
 
-pub use backup::{CopyProgress, CopyReport, CopyStage, CopyWatch, Existing};
+pub use backup::{CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::{Disks, EmulatedPlatform};

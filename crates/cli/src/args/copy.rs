@@ -13,6 +13,7 @@ Examples:
   indelible backup ./shop shop.backup
   indelible backup ./shop shop.backup --force --format json
   indelible backup --check shop.backup
+  indelible backup --pages ./shop shop.pages
 
 The file appears under its name when it is complete and synced. A running database is backed up by the process that has it
 open (Database::backup); this command needs it closed.";
@@ -22,7 +23,10 @@ Examples:
   indelible restore shop.backup /dev/shm/shop --method nvm-inp --partitions 2
   indelible restore shop.backup ./shop --method nv-logging --log-directory /dev/shm/shop.log --archive ./shop.archive
 
-All or nothing: a backup that is damaged anywhere restores nothing.";
+  indelible restore shop.pages ./shop --replay ./shop.archive --until 81920
+
+All or nothing: a backup that is damaged anywhere restores nothing. With --replay the new database is as the old one was where
+the archive ends, or at the place in the log that --until names; `info` says which places an archive has.";
 pub(super) const CONVERT_EXAMPLES: &str = "\
 Example:
   indelible convert ./shop /dev/shm/shop --method nvm-inp
@@ -41,8 +45,11 @@ pub(crate) struct BackupArgs {
     /// Overwrite the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
+    /// Back up pages instead of rows, so that `restore --replay` can repeat an archive of the log over them; one partition, pages in files
+    #[arg(long)]
+    pub(crate) pages: bool,
     /// Read this backup to its end and check every byte of it instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["path", "file", "force"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["path", "file", "force", "pages"])]
     pub(crate) check: Option<PathBuf>,
 }
 
@@ -56,6 +63,12 @@ pub(crate) struct RestoreArgs {
     /// Storage method, or auto for the best on the medium; that of the backup if it is left out
     #[arg(long)]
     pub(crate) method: Option<Choice>,
+    /// Directory of the archive of the log of the database that was backed up; what it has behind a backup of pages is repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Place in the log where repeating ends: records with this number or a higher one are left out
+    #[arg(long, value_name = "PLACE", requires = "replay")]
+    pub(crate) until: Option<u64>,
     #[command(flatten)]
     pub(crate) database: OtherDatabaseArgs,
 }

@@ -141,6 +141,63 @@ fn a_copy_has_its_log_and_archive_where_they_are_wanted() {
 }
 
 #[test]
+fn an_archive_is_replayed_over_a_backup_of_pages() {
+    let place = Place::new();
+    let (db, first) = imported(&place);
+    let [paged, archive, rows, pages, new] =
+        ["paged", "archive", "rows", "pages", "new"].map(|name| place.at(name));
+    let one = ["--partitions", "1", "--archive", &archive];
+    let convert = ["convert", &db, &paged, "--method", "nv-logging"];
+    succeed(&[&convert[..], &one].concat());
+    succeed(&["backup", "--pages", &paged, &pages]);
+    assert!(succeed(&["backup", "--check", &pages]).contains("sound"));
+    let import = ["import", &paged, "again", airports()];
+    succeed(&[&import[..], &["--primary-key", "iata"]].concat());
+    let index = ["indexes", "create", &paged, "again", "by_city"];
+    succeed(&[&index[..], &["--columns", "city"]].concat());
+    let second = succeed(&["dump", &paged]);
+    succeed(&["restore", &pages, &new]);
+    assert_eq!(succeed(&["dump", &new]), first);
+    let newer = place.at("newer");
+    let replay = ["--replay", &archive, "--method", "nvm-inp"];
+    let report = succeed(&[&["restore", &pages, &newer], &replay[..]].concat());
+    assert!(report.contains("up to"), "{report}");
+    assert_eq!(succeed(&["dump", &newer]), second);
+    assert!(succeed(&["verify", &newer]).starts_with("sound"));
+    // What cannot be is one sentence, and leaves nothing.
+    let none = place.at("none");
+    let refused = |arguments: &[&str]| {
+        let error = fail(1, &[&["restore"], arguments].concat());
+        assert!(!std::path::Path::new(&none).exists());
+        assert!(!names(&place).iter().any(|name| name.contains("rebuilt")));
+        error
+    };
+    let far = ["--replay", &archive, "--until", "99999999"];
+    let told = refused(&[&[pages.as_str(), &none], &far[..]].concat());
+    assert!(told.contains("the archive ends at"), "{told}");
+    let early = ["--replay", &archive, "--until", "1"];
+    let told = refused(&[&[pages.as_str(), &none], &early[..]].concat());
+    assert!(told.contains("the backup stands at"), "{told}");
+    succeed(&["backup", &paged, &rows]);
+    let replay = ["--replay", archive.as_str()];
+    let told = fail(2, &[&["restore", &rows, &none], &replay[..]].concat());
+    assert!(told.contains("--pages"), "{told}");
+    let mut files: Vec<String> = std::fs::read_dir(&archive)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    let [.., gone, last] = &files[..] else {
+        panic!("{files:?}");
+    };
+    std::fs::remove_file(format!("{archive}/{gone}")).unwrap();
+    let told = refused(&[&[pages.as_str(), &none], &replay[..]].concat());
+    assert!(told.contains(last) && told.contains("last point"), "{told}");
+    let told = fail(2, &["backup", "--pages", &db, &rows, "--force"]);
+    assert!(told.contains("rows instead"), "{told}");
+}
+
+#[test]
 fn a_copy_that_fails_leaves_its_log_and_archive_empty_and_those_of_others_alone() {
     let place = Place::new();
     let (db, _) = imported(&place);

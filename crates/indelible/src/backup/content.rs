@@ -32,12 +32,21 @@ pub(super) struct Totals {
     pub(super) tables: u64,
     pub(super) indexes: u64,
     pub(super) rows: u64,
+    /// Where it is pages that are copied.
+    pub(super) pages: u64,
     pub(super) sum: u64,
-    /// Bytes of the rows' images.
+    /// Bytes of the rows' images, or of the pages.
     pub(super) plain_bytes: u64,
 }
 
 impl Totals {
+    /// Adds a page.
+    pub(super) fn add_page(&mut self, entry: &[u8]) {
+        self.pages += 1;
+        self.sum = self.sum.wrapping_add(hash(entry));
+        self.plain_bytes += entry.len() as u64;
+    }
+
     /// Adds a table that is complete.
     pub(super) fn add(&mut self, def: &TableDef, content: Content) {
         self.tables += 1;

@@ -7,7 +7,7 @@
 //! | header field | offset | bytes | meaning |
 //! |---|---|---|---|
 //! | magic | 0 | 8 | `INDLBKP\n` |
-//! | version | 8 | 4 | 1 |
+//! | version | 8 | 4 | 1 with rows, 2 with pages |
 //! | byte order | 12 | 4 | `0x0A0B_0C0D` as the writer stores it |
 //! | descriptor | 16 | 128 | that of the database, as in `indelible.db` |
 //! | taken | 144 | 8 | seconds since 1970 |
@@ -23,11 +23,13 @@
 //! | 2 | a row: its values in the form of the redo log |
 //! | 3 | rows 8 and content sum 8 of the table; it is complete |
 //! | 4 | nothing; the trailer follows the block |
+//! | 5 | where a copy of pages stands: bytes of a page 4, pages that the file has room for 4, place in the log 8, next transaction 8, root of the catalogue 4 |
+//! | 6 | a page: its number 4, its bytes |
 //!
 //! | trailer field | offset | bytes | meaning |
 //! |---|---|---|---|
 //! | magic | 0 | 8 | `INDLEND\n` |
-//! | tables, rows, blocks | 8 | 24 | how many there are |
+//! | tables, rows or pages, blocks | 8 | 24 | how many there are |
 //! | content | 32 | 8 | content sum of the database |
 //! | file bytes | 40 | 8 | length of the file, trailer included |
 //! | total | 48 | 4 | CRC-32C of all bytes before the trailer |
@@ -39,7 +41,6 @@ use crate::error::{Error, Result};
 
 const MAGIC: [u8; 8] = *b"INDLBKP\n";
 const END_MAGIC: [u8; 8] = *b"INDLEND\n";
-const VERSION: u32 = 1;
 const BYTE_ORDER: u32 = 0x0A0B_0C0D;
 const DESCRIPTOR_AT: usize = 16;
 const TAKEN_AT: usize = DESCRIPTOR_AT + DESCRIPTOR_BYTES;
@@ -64,11 +65,25 @@ pub(super) enum Tag {
     Row = 2,
     EndTable = 3,
     End = 4,
+    Base = 5,
+    Page = 6,
 }
+
+/// What a backup holds: the version of its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// Tables and their rows, for every method.
+    Rows = 1,
+    /// The pages of a partition, over which records of its log can be repeated.
+    Pages = 2,
+}
+
+const NEWEST: u32 = Holds::Pages as u32;
 
 /// What a backup says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
+    pub(super) holds: Holds,
     pub(super) descriptor: Descriptor,
     pub(super) taken_s: u64,
 }
@@ -82,7 +97,7 @@ impl Header {
     pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&(self.holds as u32).to_le_bytes());
         bytes[12..16].copy_from_slice(&BYTE_ORDER.to_le_bytes());
         bytes[DESCRIPTOR_AT..TAKEN_AT].copy_from_slice(&self.descriptor.encode());
         bytes[TAKEN_AT..TAKEN_AT + 8].copy_from_slice(&self.taken_s.to_le_bytes());
@@ -102,15 +117,19 @@ impl Header {
         let intact =
             word(bytes, HEADER_CHECKSUM_AT) == crc32c::crc32c(&bytes[..HEADER_CHECKSUM_AT]);
         let found = word(bytes, 8);
-        if found > VERSION && (intact || word(bytes, 12) == BYTE_ORDER && found < 1 << 16) {
-            let supported = VERSION;
+        if found > NEWEST && (intact || word(bytes, 12) == BYTE_ORDER && found < 1 << 16) {
+            let supported = NEWEST;
             return Err(Error::NewerBackup { found, supported });
         }
-        if !intact || found != VERSION {
-            return Err(damaged(
-                "its header does not have the checksum that was written",
-            ));
-        }
+        let holds = match found {
+            1 if intact => Holds::Rows,
+            2 if intact => Holds::Pages,
+            _ => {
+                return Err(damaged(
+                    "its header does not have the checksum that was written",
+                ));
+            }
+        };
         let descriptor = bytes[DESCRIPTOR_AT..TAKEN_AT]
             .try_into()
             .expect("the two offsets are a descriptor apart");
@@ -118,6 +137,7 @@ impl Header {
             .map_err(|error| damaged(format!("the description in it is unusable ({error})")))?;
         let taken_s = long(bytes, TAKEN_AT);
         Ok(Self {
+            holds,
             descriptor,
             taken_s,
         })
@@ -140,7 +160,7 @@ impl Trailer {
     pub(super) fn new(totals: &Totals, blocks: u64, written: u64, total: u32) -> Self {
         Self {
             tables: totals.tables,
-            rows: totals.rows,
+            rows: totals.rows + totals.pages,
             blocks,
             content: totals.sum,
             file_bytes: written + TRAILER_BYTES as u64,

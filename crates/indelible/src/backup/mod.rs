@@ -18,12 +18,14 @@
 //! | `source` | reading an open database |
 //! | `write`, `read` | a backup file as a sink and as a source |
 //! | `load` | a new database as a sink |
+//! | `pages` | pages instead of rows, and what an archive of the log has behind them |
 //! | `build` | a new database under its name only when it is complete |
 
 mod build;
 mod content;
 mod format;
 mod load;
+mod pages;
 mod read;
 mod source;
 mod write;
@@ -33,15 +35,16 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use content::Totals;
 use disk::{Directory, File as _, IoMode, NativeDirectory};
-use format::Header;
+use format::{Header, Holds};
 use load::Loader;
+pub use pages::Replay;
 use pmem::site;
 use read::BackupReader;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use storage::engine::Method;
+use storage::engine::{Method, PagesBase};
 use storage::record::TableDef;
 use write::BackupWriter;
 
@@ -64,6 +67,10 @@ pub struct CopyReport {
     pub content: u64,
     /// Bytes of the rows before compression.
     pub plain_bytes: u64,
+    /// Pages copied, into or out of a backup of pages that was not made a database.
+    pub pages: u64,
+    /// Of a database from a backup of pages: the place in the log up to which it was made, exclusive, and how many transactions behind the backup are in it.
+    pub replayed: Option<(u64, u64)>,
     /// Length of the backup file; 0 where there is none.
     pub file_bytes: u64,
     /// How long the partitions of the database that was read were held: the longest that a writer has waited. Zero for a restore.
@@ -75,6 +82,8 @@ pub struct CopyReport {
 pub enum CopyStage {
     /// Rows are copied.
     Rows,
+    /// Pages are copied.
+    Pages,
     /// Indexes of the new database are built.
     Indexes,
     /// The new database is read back.
@@ -86,9 +95,9 @@ pub enum CopyStage {
 pub struct CopyProgress<'t> {
     /// What it is doing.
     pub stage: CopyStage,
-    /// The table that it has come to.
+    /// The table that it has come to, if it copies rows.
     pub table: &'t str,
-    /// Rows since the stage began.
+    /// Rows, or pages, since the stage began.
     pub rows: u64,
     /// Bytes of the backup file so far.
     pub file_bytes: u64,
@@ -115,6 +124,18 @@ trait Sink {
     fn row(&mut self, image: &[u8]) -> Result<()>;
     /// The table is complete.
     fn end_table(&mut self, watch: CopyWatch<'_>) -> Result<()>;
+    /// Pages come instead of tables.
+    fn base(&mut self, _base: &PagesBase) -> Result<()> {
+        Err(Error::option(
+            "backup",
+            "it has pages and no rows",
+            "restore it into a new database",
+        ))
+    }
+    /// A page, behind its number.
+    fn page(&mut self, _entry: &[u8]) -> Result<()> {
+        Ok(())
+    }
     /// Bytes of the backup file so far.
     fn file_bytes(&self) -> u64 {
         0
@@ -134,6 +155,10 @@ impl Sink for Nowhere {
     }
 
     fn end_table(&mut self, _: CopyWatch<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn base(&mut self, _: &PagesBase) -> Result<()> {
         Ok(())
     }
 }
@@ -156,14 +181,49 @@ impl Database {
         existing: Existing,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
-        let (parent, name) = build::split(path.as_ref())?;
+        self.backup_file(path.as_ref(), existing, Holds::Rows, watch)
+    }
+
+    /// As [`Database::backup_with`], of pages: over such a backup the records of an archive of the log can be repeated
+    /// ([`Database::restore_replaying`]). A checkpoint comes first.
+    ///
+    /// # Errors
+    /// A method without pages in files, or a database of several partitions.
+    pub fn backup_pages(
+        &self,
+        path: impl AsRef<Path>,
+        existing: Existing,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        self.backup_file(path.as_ref(), existing, Holds::Pages, watch)
+    }
+
+    fn backup_file(
+        &self,
+        path: &Path,
+        existing: Existing,
+        holds: Holds,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let (parent, name) = build::split(path)?;
         let files = NativeDirectory::open(parent, IoMode::Buffered)?;
-        self.backup_on(&files, name, existing, watch)
+        self.backup_holding(holds, &files, name, existing, watch)
     }
 
     /// As [`Database::backup_with`], into a directory of any device.
     pub fn backup_on(
         &self,
+        files: &impl Directory,
+        name: &str,
+        existing: Existing,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        self.backup_holding(Holds::Rows, files, name, existing, watch)
+    }
+
+    fn backup_holding(
+        &self,
+        holds: Holds,
         files: &impl Directory,
         name: &str,
         existing: Existing,
@@ -183,7 +243,7 @@ impl Database {
         let written = (|| {
             let file = files.create(&temporary)?;
             let mut out = FileOut { file, offset: 0 };
-            let report = self.backup_named(&mut out, Path::new(name), watch)?;
+            let report = self.backup_named(&mut out, Path::new(name), holds, watch)?;
             out.file.sync(site!("backup.bytes"))?;
             drop(out);
             check()?;
@@ -202,22 +262,27 @@ impl Database {
     /// As [`Database::backup`], into a stream, which is neither synced nor taken back after a failure. What was written is a
     /// backup only if this returns `Ok`.
     pub fn backup_to(&self, out: &mut impl Write, watch: CopyWatch<'_>) -> Result<CopyReport> {
-        self.backup_named(out, Path::new("the backup"), watch)
+        self.backup_named(out, Path::new("the backup"), Holds::Rows, watch)
     }
 
     fn backup_named(
         &self,
         out: &mut impl Write,
         name: &Path,
+        holds: Holds,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let header = Header {
+            holds,
             descriptor: self.core.descriptor,
             taken_s: since.map_or(0, |since| since.as_secs()),
         };
         let mut writer = BackupWriter::new(out, name, &header)?;
-        let (totals, held) = source::read(self, CopyStage::Rows, &mut writer, watch)?;
+        let (totals, held) = match holds {
+            Holds::Rows => source::read(self, CopyStage::Rows, &mut writer, watch)?,
+            Holds::Pages => pages::read(self, &mut writer, watch)?,
+        };
         let file_bytes = writer.finish(&totals)?;
         Ok(report(self.method(), &totals, file_bytes, held))
     }
@@ -242,12 +307,52 @@ impl Database {
         options: &Options,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
-        let file = file.as_ref();
+        Self::restore_from(file.as_ref(), path.as_ref(), options, None, watch)
+    }
+
+    /// As [`Database::restore_with`], from a backup of pages ([`Database::backup_pages`]) and an archive of the same database's log
+    /// ([`Options::archive`]): the new database is as the old one was where the archive ends, or at an earlier point. Transactions that had not committed
+    /// there are not in it.
+    ///
+    /// # Errors
+    /// A backup of rows. A file of the archive that is missing, cut off, foreign or damaged, with its name and the last point that can be
+    /// reached; a point that the archive does not have.
+    pub fn restore_replaying(
+        file: impl AsRef<Path>,
+        replay: &Replay,
+        path: impl AsRef<Path>,
+        options: &Options,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        Self::restore_from(file.as_ref(), path.as_ref(), options, Some(replay), watch)
+    }
+
+    fn restore_from(
+        file: &Path,
+        path: &Path,
+        options: &Options,
+        replay: Option<&Replay>,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
         let mut input = open_backup(file)?;
         let mut reader = BackupReader::new(&mut input, file)?;
         let recorded = reader.header().descriptor;
+        if reader.header().holds == Holds::Pages {
+            let restored = pages::restore(&mut reader, path, options, replay, watch);
+            let (method, totals, replayed) = restored?;
+            let mut report = report(method, &totals, reader.file_bytes(), Duration::ZERO);
+            report.replayed = Some((replayed.reached.0, replayed.committed));
+            return Ok(report);
+        }
+        if replay.is_some() {
+            return Err(Error::option(
+                "replay",
+                "the backup has rows, and records of a log say what becomes of pages",
+                "use a backup of pages (`backup --pages`), or leave the option out",
+            ));
+        }
         let load = |loader: &mut Loader<'_>, watch: CopyWatch<'_>| reader.read(loader, watch);
-        let (method, totals) = build::build(path.as_ref(), &recorded, options, watch, load)?;
+        let (method, totals) = build::build(path, &recorded, options, watch, load)?;
         Ok(report(method, &totals, reader.file_bytes(), Duration::ZERO))
     }
 
@@ -317,6 +422,8 @@ fn report(method: Method, totals: &Totals, file_bytes: u64, held: Duration) -> C
         rows: totals.rows,
         content: totals.sum,
         plain_bytes: totals.plain_bytes,
+        pages: totals.pages,
+        replayed: None,
         file_bytes,
         held,
     }

@@ -3,17 +3,19 @@
 //! A block is taken apart after its checksum was found right; counts, sums and the checksum of the whole file are compared at
 //! the end. Lengths are bounded before memory is taken for them, so a damaged file costs no more than its own length.
 //!
-//! States: *between tables* → (tag 1) *in a table* → (tag 3) *between tables*, or → (tag 4) *ended*; anything else is damage.
+//! States: *between tables* → (tag 1) *in a table* → (tag 3) *between tables*, or → (tag 4) *ended*; anything else is damage. Where there are pages:
+//! *between tables* → (tag 5) *in pages* → (tag 6) *in pages*, or → (tag 4) *ended*.
 
 use super::content::{Content, Totals};
 use super::format::{
-    BLOCK_HEADER_BYTES, EXPANSION_MAX, HEADER_BYTES, Header, PLAIN_BYTES_MAX, TRAILER_BYTES, Tag,
-    Trailer, block_checksum, damaged, long, word,
+    BLOCK_HEADER_BYTES, EXPANSION_MAX, HEADER_BYTES, Header, Holds, PLAIN_BYTES_MAX, TRAILER_BYTES,
+    Tag, Trailer, block_checksum, damaged, long, word,
 };
-use super::{CopyProgress, CopyStage, CopyWatch, Sink};
+use super::{CopyProgress, CopyStage, CopyWatch, Sink, pages};
 use crate::error::{Error, Result};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use storage::engine::PagesBase;
 use storage::record::{Reader, TableDef};
 
 /// A backup that is being read.
@@ -30,6 +32,8 @@ pub(super) struct BackupReader<'i, R: Read> {
     totals: Totals,
     /// The table whose rows come, and what has come of them.
     table: Option<(TableDef, Content)>,
+    /// Of a copy of pages, what it says.
+    base: Option<PagesBase>,
     ended: bool,
 }
 
@@ -63,6 +67,7 @@ impl<'i, R: Read> BackupReader<'i, R> {
             stored,
             totals: Totals::default(),
             table: None,
+            base: None,
             ended: false,
         })
     }
@@ -121,6 +126,7 @@ impl<'i, R: Read> BackupReader<'i, R> {
         sink: &mut dyn Sink,
         watch: CopyWatch<'_>,
     ) -> Result<()> {
+        let holds = self.header.holds;
         match (&mut self.table, tag) {
             (Some((_, table)), tag) if tag == Tag::Row as u8 => {
                 table.add(content);
@@ -140,7 +146,22 @@ impl<'i, R: Read> BackupReader<'i, R> {
                 self.table = None;
                 sink.end_table(watch)
             }
-            (None, tag) if tag == Tag::Table as u8 => {
+            (None, tag) if tag == Tag::Base as u8 && holds == Holds::Pages => {
+                let base = pages::decode(content)
+                    .filter(|_| self.base.is_none())
+                    .ok_or_else(|| damaged("it does not say where its pages stand"))?;
+                self.base = Some(base);
+                sink.base(&base)
+            }
+            (None, tag) if tag == Tag::Page as u8 => {
+                let expected = self.base.map(|base| 4 + base.page_bytes as usize);
+                if expected != Some(content.len()) {
+                    return Err(damaged("a page does not have the bytes of one"));
+                }
+                self.totals.add_page(content);
+                sink.page(content)
+            }
+            (None, tag) if tag == Tag::Table as u8 && holds == Holds::Rows => {
                 let def = TableDef::decode(content)
                     .map_err(|error| damaged(format!("a table has no definition ({error})")))?;
                 sink.table(&def)?;

@@ -7,11 +7,12 @@ use super::content::{Content, Totals};
 use super::format::{
     BLOCK_BYTES, BLOCK_HEADER_BYTES, ENTRY_BYTES_MAX, Header, Tag, Trailer, block_checksum,
 };
-use super::{CopyWatch, Sink};
+use super::{CopyWatch, Sink, pages};
 use crate::error::{Error, Result};
 use disk::DiskError;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use storage::engine::PagesBase;
 use storage::record::TableDef;
 
 /// A backup that is being written.
@@ -127,6 +128,14 @@ impl<W: Write> Sink for BackupWriter<'_, W> {
         content[..8].copy_from_slice(&self.content.rows.to_le_bytes());
         content[8..].copy_from_slice(&self.content.sum.to_le_bytes());
         self.entry(Tag::EndTable, &content)
+    }
+
+    fn base(&mut self, base: &PagesBase) -> Result<()> {
+        self.entry(Tag::Base, &pages::encode(base))
+    }
+
+    fn page(&mut self, entry: &[u8]) -> Result<()> {
+        self.entry(Tag::Page, entry)
     }
 
     fn file_bytes(&self) -> u64 {

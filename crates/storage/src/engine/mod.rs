@@ -18,10 +18,12 @@ mod read_only;
 pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};
 pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
+pub use crate::page::PageId;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
+pub use paged::{PagesBase, Rebuild, Replayed};
 
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
 use std::ops::ControlFlow;
@@ -145,12 +147,31 @@ pub trait Engine: Send {
         Ok(None)
     }
 
+    /// Hands all pages in use to `visit`, as they are behind a checkpoint, while nobody else has the partition; [`Rebuild`](paged::Rebuild) makes a
+    /// partition of them again. Not inside a transaction.
+    ///
+    /// # Errors
+    /// A method without pages in a file; a page that is damaged.
+    fn copy_pages(
+        &mut self,
+        _visit: &mut dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()>,
+    ) -> Result<PagesBase> {
+        Err(no_pages_to_copy())
+    }
+
     /// Counts since the engine was opened.
     fn status(&self) -> EngineStatus;
 
     /// Checks everything that can be checked: checksums, order, every index against its table, and that the allocated
     /// blocks are exactly the reachable ones. Damage is in the report; an error means that the check could not be made.
     fn verify(&mut self) -> Result<VerifyReport>;
+}
+
+fn no_pages_to_copy() -> StorageError {
+    StorageError::Unsupported(
+        "pages can be copied only where they are in a file that is open for writing: back up rows instead"
+            .to_owned(),
+    )
 }
 
 /// When a commit is acknowledged.

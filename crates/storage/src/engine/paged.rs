@@ -27,11 +27,15 @@ mod archive_tests;
 mod batch_tests;
 mod batches;
 mod group;
+mod rebuild;
+#[cfg(test)]
+mod rebuild_tests;
 mod running;
 #[cfg(test)]
 mod session_tests;
 mod shared;
 
+pub use self::rebuild::{PagesBase, Rebuild, Replayed};
 use self::running::Running;
 use self::shared::{Logged, Shared, is_full};
 use super::{
@@ -41,6 +45,7 @@ use super::{
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, Mode};
 use crate::log::{ArchiveRange, Due};
+use crate::page::PageId;
 use crate::paged::locking::RowLocks;
 use crate::paged::tables::Tables;
 use crate::paged::{Pages, Transaction};
@@ -140,13 +145,13 @@ impl<P: Platform> Paged<P> {
                     // What it had tried is undone, and will be in front of the checkpoint.
                     self.shared.pages.forget(txn);
                 }
+                // For the room that the checkpoint takes, and then for what it makes cold.
+                self.shared.move_cold()?;
                 self.shared.write_checkpoint()?;
                 self.shared.move_cold()?;
                 self.operate_once(&operation)
             }
             result => result,
-                // For the room that the checkpoint takes, and then for what it makes cold.
-                self.shared.move_cold()?;
         }
     }
 
@@ -468,6 +473,21 @@ impl<P: Platform> Engine for Paged<P> {
             session.shared.move_cold()?;
             let cleared = session.shared.pages.pool.file().clear_area();
             session.shared.durable_step(cleared)
+        })
+    }
+
+    fn copy_pages(
+        &mut self,
+        visit: &mut dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()>,
+    ) -> Result<PagesBase> {
+        if self.shared.pages.pool.home().is_some() {
+            return Err(super::no_pages_to_copy());
+        }
+        self.alone(Mode::Exclusive, |session| {
+            let shared = &*session.shared;
+            shared.write_checkpoint()?;
+            let next_txn = shared.next_txn().0;
+            rebuild::copy(&shared.pages, next_txn, visit)
         })
     }
 

@@ -275,7 +275,10 @@ impl<D: Directory> Archive<D> {
             if header.first > end {
                 found.gaps.push((end, header.first));
             }
-            read_records(&name, &mut file, &header, visit)?;
+            read_records(&name, &mut file, &header, &mut |lsn, bytes| {
+                visit(lsn, bytes);
+                Ok(())
+            })?;
             found.files += 1;
             found.records += header.records;
             found.bytes += header.bytes;
@@ -283,6 +286,64 @@ impl<D: Directory> Archive<D> {
             found.range = Some((first, header.end));
         }
         Ok(found)
+    }
+
+    /// Hands the records from `from` on to `visit`, in their order and without a gap: those in front of `until`, or all. Returns where they end.
+    ///
+    /// # Errors
+    /// A file that is missing, cut off, foreign or damaged, with its name and the last point that can be reached; a point that the archive does not have.
+    pub fn replay(
+        &self,
+        from: Lsn,
+        until: Option<Lsn>,
+        visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<Lsn> {
+        if let Some(until) = until.filter(|until| *until < from) {
+            return Err(StorageError::Unsupported(format!(
+                "the backup stands at {}, behind {}: choose a later point, or an older backup",
+                from.0, until.0
+            )));
+        }
+        let mut reached = from;
+        for number in self.identity.numbers(&self.directory, KIND)? {
+            if until.is_some_and(|until| until <= reached) {
+                break;
+            }
+            let name = self.identity.file_name(KIND, number);
+            let opened = self.open_file(number);
+            let (mut file, header) = opened.map_err(|error| limited(error, reached))?;
+            if header.end <= reached {
+                continue;
+            }
+            if header.first > reached {
+                let detail = format!(
+                    "it begins at {}, and what is in front ends at {}: a file is missing, or the log was used without its archive",
+                    header.first.0, reached.0
+                );
+                return Err(limited(damage(&name, 40, detail), reached));
+            }
+            let end = until.unwrap_or(header.end).min(header.end);
+            let mut visited = Ok(());
+            let read = read_records(&name, &mut file, &header, &mut |lsn, bytes| {
+                if (reached..end).contains(&lsn) {
+                    visited = visit(lsn, bytes);
+                }
+                if visited.is_err() {
+                    return Err(StorageError::Poisoned);
+                }
+                Ok(())
+            });
+            visited?;
+            read.map_err(|error| limited(error, reached))?;
+            reached = end;
+        }
+        match until.filter(|until| *until > reached) {
+            Some(until) => Err(StorageError::Unsupported(format!(
+                "the archive ends at {}, so {} cannot be reached: choose an earlier point",
+                reached.0, until.0
+            ))),
+            None => Ok(reached),
+        }
     }
 
     fn open_file(&self, number: u64) -> Result<(D::File, Header)> {
@@ -333,12 +394,33 @@ fn seed(identity: LogIdentity) -> u32 {
     crc32c::crc32c(&identity.database.to_le_bytes())
 }
 
+/// The error of a file behind which nothing can be reached.
+#[cold]
+fn limited(error: StorageError, reached: Lsn) -> StorageError {
+    let limit = format!(
+        "without it {} is the last point that can be reached",
+        reached.0
+    );
+    match error {
+        StorageError::DamagedFile {
+            file,
+            offset,
+            detail,
+        } => damage(&file, offset, format!("{detail}; {limit}")),
+        StorageError::ForeignFile { file, reason } => StorageError::ForeignFile {
+            file,
+            reason: format!("{reason}; {limit}"),
+        },
+        error => error,
+    }
+}
+
 /// Hands the records of a file to `visit`, if the whole file is as it was written.
 fn read_records<F: File>(
     name: &str,
     file: &mut F,
     header: &Header,
-    visit: &mut dyn FnMut(Lsn, &[u8]),
+    visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut content = seed(header.identity);
     let mut data = vec![0; BUFFER_BYTES];
@@ -370,7 +452,7 @@ fn read_records<F: File>(
         let end = end.ok_or_else(wrong)?;
         let mut payload = vec![0; bytes as usize];
         file.read_at(at + head.len() as u64, &mut payload)?;
-        visit(lsn, &payload);
+        visit(lsn, &payload)?;
         (at, next, records) = (end, Lsn(lsn.0 + 1), records + 1);
     }
     if records != header.records {

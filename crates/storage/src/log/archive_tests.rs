@@ -171,3 +171,80 @@ fn every_flipped_byte_and_every_cut_is_one_error() {
     let error = Archive::open(directory, other).err().unwrap().to_string();
     assert!(error.contains("another database"), "{error}");
 }
+
+/// The numbers that are replayed, and where they end.
+fn replay(
+    archive: &Archive<SimulatedDirectory>,
+    from: u64,
+    until: Option<u64>,
+) -> Result<(Vec<u64>, u64)> {
+    let mut numbers = Vec::new();
+    let reached = archive.replay(Lsn(from), until.map(Lsn), &mut |lsn, _| {
+        numbers.push(lsn.0);
+        Ok(())
+    })?;
+    Ok((numbers, reached.0))
+}
+
+#[test]
+fn a_replay_has_no_gap_and_ends_where_it_is_asked_to() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut archive = open(&world);
+    for (first, end) in [(8, 20), (20, 33), (40, 50)] {
+        add(&mut archive, first, end).unwrap();
+    }
+    let (numbers, reached) = replay(&archive, 12, Some(30)).unwrap();
+    assert_eq!((numbers, reached), ((12..30).collect(), 30));
+    let (numbers, reached) = replay(&archive, 25, Some(33)).unwrap();
+    assert_eq!((numbers, reached), ((25..33).collect(), 33));
+    assert_eq!(replay(&archive, 45, None).unwrap().1, 50);
+    for (from, until, words) in [
+        (8, None, ["p1.archive.000003", "33 is the last point"]),
+        (8, Some(34), ["p1.archive.000003", "33 is the last point"]),
+        (45, Some(51), ["ends at 50", "51"]),
+        (12, Some(11), ["stands at 12", "11"]),
+    ] {
+        let told = replay(&archive, from, until).unwrap_err().to_string();
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    }
+}
+
+#[test]
+fn nonsense_under_right_checksums_is_an_error_or_a_history_without_a_gap() {
+    let name = "p1.archive.000001";
+    let world = SimulatedWorld::new(WorldOptions::default());
+    add(&mut open(&world), 8, 40).unwrap();
+    let mut file = SimulatedDirectory::new(&world).open(name).unwrap();
+    let mut data = vec![0; file.bytes().unwrap() as usize];
+    file.read_at(0, &mut data).unwrap();
+    let (mut random, mut read_wholly) = (1_u64, 0);
+    for _ in 0..4000 {
+        let mut wrong = data.clone();
+        for _ in 0..3 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let at = (random >> 33) as usize % wrong.len();
+            wrong[at] = (random >> 20) as u8 & if random >> 60 < 8 { 0x1f } else { 0xff };
+        }
+        let content = crc32c::crc32c_append(seed(IDENTITY), &wrong[HEADER_BYTES..]);
+        wrong[80..84].copy_from_slice(&content.to_le_bytes());
+        let sum = crc32c::crc32c(&wrong[..CHECKED_BYTES]);
+        wrong[CHECKED_BYTES..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let directory = SimulatedDirectory::new(&world);
+        directory.create(name).unwrap().write_at(0, &wrong).unwrap();
+        let Ok(archive) = Archive::open(directory, IDENTITY) else {
+            continue;
+        };
+        if let Ok((numbers, reached)) = replay(&archive, 8, None) {
+            assert!(numbers.is_sorted() && numbers.last().is_none_or(|last| *last < reached));
+            // As many as the header says, whatever their numbers are.
+            let known = archive.read(&mut |_, _| ()).unwrap();
+            assert!(numbers.len() as u64 <= known.records);
+            read_wholly += 1;
+        }
+    }
+    assert!(
+        read_wholly > 100,
+        "{read_wholly} files are right by their checksums"
+    );
+}

@@ -159,7 +159,7 @@ fn nv_log_options(options: &EngineOptions, axes: PageAxes) -> NvLogOptions {
     }
 }
 
-fn file_options(options: &EngineOptions, guard: Guard) -> PageFileOptions {
+pub(super) fn file_options(options: &EngineOptions, guard: Guard) -> PageFileOptions {
     PageFileOptions {
         identity: identity(options),
         access: options.access,
