@@ -1,4 +1,4 @@
-//! `info`, `verify` and `device`: what a database is, whether it is sound, and what lies under it.
+//! `info`, `verify`, `shrink` and `device`: what a database is, whether it is sound, what it takes, and what lies under it.
 //!
 //! `verify` is meant for scripts: 0 sound, 1 damage was found, 2 the check could not be made.
 
@@ -149,6 +149,18 @@ pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
     } else {
         ExitCode::from(FAILED)
     })
+}
+
+/// Runs `shrink`.
+pub(crate) fn shrink(args: &DatabaseArgs, format: Format) -> Result<()> {
+    let database = Database::open(&args.path)?;
+    let shrunk = database.shrink()?;
+    database.close()?;
+    let mut facts = Facts::default();
+    facts.add("database", args.path.display().to_string());
+    facts.add("bytes before", size(shrunk.before_bytes, format));
+    facts.add("bytes after", size(shrunk.after_bytes, format));
+    facts.print(format)
 }
 
 /// Runs `device`.

@@ -76,6 +76,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Scan(args) => query::scan(&args, format)?,
         Command::Info(args) => inspect::info(&args, format)?,
         Command::Verify(args) => return inspect::verify(&args, format),
+        Command::Shrink(args) => inspect::shrink(&args, format)?,
         Command::Device(args) => inspect::device(&args, format)?,
         Command::Bench(command) => bench::run(command, format)?,
         Command::Lab(command) => lab::run(&command, format)?,

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 use storage::engine::{
     ArchiveRange, AreaCounters, Direction, FenceOrder, Footprint, Method, PageWrites, Persisted,
-    ScanRange, VerifyReport,
+    ScanRange, Shrunk, VerifyReport,
 };
 use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 
@@ -114,6 +114,22 @@ impl Database {
             archives.push(session.idle_engine(partition)?.archive()?);
         }
         Ok(archives)
+    }
+
+    /// Gives the space of free pages back to the filesystem: pages move to the front of their file, whose end is cut off then. All partitions are held
+    /// meanwhile. A crash at any moment leaves everything as it should be, and perhaps a longer file.
+    ///
+    /// # Errors
+    /// A method without pages in files, which gives no space back: convert the database into a new one. A full disk of the log.
+    pub fn shrink(&self) -> Result<Shrunk> {
+        let mut session = self.hold_all()?;
+        let mut sum = Shrunk::default();
+        for partition in 0..self.core.descriptor.partitions {
+            let shrunk = session.idle_engine(partition)?.shrink()?;
+            sum.before_bytes += shrunk.before_bytes;
+            sum.after_bytes += shrunk.after_bytes;
+        }
+        Ok(sum)
     }
 
     /// Checks everything that can be checked: checksums, order, every index against its table, that the allocated blocks are exactly

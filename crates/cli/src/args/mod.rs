@@ -110,6 +110,11 @@ pub(crate) enum Command {
     /// Check every checksum, index and block; exit code 0 sound, 1 damage, 2 cannot
     #[command(after_help = "Example:\n  indelible verify ./shop")]
     Verify(DatabaseArgs),
+    /// Give the space of free pages back to the filesystem
+    #[command(
+        after_help = "Example:\n  indelible shrink ./shop\n\nFor page methods with pages in files; a crash meanwhile does no harm."
+    )]
+    Shrink(DatabaseArgs),
     /// Say what a directory's medium is, what survives there, and what a flush costs
     #[command(after_help = "Example:\n  indelible device /dev/shm")]
     Device(DeviceArgs),
@@ -169,7 +174,7 @@ pub(crate) struct CreateArgs {
     pub(crate) database: NewDatabaseArgs,
 }
 
-/// `info`, `verify`.
+/// `info`, `verify`, `shrink`.
 #[derive(Debug, Args)]
 pub(crate) struct DatabaseArgs {
     /// Directory of the database

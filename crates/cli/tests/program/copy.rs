@@ -198,6 +198,31 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
 }
 
 #[test]
+fn a_database_shrinks_and_other_methods_say_why_not() {
+    let place = Place::new();
+    let (db, dump) = imported(&place);
+    let paged = place.at("paged");
+    succeed(&["convert", &db, &paged, "--method", "full-page-writes"]);
+    let import = ["import", &paged, "again", airports()];
+    succeed(&[&import[..], &["--primary-key", "iata"]].concat());
+    succeed(&["tables", "drop", &paged, "again"]);
+    let report = succeed(&["shrink", &paged, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let bytes = |name: &str| report[name].as_u64().unwrap();
+    let (before, after) = (bytes("bytes_before"), bytes("bytes_after"));
+    assert!(after < before, "{report}");
+    let files = (0..2).map(|partition| format!("{paged}/p{partition}.pages"));
+    let found: u64 = files
+        .map(|file| std::fs::metadata(file).unwrap().len())
+        .sum();
+    assert_eq!(found, after);
+    assert_eq!(succeed(&["dump", &paged]), dump);
+    assert!(succeed(&["verify", &paged]).starts_with("sound"));
+    let told = fail(1, &["shrink", &db]);
+    assert!(told.contains("convert"), "{told}");
+}
+
+#[test]
 fn a_copy_that_fails_leaves_its_log_and_archive_empty_and_those_of_others_alone() {
     let place = Place::new();
     let (db, _) = imported(&place);

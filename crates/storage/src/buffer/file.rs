@@ -494,6 +494,27 @@ impl<D: Directory> PageFile<D> {
         Ok(())
     }
 
+    /// Bytes of the file.
+    pub fn bytes(&self) -> Result<u64> {
+        Ok(self.file.bytes()?)
+    }
+
+    /// Gives back what lies behind so many pages. None there is in use, and everything is at home and in front of the newest checkpoint.
+    pub fn cut(&mut self, pages: u32) -> Result<()> {
+        if pages >= self.pages() {
+            return Ok(());
+        }
+        self.pages.store(pages, Ordering::Release);
+        // Both records say so durably first: one that promises more pages than there are would be of a damaged file.
+        for _ in 0..2 {
+            self.checkpoint(self.master)?;
+        }
+        self.file
+            .set_bytes(u64::from(pages) * self.page_bytes as u64)?;
+        self.unsynced = true;
+        Ok(())
+    }
+
     /// Notes that there is room for so many pages, which do not lie in this file.
     pub fn set_pages(&mut self, pages: u32) {
         self.pages.store(pages, Ordering::Release);

@@ -147,6 +147,14 @@ pub trait Engine: Send {
         Ok(None)
     }
 
+    /// Gives the space of free pages back to the filesystem. Not inside a transaction. Whatever interrupts it, nothing is lost.
+    ///
+    /// # Errors
+    /// A method without pages in a file.
+    fn shrink(&mut self) -> Result<Shrunk> {
+        Err(no_file_to_shrink())
+    }
+
     /// Hands all pages in use to `visit`, as they are behind a checkpoint, while nobody else has the partition; [`Rebuild`](paged::Rebuild) makes a
     /// partition of them again. Not inside a transaction.
     ///
@@ -167,11 +175,27 @@ pub trait Engine: Send {
     fn verify(&mut self) -> Result<VerifyReport>;
 }
 
+fn no_file_to_shrink() -> StorageError {
+    StorageError::Unsupported(
+        "only a page method with pages in a file that is open for writing gives space back; convert the database into a new one instead"
+            .to_owned(),
+    )
+}
+
 fn no_pages_to_copy() -> StorageError {
     StorageError::Unsupported(
         "pages can be copied only where they are in a file that is open for writing: back up rows instead"
             .to_owned(),
     )
+}
+
+/// What [`Engine::shrink`] came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shrunk {
+    /// Bytes of the files of pages before.
+    pub before_bytes: u64,
+    /// And afterwards.
+    pub after_bytes: u64,
 }
 
 /// When a commit is acknowledged.

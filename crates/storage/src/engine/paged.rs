@@ -34,13 +34,16 @@ mod running;
 #[cfg(test)]
 mod session_tests;
 mod shared;
+mod shrink;
+#[cfg(test)]
+mod shrink_tests;
 
 pub use self::rebuild::{PagesBase, Rebuild, Replayed};
 use self::running::Running;
 use self::shared::{Logged, Shared, is_full};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    Isolation, PageAxes, ScanRange, VerifyReport,
+    Isolation, PageAxes, ScanRange, Shrunk, VerifyReport,
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, Mode};
@@ -474,6 +477,13 @@ impl<P: Platform> Engine for Paged<P> {
             let cleared = session.shared.pages.pool.file().clear_area();
             session.shared.durable_step(cleared)
         })
+    }
+
+    fn shrink(&mut self) -> Result<Shrunk> {
+        if self.shared.pages.pool.home().is_some() {
+            return Err(super::no_file_to_shrink());
+        }
+        self.shrink_file()
     }
 
     fn copy_pages(

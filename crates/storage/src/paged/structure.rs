@@ -355,7 +355,7 @@ impl Tree {
         self.finish(pages, change, reserve)
     }
 
-    fn finish<'p, D: Directory>(
+    pub(super) fn finish<'p, D: Directory>(
         &self,
         pages: &'p Pages<D>,
         change: Change<'p>,

@@ -9,10 +9,11 @@
 //! | table number, 1 | root of the primary tree, u32 |
 //! | table number, 2 + index number | root of the index's tree, u32 |
 //!
-//! Roots never move, so the catalogue changes with definitions only. A statement that fails leaves changes behind; the engine undoes
+//! Roots move only as definitions change ([`Tables::move_roots`]), so the catalogue changes with those only. A statement that fails leaves changes behind; the engine undoes
 //! them to where it began.
 
 use super::change::Change;
+use super::compact::push_content;
 use super::long;
 use super::space::Pages;
 use super::trail::Trail;
@@ -336,6 +337,49 @@ impl Tables {
         self.put_definition(pages, &def, txn)?;
         txn.trees.push(tree.root);
         self.add(state);
+        Ok(())
+    }
+
+    /// All trees, that of the definitions first.
+    pub fn trees(&self) -> Vec<Tree> {
+        let of_tables = self.states().flat_map(|state| {
+            let secondary = state.secondary.iter().copied();
+            std::iter::once(state.primary).chain(secondary)
+        });
+        std::iter::once(self.catalogue).chain(of_tables).collect()
+    }
+
+    /// Moves the roots that do not lie in front of `limit` to free pages, as far as there are some in front. The definitions must be read again afterwards.
+    pub fn move_roots<D: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        limit: PageId,
+        txn: &mut Transaction,
+    ) -> Result<()> {
+        let mut roots = Vec::new();
+        for state in self.states() {
+            let names = tree_names(&state.table.def);
+            let trees = std::iter::once(&state.primary).chain(&state.secondary);
+            let id = u64::from(state.table.def.id.0);
+            roots.extend(names.zip(trees).map(|(name, tree)| ([id, name], tree.root)));
+        }
+        for (key, root) in roots.into_iter().filter(|(_, root)| *root >= limit) {
+            let content = pages.pool.read(root)?.bytes().to_vec();
+            let mut change = Change::new();
+            let id = pages.allocate(&mut change)?;
+            if id >= root {
+                return Ok(());
+            }
+            let new = change.add_new(pages.pool.blank(id)?);
+            push_content(&mut change, new, &content);
+            let undo = Undo::FreePage(id);
+            Entry::Undoable(txn).log(pages.log_room(), &undo, |head, reserve, record| {
+                change.finish(&pages.pool, head, reserve, record).map(drop)
+            })?;
+            txn.taken += 1;
+            self.put(pages, key, &id.0.to_le_bytes(), txn)?;
+            txn.frees.push(root);
+        }
         Ok(())
     }
 
