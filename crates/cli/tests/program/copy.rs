@@ -144,23 +144,23 @@ fn a_copy_has_its_log_and_archive_where_they_are_wanted() {
 fn an_archive_is_replayed_over_a_backup_of_pages() {
     let place = Place::new();
     let (db, first) = imported(&place);
-    let [paged, archive, rows, pages, new] =
-        ["paged", "archive", "rows", "pages", "new"].map(|name| place.at(name));
+    let [db_of_pages, archive, rows, base, new] =
+        ["paged", "archive", "rows", "base", "new"].map(|name| place.at(name));
     let one = ["--partitions", "1", "--archive", &archive];
-    let convert = ["convert", &db, &paged, "--method", "nv-logging"];
+    let convert = ["convert", &db, &db_of_pages, "--method", "nv-logging"];
     succeed(&[&convert[..], &one].concat());
-    succeed(&["backup", "--pages", &paged, &pages]);
-    assert!(succeed(&["backup", "--check", &pages]).contains("sound"));
-    let import = ["import", &paged, "again", airports()];
+    succeed(&["backup", "--pages", &db_of_pages, &base]);
+    assert!(succeed(&["backup", "--check", &base]).contains("sound"));
+    let import = ["import", &db_of_pages, "again", airports()];
     succeed(&[&import[..], &["--primary-key", "iata"]].concat());
-    let index = ["indexes", "create", &paged, "again", "by_city"];
+    let index = ["indexes", "create", &db_of_pages, "again", "by_city"];
     succeed(&[&index[..], &["--columns", "city"]].concat());
-    let second = succeed(&["dump", &paged]);
-    succeed(&["restore", &pages, &new]);
+    let second = succeed(&["dump", &db_of_pages]);
+    succeed(&["restore", &base, &new]);
     assert_eq!(succeed(&["dump", &new]), first);
     let newer = place.at("newer");
     let replay = ["--replay", &archive, "--method", "nvm-inp"];
-    let report = succeed(&[&["restore", &pages, &newer], &replay[..]].concat());
+    let report = succeed(&[&["restore", &base, &newer], &replay[..]].concat());
     assert!(report.contains("up to"), "{report}");
     assert_eq!(succeed(&["dump", &newer]), second);
     assert!(succeed(&["verify", &newer]).starts_with("sound"));
@@ -173,12 +173,12 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
         error
     };
     let far = ["--replay", &archive, "--until", "99999999"];
-    let told = refused(&[&[pages.as_str(), &none], &far[..]].concat());
+    let told = refused(&[&[base.as_str(), &none], &far[..]].concat());
     assert!(told.contains("the archive ends at"), "{told}");
     let early = ["--replay", &archive, "--until", "1"];
-    let told = refused(&[&[pages.as_str(), &none], &early[..]].concat());
+    let told = refused(&[&[base.as_str(), &none], &early[..]].concat());
     assert!(told.contains("the backup stands at"), "{told}");
-    succeed(&["backup", &paged, &rows]);
+    succeed(&["backup", &db_of_pages, &rows]);
     let replay = ["--replay", archive.as_str()];
     let told = fail(2, &[&["restore", &rows, &none], &replay[..]].concat());
     assert!(told.contains("--pages"), "{told}");
@@ -191,7 +191,7 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
         panic!("{files:?}");
     };
     std::fs::remove_file(format!("{archive}/{gone}")).unwrap();
-    let told = refused(&[&[pages.as_str(), &none], &replay[..]].concat());
+    let told = refused(&[&[base.as_str(), &none], &replay[..]].concat());
     assert!(told.contains(last) && told.contains("last point"), "{told}");
     let told = fail(2, &["backup", "--pages", &db, &rows, "--force"]);
     assert!(told.contains("rows instead"), "{told}");

@@ -55,6 +55,7 @@ impl Replay {
 
     /// Only records with numbers below this one, which are places in the log as [`Database::archives`] names them. Transactions that have not committed there
     /// are not in the new database.
+    #[must_use]
     pub fn until(mut self, place: u64) -> Self {
         self.until = Some(Lsn(place));
         self

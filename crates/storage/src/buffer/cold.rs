@@ -17,7 +17,7 @@ use crate::log::numbered::{Found, Place};
 use crate::log::{LogIdentity, Lsn};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskError};
-use pmem::PmemError;
+use pmem::{Access, PmemError};
 
 /// Numbers of records that are copied at a time.
 const NUMBERS: u64 = 4096;
@@ -70,9 +70,17 @@ impl<D: Directory> ColdStore for Archive<D> {
     }
 }
 
-/// The archive of a partition's log.
-pub fn open_store<D: Directory>(directory: D, identity: LogIdentity) -> Result<Box<dyn ColdStore>> {
-    Ok(Box::new(Archive::open(directory, identity)?))
+/// The archive of a partition's log, on which the log may rely if it may write.
+pub fn open_store<D: Directory>(
+    directory: D,
+    identity: LogIdentity,
+    access: Access,
+) -> Result<Box<dyn ColdStore>> {
+    let archive = Archive::open(directory, identity)?;
+    if access == Access::Write {
+        archive.secure()?;
+    }
+    Ok(Box::new(archive))
 }
 
 /// The records of places that follow each other from `from` on, each with the number of its place, and the number behind them.
@@ -145,7 +153,7 @@ impl Cold {
     }
 
     /// Notes whether the archive has taken records, and says it.
-    pub(super) fn note(&self, added: Result<()>) -> bool {
+    pub(super) fn note(&self, added: &Result<()>) -> bool {
         *lock(&self.failure) = added.as_ref().err().map(ToString::to_string);
         added.is_ok()
     }
@@ -213,7 +221,7 @@ impl<P: Places> HorizonLog<P> {
         let first = store.end().map_or(cold.from, |end| end.max(cold.from));
         if first < until {
             let added = store.add(first, until, &mut |push| self.copy(first, until, push));
-            if !cold.note(added) {
+            if !cold.note(&added) {
                 return Ok(false);
             }
         }

@@ -88,7 +88,7 @@ impl<D: Directory> CentralLog<D> {
             return Ok(false);
         }
         let added = segments.add(&mut **store, &cold, until);
-        if !segments.cold.note(added) {
+        if !segments.cold.note(&added) {
             return Ok(false);
         }
         let state = &mut *self.state();

@@ -21,7 +21,7 @@ pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
-pub use paged::{PagesBase, Rebuild, Replayed};
+pub use paged::{PagesBase, Rebuild, Replayed, VisitPage};
 
 use crate::error::{Result, StorageError};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
@@ -160,10 +160,7 @@ pub trait Engine: Send {
     ///
     /// # Errors
     /// A method without pages in a file; a page that is damaged.
-    fn copy_pages(
-        &mut self,
-        _visit: &mut dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()>,
-    ) -> Result<PagesBase> {
+    fn copy_pages(&mut self, _visit: &mut VisitPage<'_>) -> Result<PagesBase> {
         Err(no_pages_to_copy())
     }
 

@@ -38,7 +38,7 @@ mod shrink;
 #[cfg(test)]
 mod shrink_tests;
 
-pub use self::rebuild::{PagesBase, Rebuild, Replayed};
+pub use self::rebuild::{PagesBase, Rebuild, Replayed, VisitPage};
 use self::running::Running;
 use self::shared::{Logged, Shared, is_full};
 use super::{
@@ -48,7 +48,6 @@ use super::{
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, Mode};
 use crate::log::{ArchiveRange, Due};
-use crate::page::PageId;
 use crate::paged::locking::RowLocks;
 use crate::paged::tables::Tables;
 use crate::paged::{Pages, Transaction};
@@ -486,10 +485,7 @@ impl<P: Platform> Engine for Paged<P> {
         self.shrink_file()
     }
 
-    fn copy_pages(
-        &mut self,
-        visit: &mut dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()>,
-    ) -> Result<PagesBase> {
+    fn copy_pages(&mut self, visit: &mut VisitPage<'_>) -> Result<PagesBase> {
         if self.shared.pages.pool.home().is_some() {
             return Err(super::no_pages_to_copy());
         }

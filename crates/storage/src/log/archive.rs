@@ -24,7 +24,9 @@
 //!    record is in the log, or in the archive, or in both.
 //! 2. A file begins where the one before it ended. Who goes on after a crash begins where the newest file ends, so no record is in two files. A file
 //!    that begins behind that place says that a log was used without its archive: a *gap*.
-//! 3. After a failure the next attempt begins a new file, which gets the same name, so a sync that failed is never taken for done.
+//! 3. A name that is found need not be durable: who gave it may have died. Whoever is going to rely on it, which is everybody who may write, syncs the
+//!    directory first.
+//! 4. After a failure the next attempt begins a new file, which gets the same name, so a sync that failed is never taken for done.
 //!
 //! After the asynchronous backup of cold log in NV-Logging (Huang, Schwan, Qureshi: VLDB 2014, section 5.1).
 
@@ -144,6 +146,9 @@ impl Header {
             );
             return Err(damage(name, file_bytes, detail));
         }
+        if header.end < header.first {
+            return Err(damage(name, 48, "it ends in front of where it begins"));
+        }
         Ok(header)
     }
 }
@@ -207,6 +212,15 @@ impl<D: Directory> Archive<D> {
         Ok(archive)
     }
 
+    /// Makes the names durable that were found, before the log relies on their files.
+    pub fn secure(&self) -> Result<()> {
+        if self.end.is_some() {
+            // commit point: what a process that has died put into the archive is there for good
+            self.directory.sync(site!("archive.found"))?;
+        }
+        Ok(())
+    }
+
     /// Behind the newest record that it has; none if it has none.
     pub fn end(&self) -> Option<Lsn> {
         self.end
@@ -265,7 +279,7 @@ impl<D: Directory> Archive<D> {
             let name = self.identity.file_name(KIND, number);
             let (mut file, header) = self.open_file(number)?;
             let end = found.range.map_or(header.first, |(_, end)| end);
-            if header.first < end || header.end < header.first {
+            if header.first < end {
                 let detail = format!(
                     "it has records from {} on, and the file before it those in front of {}",
                     header.first.0, end.0

@@ -21,7 +21,7 @@ use crate::page::{Head, Header, PageId, PageKind, PageOp, Slotted};
 use disk::Directory;
 
 /// Makes room in the log: behind the error that says there was none, or else where that is due. Nothing is latched meanwhile.
-pub type MakeRoom<'r> = dyn FnMut(Option<StorageError>) -> Result<()> + 'r;
+pub type MakeRoom<'r> = dyn FnMut(Option<&StorageError>) -> Result<()> + 'r;
 
 /// Where a page is named.
 #[derive(Clone, Copy)]
@@ -165,7 +165,7 @@ impl Compaction<'_> {
         (self.make_room)(None)?;
         match self.move_page(pages, tree, name) {
             Err(error) if error.is_statement_error() => {
-                (self.make_room)(Some(error))?;
+                (self.make_room)(Some(&error))?;
                 self.move_page(pages, tree, name)
             }
             moved => moved,

@@ -160,6 +160,13 @@ fn explore_without(sites: &[&str], method: Method) -> u64 {
             assert!(sound(&mut *engine) > before);
             *count.lock().unwrap() += 1;
         }
+        // Who comes behind a process that died may rely on what it sees only if a power cut leaves that.
+        let next = world.death().unwrap();
+        drop(reopen(&next, method).unwrap());
+        for choice in ImageChoices::bounded(&next, points, 4) {
+            let image = next.image(&choice).unwrap();
+            sound(&mut *reopen(&image, method).unwrap());
+        }
     });
     for round in 0..3 {
         for id in 0..6 {
@@ -171,6 +178,8 @@ fn explore_without(sites: &[&str], method: Method) -> u64 {
         }
         engine.checkpoint().unwrap();
     }
+    // Behind a checkpoint that has no record behind it.
+    engine.assist().unwrap();
     world.unobserve();
     *images.lock().unwrap()
 }
@@ -191,6 +200,8 @@ fn every_sync_of_the_archive_is_needed() {
             assert!(explored.is_err(), "{method} does not need {site}");
         }
     }
+    let found = || explore_without(&["archive.found"], Method::NvLogging);
+    assert!(std::panic::catch_unwind(found).is_err());
 }
 
 #[test]

@@ -34,6 +34,9 @@ pub struct PagesBase {
     pub catalogue: PageId,
 }
 
+/// Takes a page of a copy, and says whether to go on.
+pub type VisitPage<'v> = dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()> + 'v;
+
 /// What became of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
@@ -49,7 +52,7 @@ pub struct Replayed {
 pub(super) fn copy<D: Directory>(
     pages: &Pages<D>,
     next_txn: u64,
-    visit: &mut dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()>,
+    visit: &mut VisitPage<'_>,
 ) -> Result<PagesBase> {
     let (maps, used) = pages.used()?;
     let master = pages.pool.file().master();

@@ -10,6 +10,7 @@ use super::*;
 use crate::engine::{Method, create};
 use crate::log::archive::Archive;
 use crate::log::{LogIdentity, Lsn};
+use crate::page::PageId;
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory as _, File as _};
 use pmem::device::simulated::{SimulatedWorld, WorldOptions};

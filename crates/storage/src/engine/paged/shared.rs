@@ -8,9 +8,9 @@ use super::group::Group;
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    BatchStore, CentralLog, CheckpointStart, ColdSegments, ColdStore, Content, FilesLog, Guard,
-    Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog, Persist,
-    Pool, Rings, SessionFilesOptions, Slots, open_store,
+    BatchStore, CentralLog, CheckpointStart, ColdSegments, ColdStore, Content, Daemon, FilesLog,
+    Guard, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog,
+    Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
 use crate::engine::{
     CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
@@ -198,7 +198,7 @@ fn archive<P: Platform>(
     }
     let files = platform.archive_files(options.partition)?;
     files
-        .map(|files| open_store(files, identity(options)))
+        .map(|files| open_store(files, identity(options), options.access))
         .transpose()
 }
 
@@ -413,6 +413,10 @@ impl<P: Platform> Shared<P> {
             shared.write_checkpoint()?;
         }
         if options.access == Access::Write {
+            if options.daemon == Daemon::BySteps {
+                // What is left for the archive. Where threads may run, one does it beside the sessions.
+                shared.move_cold()?;
+            }
             shared.pages.pool.file().clear_area()?;
         }
         Ok(shared)

@@ -49,7 +49,7 @@ impl<P: Platform> Paged<P> {
 
 impl<P: Platform> Shared<P> {
     /// Makes room in the log if that is due, or was found to be missing.
-    fn make_room(&self, missing: Option<StorageError>) -> Result<()> {
+    fn make_room(&self, missing: Option<&StorageError>) -> Result<()> {
         if missing.is_none() {
             return self.checkpoint_if_due();
         }

@@ -47,9 +47,11 @@ fn file_bytes(world: &SimulatedWorld) -> u64 {
 /// Some notes are longer than a page.
 fn note(id: i64) -> String {
     let length = if id % 4 == 0 { 2500 } else { 120 };
-    char::from(b'a' + (id % 26) as u8)
-        .to_string()
+    format!("{id:x}")
         .repeat(length)
+        .chars()
+        .take(length)
+        .collect()
 }
 
 fn insert(engine: &mut dyn Engine, id: i64) {
