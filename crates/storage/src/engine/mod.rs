@@ -155,7 +155,7 @@ pub trait Engine: Send {
         Err(no_file_to_shrink())
     }
 
-    /// Hands all pages in use to `visit`, as they are behind a checkpoint, while nobody else has the partition; [`Rebuild`](paged::Rebuild) makes a
+    /// Hands all pages in use to `visit`, as they are behind a checkpoint, while nobody else has the partition; [`Rebuild`] makes a
     /// partition of them again. Not inside a transaction.
     ///
     /// # Errors
