@@ -25,7 +25,8 @@ use super::log::PageLog;
 use super::look::Look;
 use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
-use crate::page::{Header, PageId, header};
+use crate::page::header::{self, HEADER_BYTES};
+use crate::page::{Header, PageId};
 use disk::Directory;
 use pmem::{Buffer, Buffers, Page};
 use std::ops::{Deref, Range};
@@ -217,6 +218,17 @@ struct Clock {
     hand: usize,
     /// Frames that it has gone by since the cleaner was woken.
     moved: usize,
+}
+
+/// What a frame gets that a page is taken into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    /// What the file has, which has to be intact.
+    Read,
+    /// What the file has if that is intact, else zeros.
+    Recover,
+    /// Zeros.
+    Blank,
 }
 
 /// What whoever needs a frame finds.
@@ -483,7 +495,7 @@ impl<D: Directory> Pool<D> {
         }
         loop {
             let Some(number) = self.table.get(id) else {
-                return self.load(id, false).map(WriteGuard::downgrade);
+                return self.load(id, Fill::Read).map(WriteGuard::downgrade);
             };
             // The page and its latch are two misses; one need not wait for the other.
             self.buffers.prefetch(number, LINES_AHEAD);
@@ -500,20 +512,20 @@ impl<D: Directory> Pool<D> {
     /// The page, for changing.
     #[inline]
     pub fn write(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        self.write_or_load(id, false)
+        self.write_or_load(id, Fill::Read)
     }
 
     #[inline]
-    fn write_or_load(&self, id: PageId, is_blank: bool) -> Result<WriteGuard<'_>> {
+    fn write_or_load(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>> {
         if let Some(home) = &self.home {
-            let found = home.write(id, is_blank);
+            let found = home.write(id, fill == Fill::Blank);
             let (content, frame) = found.map_err(|why| self.unusable(id, why))?;
             let meter = home.meter();
             return Ok(WriteGuard::new(content, frame, id, meter));
         }
         loop {
             let Some(number) = self.table.get(id) else {
-                return self.load(id, is_blank);
+                return self.load(id, fill);
             };
             self.buffers.prefetch(number, LINES_AHEAD);
             let frame = &self.frames[number];
@@ -554,31 +566,32 @@ impl<D: Directory> Pool<D> {
 
     /// A page whose content does not matter: it is to be formatted, or brought back from the log.
     pub fn blank(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        self.write_or_load(id, true)
+        self.write_or_load(id, Fill::Blank)
     }
 
-    /// The page for recovery, and whether it is intact. If it is not, its bytes are zeros: the log has to bring it back whole.
-    pub fn recover(&self, id: PageId) -> Result<(WriteGuard<'_>, bool)> {
-        if self.table.get(id).is_none() {
-            let mut page = vec![0; self.page_bytes];
-            self.readers.read(id, &mut page)?;
-            if !Header(&page).is_intact(id) {
-                return Ok((self.blank(id)?, false));
-            }
-        }
-        Ok((self.write(id)?, true))
+    /// The page for recovery, and whether it is intact. If it is not, its bytes are zeros: the log has to bring it back whole. If that is
+    /// what the log does in any case, the page is not read.
+    pub fn recover(&self, id: PageId, is_brought_back: bool) -> Result<(WriteGuard<'_>, bool)> {
+        let fill = if is_brought_back {
+            Fill::Blank
+        } else {
+            Fill::Recover
+        };
+        let page = self.write_or_load(id, fill)?;
+        let is_intact = page.bytes()[..HEADER_BYTES] != [0; HEADER_BYTES];
+        Ok((page, is_intact))
     }
 
-    /// Takes a frame for a page and fills it. Damage is an error unless the content does not matter.
+    /// Takes a frame for a page and fills it.
     #[cold]
-    fn load(&self, id: PageId, is_blank: bool) -> Result<WriteGuard<'_>> {
+    fn load(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>> {
         let (mut waited, mut written) = (Duration::ZERO, None);
         let (mut clock, (number, mut content)) = loop {
             let mut clock = self.clock();
             if self.table.get(id).is_some() {
                 // Another thread was faster.
                 drop(clock);
-                return self.write_or_load(id, is_blank);
+                return self.write_or_load(id, fill);
             }
             let cleaned = written.take().and_then(|number| self.take_frame(number));
             let found = match cleaned {
@@ -613,9 +626,7 @@ impl<D: Directory> Pool<D> {
         self.note_hand(&mut clock);
         // Whoever wants the page too waits for its latch, and nobody for the clock.
         drop(clock);
-        if is_blank {
-            content.bytes.buffer().fill(0);
-        } else if let Err(error) = self.fill(id, content.bytes.buffer()) {
+        if let Err(error) = self.fill(id, content.bytes.buffer(), fill) {
             self.table.clear(id);
             content.page = None;
             return Err(error);
@@ -623,10 +634,19 @@ impl<D: Directory> Pool<D> {
         Ok(WriteGuard::new(content, frame, id, None))
     }
 
-    /// Reads a page from the file. Its frame is latched, so nobody writes it meanwhile.
-    fn fill(&self, id: PageId, bytes: &mut [u8]) -> Result<()> {
+    /// Fills the bytes of a page. Its frame is latched, so nobody writes it meanwhile.
+    fn fill(&self, id: PageId, bytes: &mut [u8], fill: Fill) -> Result<()> {
+        if fill == Fill::Blank {
+            bytes.fill(0);
+            return Ok(());
+        }
         let read = self.readers.read(id, bytes);
         if read.is_ok() && Header(bytes).is_intact(id) {
+            return Ok(());
+        }
+        if fill == Fill::Recover {
+            read?;
+            bytes.fill(0);
             return Ok(());
         }
         let file = self.file();

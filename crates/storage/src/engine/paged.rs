@@ -30,6 +30,8 @@ mod group;
 mod rebuild;
 #[cfg(test)]
 mod rebuild_tests;
+#[cfg(test)]
+mod redo_tests;
 mod running;
 #[cfg(test)]
 mod session_tests;

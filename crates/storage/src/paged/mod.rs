@@ -2,7 +2,8 @@
 //!
 //! `change` is the unit that the log repeats whole; `space` knows which pages are in use; `tree` is the B+tree, `trail` what a session remembers of
 //! one; `long` keeps values that
-//! are too long for a leaf; `tables` makes tables of trees and `rows` works on their rows; `compact` moves pages to the front of the file; `recovery` brings all of it back.
+//! are too long for a leaf; `tables` makes tables of trees and `rows` works on their rows; `compact` moves pages to the front of the file; `redo` and `recovery` bring
+//! all of it back.
 //!
 //! Latches are taken from parents to children, from left to right among children of one parent, and maps of space after all pages of trees.
 
@@ -14,6 +15,7 @@ pub mod in_place;
 pub mod locking;
 pub mod long;
 pub mod recovery;
+pub mod redo;
 mod rows;
 mod scan;
 pub mod space;

@@ -1,13 +1,8 @@
 //! Undoing, ending and recovering transactions.
 //!
 //! Recovery goes over the log twice (ARIES): *analysis* finds out which transactions have not ended, how they are undone, and which pages
-//! those that have ended still had to free; *redo* repeats every change on every page that does not have it. Then what is not committed is
-//! undone like any rollback, with compensations in the log, so that a crash meanwhile loses nothing of it.
-//!
-//! Invariants:
-//! 1. A page that redo looks at is written again, even if it had the change: another process may have written it without knowing
-//!    that it is durable, and the checkpoint that follows says that it is.
-//! 2. A page whose change the log has is read from the file only if no section before has brought it back whole.
+//! those that have ended still had to free; *redo* repeats every change on every page that does not have it, which is in `redo`. Then what is not
+//! committed is undone like any rollback, with compensations in the log, so that a crash meanwhile loses nothing of it.
 
 use super::change::Change;
 use super::space::Pages;
@@ -18,7 +13,7 @@ use crate::buffer::{Look, Reserve};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
-use crate::page::{Head, Header, KeyOf, Misfit, PageId, Section, TxnId, Undo};
+use crate::page::{Head, Header, KeyOf, PageId, TxnId, Undo};
 use crate::record::{DecodeError, KeyBuf, Reader};
 use disk::Directory;
 use std::collections::{BTreeMap, VecDeque};
@@ -112,47 +107,6 @@ impl Analysis {
 }
 
 impl<D: Directory> Pages<D> {
-    /// Repeats the changes of one record, unless it lies in front of `from`.
-    pub fn redo(&self, from: Lsn, lsn: Lsn, bytes: &[u8]) -> Result<()> {
-        if lsn < from {
-            return Ok(());
-        }
-        let log_damage = |error: DecodeError| {
-            let text = format!("the log record at {} cannot be read: {error}", lsn.0);
-            StorageError::Unsupported(text)
-        };
-        let mut reader = Reader::new(bytes);
-        Head::decode(&mut reader).map_err(log_damage)?;
-        while reader.remaining() > 0 {
-            let section = Section::decode(&mut reader).map_err(log_damage)?;
-            self.redo_section(lsn, &section)?;
-        }
-        Ok(())
-    }
-
-    fn redo_section(&self, lsn: Lsn, section: &Section<'_>) -> Result<()> {
-        let id = section.page;
-        self.pool.grow(id.0 + 1)?;
-        let (mut page, is_intact) = self.pool.recover(id)?;
-        if !is_intact && !section.is_whole() {
-            let text =
-                "the page was torn by a power cut, and neither the log nor a copy has it whole";
-            return Err(self.pool.file().damage(id, text));
-        }
-        // It counts as changed in any case (invariant 1).
-        let bytes = page.bytes_mut();
-        if is_intact && Header(bytes).lsn() >= lsn {
-            return Ok(());
-        }
-        section
-            .restore(bytes)
-            .and_then(|()| section.apply(bytes, lsn))
-            .map_err(|Misfit| {
-                let text = format!("the log record at {} does not fit the page", lsn.0);
-                self.pool.file().damage(id, &text)
-            })
-    }
-
     /// Undoes a transaction back to where it stood.
     pub fn rollback(&self, txn: &mut Transaction, mark: TransactionMark) -> Result<()> {
         txn.frees.truncate(mark.frees);

@@ -15,6 +15,7 @@ use crate::log::{LogIdentity, LogStart, Lsn, WalOptions};
 use crate::page::{Header, PageId};
 use crate::paged::Pages;
 use crate::paged::recovery::Analysis;
+use crate::paged::redo::Redo;
 use disk::Directory;
 use pmem::Access;
 use std::ops::ControlFlow;
@@ -170,6 +171,7 @@ impl<D: Directory> Rebuild<D> {
             ..Analysis::default()
         };
         let mut reached = base.lsn;
+        let mut redo = Redo::new(&pages, base.lsn, buffer_bytes, false);
         if let Some(archive) = archive {
             reached = archive.replay(base.lsn, until, &mut |lsn, bytes| {
                 if bytes.is_empty() {
@@ -181,8 +183,9 @@ impl<D: Directory> Rebuild<D> {
                     offset: lsn.0,
                     detail: error.to_string(),
                 })?;
-                pages.redo(base.lsn, lsn, bytes)
+                redo.record(lsn, bytes)
             })?;
+            redo.repeat()?;
         }
         let (committed, next_txn) = (analysis.commits, analysis.next_txn);
         let undone = pages.finish(analysis, &|_| false)?;

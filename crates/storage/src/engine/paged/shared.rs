@@ -22,6 +22,7 @@ use crate::log::{Due, GroupCommitOptions, LogIdentity, LogStart, Lsn, WalOptions
 use crate::page::{PAGE_BYTES, PageId, TxnId, header};
 use crate::paged::in_place::undo_unfinished;
 use crate::paged::recovery::Analysis;
+use crate::paged::redo::Redo;
 use crate::paged::tables::CATALOGUE_KEY_WORDS;
 use crate::paged::{Pages, Transaction, Tree, space};
 use crate::platform::Platform;
@@ -383,11 +384,16 @@ impl<P: Platform> Shared<P> {
         if is_found {
             // For the room that recovery takes.
             pages.pool.log().move_cold()?;
-            let redo = &mut |lsn, bytes: &[u8]| match axes.pages {
-                PagesKind::Ssd => pages.redo(master.redo, lsn, bytes),
-                PagesKind::Nvm => Ok(()),
-            };
-            pages.pool.log().replay(redo)?;
+            let has_threads = options.daemon == Daemon::Thread;
+            let mut redo = Redo::new(&pages, master.redo, options.buffer_bytes, has_threads);
+            pages
+                .pool
+                .log()
+                .replay(&mut |lsn, bytes| match axes.pages {
+                    PagesKind::Ssd => redo.record(lsn, bytes),
+                    PagesKind::Nvm => Ok(()),
+                })?;
+            redo.repeat()?;
         }
         if images {
             pages.pool.log().image_from(master.redo);
