@@ -56,6 +56,18 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ),
     ("fash.decided", SLOTTED, ASKED_AFTERWARDS),
     ("fash.decided-fence", SLOTTED, ASKED_AFTERWARDS),
+    (
+        "fash.redo-header",
+        SLOTTED,
+        "needed where a cut loses a header, and another one comes before anybody reads its page; the engine's own tests come there \
+         (what_recovery_stores_is_durable_before_the_next_record)",
+    ),
+    (
+        "fash.torn-record",
+        SLOTTED,
+        "needed where two cuts tear records that have a line in common; the engine's own tests come there \
+         (a_torn_record_is_not_made_whole_by_the_next_one)",
+    ),
     ("nvwal.decided", &[], ASKED_AFTERWARDS),
     ("nvwal.decided-fence", &[], ASKED_AFTERWARDS),
     ("heap.extent-rest-fence", RINGS, ASKED_ONCE),

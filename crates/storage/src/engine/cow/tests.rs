@@ -4,6 +4,8 @@
 //! the whole structure is compared; at the end of groups the world is cut off, and what is opened must be what was
 //! acknowledged. Crash points inside of a group's end are the torture room's business.
 
+mod slotted;
+
 use super::super::{Direction, Method, create, open};
 use super::*;
 use crate::record::{Column, DataType, Value};
@@ -86,12 +88,16 @@ struct Subject {
 
 impl Subject {
     fn new(method: Method, seed: u64, group: u32) -> Self {
+        Self::with(method, seed, &options(group))
+    }
+
+    fn with(method: Method, seed: u64, options: &EngineOptions) -> Self {
         let world = SimulatedWorld::new(WorldOptions {
             seed,
             ..WorldOptions::default()
         });
         let platform = TestPlatform(world.clone());
-        let mut engine = create(&platform, method, &options(group)).unwrap();
+        let mut engine = create(&platform, method, options).unwrap();
         engine.create_table(&table()).unwrap();
         Self {
             method,
@@ -115,16 +121,21 @@ impl Subject {
         key
     }
 
-    /// A transaction of rows with notes of 90 bytes.
-    fn insert(&mut self, ids: std::ops::Range<i64>, value: impl Fn(i64) -> i64) {
+    /// A transaction that takes the rows out that are there, and puts in those that are not.
+    fn change(&mut self, ids: impl IntoIterator<Item = i64>, note_bytes: usize) {
         self.engine.begin().unwrap();
         for id in ids {
+            let key = self.key(id);
+            if self.content.remove(&id).is_some() {
+                assert!(self.engine.delete(TABLE, &key).unwrap());
+                continue;
+            }
             let mut row = Row::new(Arc::clone(&self.engine.tables()[0].layout));
             row.set(0, id).unwrap();
-            row.set(1, value(id)).unwrap();
-            row.set(2, "n".repeat(90).as_str()).unwrap();
+            row.set(1, id % 7).unwrap();
+            row.set(2, "n".repeat(note_bytes).as_str()).unwrap();
             self.engine.insert(TABLE, &row).unwrap();
-            self.content.insert(id, (value(id), 90));
+            self.content.insert(id, (id % 7, note_bytes));
         }
         self.engine.commit(Durability::Immediate).unwrap();
     }
@@ -484,17 +495,11 @@ fn changes_of_definitions_keep_the_rows() {
 fn cut_behind_a_long_record(method: Method, disabled: &str) -> Result<(), String> {
     let mut subject = Subject::new(method, 9, 1);
     for first in (0..1500).step_by(50) {
-        subject.insert(first..first + 50, |id| id % 7);
-    }
-    subject.engine.begin().unwrap();
-    // A page has three rows or so, and its header alone changes.
-    for id in (0..1500).step_by(3) {
-        let key = subject.key(id);
-        assert!(subject.engine.delete(TABLE, &key).unwrap());
-        subject.content.remove(&id);
+        subject.change(first..first + 50, 90);
     }
     subject.world.disable(disabled);
-    subject.engine.commit(Durability::Immediate).unwrap();
+    // A page has three rows or so, and its header alone changes.
+    subject.change((0..1500).step_by(3), 90);
     for choice in ImageChoices::sampled(&subject.world, 1, 24) {
         let image = TestPlatform(subject.world.image(&choice).unwrap());
         let opened = open(&image, method, &options(1), &|_| false);

@@ -10,7 +10,7 @@
 //! A slot is where a cell begins, in units of the page's size / 256 rounded up to a power of two, 8 at least. Two places take
 //! turns: the header with sequence number `n` lies in place `n % 2`, and the sequence numbers in a page's two words always differ by
 //! one, the greater being in force. The word of a place is stored last. Where a header has one line, that store is all that it needs
-//! to count: stores to a line become durable in their order. Where it has more, a record of the log has the header as well.
+//! to count: stores to a line become durable in their order. Where it has more, a record of the log says what the header is as well.
 //!
 //! A word is never torn, so one whose own check fails is damaged; and once recovery is through, so is a header in force whose
 //! checksum does not fit. Neither ever lets the older header count again.
@@ -22,6 +22,8 @@ use pmem::{Arena, Memory, PmemError};
 pub(super) const LINE: usize = 64;
 /// Bytes of the first line before its slots.
 const FIELDS: usize = 4;
+/// Bytes of a splice before its slots.
+const SPLICE_FIELDS: usize = 3;
 /// Where the first line has its word.
 const WORD_AT: usize = 56;
 /// Slots of the first line.
@@ -156,8 +158,59 @@ impl Header {
         self.count -= 1;
     }
 
+    /// What makes this header of the one in force, which has the same level: the numbers of slots that are kept at its beginning and at
+    /// its end, the lowest unit, and the slots between. Gives how many bytes of `splice` that is.
+    pub(super) fn splice(&self, in_force: &Self, splice: &mut Image) -> usize {
+        let (old, new) = (in_force.used(), self.used());
+        let is_same = |(old, new): &(&u8, &u8)| old == new;
+        let leading = old.iter().zip(new).take_while(is_same).count();
+        let (old, new) = (&old[leading..], &new[leading..]);
+        let pairs = old.iter().rev().zip(new.iter().rev());
+        let trailing = pairs.take_while(is_same).count();
+        let between = &new[..new.len() - trailing];
+        let bytes = SPLICE_FIELDS + between.len();
+        splice[..SPLICE_FIELDS].copy_from_slice(&[leading as u8, trailing as u8, self.start]);
+        splice[SPLICE_FIELDS..bytes].copy_from_slice(between);
+        bytes
+    }
+
+    /// The header with the next number that a splice makes of this one; `None` if it does not fit this one, or makes no header of it.
+    pub(super) fn spliced(&self, splice: &[u8], geometry: Geometry) -> Option<Self> {
+        let (&[leading, trailing, start], between) = splice.split_first_chunk()?;
+        let old = self.used();
+        let first = old.get(..usize::from(leading))?;
+        let last = old.get(old.len().checked_sub(usize::from(trailing))?..)?;
+        let is_kept_twice = first.len() + last.len() > old.len();
+        let slots = [first, between, last].concat();
+        let mut header = Self {
+            level: self.level,
+            count: u8::try_from(slots.len()).ok()?,
+            start,
+            sequence: after(self.sequence),
+            slots: [0; SLOTS_MAX],
+        };
+        header.slots.get_mut(..slots.len())?.copy_from_slice(&slots);
+        (!is_kept_twice && header.has_sound_fields(geometry) && header.names_only_cells(geometry))
+            .then_some(header)
+    }
+
+    fn has_sound_fields(&self, geometry: Geometry) -> bool {
+        self.count() <= SLOTS_MAX && self.start() <= geometry.units
+    }
+
+    fn names_only_cells(&self, geometry: Geometry) -> bool {
+        self.used()
+            .iter()
+            .all(|&slot| usize::from(slot) < geometry.units)
+    }
+
+    /// Bytes of [`Header::image`].
+    pub(super) fn image_bytes(&self) -> usize {
+        FIELDS + self.count()
+    }
+
     /// What goes into a log or a page: the fields and the slots in use.
-    pub(super) fn image(&self, image: &mut [u8; FIELDS + SLOTS_MAX]) -> usize {
+    pub(super) fn image(&self, image: &mut Image) -> usize {
         image[..FIELDS].copy_from_slice(&[self.level, self.count, self.start, MAGIC]);
         image[FIELDS..FIELDS + self.count()].copy_from_slice(self.used());
         FIELDS + self.count()
@@ -172,6 +225,11 @@ pub(super) fn lines_of(count: usize) -> usize {
 /// The next number after a sequence number.
 pub(super) fn after(sequence: u32) -> u32 {
     sequence.wrapping_add(1) & SEQUENCE_MASK
+}
+
+/// The number before a sequence number.
+pub(super) fn before(sequence: u32) -> u32 {
+    sequence.wrapping_sub(1) & SEQUENCE_MASK
 }
 
 /// Whether `sequence` is `other` or one of the numbers that follow it.
@@ -318,7 +376,7 @@ pub(super) fn read(
         sequence,
         slots: [0; SLOTS_MAX],
     };
-    if magic != MAGIC || header.count() > SLOTS_MAX || header.start() > geometry.units {
+    if magic != MAGIC || !header.has_sound_fields(geometry) {
         let text = "its header has fields that no header has";
         return Err(damaged(seal.page(page), text));
     }
@@ -329,13 +387,12 @@ pub(super) fn read(
         let at = page + line_at(place, number + 1) as u64;
         part.copy_from_slice(pages.bytes(at, part.len())?);
     }
-    let outside = |&slot: &u8| usize::from(slot) >= geometry.units;
-    if header.used().iter().any(outside) {
+    if !header.names_only_cells(geometry) {
         let text = "its header names a cell outside of it";
         return Err(damaged(seal.page(page), text));
     }
     if is_checked {
-        let mut image = [0; FIELDS + SLOTS_MAX];
+        let mut image = NO_IMAGE;
         let bytes = header.image(&mut image);
         let expected = seal.word(page, sequence, &image[..bytes]);
         if expected != word(pages, page, place)? {
@@ -346,7 +403,7 @@ pub(super) fn read(
     Ok(header)
 }
 
-/// Room for [`Header::image`].
+/// Room for [`Header::image`] and [`Header::splice`].
 pub(super) type Image = [u8; FIELDS + SLOTS_MAX];
 
 /// An [`Image`] with nothing in it.
@@ -377,5 +434,51 @@ pub(super) fn slot_at(place: usize, index: usize) -> usize {
     match index.checked_sub(FIRST_SLOTS) {
         None => line_at(place, 0) + FIELDS + index,
         Some(more) => line_at(place, 1 + more / LINE) + more % LINE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_splice_makes_the_next_header_and_garbage_makes_none_that_is_unsound() {
+        let mut random = 5_u64;
+        let mut below = |end: usize| {
+            random = pmem::device::simulated::mix(random.wrapping_add(1));
+            (random % end as u64) as usize
+        };
+        let geometry = Geometry::new(4032, usize::MAX);
+        let (mut splice, mut shortest, mut refused) = (NO_IMAGE, usize::MAX, 0);
+        for _ in 0..3000 {
+            let mut header = Header::new(0, geometry);
+            for index in 0..below(SLOTS_MAX) {
+                header.insert(below(index + 1), below(geometry.units) as u8);
+            }
+            let mut next = header;
+            next.sequence = after(header.sequence);
+            for _ in 0..below(4) {
+                match next.count() {
+                    0 => {}
+                    count if below(2) == 0 => next.remove(below(count)),
+                    SLOTS_MAX => {}
+                    count => next.insert(below(count + 1), below(geometry.units) as u8),
+                }
+            }
+            let bytes = next.splice(&header, &mut splice);
+            shortest = shortest.min(bytes);
+            let made = header.spliced(&splice[..bytes], geometry).unwrap();
+            let (mut image, mut expected) = (NO_IMAGE, NO_IMAGE);
+            assert_eq!(made.image(&mut image), next.image(&mut expected));
+            assert_eq!((image, made.sequence), (expected, next.sequence));
+            splice[below(bytes)] = below(256) as u8;
+            let made = header.spliced(&splice[..below(bytes + 1)], geometry);
+            refused += usize::from(made.is_none());
+            assert!(made.is_none_or(|made| made.used().len() <= SLOTS_MAX
+                && made.names_only_cells(geometry)
+                && made.has_sound_fields(geometry)));
+        }
+        assert_eq!(shortest, SPLICE_FIELDS);
+        assert!((1000..3000).contains(&refused), "{refused}");
     }
 }

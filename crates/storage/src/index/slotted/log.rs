@@ -6,9 +6,15 @@
 //! head       crc32c u32 | bytes of the body u32 | state u64 | extensions u64 | { offset u64 | bytes u64 } of each [8]
 //!            | beginning of the body
 //! body       global transaction u64 | headers u32 | words u32
-//!            | { page u64 | sequence u32 | bytes u32 | header's fields and slots, padded to 8 } of each
+//!            | { page u64 | sequence u32 | kind and bytes u32 | header, padded to 8 } of each
 //!            | { offset u64 | clear u64 | set u64 } of each
+//! header     kind 0: fields u8 [4] | slot u8 of each
+//!            kind 1: slots kept at the beginning u8 | slots kept at the end u8 | lowest unit u8 | slots between u8 of each
 //! ```
+//!
+//! A header is given whole (kind 0), or as a splice (kind 1), which makes it of the one before: that one lies in the other place of the
+//! page. It is durable before the record is written, and nobody stores over it before the new one is. So a transaction that inserts one row
+//! has a record of one line.
 //!
 //! A body that the block has no room for goes on in extensions: blocks that the heap keeps for the group without making them allocated.
 //!
@@ -18,13 +24,13 @@
 //! A record that is not whole is one that was being written; recovery takes it out, lest lines of the next one make it whole.
 
 use super::header::{
-    Image, NO_IMAGE, Seal, after, is_at_least, is_image, line_at, place_of, store, word,
+    self, Geometry, Header, Image, NO_IMAGE, Seal, after, before, damaged, is_at_least, is_image,
+    line_at, lines_of, place_of, store, word,
 };
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::probe::{self, Activity};
 use pmem::{Arena, Memory, PmemError, WordChange, site};
-use std::iter;
 
 /// Bytes of the block with master and log.
 pub(super) const BLOCK_BYTES: usize = 8128;
@@ -40,6 +46,9 @@ const BODY_HEAD_BYTES: usize = 16;
 /// Bytes of a body for each header, at most, and for each word.
 pub(super) const HEADER_ENTRY_BYTES: usize = 16 + 4 + super::header::SLOTS_MAX;
 pub(super) const WORD_ENTRY_BYTES: usize = 24;
+
+/// The bit that tells kind 1 from kind 0, beside the number of bytes.
+const SPLICE: u32 = 1 << 31;
 
 const COMMITTED: u64 = 0x7f31_c0de_5a1d_0bed;
 const PREPARED: u64 = 0x2ac4_9b1e_e37f_6210;
@@ -78,12 +87,23 @@ impl HeaderLog {
         (self.headers, self.words) = (0, 0);
     }
 
-    pub(super) fn add_header(&mut self, page: u64, sequence: u32, image: &[u8]) {
+    /// Adds the header that comes after the one in force, as a splice if that is shorter.
+    pub(super) fn add_header(&mut self, page: u64, in_force: &Header, header: &Header) {
+        let (mut splice, mut image) = (NO_IMAGE, NO_IMAGE);
+        let bytes = header.splice(in_force, &mut splice);
+        let is_shorter = bytes.next_multiple_of(8) < header.image_bytes().next_multiple_of(8);
+        let (kind, content) = if is_shorter && header.level == in_force.level {
+            (SPLICE, &splice[..bytes])
+        } else {
+            let bytes = header.image(&mut image);
+            (0, &image[..bytes])
+        };
         self.body.extend_from_slice(&page.to_le_bytes());
+        let sequence = after(in_force.sequence);
         self.body.extend_from_slice(&sequence.to_le_bytes());
-        self.body
-            .extend_from_slice(&(image.len() as u32).to_le_bytes());
-        self.body.extend_from_slice(image);
+        let kind_and_bytes = kind | content.len() as u32;
+        self.body.extend_from_slice(&kind_and_bytes.to_le_bytes());
+        self.body.extend_from_slice(content);
         self.body.resize(self.body.len().next_multiple_of(8), 0);
         self.headers += 1;
     }
@@ -205,15 +225,20 @@ impl HeaderLog {
         let mut headers = Vec::new();
         for _ in 0..self.headers {
             let fields = take(16)?;
-            let lengths = read_u64(fields, 8);
-            let image = take((lengths >> 32) as usize)?;
-            if !is_image(image) {
+            let numbers = read_u64(fields, 8);
+            let kind_and_bytes = (numbers >> 32) as u32;
+            let bytes = take((kind_and_bytes & !SPLICE) as usize)?;
+            let content = if kind_and_bytes & SPLICE != 0 {
+                Content::Splice(bytes)
+            } else if is_image(bytes) {
+                Content::Whole(bytes)
+            } else {
                 return Err(short());
-            }
+            };
             headers.push(LoggedHeader {
                 page: read_u64(fields, 0),
-                sequence: lengths as u32,
-                image,
+                sequence: numbers as u32,
+                content,
             });
         }
         let mut words = Vec::new();
@@ -233,7 +258,7 @@ impl HeaderLog {
     pub(super) fn recover<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        seal: Seal,
+        form: (Seal, Geometry),
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<bool> {
         let is_prepared = match self.load(arena)? {
@@ -251,7 +276,7 @@ impl HeaderLog {
         }
         let (headers, words) = self.entries()?;
         for header in &headers {
-            header.apply_if_newer(arena, seal)?;
+            header.redo(arena, form)?;
         }
         for change in &words {
             let word = arena.word(change.offset)?;
@@ -263,14 +288,14 @@ impl HeaderLog {
         Ok(false)
     }
 
-    /// Takes a record that is not whole out of the log. The next one may have lines in common with it, and must not make it whole.
+    /// Takes a record that is not whole out of the log. The next one may have lines in common with it, and must not make it whole. Its group
+    /// waits for that before it is written.
     fn give_up<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<bool> {
         let at = self.block + HEAD_AT;
         if arena.word(at)? != 0 {
             arena.store_word(at, 0)?;
         }
         arena.flush(at, 8, site!("fash.torn-record"))?;
-        arena.fence(site!("fash.torn-record-fence"))?;
         Ok(false)
     }
 
@@ -278,7 +303,7 @@ impl HeaderLog {
     pub(super) fn is_done<M: Memory>(
         &mut self,
         arena: &Arena<M>,
-        seal: Seal,
+        form: (Seal, Geometry),
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<bool> {
         match self.load(arena)? {
@@ -288,7 +313,7 @@ impl HeaderLog {
         }
         let (headers, words) = self.entries()?;
         for header in &headers {
-            if !header.is_applied(arena, seal)? {
+            if matches!(header.found(arena, form)?, Found::Older) {
                 return Ok(false);
             }
         }
@@ -311,65 +336,92 @@ enum RecordState {
 struct LoggedHeader<'l> {
     page: u64,
     sequence: u32,
-    image: &'l [u8],
+    content: Content<'l>,
+}
+
+/// How a record gives a header.
+enum Content<'l> {
+    /// By its fields and slots.
+    Whole(&'l [u8]),
+    /// By what differs from the header before.
+    Splice(&'l [u8]),
+}
+
+/// What a page has where a header of a record belongs.
+enum Found {
+    /// The header, whole, with so many cells.
+    Same(usize),
+    /// A newer header, or one that is about to be written over for a newer one.
+    Newer,
+    /// An older header, or what a cut left of this one.
+    Older,
 }
 
 impl LoggedHeader<'_> {
-    /// Whether the page has this header or a newer one, whole.
-    fn is_applied<M: Memory>(&self, arena: &Arena<M>, seal: Seal) -> Result<bool> {
+    fn found<M: Memory>(
+        &self,
+        arena: &Arena<M>,
+        (seal, geometry): (Seal, Geometry),
+    ) -> Result<Found> {
+        let (page, sequence) = (self.page, self.sequence);
         let number = |place| -> Result<Option<u32>> {
-            let word = word(arena, self.page, place)?;
-            Ok(seal.sequence(self.page, word))
+            let word = word(arena, page, place)?;
+            Ok(seal.sequence(page, word))
         };
-        let place = place_of(self.sequence);
-        let own = number(place)?;
-        if own != Some(self.sequence) {
-            return Ok(own.is_some_and(|own| is_at_least(own, self.sequence)));
+        let (own, other) = (number(place_of(sequence))?, number(1 - place_of(sequence))?);
+        match own {
+            Some(own) if own == sequence && other != Some(after(sequence)) => {
+                let stored = header::read(arena, seal, geometry, page, sequence, true);
+                Ok(stored.map_or(Found::Older, |header| Found::Same(header.count())))
+            }
+            Some(own) if is_at_least(own, sequence) => Ok(Found::Newer),
+            // A word that is damaged may be that of a newer header.
+            None if other != Some(before(sequence)) => {
+                Err(damaged(page, "the words of its headers do not fit"))
+            }
+            _ => Ok(Found::Older),
         }
-        if number(1 - place)? == Some(after(self.sequence)) {
-            // A newer header is in force, so this one is about to be written over, or it was.
-            return Ok(true);
-        }
-        let mut image = NO_IMAGE;
-        let stored = self.stored(arena, &mut image)?;
-        let expected = seal.word(self.page, self.sequence, stored);
-        Ok(stored == self.image && expected == word(arena, self.page, place)?)
     }
 
-    /// The bytes that lie where this header's belong.
-    fn stored<'i, M: Memory>(&self, arena: &Arena<M>, image: &'i mut Image) -> Result<&'i [u8]> {
-        let place = place_of(self.sequence);
-        let image = &mut image[..self.image.len()];
-        let (first, rest) = image.split_at_mut(image.len().min(56));
-        let parts = iter::once(first).chain(rest.chunks_mut(64));
-        for (line, part) in parts.enumerate() {
-            let at = self.page + line_at(place, line) as u64;
-            part.copy_from_slice(arena.bytes(at, part.len())?);
-        }
-        Ok(image)
+    /// The header's fields and slots; gives how many bytes of `image` they are.
+    fn image<M: Memory>(
+        &self,
+        arena: &Arena<M>,
+        (seal, geometry): (Seal, Geometry),
+        image: &mut Image,
+    ) -> Result<usize> {
+        let splice = match self.content {
+            Content::Whole(whole) => {
+                image[..whole.len()].copy_from_slice(whole);
+                return Ok(whole.len());
+            }
+            Content::Splice(splice) => splice,
+        };
+        let base = before(self.sequence);
+        let base = header::read(arena, seal, geometry, self.page, base, true)?;
+        let header = base.spliced(splice, geometry);
+        let text = "what the log has of its header does not fit the one before";
+        Ok(header.ok_or_else(|| damaged(self.page, text))?.image(image))
     }
 
-    fn apply_if_newer<M: Memory>(&self, arena: &mut Arena<M>, seal: Seal) -> Result<()> {
-        if !self.is_applied(arena, seal)? {
-            store(arena, seal, self.page, self.sequence, self.image)?;
+    /// Stores the header if the page has an older one, and starts its write-back. One that a newer one has followed is durable.
+    fn redo<M: Memory>(&self, arena: &mut Arena<M>, form: (Seal, Geometry)) -> Result<()> {
+        let count = match self.found(arena, form)? {
+            Found::Newer => return Ok(()),
+            Found::Same(count) => count,
+            Found::Older => {
+                let mut image = NO_IMAGE;
+                let bytes = self.image(arena, form, &mut image)?;
+                store(arena, form.0, self.page, self.sequence, &image[..bytes])?;
+                usize::from(image[1])
+            }
+        };
+        for line in 0..lines_of(count) {
+            let at = self.page + line_at(place_of(self.sequence), line) as u64;
+            arena.flush(at, 64, site!("fash.redo-header"))?;
         }
-        flush_header(arena, self.page, self.sequence, self.image.len())
+        Ok(())
     }
-}
-
-/// Starts the write-back of a header whose bytes in use are so many.
-fn flush_header<M: Memory>(
-    arena: &mut Arena<M>,
-    page: u64,
-    sequence: u32,
-    image_bytes: usize,
-) -> Result<()> {
-    let lines = 1 + image_bytes.saturating_sub(56).div_ceil(64);
-    for line in 0..lines {
-        let at = page + line_at(place_of(sequence), line) as u64;
-        arena.flush(at, 64, site!("fash.redo-header"))?;
-    }
-    Ok(())
 }
 
 fn sum_of(salt: u32, head: &[u8], body: &[u8]) -> u32 {

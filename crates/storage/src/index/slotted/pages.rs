@@ -211,7 +211,9 @@ impl<M: Memory> SlottedPages<M> {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, bool)> {
         let mut pages = Self::new(arena, block, salt, geometry, kind);
-        let undone = pages.log.recover(&mut pages.arena, pages.seal, decide)?;
+        let undone = pages
+            .log
+            .recover(&mut pages.arena, (pages.seal, geometry), decide)?;
         pages.is_applying = true;
         pages.read_directory()?;
         Ok((pages, undone))
@@ -228,7 +230,10 @@ impl<M: Memory> SlottedPages<M> {
     ) -> Result<Option<Self>> {
         let mut pages = Self::new(arena, block, salt, geometry, CommitKind::Record);
         pages.is_read_only = true;
-        if !pages.log.is_done(&pages.arena, pages.seal, decide)? {
+        if !pages
+            .log
+            .is_done(&pages.arena, (pages.seal, geometry), decide)?
+        {
             return Ok(None);
         }
         pages.read_directory()?;

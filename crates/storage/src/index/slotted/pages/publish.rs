@@ -3,7 +3,7 @@
 //! ```text
 //! commit   cells and headers of new pages are flushed; fence
 //!          fast: the header is stored in the page, flushed; fence                                   [commit point]
-//!          fash: the record of headers and words is stored, flushed; fence                          [commit point]
+//!          fash: the record of what headers and words become is stored, flushed; fence              [commit point]
 //!                headers and words are stored in their places and flushed; the next group's first fence waits for them
 //! ```
 
@@ -15,9 +15,9 @@ use crate::probe::{self, Activity};
 use pmem::{Memory, Part, WordChange, site};
 
 impl<M: Memory> SlottedPages<M> {
-    /// Starts the write-back of all that is staged, each line once, and waits for it. Before a record is written over the last one,
-    /// what that says has to be durable as well.
-    fn write_cells(&mut self, then: CommitKind) -> Result<()> {
+    /// Starts the write-back of all that is staged, each line once, and waits for it. What the last record says has to be durable as well
+    /// before another one is written over it, and before a line is stored over a header of which it makes the next.
+    fn write_cells(&mut self) -> Result<()> {
         self.arena.enter(Part::Index);
         for number in 0..self.changed.len() {
             if self.changed[number].is_new && !self.changed[number].is_dropped {
@@ -37,8 +37,7 @@ impl<M: Memory> SlottedPages<M> {
                 flushed = end;
             }
         }
-        let writes_over = self.is_applying && then == CommitKind::Record;
-        if !self.staged.is_empty() || self.has_found || writes_over {
+        if !self.staged.is_empty() || self.has_found || self.is_applying {
             self.arena.fence(site!("slotted.cells-fence"))?;
             (self.is_applying, self.has_found) = (false, false);
         }
@@ -101,7 +100,7 @@ impl<M: Memory> SlottedPages<M> {
             return self.finish_differences();
         }
         let line = self.only_line();
-        self.write_cells(line.map_or(CommitKind::Record, |_| CommitKind::Line))?;
+        self.write_cells()?;
         if let Some(number) = line {
             self.write_line(number)?;
         } else {
@@ -154,12 +153,12 @@ impl<M: Memory> SlottedPages<M> {
     fn write_record(&mut self, global: u64) -> Result<()> {
         self.arena.enter(Part::Log);
         self.log.begin(global);
-        let mut image = NO_IMAGE;
+        let (arena, seal, geometry) = (&self.arena, self.seal, self.geometry);
         for changed in &self.changed {
             if !changed.is_new && !changed.is_dropped {
-                let bytes = changed.header.image(&mut image);
-                let sequence = after(changed.header.sequence);
-                self.log.add_header(changed.page, sequence, &image[..bytes]);
+                let (page, old) = (changed.page, changed.header.sequence);
+                let in_force = header::read(arena, seal, geometry, page, old, false)?;
+                self.log.add_header(page, &in_force, &changed.header);
             }
         }
         self.merge_changes();
@@ -246,7 +245,7 @@ impl<M: Memory> SlottedPages<M> {
         if self.cache.is_some() {
             return self.write_differences(global.0);
         }
-        self.write_cells(CommitKind::Record)?;
+        self.write_cells()?;
         self.write_record(global.0)?;
         Ok(self.arena.fence(site!("fash.prepare-fence"))?)
     }

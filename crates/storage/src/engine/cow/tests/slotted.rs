@@ -1,0 +1,206 @@
+//! `fash` and `fast`: power cuts inside of commits, and openings that make one cut out of two.
+//!
+//! Rows are short and lie in one tree, so it is plain which pages a transaction changes. Where a site is named, its flush
+//! or fence does nothing, and what is opened afterwards must show that.
+
+use super::*;
+use pmem::device::simulated::CrashPoint;
+
+/// A table with so many rows, whose numbers are even, in pages of so many bytes.
+fn with_rows(method: Method, page_bytes: u32, rows: i64) -> Subject {
+    let options = EngineOptions {
+        page_bytes,
+        ..options(1)
+    };
+    let mut subject = Subject::with(method, 5, &options);
+    subject.engine.drop_index(TABLE, INDEX).unwrap();
+    subject.change((0..rows).map(|row| 2 * row), 0);
+    subject
+}
+
+/// What an opening of `image` finds.
+fn found(image: SimulatedWorld, method: Method) -> Result<Content, String> {
+    let opened = open(&TestPlatform(image), method, &options(1), &|_| false);
+    let mut engine = opened.map_err(|error| error.to_string())?;
+    let report = engine.verify().map_err(|error| error.to_string())?;
+    if let Some(damage) = report.damage.into_iter().next() {
+        return Err(damage);
+    }
+    Ok(read(&mut *engine, None))
+}
+
+/// Opens `image` and goes on there.
+fn reopened(subject: &Subject, image: SimulatedWorld) -> Subject {
+    let platform = TestPlatform(image.clone());
+    Subject {
+        method: subject.method,
+        engine: open(&platform, subject.method, &options(1), &|_| false).unwrap(),
+        world: image,
+        content: subject.content.clone(),
+        random: 0,
+    }
+}
+
+/// Cuts the power at each crash point of transactions that follow each other; every opening finds what was before or what is after.
+fn cut_throughout(
+    (method, page_bytes, rows): (Method, u32, i64),
+    transactions: &[&[i64]],
+    disabled: &str,
+) -> Result<(), String> {
+    let mut subject = with_rows(method, page_bytes, rows);
+    subject.world.disable(disabled);
+    for ids in transactions {
+        let before = subject.content.clone();
+        let outcome = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&outcome);
+        subject.world.observe(move |world, _| {
+            for choice in ImageChoices::sampled(world, 1, 32) {
+                let image = world.image(&choice).unwrap();
+                seen.lock().unwrap().push(found(image, method));
+            }
+        });
+        subject.change(ids.iter().copied(), 0);
+        subject.world.unobserve();
+        let outcome = std::mem::take(&mut *outcome.lock().unwrap());
+        assert!(outcome.len() > 2, "{} images", outcome.len());
+        for content in outcome {
+            let content = content?;
+            if content != before && content != subject.content {
+                return Err("half of a transaction".to_owned());
+            }
+        }
+    }
+    match found(
+        subject.world.image(&ImageChoice::default()).unwrap(),
+        method,
+    ) {
+        Ok(content) if content == subject.content => Ok(()),
+        Ok(_) => Err("what was acknowledged is not there".to_owned()),
+        Err(error) => Err(error),
+    }
+}
+
+/// In `fast` lines follow records. A leaf of 512 bytes has a header of one line, one of 4096 bytes with short rows one of two.
+#[test]
+fn every_cut_leaves_the_headers_of_one_transaction() {
+    let transactions: &[&[i64]] = &[&[2, 60], &[4], &[3], &[62, 5], &[64]];
+    let small = |method| (method, 512, 60);
+    for subject in [
+        small(Method::Fash),
+        small(Method::Fast),
+        (Method::Fash, 4096, 70),
+    ] {
+        let cut = |disabled| cut_throughout(subject, transactions, disabled);
+        assert_eq!(cut("none"), Ok(()), "{subject:?}");
+        for site in ["fash.record", "fash.header", "slotted.cells-fence"] {
+            assert!(cut(site).is_err(), "{subject:?} without {site}");
+        }
+    }
+}
+
+/// What a cut may leave of a transaction's record: all images before the fence that waits for it.
+fn record_in_pieces(subject: &mut Subject, ids: [i64; 2]) -> Vec<SimulatedWorld> {
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&images);
+    subject.world.observe(move |world, point| {
+        let is_record =
+            |point| matches!(point, CrashPoint::Fence(site) if site.name == "fash.record-fence");
+        if is_record(point) {
+            assert_eq!(world.units().len(), 2, "lines of the record");
+            let choices = ImageChoices::exhaustive(world, 100).unwrap();
+            let images = choices.map(|choice| world.image(&choice).unwrap());
+            seen.lock().unwrap().extend(images);
+        }
+    });
+    subject.change(ids, 0);
+    subject.world.unobserve();
+    std::mem::take(&mut *images.lock().unwrap())
+}
+
+/// A cut tears a record. The transaction after the next opening has a record whose second line is the same, and is cut as well.
+fn torn_twice(disabled: &str) -> Result<(), String> {
+    let mut first = with_rows(Method::Fash, 512, 60);
+    let before = first.content.clone();
+    first.world.disable(disabled);
+    for image in record_in_pieces(&mut first, [2, 60]) {
+        let mut second = reopened(&first, image);
+        if read(&mut *second.engine, None) != before {
+            continue;
+        }
+        second.content = before.clone();
+        for image in record_in_pieces(&mut second, [4, 60]) {
+            let content = found(image, Method::Fash)?;
+            if content != before && content != second.content {
+                return Err("a transaction that did not count".to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_torn_record_is_not_made_whole_by_the_next_one() {
+    assert_eq!(torn_twice("none"), Ok(()));
+    assert!(torn_twice("fash.torn-record").is_err());
+}
+
+/// A cut loses the headers that a record has. The opening stores them, and a record of other pages is written over that one.
+fn redone_and_cut(method: Method, disabled: &str) -> Result<(), String> {
+    let mut subject = with_rows(method, 512, 60);
+    subject.change([2, 30], 0);
+    let image = subject.world.image(&ImageChoice::default()).unwrap();
+    image.disable(disabled);
+    let mut next = reopened(&subject, image);
+    next.change([70, 100], 0);
+    let content = found(next.world.image(&ImageChoice::default()).unwrap(), method)?;
+    if content == next.content {
+        Ok(())
+    } else {
+        Err("what was acknowledged is not there".to_owned())
+    }
+}
+
+#[test]
+fn what_recovery_stores_is_durable_before_the_next_record() {
+    for method in [Method::Fash, Method::Fast] {
+        assert_eq!(redone_and_cut(method, "none"), Ok(()));
+        let without = redone_and_cut(method, "fash.redo-header");
+        assert!(without.is_err(), "{method}");
+    }
+}
+
+/// A bit flips in the header that a splice belongs to, while the one that it makes is lost.
+#[test]
+fn a_splice_is_refused_where_the_header_before_is_damaged() {
+    let mut subject = with_rows(Method::Fash, 4096, 70);
+    let mut refused = 0;
+    for id in [2, 4] {
+        subject.change([id], 0);
+        // Two lines of one place are under way; the line between them is of the other place.
+        let lines: Vec<u64> = subject
+            .world
+            .units()
+            .iter()
+            .map(|unit| unit.index)
+            .collect();
+        let &[first, last] = &lines[..] else {
+            panic!("lines {lines:?}");
+        };
+        assert_eq!(first + 2, last);
+        for byte in 0..64 {
+            let image = subject.world.image(&ImageChoice::default()).unwrap();
+            let (name, _) = image.memory_lengths().remove(0);
+            let at = (first + 1) * 64 + byte;
+            image.damage(&name, at, 1 << (byte % 8)).unwrap();
+            match found(image, Method::Fash) {
+                Ok(content) => assert_eq!(content, subject.content, "byte {byte}"),
+                Err(error) => {
+                    assert!(error.contains("slotted page"), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    // All of a first line, and the slots in use of a second one.
+    assert!((65..128).contains(&refused), "{refused}");
+}
