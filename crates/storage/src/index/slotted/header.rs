@@ -162,11 +162,9 @@ impl Header {
     /// its end, the lowest unit, and the slots between. Gives how many bytes of `splice` that is.
     pub(super) fn splice(&self, in_force: &Self, splice: &mut Image) -> usize {
         let (old, new) = (in_force.used(), self.used());
-        let is_same = |(old, new): &(&u8, &u8)| old == new;
-        let leading = old.iter().zip(new).take_while(is_same).count();
+        let leading = leading_in_common(old, new);
         let (old, new) = (&old[leading..], &new[leading..]);
-        let pairs = old.iter().rev().zip(new.iter().rev());
-        let trailing = pairs.take_while(is_same).count();
+        let trailing = trailing_in_common(old, new);
         let between = &new[..new.len() - trailing];
         let bytes = SPLICE_FIELDS + between.len();
         splice[..SPLICE_FIELDS].copy_from_slice(&[leading as u8, trailing as u8, self.start]);
@@ -199,9 +197,11 @@ impl Header {
     }
 
     fn names_only_cells(&self, geometry: Geometry) -> bool {
-        self.used()
+        let highest = self
+            .used()
             .iter()
-            .all(|&slot| usize::from(slot) < geometry.units)
+            .fold(0, |highest, &slot| slot.max(highest));
+        usize::from(highest) < geometry.units
     }
 
     /// Bytes of [`Header::image`].
@@ -215,6 +215,24 @@ impl Header {
         image[FIELDS..FIELDS + self.count()].copy_from_slice(self.used());
         FIELDS + self.count()
     }
+}
+
+/// How many bytes are the same at the beginnings of two slices; looks at eight at once.
+fn leading_in_common(one: &[u8], other: &[u8]) -> usize {
+    let pairs = one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0);
+    let bytes = 8 * pairs.take_while(|(one, other)| one == other).count();
+    let pairs = one[bytes..].iter().zip(&other[bytes..]);
+    bytes + pairs.take_while(|(one, other)| one == other).count()
+}
+
+/// How many bytes are the same at the ends of two slices.
+fn trailing_in_common(one: &[u8], other: &[u8]) -> usize {
+    let ends = (one.as_rchunks::<8>().1, other.as_rchunks::<8>().1);
+    let pairs = ends.0.iter().rev().zip(ends.1.iter().rev());
+    let bytes = 8 * pairs.take_while(|(one, other)| one == other).count();
+    let (one, other) = (&one[..one.len() - bytes], &other[..other.len() - bytes]);
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    bytes + pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// Lines of a header with so many slots.

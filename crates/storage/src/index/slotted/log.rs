@@ -89,21 +89,20 @@ impl HeaderLog {
 
     /// Adds the header that comes after the one in force, as a splice if that is shorter.
     pub(super) fn add_header(&mut self, page: u64, in_force: &Header, header: &Header) {
-        let (mut splice, mut image) = (NO_IMAGE, NO_IMAGE);
-        let bytes = header.splice(in_force, &mut splice);
+        let mut content = NO_IMAGE;
+        let mut bytes = header.splice(in_force, &mut content);
         let is_shorter = bytes.next_multiple_of(8) < header.image_bytes().next_multiple_of(8);
-        let (kind, content) = if is_shorter && header.level == in_force.level {
-            (SPLICE, &splice[..bytes])
-        } else {
-            let bytes = header.image(&mut image);
-            (0, &image[..bytes])
-        };
+        let mut kind = SPLICE;
+        if !is_shorter || header.level != in_force.level {
+            bytes = header.image(&mut content);
+            kind = 0;
+        }
         self.body.extend_from_slice(&page.to_le_bytes());
         let sequence = after(in_force.sequence);
         self.body.extend_from_slice(&sequence.to_le_bytes());
-        let kind_and_bytes = kind | content.len() as u32;
+        let kind_and_bytes = kind | bytes as u32;
         self.body.extend_from_slice(&kind_and_bytes.to_le_bytes());
-        self.body.extend_from_slice(content);
+        self.body.extend_from_slice(&content[..bytes]);
         self.body.resize(self.body.len().next_multiple_of(8), 0);
         self.headers += 1;
     }
