@@ -201,7 +201,8 @@ impl<D: Directory> Wal<D> {
         Self::open_for(manner, directory, identity, options, start, replay)
     }
 
-    /// As [`Wal::open`], with what becomes of files that are not needed: those that are kept go with `remove_in_front`. With [`Access::Read`] nothing is written at all: files that are not needed
+    /// As [`Wal::open`], with what becomes of files that are not needed: those that are kept go with
+    /// `remove_in_front`. With [`Access::Read`] nothing is written at all: files that are not needed
     /// stay, what a process has left in a cache is read and not made durable, and the log refuses
     /// what would be appended.
     pub fn open_for(
