@@ -1,7 +1,7 @@
 //! Redo: what the log says is repeated on every page that does not have it.
 //!
 //! Changes are collected from the log, as many as there is room for, and repeated page by page in the order of the file: a page is read and written
-//! once for all of its changes, however small the buffer pool is. The changes of a page depend on no other page, so several threads repeat
+//! once for all of its changes among these, however small the buffer pool is. The changes of a page depend on no other page, so several threads repeat
 //! them where the engine may have threads, and reads of a disk overlap.
 //!
 //! Invariants:
