@@ -635,8 +635,8 @@ impl<D: Directory> Pool<D> {
     }
 
     /// Fills the bytes of a page. Its frame is latched, so nobody writes it meanwhile.
-    fn fill(&self, id: PageId, bytes: &mut [u8], fill: Fill) -> Result<()> {
-        if fill == Fill::Blank {
+    fn fill(&self, id: PageId, bytes: &mut [u8], wanted: Fill) -> Result<()> {
+        if wanted == Fill::Blank {
             bytes.fill(0);
             return Ok(());
         }
@@ -644,7 +644,7 @@ impl<D: Directory> Pool<D> {
         if read.is_ok() && Header(bytes).is_intact(id) {
             return Ok(());
         }
-        if fill == Fill::Recover {
+        if wanted == Fill::Recover {
             read?;
             bytes.fill(0);
             return Ok(());

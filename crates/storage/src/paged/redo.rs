@@ -18,7 +18,7 @@ use crate::record::{DecodeError, Reader};
 use disk::Directory;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{Builder, scope};
+use std::thread::{Builder, ScopedJoinHandle, scope};
 
 /// Most threads: more than there are cores, since they wait for reads.
 const THREADS_MAX: usize = 8;
@@ -124,7 +124,7 @@ impl<'p, D: Directory> Redo<'p, D> {
                     .filter_map(|_| Builder::new().spawn_scoped(scope, work).ok())
                     .collect();
                 let own = work();
-                let ended = others.into_iter().map(|other| other.join());
+                let ended = others.into_iter().map(ScopedJoinHandle::join);
                 let ended = ended.map(|done| done.unwrap_or(Err(StorageError::Poisoned)));
                 ended.fold(own, Result::and)
             })?;
