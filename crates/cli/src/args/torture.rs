@@ -22,6 +22,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method cow --workload tpcc --kills 200
   indelible torture --method inp --workload tatp --images 5000
   indelible torture --method full-page-writes,dwb --histories 100000 --sessions 8
+  indelible torture --method nv-logging --histories 20000 --cuts 200
   indelible torture --all --size full --format json
 
 Power cuts need the right to mount and a file system that nothing else is on:
@@ -70,7 +71,7 @@ pub(crate) struct TortureArgs {
     #[arg(long, requires = "operations", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub(crate) depth: Option<u32>,
     /// Switch a durable step off by the name of its site, to see that it is missed; may be repeated
-    #[arg(long, value_name = "SITE", conflicts_with = "kind")]
+    #[arg(long, value_name = "SITE", conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts"])]
     pub(crate) without: Vec<String>,
     /// Run this scripted scenario with all its images instead of a random search; or all
     #[arg(long)]
@@ -107,6 +108,9 @@ pub(crate) struct TortureArgs {
     /// Run this many transactions of many sessions at once, and look for what no order of them explains
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) histories: Option<u64>,
+    /// With --histories, cut the power or kill the process this often, on a simulated device, and go on in the next one
+    #[arg(long, default_value_t = 0, requires = "histories")]
+    pub(crate) cuts: u64,
     /// With --histories, how many sessions
     #[arg(long, default_value_t = 8, requires = "histories", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) sessions: u32,

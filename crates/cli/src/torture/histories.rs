@@ -1,13 +1,13 @@
 //! `torture --histories`: many sessions at once on few rows, and whether what they saw fits some order of their transactions.
 //!
-//! The database is a real one, with the method's own locks and threads; nothing is simulated. A method that runs one transaction at a time in a
+//! The database is a real one, with the method's own locks and threads; nothing is simulated, but with `--cuts` its device. A method that runs one transaction at a time in a
 //! partition is checked as well: its sessions wait for the partition.
 
 use crate::args::TortureArgs;
 use crate::output::{Cell, Facts, Format};
 use crate::progress;
 use crate::scratch::Scratch;
-use ::torture::history::{HistoryOptions, run};
+use ::torture::history::{CutOptions, HistoryOptions, HistoryReport, run, run_with_cuts};
 use anyhow::{Context, Result, bail};
 use indelible::{Database, Isolation, Method, Options};
 use std::time::Instant;
@@ -22,8 +22,12 @@ pub(super) fn histories(
     transactions: u64,
     format: Format,
 ) -> Result<u64> {
+    if args.cuts == 0 && !args.without.is_empty() {
+        bail!(
+            "--without switches steps of the simulated device off: with --histories, it needs --cuts"
+        );
+    }
     let start = Instant::now();
-    let scratch = Scratch::new()?;
     let mut options = Options::new().method(method);
     if method.is_paged() {
         options = options.sessions(args.sessions);
@@ -31,7 +35,6 @@ pub(super) fn histories(
     if method.has_buffer_pool() {
         options = options.buffer_bytes(BUFFER_BYTES);
     }
-    let database = Database::create(scratch.path().join("history.db"), &options)?;
     let bar = progress::spinner(format!("{} sessions of {method}", args.sessions));
     let history = HistoryOptions {
         sessions: args.sessions,
@@ -39,16 +42,18 @@ pub(super) fn histories(
         isolation: Isolation::Serializable,
         seed: args.seed,
     };
-    let report = run(&database, &history)?;
-    let verified = database.verify().context("the deep check failed")?;
+    let cuts = CutOptions {
+        cuts: args.cuts,
+        disabled: args.without.clone(),
+    };
+    let report = if args.cuts > 0 {
+        run_with_cuts(&options, &history, &cuts)
+            .with_context(|| format!("method {method}, seed {}", args.seed))?
+    } else {
+        run_real(&options, &history)
+            .with_context(|| format!("method {method}, seed {}", args.seed))?
+    };
     bar.finish_and_clear();
-    if let Some(damage) = verified.damage.first() {
-        bail!(
-            "method {method}, seed {}: the deep check found damage: {damage}",
-            args.seed
-        );
-    }
-    database.close()?;
     for anomaly in &report.anomalies {
         eprintln!("method {method}, seed {}: {anomaly}", args.seed);
     }
@@ -61,9 +66,24 @@ pub(super) fn histories(
     facts.add("transactions", Cell::Whole(report.committed));
     facts.add("undone", Cell::Whole(report.undone));
     facts.add("rows", Cell::Whole(report.rows));
+    facts.add("cuts", Cell::Whole(report.cuts));
+    facts.add("doubtful", Cell::Whole(report.doubtful));
     facts.add("dependencies", Cell::Whole(report.dependencies));
     facts.add("wrong", Cell::Whole(wrong));
     facts.add("seconds", Cell::number(start.elapsed().as_secs_f64(), 1));
     facts.print(format)?;
     Ok(wrong)
+}
+
+/// On a database in a scratch directory.
+fn run_real(options: &Options, history: &HistoryOptions) -> Result<HistoryReport> {
+    let scratch = Scratch::new()?;
+    let database = Database::create(scratch.path().join("history.db"), options)?;
+    let report = run(&database, history)?;
+    let verified = database.verify().context("the deep check failed")?;
+    if let Some(damage) = verified.damage.first() {
+        bail!("the deep check found damage: {damage}");
+    }
+    database.close()?;
+    Ok(report)
 }

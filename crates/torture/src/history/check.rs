@@ -4,7 +4,7 @@
 //! element comes behind its writer, one that did not see it comes in front, and writers follow each other. A circle of these
 //! dependencies is an anomaly (Adya's G0, G1c, G-single, G2), and so is an element that is missing, was undone, or was seen in another order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 /// What a writer leaves in a row: its transaction's number, and which of its writes.
@@ -74,15 +74,38 @@ struct Committed {
     observed: Vec<Observation>,
     /// Rows and elements.
     written: Vec<(u64, Element)>,
+    /// Whether the power failed between the call of commit and its return.
+    is_doubtful: bool,
 }
 
 impl Session {
     /// Adds a transaction, which no other has the number of.
     pub fn push(&mut self, number: u64, observed: Vec<Observation>, written: Vec<(u64, u64)>) {
+        self.add(number, observed, written, false);
+    }
+
+    /// Adds a transaction whose commit had been called when the power failed, and had not returned. [`settle`] says what became of it.
+    pub fn push_doubtful(
+        &mut self,
+        number: u64,
+        observed: Vec<Observation>,
+        written: Vec<(u64, u64)>,
+    ) {
+        self.add(number, observed, written, true);
+    }
+
+    fn add(
+        &mut self,
+        number: u64,
+        observed: Vec<Observation>,
+        written: Vec<(u64, u64)>,
+        is_doubtful: bool,
+    ) {
         self.transactions.push(Committed {
             number,
             observed,
             written,
+            is_doubtful,
         });
     }
 
@@ -90,6 +113,37 @@ impl Session {
     pub fn transactions(&self) -> u64 {
         self.transactions.len() as u64
     }
+}
+
+/// Decides about the doubtful transactions by what is in the rows after the power cut, and counts them. One is committed if a row has an
+/// element of it, or if a committed transaction saw one: then all of it must be there, which [`check`] looks at. Any other one never was.
+pub fn settle(sessions: &mut [Session], lists: &[(u64, Vec<u64>)]) -> u64 {
+    let all = || sessions.iter().flat_map(|session| &session.transactions);
+    let doubtful: HashMap<u64, &Committed> = all()
+        .filter(|transaction| transaction.is_doubtful)
+        .map(|transaction| (transaction.number, transaction))
+        .collect();
+    let in_rows = lists.iter().flat_map(|(_, list)| list.iter().copied());
+    let seen = all().filter(|transaction| !transaction.is_doubtful);
+    let seen = seen.flat_map(|transaction| transaction.observed.iter().map(|seen| seen.last));
+    let mut reached: Vec<u64> = in_rows.chain(seen).map(|last| last / ELEMENTS).collect();
+    let mut committed = HashSet::new();
+    while let Some(number) = reached.pop() {
+        if let Some(transaction) = doubtful.get(&number)
+            && committed.insert(number)
+        {
+            reached.extend(transaction.observed.iter().map(|seen| seen.last / ELEMENTS));
+        }
+    }
+    let count = doubtful.len() as u64;
+    for session in sessions {
+        session.transactions.retain_mut(|transaction| {
+            let is_committed = !transaction.is_doubtful || committed.contains(&transaction.number);
+            transaction.is_doubtful = false;
+            is_committed
+        });
+    }
+    count
 }
 
 /// What was done and seen.
@@ -278,9 +332,13 @@ fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, 
         if Order::of(row) != Order::Register {
             continue;
         }
+        let end = order.last().copied();
         order.clear();
         let mut last = 0;
-        while let Some(&element) = next.get(&(row, last)) {
+        // Not beyond what is there at the end: whatever followed that is lost.
+        while Some(last) != end
+            && let Some(&element) = next.get(&(row, last))
+        {
             if order.len() > next.len() {
                 break;
             }

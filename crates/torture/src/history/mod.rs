@@ -8,10 +8,12 @@
 //! Some transactions undo themselves, and some wait for each other in circles and are run again: nothing that they wrote may ever be seen.
 
 mod check;
+mod cut;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Anomaly, History, Observation, Order, Session, check};
+pub use check::{Anomaly, History, Observation, Order, Session, check, settle};
+pub use cut::{CutOptions, run_with_cuts};
 
 use check::Element;
 use indelible::{
@@ -20,7 +22,7 @@ use indelible::{
 };
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const TABLE: &str = "history";
@@ -61,6 +63,10 @@ pub struct HistoryReport {
     pub undone: u64,
     /// Lists and registers.
     pub rows: u64,
+    /// Power cuts and deaths of the process.
+    pub cuts: u64,
+    /// Transactions whose commit had been called when one of them came, and had not returned.
+    pub doubtful: u64,
     /// Dependencies between transactions.
     pub dependencies: u64,
     /// What fits no order of the transactions.
@@ -69,59 +75,102 @@ pub struct HistoryReport {
 
 /// Runs transactions on a database without the table, and checks what they saw.
 pub fn run(database: &Database, options: &HistoryOptions) -> Result<HistoryReport> {
-    let table = database
-        .create_table(TABLE)
+    let table = create_table(database)?;
+    let progress = Progress::default();
+    let done = go(database, &table, options, &progress, options.transactions)?;
+    let lists = final_lists(database, &table)?;
+    Ok(done.report(lists))
+}
+
+fn create_table(database: &Database) -> Result<Table> {
+    let list = DataType::Varchar {
+        max: LIST_BYTES_MAX,
+    };
+    let table = database.create_table(TABLE);
+    table
         .column("row", DataType::Int64)
-        .column(
-            "list",
-            DataType::Varchar {
-                max: LIST_BYTES_MAX,
-            },
-        )
-        .create()?;
-    let attempts = AtomicU64::new(1);
-    let begun = AtomicU64::new(0);
-    let sessions = std::thread::scope(|threads| {
-        let (table, attempts, begun) = (&table, &attempts, &begun);
+        .column("list", list)
+        .create()
+}
+
+/// How far all sessions together are.
+#[derive(Default)]
+struct Progress {
+    attempts: AtomicU64,
+    begun: AtomicU64,
+    /// Whether the power has failed: nothing that happens from then on was ever acknowledged.
+    is_cut: AtomicBool,
+}
+
+/// What the sessions did, so far.
+#[derive(Default)]
+struct Done {
+    sessions: Vec<Session>,
+    undone: u64,
+    cuts: u64,
+    doubtful: u64,
+}
+
+impl Done {
+    /// Checks it, with what the rows hold at the end.
+    fn report(self, lists: Vec<(u64, Vec<Element>)>) -> HistoryReport {
+        let history = History {
+            sessions: self.sessions,
+            lists,
+        };
+        let checked = check(&history);
+        HistoryReport {
+            committed: history.sessions.iter().map(Session::transactions).sum(),
+            undone: self.undone,
+            rows: checked.rows,
+            cuts: self.cuts,
+            doubtful: self.doubtful,
+            dependencies: checked.dependencies,
+            anomalies: checked.anomalies,
+        }
+    }
+}
+
+/// Runs all sessions until `until` transactions were begun or the power fails.
+fn go(
+    database: &Database,
+    table: &Table,
+    options: &HistoryOptions,
+    progress: &Progress,
+    until: u64,
+) -> Result<Done> {
+    let life = progress.attempts.load(Ordering::Relaxed);
+    std::thread::scope(|threads| {
         let running: Vec<_> = (0..options.sessions)
             .map(|number| {
+                let seed = options.seed ^ life << 16 ^ (u64::from(number) + 1) << 32;
                 threads.spawn(move || {
                     let mut actor = Actor {
                         database,
                         table,
                         options,
-                        attempts,
-                        random: workload::random::Random::new(
-                            options.seed ^ (u64::from(number) + 1) << 32,
-                        ),
+                        progress,
+                        random: workload::random::Random::new(seed),
                         seen: Session::default(),
                         undone: 0,
                     };
-                    while begun.fetch_add(1, Ordering::Relaxed) < options.transactions {
-                        let window = begun.load(Ordering::Relaxed) / MOVES_EVERY;
+                    while !actor.is_cut() && progress.begun.fetch_add(1, Ordering::Relaxed) < until
+                    {
+                        let window = progress.begun.load(Ordering::Relaxed) / MOVES_EVERY;
                         actor.transaction(window)?;
                     }
                     Ok((actor.seen, actor.undone))
                 })
             })
             .collect();
-        let joined = running
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        joined.collect::<Result<Vec<_>>>()
-    })?;
-    let undone = sessions.iter().map(|(_, undone)| undone).sum();
-    let history = History {
-        sessions: sessions.into_iter().map(|(seen, _)| seen).collect(),
-        lists: final_lists(database, &table)?,
-    };
-    let checked = check(&history);
-    Ok(HistoryReport {
-        committed: history.sessions.iter().map(Session::transactions).sum(),
-        undone,
-        rows: checked.rows,
-        dependencies: checked.dependencies,
-        anomalies: checked.anomalies,
+        let mut done = Done::default();
+        for thread in running {
+            let joined: Result<_> = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let (seen, undone) = joined?;
+            done.sessions.push(seen);
+            done.undone += undone;
+        }
+        Ok(done)
     })
 }
 
@@ -130,7 +179,7 @@ struct Actor<'h> {
     database: &'h Database,
     table: &'h Table,
     options: &'h HistoryOptions,
-    attempts: &'h AtomicU64,
+    progress: &'h Progress,
     random: workload::random::Random,
     seen: Session,
     undone: u64,
@@ -151,6 +200,11 @@ struct Attempt {
 struct Undone;
 
 impl Actor<'_> {
+    /// Whether the power has failed.
+    fn is_cut(&self) -> bool {
+        self.progress.is_cut.load(Ordering::SeqCst)
+    }
+
     fn transaction(&mut self, window: u64) -> Result<()> {
         let seed = self.random.next_u64();
         for retries in 0..RETRIES_MAX {
@@ -159,7 +213,7 @@ impl Actor<'_> {
                 std::thread::sleep(PAUSE * retries.min(50));
             }
             let mut attempt = Attempt {
-                number: self.attempts.fetch_add(1, Ordering::Relaxed),
+                number: 1 + self.progress.attempts.fetch_add(1, Ordering::Relaxed),
                 ..Attempt::default()
             };
             let options = TransactionOptions::new()
@@ -167,7 +221,16 @@ impl Actor<'_> {
                 .isolation(self.options.isolation);
             let mut transaction = self.database.begin_with(&options)?;
             let outcome = self.statements(&mut transaction, &mut attempt, window, seed);
-            match outcome.and_then(|()| transaction.commit()) {
+            let was_cut = self.is_cut();
+            let outcome = outcome.map(|()| transaction.commit());
+            if !was_cut && self.is_cut() && outcome.is_ok() {
+                self.seen
+                    .push_doubtful(attempt.number, attempt.observed, attempt.written);
+                return Ok(());
+            }
+            match outcome.and_then(|committed| committed) {
+                // What was committed behind a cut is in no next process.
+                _ if was_cut => return Ok(()),
                 Ok(()) => {
                     self.seen
                         .push(attempt.number, attempt.observed, attempt.written);

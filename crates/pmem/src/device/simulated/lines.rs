@@ -245,6 +245,9 @@ impl MemoryState {
                 dirty.flushed = dirty.events.len() as u32;
                 self.waiting(handle).push(line as u32);
                 written += 1;
+            } else if dirty.flushed > 0 && !self.waiting(handle).contains(&(line as u32)) {
+                // The write-back that another handle has started covers it: the next fence of this one waits for that as well.
+                self.waiting(handle).push(line as u32);
             }
         }
         written

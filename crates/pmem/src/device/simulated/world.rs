@@ -17,7 +17,8 @@ use crate::device::{Domain, LINE_BYTES, Site};
 use crate::error::{PmemError, Result};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 
 /// Devices of units from here on are attachments.
 const FIRST_ATTACHMENT: u32 = 1 << 16;
@@ -123,7 +124,16 @@ struct Shared {
     stores: AtomicU64,
     observed: AtomicBool,
     observer: Mutex<Option<Observer>>,
+    halt: Halt,
     state: Mutex<WorldState>,
+}
+
+/// Whether all threads but one wait at their next step.
+#[derive(Default)]
+struct Halt {
+    is_on: AtomicBool,
+    by: Mutex<Option<ThreadId>>,
+    is_over: Condvar,
 }
 
 #[derive(Default)]
@@ -149,6 +159,7 @@ impl SimulatedWorld {
             stores: AtomicU64::new(0),
             observed: AtomicBool::new(false),
             observer: Mutex::new(None),
+            halt: Halt::default(),
             state: Mutex::default(),
         };
         Self {
@@ -176,8 +187,34 @@ impl SimulatedWorld {
         *lock(&self.shared.observer) = None;
     }
 
+    /// Runs `look` while every other thread waits before its next store, write, fence or sync. A step that a thread had begun
+    /// before may still take effect, one a thread: it is before or after what `look` sees of its device, and nothing that
+    /// depends on it is. So an image or a [`death`](Self::death) that `look` takes is what some moment leaves, of all devices together.
+    pub fn halted<T>(&self, look: impl FnOnce() -> T) -> T {
+        let halt = &self.shared.halt;
+        *lock(&halt.by) = Some(std::thread::current().id());
+        halt.is_on.store(true, Ordering::SeqCst);
+        let seen = look();
+        halt.is_on.store(false, Ordering::SeqCst);
+        *lock(&halt.by) = None;
+        halt.is_over.notify_all();
+        seen
+    }
+
+    #[inline]
+    fn wait_while_halted(&self) {
+        let halt = &self.shared.halt;
+        if halt.is_on.load(Ordering::SeqCst) {
+            let me = std::thread::current().id();
+            let by = lock(&halt.by);
+            let others = |by: &mut Option<ThreadId>| by.is_some_and(|by| by != me);
+            drop(halt.is_over.wait_while(by, others));
+        }
+    }
+
     /// A crash point.
     pub fn mark(&self, point: CrashPoint) {
+        self.wait_while_halted();
         self.shared.events.fetch_add(1, Ordering::Relaxed);
         if !self.shared.observed.load(Ordering::Relaxed) {
             return;
@@ -195,6 +232,7 @@ impl SimulatedWorld {
     /// Counts a store, which is a crash point if the options say so. Attached devices call it
     /// before each write.
     pub fn before_store(&self) {
+        self.wait_while_halted();
         self.shared.stores.fetch_add(1, Ordering::Relaxed);
         let options = &self.shared.options;
         if options.points == Points::Stores || options.profile == Profile::FlushFree {

@@ -1,0 +1,138 @@
+//! Histories across crashes: the same sessions on a simulated device whose power fails under them, or whose process dies.
+//!
+//! At a cut every session is somewhere: some have been acknowledged, some are inside of commit, some hold locks. The next process opens what is
+//! left, all sessions go on in it, and at the end the whole history, over all processes, has to be serializable: what was acknowledged before a cut
+//! is in it, and so is all that an acknowledged transaction had seen; what was inside of commit is in it whole or not at all.
+//!
+//! A cut is taken at a fence, a sync or a change of the set of memories, with every other thread halted, from all devices at one moment.
+
+use super::{Done, HistoryOptions, HistoryReport, Progress, TABLE, create_table, final_lists};
+use super::{go, settle};
+use indelible::{Database, Error, Options, Result, SimulatedPlatform};
+use pmem::device::simulated::{
+    CrashPoint, ImageChoices, Profile, SimulatedWorld, WorldOptions, mix,
+};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What each memory can grow to: address space.
+const MEMORY_BYTES_MAX: u64 = 256 << 20;
+/// Crash points, from 0 on, that a cut lets pass when its transaction has begun.
+const POINTS_MAX: u64 = 64;
+/// Transactions within which those must come.
+const OVERTIME: u64 = 20_000;
+/// Images among which that of a power cut is chosen: in the first nothing undecided survives.
+const IMAGES: usize = 6;
+/// One cut in so many leaves the power on.
+const DEATH_ONE_IN: u64 = 3;
+
+/// What fails.
+#[derive(Clone, Debug, Default)]
+pub struct CutOptions {
+    /// Power cuts and deaths of the process, spread over the transactions.
+    pub cuts: u64,
+    /// Fences, flushes and syncs that do nothing, by the names of their sites.
+    pub disabled: Vec<String>,
+}
+
+/// As [`run`](super::run), on a new simulated database of these options, which is cut off meanwhile and opened again.
+pub fn run_with_cuts(
+    database: &Options,
+    options: &HistoryOptions,
+    cuts: &CutOptions,
+) -> Result<HistoryReport> {
+    let mut world = SimulatedWorld::new(WorldOptions {
+        seed: options.seed,
+        profile: Profile::Default,
+        capacity_bytes: MEMORY_BYTES_MAX,
+        volatile_capacity_bytes: MEMORY_BYTES_MAX,
+        ..WorldOptions::default()
+    });
+    for site in &cuts.disabled {
+        world.disable(site);
+    }
+    let mut running = Database::create_on(SimulatedPlatform::new(&world), database)?;
+    let mut table = create_table(&running)?;
+    let progress = Arc::new(Progress::default());
+    let mut done = Done::default();
+    let mut random = workload::random::Random::new(mix(options.seed));
+    for cut in 0..cuts.cuts {
+        let begun = progress.begun.load(Ordering::Relaxed);
+        let part = (options.transactions * (cut + 1) / cuts.cuts).saturating_sub(begun);
+        let at = begun + random.below(part.max(1));
+        let left = watch(&world, &progress, at, random.below(POINTS_MAX));
+        let life = go(&running, &table, options, &progress, at + OVERTIME);
+        world.unobserve();
+        let Some(died) = lock(&left).take() else {
+            life?;
+            return Err(Error::rejected(
+                "the sessions met no fence and no sync at which to cut the power",
+            ));
+        };
+        let mut life = life?;
+        // What happens in it from here on is nobody's business.
+        drop(running);
+        world = next_world(died?, random.next_u64())?;
+        progress.is_cut.store(false, Ordering::SeqCst);
+        running = Database::open_on(SimulatedPlatform::new(&world), database)?;
+        table = running.table(TABLE)?;
+        done.doubtful += settle(&mut life.sessions, &final_lists(&running, &table)?);
+        done.sessions.append(&mut life.sessions);
+        done.undone += life.undone;
+        done.cuts += 1;
+    }
+    let last = go(&running, &table, options, &progress, options.transactions)?;
+    done.sessions.extend(last.sessions);
+    done.undone += last.undone;
+    let verified = running.verify()?;
+    if let Some(damage) = verified.damage.first() {
+        let text = format!("the deep check found damage: {damage}");
+        return Err(Error::rejected(text));
+    }
+    let lists = final_lists(&running, &table)?;
+    Ok(done.report(lists))
+}
+
+/// What a cut left, once it has come.
+type Left = Arc<Mutex<Option<Result<SimulatedWorld>>>>;
+
+/// Lets the process die at the crash point with number `points` after transaction `at` has begun.
+fn watch(world: &SimulatedWorld, progress: &Arc<Progress>, at: u64, mut points: u64) -> Left {
+    let left = Left::default();
+    let (taken, progress) = (Arc::clone(&left), Arc::clone(progress));
+    world.observe(move |world, point| {
+        let is_point = matches!(
+            point,
+            CrashPoint::Fence(_) | CrashPoint::Sync(_) | CrashPoint::Space
+        );
+        if !is_point
+            || progress.begun.load(Ordering::Relaxed) <= at
+            || progress.is_cut.load(Ordering::SeqCst)
+        {
+            return;
+        }
+        if points > 0 {
+            points -= 1;
+            return;
+        }
+        // First this: whoever sees it after commit has returned may not have been acknowledged in front of the cut.
+        progress.is_cut.store(true, Ordering::SeqCst);
+        let died = world.halted(|| world.death());
+        *lock(&taken) = Some(died.map_err(Error::rejected));
+    });
+    left
+}
+
+/// What the next process finds: everything that was visible, or what the power cut left of it.
+fn next_world(died: SimulatedWorld, seed: u64) -> Result<SimulatedWorld> {
+    if seed.is_multiple_of(DEATH_ONE_IN) {
+        return Ok(died);
+    }
+    let mut choices: Vec<_> = ImageChoices::bounded(&died, seed, IMAGES).collect();
+    let choice = choices.swap_remove(mix(seed) as usize % choices.len());
+    died.image(&choice).map_err(Error::rejected)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
