@@ -16,7 +16,9 @@ use pmem::device::simulated::{
 };
 use pmem::{Access, Memory, MemorySource, Part, PmemError, site};
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const BYTES: u64 = 16 * 64;
 
@@ -533,4 +535,64 @@ fn a_right_protocol_has_no_wrong_image_and_each_needed_site_is_caught() {
         let (wrong, _) = run_protocol(Some(&format!("publish.{site}")));
         assert!(wrong > 0, "{site} is not caught");
     }
+}
+
+#[test]
+fn a_fence_waits_for_a_write_back_that_another_handle_started() {
+    let world = world(3);
+    let mut first = world.source().create("first", BYTES).unwrap();
+    first.store_word(64, 5);
+    first.flush(64, 8, site!("handles.first"));
+    let mut second = first.share_for_flushes().unwrap();
+    second.flush(64, 8, site!("handles.second"));
+    second.fence(site!("handles.fence")).unwrap();
+    let image = world.image(&ImageChoice::default()).unwrap();
+    let memory = image.source().open("first", Access::Read).unwrap();
+    assert_eq!(&content(&memory)[64..72], &5_u64.to_le_bytes());
+}
+
+#[test]
+fn halted_threads_end_the_step_that_they_had_begun() {
+    let world = world(4);
+    let mut steps = Vec::new();
+    let create = |name| world.source().create(name, BYTES).unwrap();
+    let (mut first, mut second) = (create("first"), create("second"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for number in 1.. {
+                for memory in [&mut first, &mut second] {
+                    memory.store_word(0, number);
+                    memory.flush(0, 8, site!("halted.flush"));
+                    memory.fence(site!("halted.fence")).unwrap();
+                }
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let sum = || -> u64 {
+            let numbers = contents(&world.death().unwrap()).into_iter();
+            let numbers =
+                numbers.map(|content| u64::from_le_bytes(content[..8].try_into().unwrap()));
+            numbers.fold(0, u64::wrapping_add)
+        };
+        // Time enough for many steps, of which only one may already have begun.
+        for _ in 0..50 {
+            let (before, after) = world.halted(|| {
+                let before = sum();
+                std::thread::sleep(Duration::from_millis(1));
+                (before, sum())
+            });
+            if before < 1 << 32 {
+                steps.push(after - before);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(
+        !steps.is_empty() && steps.iter().all(|&steps| steps <= 1),
+        "{steps:?}"
+    );
 }

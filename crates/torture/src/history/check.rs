@@ -181,6 +181,13 @@ pub enum Anomaly {
     },
     /// Transactions that each have to come in front of the next one.
     Circle(Vec<u64>),
+    /// The next process refused what a cut left.
+    Refused {
+        /// The cut, counted from 0.
+        cut: u64,
+        /// Why.
+        error: String,
+    },
 }
 
 impl fmt::Display for Anomaly {
@@ -197,6 +204,9 @@ impl fmt::Display for Anomaly {
             }
             Self::Torn { row, transaction } => {
                 write!(f, "transaction {transaction} saw row {row} as it never was")
+            }
+            Self::Refused { cut, error } => {
+                write!(f, "what cut {cut} left cannot be opened: {error}")
             }
             Self::Circle(transactions) => {
                 write!(

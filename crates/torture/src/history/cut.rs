@@ -6,9 +6,11 @@
 //!
 //! A cut is taken at a fence, a sync or a change of the set of memories, with every other thread halted, from all devices at one moment.
 
-use super::{Done, HistoryOptions, HistoryReport, Progress, TABLE, create_table, final_lists};
+use super::{
+    Anomaly, Done, HistoryOptions, HistoryReport, Progress, TABLE, create_table, final_lists,
+};
 use super::{go, settle};
-use indelible::{Database, Error, Options, Result, SimulatedPlatform};
+use indelible::{Database, Error, Options, Result, SimulatedPlatform, Table};
 use pmem::device::simulated::{
     CrashPoint, ImageChoices, Profile, SimulatedWorld, WorldOptions, mix,
 };
@@ -74,8 +76,11 @@ pub fn run_with_cuts(
         drop(running);
         world = next_world(died?, random.next_u64())?;
         progress.is_cut.store(false, Ordering::SeqCst);
-        running = Database::open_on(SimulatedPlatform::new(&world), database)?;
-        table = running.table(TABLE)?;
+        let next = match open(&world, database) {
+            Ok(next) => next,
+            Err(error) => return Ok(done.refused(cut, &error)),
+        };
+        (running, table) = next;
         done.doubtful += settle(&mut life.sessions, &final_lists(&running, &table)?);
         done.sessions.append(&mut life.sessions);
         done.undone += life.undone;
@@ -91,6 +96,23 @@ pub fn run_with_cuts(
     }
     let lists = final_lists(&running, &table)?;
     Ok(done.report(lists))
+}
+
+/// The next process.
+fn open(world: &SimulatedWorld, options: &Options) -> Result<(Database, Table)> {
+    let database = Database::open_on(SimulatedPlatform::new(world), options)?;
+    let table = database.table(TABLE)?;
+    Ok((database, table))
+}
+
+impl Done {
+    /// What is known if the next process cannot open what a cut left.
+    fn refused(self, cut: u64, error: &Error) -> HistoryReport {
+        let mut report = self.report(Vec::new());
+        let error = error.to_string();
+        report.anomalies = vec![Anomaly::Refused { cut, error }];
+        report
+    }
 }
 
 /// What a cut left, once it has come.

@@ -191,3 +191,118 @@ fn sessions_that_ask_for_less_get_less() {
         report.anomalies
     );
 }
+
+/// A history with power cuts and deaths, on a method with a log in files, some steps of which do nothing.
+fn cut_report(disabled: &[&str]) -> Result<HistoryReport> {
+    let database = Options::new()
+        .method(Method::FullPageWrites)
+        .buffer_bytes(1 << 20)
+        .sessions(4);
+    let options = HistoryOptions {
+        sessions: 4,
+        transactions: 1000,
+        isolation: Isolation::Serializable,
+        seed: 5,
+    };
+    let cuts = CutOptions {
+        cuts: 20,
+        disabled: disabled.iter().map(|&site| site.to_owned()).collect(),
+    };
+    run_with_cuts(&database, &options, &cuts)
+}
+
+#[test]
+fn cuts_leave_no_anomaly() {
+    let report = cut_report(&[]).unwrap();
+    assert_eq!(report.anomalies, []);
+    assert_eq!(report.cuts, 20);
+    assert!(report.committed > 600 && report.doubtful > 0, "{report:?}");
+}
+
+#[test]
+fn cuts_find_a_log_that_is_not_synced() {
+    let report = cut_report(&["wal.flush"]).unwrap();
+    // The next process may notice it before the check does.
+    let is_noticed =
+        |anomaly: &Anomaly| matches!(anomaly, Anomaly::Lost { .. } | Anomaly::Refused { .. });
+    assert!(report.anomalies.iter().any(is_noticed), "{report:?}");
+}
+
+type MadeAtCut = (u64, bool, Vec<Observation>, Vec<(u64, u64)>);
+
+/// The anomalies of transactions, some of which were inside of commit at a cut, and how many of those there were.
+fn anomalies_behind_a_cut(
+    transactions: Vec<MadeAtCut>,
+    lists: Vec<(u64, Vec<u64>)>,
+) -> (Vec<Anomaly>, u64) {
+    let mut session = Session::default();
+    for (number, is_doubtful, observed, written) in transactions {
+        if is_doubtful {
+            session.push_doubtful(number, observed, written);
+        } else {
+            session.push(number, observed, written);
+        }
+    }
+    let mut sessions = vec![session];
+    let doubtful = settle(&mut sessions, &lists);
+    (check(&History { sessions, lists }).anomalies, doubtful)
+}
+
+#[test]
+fn what_was_inside_of_commit_may_be_there_or_not() {
+    let (one, two) = (element(1), element(2));
+    let made = || {
+        vec![
+            (1, false, vec![saw(LIST, &[])], vec![(LIST, one)]),
+            (2, true, vec![saw(LIST, &[one])], vec![(LIST, two)]),
+        ]
+    };
+    let without = anomalies_behind_a_cut(made(), vec![(LIST, vec![one])]);
+    assert_eq!(without, (vec![], 1));
+    let with = anomalies_behind_a_cut(made(), vec![(LIST, vec![one, two])]);
+    assert_eq!(with, (vec![], 1));
+}
+
+#[test]
+fn what_was_inside_of_commit_must_be_whole() {
+    let one = element(1);
+    let written = vec![(LIST, one), (LIST + 1, one + 1)];
+    let seen = vec![saw(LIST, &[]), saw(LIST + 1, &[])];
+    let (found, _) =
+        anomalies_behind_a_cut(vec![(1, true, seen, written)], vec![(LIST, vec![one])]);
+    let lost = Anomaly::Lost {
+        row: LIST + 1,
+        transaction: 1,
+    };
+    assert_eq!(found, [lost]);
+}
+
+#[test]
+fn what_an_acknowledged_transaction_saw_must_be_there() {
+    let one = element(1);
+    let transactions = vec![
+        (1, true, vec![saw(LIST, &[])], vec![(LIST, one)]),
+        (2, false, vec![saw(LIST, &[one])], vec![]),
+    ];
+    let (found, _) = anomalies_behind_a_cut(transactions, vec![]);
+    let lost = Anomaly::Lost {
+        row: LIST,
+        transaction: 1,
+    };
+    assert!(found.contains(&lost), "{found:?}");
+}
+
+#[test]
+fn a_register_that_went_back_lost_a_write() {
+    let (one, two) = (element(1), element(2));
+    let transactions = vec![
+        (1, false, vec![saw(REGISTER, &[])], vec![(REGISTER, one)]),
+        (2, false, vec![saw(REGISTER, &[one])], vec![(REGISTER, two)]),
+    ];
+    let (found, _) = anomalies_behind_a_cut(transactions, vec![(REGISTER, vec![one])]);
+    let lost = Anomaly::Lost {
+        row: REGISTER,
+        transaction: 2,
+    };
+    assert_eq!(found, [lost]);
+}
