@@ -4,7 +4,7 @@
 //! left, all sessions go on in it, and at the end the whole history, over all processes, has to be serializable: what was acknowledged before a cut
 //! is in it, and so is all that an acknowledged transaction had seen; what was inside of commit is in it whole or not at all.
 //!
-//! A cut is taken at a fence, a sync or a change of the set of memories, with every other thread halted, from all devices at one moment.
+//! The next process may be cut off in its recovery as well. A cut is taken at a fence, a sync or a change of the set of memories, with every other thread halted, from all devices at one moment.
 
 use super::{
     Anomaly, Done, HistoryOptions, HistoryReport, Progress, TABLE, create_table, final_lists,
@@ -16,6 +16,7 @@ use pmem::device::simulated::{
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use workload::random::Random;
 
 /// What each memory can grow to: address space.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
@@ -23,6 +24,8 @@ const MEMORY_BYTES_MAX: u64 = 256 << 20;
 const POINTS_MAX: u64 = 64;
 /// Transactions within which those must come.
 const OVERTIME: u64 = 20_000;
+/// Recoveries in a row that are cut off themselves, where they have crash points enough.
+const RECOVERIES_CUT_MAX: u64 = 2;
 /// Images among which that of a power cut is chosen: in the first nothing undecided survives.
 const IMAGES: usize = 6;
 /// One cut in so many leaves the power on.
@@ -31,7 +34,7 @@ const DEATH_ONE_IN: u64 = 3;
 /// What fails.
 #[derive(Clone, Debug, Default)]
 pub struct CutOptions {
-    /// Power cuts and deaths of the process, spread over the transactions.
+    /// Power cuts and deaths of the process, spread over the transactions; those of recoveries come on top.
     pub cuts: u64,
     /// Fences, flushes and syncs that do nothing, by the names of their sites.
     pub disabled: Vec<String>,
@@ -57,7 +60,7 @@ pub fn run_with_cuts(
     let mut table = create_table(&running)?;
     let progress = Arc::new(Progress::default());
     let mut done = Done::default();
-    let mut random = workload::random::Random::new(mix(options.seed));
+    let mut random = Random::new(mix(options.seed));
     for cut in 0..cuts.cuts {
         let begun = progress.begun.load(Ordering::Relaxed);
         let part = (options.transactions * (cut + 1) / cuts.cuts).saturating_sub(begun);
@@ -76,11 +79,11 @@ pub fn run_with_cuts(
         drop(running);
         world = next_world(died?, random.next_u64())?;
         progress.is_cut.store(false, Ordering::SeqCst);
-        let next = match open(&world, database) {
+        let next = next_process(world, &progress, database, (&mut random, &mut done.cuts));
+        (world, running, table) = match next {
             Ok(next) => next,
             Err(error) => return Ok(done.refused(cut, &error)),
         };
-        (running, table) = next;
         done.doubtful += settle(&mut life.sessions, &final_lists(&running, &table)?);
         done.sessions.append(&mut life.sessions);
         done.undone += life.undone;
@@ -98,7 +101,29 @@ pub fn run_with_cuts(
     Ok(done.report(lists))
 }
 
-/// The next process.
+/// Opens what a cut left; the first processes to do so may be cut off in their recoveries.
+fn next_process(
+    mut world: SimulatedWorld,
+    progress: &Arc<Progress>,
+    options: &Options,
+    (random, cuts): (&mut Random, &mut u64),
+) -> Result<(SimulatedWorld, Database, Table)> {
+    for _ in 0..random.below(RECOVERIES_CUT_MAX + 1) {
+        let left = watch(&world, progress, 0, random.below(POINTS_MAX));
+        let opened = open(&world, options);
+        world.unobserve();
+        progress.is_cut.store(false, Ordering::SeqCst);
+        drop(opened?);
+        // Without that many crash points it has only been opened and closed.
+        if let Some(died) = lock(&left).take() {
+            world = next_world(died?, random.next_u64())?;
+            *cuts += 1;
+        }
+    }
+    let (database, table) = open(&world, options)?;
+    Ok((world, database, table))
+}
+
 fn open(world: &SimulatedWorld, options: &Options) -> Result<(Database, Table)> {
     let database = Database::open_on(SimulatedPlatform::new(world), options)?;
     let table = database.table(TABLE)?;

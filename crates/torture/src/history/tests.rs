@@ -215,7 +215,8 @@ fn cut_report(disabled: &[&str]) -> Result<HistoryReport> {
 fn cuts_leave_no_anomaly() {
     let report = cut_report(&[]).unwrap();
     assert_eq!(report.anomalies, []);
-    assert_eq!(report.cuts, 20);
+    // Recoveries were cut off as well.
+    assert!(report.cuts > 20, "{report:?}");
     assert!(report.committed > 600 && report.doubtful > 0, "{report:?}");
 }
 
