@@ -285,12 +285,15 @@ fn engines_do_not_use_each_other(files: &[Source]) -> Vec<String> {
     })
 }
 
-/// Pages may be smaller than a block of direct transfers, and several handles write pages beside each other.
+/// Records of logs and masters are smaller than a block of direct transfers, and several handles write beside each other. Only files of pages, whose
+/// size is checked, are direct.
 fn no_database_transfers_directly(files: &[Source]) -> Vec<String> {
     by_line(files, |file, line| {
-        let is_used = room(&file.path) != "disk" && line.code.contains("IoMode::Direct");
+        let is_used = room(&file.path) != "disk"
+            && line.code.contains("NativeDirectory::open")
+            && line.code.contains("IoMode::Direct");
         is_used.then(|| {
-            "direct transfers write whole blocks, so handles of one file would write over each other's pages; use IoMode::Buffered"
+            "direct transfers write whole blocks, so handles of one file would write over each other's bytes; use IoMode::Buffered, and with_direct for files of pages"
                 .to_owned()
         })
     })

@@ -74,6 +74,14 @@ impl<A: File, B: File> File for Either<A, B> {
         of_either!(self, file => file.write_at(offset, data))
     }
 
+    fn write_each(&mut self, writes: &[(u64, &[u8])]) -> Result<()> {
+        of_either!(self, file => file.write_each(writes))
+    }
+
+    fn is_direct(&self) -> bool {
+        of_either!(self, file => file.is_direct())
+    }
+
     fn set_bytes(&mut self, bytes: u64) -> Result<()> {
         of_either!(self, file => file.set_bytes(bytes))
     }

@@ -9,9 +9,11 @@
 //! part (torn at 512-byte sectors) or not at all, in any order. A failed sync loses an unknown part of what was
 //! unsynced for ever: the handle refuses further writes.
 
+mod blocks;
 mod either;
 mod emulated;
 mod error;
+mod lanes;
 mod native;
 pub mod simulated;
 
@@ -73,6 +75,19 @@ pub trait File: Send + Sized + 'static {
 
     /// Writes all of `data` at `offset`, growing the file where it must.
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Writes several ranges that do not overlap, in any order, and at once where the device can.
+    fn write_each(&mut self, writes: &[(u64, &[u8])]) -> Result<()> {
+        writes
+            .iter()
+            .try_for_each(|(offset, data)| self.write_at(*offset, data))
+    }
+
+    /// Whether transfers go past the operating system's cache, so that nothing is read before somebody waits for it, and
+    /// [`File::will_read`] does nothing.
+    fn is_direct(&self) -> bool {
+        false
+    }
 
     /// Cuts or extends (with zeros) to `bytes`.
     fn set_bytes(&mut self, bytes: u64) -> Result<()>;

@@ -5,13 +5,15 @@
 //! other failures, and after a failed sync the handle refuses every later write (M14): the kernel
 //! may have dropped the dirty pages and would report success next time.
 //!
-//! Direct transfers go through an aligned buffer in whole blocks of [`BLOCK_BYTES`]. A write that
+//! Direct transfers go in whole blocks of [`BLOCK_BYTES`], through an aligned buffer unless the caller's is one. A write that
 //! does not end at a block boundary at the end of the file is padded with zeros, and the length is
-//! set back at once.
+//! set back at once. A list of writes goes to several threads (`lanes`).
 //!
 //! A directory opened for reading changes nothing on the medium: files are opened without the right
 //! to write, no name and no byte changes, and nothing is synced.
 
+use crate::blocks::{BLOCK_BYTES, Blocks, are_whole, is_aligned};
+use crate::lanes::Lanes;
 use crate::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::{Access, Site};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
@@ -24,8 +26,6 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Unit and alignment of direct transfers: enough for every block device in use.
-const BLOCK_BYTES: u64 = 4096;
 /// Files belong to their user alone.
 const FILE_MODE: u32 = 0o600;
 
@@ -36,8 +36,8 @@ pub enum IoMode {
     #[default]
     Buffered,
     /// Past the page cache (`O_DIRECT`): one copy less in memory, each call waits for the device.
-    /// Some filesystems refuse it. A write reads what it does not cover of its first and last block of 4096 bytes and writes that too, so handles of one file that
-    /// write at once must not have a block in common; databases, whose pages may be smaller, do not use it (`tests/tidy.rs`).
+    /// Some filesystems refuse it. A write reads what it does not cover of its first and last block of 4096 bytes and writes that too, so handles of one
+    /// file that write at once must not have a block in common.
     Direct,
 }
 
@@ -46,9 +46,18 @@ pub enum IoMode {
 pub struct NativeDirectory {
     path: PathBuf,
     mode: IoMode,
+    /// Files that are direct in any case.
+    is_direct: fn(&str) -> bool,
     access: Access,
-    shared: Arc<Tallies>,
+    shared: Arc<Shared>,
     poisoned: AtomicBool,
+}
+
+/// What a directory and all its files have together.
+#[derive(Debug, Default)]
+struct Shared {
+    tallies: Tallies,
+    lanes: Lanes,
 }
 
 /// Counts of a directory and all its files, which may be on several threads.
@@ -90,10 +99,17 @@ impl NativeDirectory {
         Ok(Self {
             path,
             mode,
+            is_direct: |_| false,
             access,
             shared: Arc::default(),
             poisoned,
         })
+    }
+
+    /// The same with files of these names in [`IoMode::Direct`].
+    #[must_use]
+    pub fn with_direct(self, is_direct: fn(&str) -> bool) -> Self {
+        Self { is_direct, ..self }
     }
 
     /// Where it is.
@@ -118,7 +134,12 @@ impl NativeDirectory {
         options: &mut OpenOptions,
     ) -> Result<NativeFile> {
         let path = self.file_path(name)?;
-        let direct_flag = match self.mode {
+        let mode = if (self.is_direct)(name) {
+            IoMode::Direct
+        } else {
+            self.mode
+        };
+        let direct_flag = match mode {
             IoMode::Buffered => 0,
             // The flag's bit is the same signed or not; the standard library wants it signed.
             IoMode::Direct => OFlags::DIRECT.bits().cast_signed(),
@@ -129,7 +150,7 @@ impl NativeDirectory {
             .mode(FILE_MODE)
             .custom_flags(direct_flag)
             .open(&path);
-        let file = opened.map_err(|error| match (self.mode, error.kind()) {
+        let file = opened.map_err(|error| match (mode, error.kind()) {
             (IoMode::Direct, ErrorKind::InvalidInput) => {
                 let reason = "this filesystem refuses direct I/O; use buffered I/O";
                 io_error(
@@ -141,11 +162,11 @@ impl NativeDirectory {
             _ => io_error(action, &path, error),
         })?;
         Ok(NativeFile {
-            file,
+            file: Arc::new(file),
             path,
-            mode: self.mode,
+            mode,
             access: self.access,
-            buffer: Bounce::default(),
+            buffer: Blocks::default(),
             shared: Arc::clone(&self.shared),
             poisoned: false,
         })
@@ -218,7 +239,7 @@ impl Directory for NativeDirectory {
             return Ok(());
         }
         self.check()?;
-        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        self.shared.tallies.syncs.fetch_add(1, Ordering::Relaxed);
         let synced = fs::File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|error| {
             self.poisoned.store(true, Ordering::Relaxed);
@@ -229,11 +250,11 @@ impl Directory for NativeDirectory {
     fn counters(&self) -> DiskCounters {
         let of = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
         DiskCounters {
-            reads: of(&self.shared.reads),
-            writes: of(&self.shared.writes),
-            bytes_read: of(&self.shared.bytes_read),
-            bytes_written: of(&self.shared.bytes_written),
-            syncs: of(&self.shared.syncs),
+            reads: of(&self.shared.tallies.reads),
+            writes: of(&self.shared.tallies.writes),
+            bytes_read: of(&self.shared.tallies.bytes_read),
+            bytes_written: of(&self.shared.tallies.bytes_written),
+            syncs: of(&self.shared.tallies.syncs),
         }
     }
 }
@@ -241,12 +262,12 @@ impl Directory for NativeDirectory {
 /// An open file of the operating system.
 #[derive(Debug)]
 pub struct NativeFile {
-    file: fs::File,
+    file: Arc<fs::File>,
     path: PathBuf,
     mode: IoMode,
     access: Access,
-    buffer: Bounce,
-    shared: Arc<Tallies>,
+    buffer: Blocks,
+    shared: Arc<Shared>,
     poisoned: bool,
 }
 
@@ -272,10 +293,15 @@ impl NativeFile {
     /// Reads the blocks around a range and copies the range out.
     fn read_direct(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let end = end_of(offset, out.len())?;
+        if is_aligned(offset, out) {
+            let filled = read_up_to(&self.file, offset, out)?;
+            let is_full = filled == out.len();
+            return is_full.then_some(()).ok_or(ErrorKind::UnexpectedEof.into());
+        }
         let first = offset - offset % BLOCK_BYTES;
         let blocks = self
             .buffer
-            .blocks((end.next_multiple_of(BLOCK_BYTES) - first) as usize);
+            .sized((end.next_multiple_of(BLOCK_BYTES) - first) as usize);
         let filled = read_up_to(&self.file, first, blocks)? as u64;
         if first + filled < end {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -288,10 +314,17 @@ impl NativeFile {
     /// Writes the blocks around a range; what the range does not cover is read first.
     fn write_direct(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         let end = end_of(offset, data.len())?;
+        if is_aligned(offset, data) {
+            return self.file.write_all_at(data, offset);
+        }
+        if are_whole(offset, data) {
+            self.buffer.fill_with(data);
+            return self.file.write_all_at(self.buffer.bytes(), offset);
+        }
         let length = self.length()?;
         let first = offset - offset % BLOCK_BYTES;
         let blocks_end = end.next_multiple_of(BLOCK_BYTES);
-        let blocks = self.buffer.blocks((blocks_end - first) as usize);
+        let blocks = self.buffer.sized((blocks_end - first) as usize);
         blocks.fill(0);
         if first < offset || end < blocks_end.min(length) {
             read_up_to(&self.file, first, blocks)?;
@@ -313,13 +346,12 @@ impl NativeFile {
 
 impl File for NativeFile {
     fn reader(&self) -> Result<Self> {
-        let file = self.file.try_clone();
         Ok(Self {
-            file: file.map_err(|e| io_error("open again", &self.path, e))?,
+            file: Arc::clone(&self.file),
             path: self.path.clone(),
             mode: self.mode,
             access: Access::Read,
-            buffer: Bounce::default(),
+            buffer: Blocks::default(),
             shared: Arc::clone(&self.shared),
             poisoned: false,
         })
@@ -331,8 +363,9 @@ impl File for NativeFile {
     }
 
     fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.shared.reads.fetch_add(1, Ordering::Relaxed);
+        self.shared.tallies.reads.fetch_add(1, Ordering::Relaxed);
         self.shared
+            .tallies
             .bytes_read
             .fetch_add(out.len() as u64, Ordering::Relaxed);
         let answer = match self.mode {
@@ -354,8 +387,9 @@ impl File for NativeFile {
         if data.is_empty() {
             return Ok(());
         }
-        self.shared.writes.fetch_add(1, Ordering::Relaxed);
+        self.shared.tallies.writes.fetch_add(1, Ordering::Relaxed);
         self.shared
+            .tallies
             .bytes_written
             .fetch_add(data.len() as u64, Ordering::Relaxed);
         let answer = match self.mode {
@@ -363,6 +397,27 @@ impl File for NativeFile {
             IoMode::Direct => self.write_direct(offset, data),
         };
         answer.map_err(|e| write_error("write", &self.path, data.len() as u64, e))
+    }
+
+    fn write_each(&mut self, writes: &[(u64, &[u8])]) -> Result<()> {
+        let are_blocks = writes.iter().all(|(offset, data)| are_whole(*offset, data));
+        if self.mode == IoMode::Buffered || writes.len() < 2 || !are_blocks {
+            return writes
+                .iter()
+                .try_for_each(|(offset, data)| self.write_at(*offset, data));
+        }
+        self.check()?;
+        let bytes = writes.iter().map(|(_, data)| data.len() as u64).sum();
+        let tallies = &self.shared.tallies;
+        let count = writes.len() as u64;
+        tallies.writes.fetch_add(count, Ordering::Relaxed);
+        tallies.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+        let answer = self.shared.lanes.write_all(&self.file, writes);
+        answer.map_err(|e| write_error("write", &self.path, bytes, e))
+    }
+
+    fn is_direct(&self) -> bool {
+        self.mode == IoMode::Direct
     }
 
     fn set_bytes(&mut self, bytes: u64) -> Result<()> {
@@ -393,30 +448,12 @@ impl File for NativeFile {
             return Ok(());
         }
         self.check()?;
-        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        self.shared.tallies.syncs.fetch_add(1, Ordering::Relaxed);
         // `fdatasync` writes the length too where it is needed to read the bytes back.
         self.file.sync_data().map_err(|error| {
             self.poisoned = true;
             io_error("sync", &self.path, error)
         })
-    }
-}
-
-/// A buffer whose blocks lie at addresses that direct transfers accept.
-#[derive(Debug, Default)]
-struct Bounce {
-    bytes: Vec<u8>,
-}
-
-impl Bounce {
-    /// `length` bytes, aligned, of any content.
-    fn blocks(&mut self, length: usize) -> &mut [u8] {
-        let wanted = length + BLOCK_BYTES as usize;
-        if self.bytes.len() < wanted {
-            self.bytes.resize(wanted, 0);
-        }
-        let skip = self.bytes.as_ptr().align_offset(BLOCK_BYTES as usize);
-        &mut self.bytes[skip..skip + length]
     }
 }
 

@@ -97,6 +97,50 @@ fn direct_files_round_trip_or_are_refused_in_words() {
 }
 
 #[test]
+fn lists_of_writes_arrive_whole_whether_they_are_blocks_or_not() {
+    let scratch = Scratch::new("lists");
+    let directory = NativeDirectory::open(&scratch.0, IoMode::Buffered).unwrap();
+    let directory = directory.with_direct(|name| name.ends_with(".pages"));
+    for name in ["a.pages", "a.log"] {
+        let mut file = match directory.create(name) {
+            Ok(file) => file,
+            Err(error) => {
+                assert!(error.to_string().contains("buffered"), "{error}");
+                continue;
+            }
+        };
+        assert_eq!(file.is_direct(), name == "a.pages");
+        file.set_bytes(40 * 4096).unwrap();
+        let blocks = [(0, 4096), (7, 3 * 4096), (2, 4096), (30, 10 * 4096)];
+        let parts = [(5, 100), (12, 4096)];
+        let mut model = vec![0; 40 * 4096];
+        for (seed, list) in [&blocks[..], &parts[..], &blocks[..1], &[]]
+            .iter()
+            .enumerate()
+        {
+            let data: Vec<_> = list
+                .iter()
+                .map(|&(block, length)| (block * 4096 + length % 4096, pattern(length, seed)))
+                .collect();
+            for (at, bytes) in &data {
+                model[*at..at + bytes.len()].copy_from_slice(bytes);
+            }
+            let writes = data.iter().map(|(at, bytes)| (*at as u64, &bytes[..]));
+            file.write_each(&writes.collect::<Vec<_>>()).unwrap();
+            let mut found = vec![0; model.len()];
+            file.read_at(0, &mut found).unwrap();
+            assert!(found == model, "{name}, list {seed}");
+        }
+        file.sync(site!("disk-test.lists")).unwrap();
+        let mut reader = file.reader().unwrap();
+        let block = [1; 4096];
+        let refused = reader.write_each(&[(0, &block), (8192, &block)]);
+        assert!(matches!(refused, Err(DiskError::ReadOnly { .. })));
+    }
+    assert!(directory.counters().writes >= 7);
+}
+
+#[test]
 fn names_are_listed_renamed_and_removed() {
     let scratch = Scratch::new("names");
     let directory = NativeDirectory::open(&scratch.0, IoMode::Buffered).unwrap();

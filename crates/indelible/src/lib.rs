@@ -136,8 +136,8 @@ pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use options::{
-    AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, Mode, Options, PARTITIONS_MAX,
-    RINGS_MAX, SESSIONS_MAX, TransactionOptions,
+    AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, DIRECT_BYTES_MIN, Mode, Options,
+    PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, TransactionOptions,
 };
 pub use retry::Retry;
 pub use row_source::IntoRow;
@@ -149,7 +149,7 @@ pub use trace::{Trace, TraceAction, TraceOperation, TraceSummary, TraceTable};
 pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 
-pub use disk::DiskCounters;
+pub use disk::{DiskCounters, IoMode};
 pub use modelled::{ModelledFiles, ModelledMemories};
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};

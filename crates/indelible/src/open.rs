@@ -13,7 +13,7 @@ use crate::database::{Core, Database};
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::mark::MarkBit;
-use crate::options::{Choice, Options, check_archive};
+use crate::options::{Choice, Options, check_archive, check_direct};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
@@ -21,7 +21,7 @@ use crate::session::Manner;
 use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
-use disk::Directory;
+use disk::{Directory, IoMode};
 use pmem::Access;
 use pmem::device::{Medium, NativeOptions};
 use std::any::Any;
@@ -77,10 +77,15 @@ impl Database {
         let mut native =
             NativePlatform::new(path, access, native_options(options, options.domain))?;
         native.check_log(options.log_directory.as_deref())?;
+        let recorded = || Descriptor::read(&native.files(0)?).map_err(|error| at(path, error));
         if let Some(archive) = &options.archive {
-            let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
-            check_archive(recorded.method, archive)?;
+            check_archive(recorded()?.method, archive)?;
         }
+        if options.io == IoMode::Direct {
+            let recorded = recorded()?;
+            check_direct(recorded.method, recorded.node_bytes)?;
+        }
+        native.devices.pages = options.io;
         native.begin_archive(options.archive.as_deref())?;
         if options.domain.is_none() {
             let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;

@@ -8,6 +8,7 @@
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::session::Manner;
+use disk::IoMode;
 use pmem::{Access, Domain, Primitive};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -24,6 +25,8 @@ pub const PARTITIONS_MAX: u32 = 1024;
 pub const SESSIONS_MAX: u32 = 1024;
 /// Bytes of a buffer pool unless an option says otherwise.
 pub const BUFFER_BYTES: u64 = 128 << 20;
+/// Fewest bytes of a page that direct transfers are for.
+pub const DIRECT_BYTES_MIN: u32 = 4096;
 /// Fewest bytes of an area for copies of pages.
 pub const AREA_BYTES_MIN: u64 = 2 << 20;
 /// Bytes of one unless an option says otherwise: what `InnoDB` takes for its doublewrite buffer.
@@ -124,6 +127,7 @@ pub struct Options {
     pub(crate) log_images: Option<LogImages>,
     pub(crate) memtable_bytes: Option<u64>,
     pub(crate) buffer_bytes: Option<u64>,
+    pub(crate) io: IoMode,
     pub(crate) ring_bytes: Option<u64>,
     pub(crate) area_bytes: Option<u64>,
     pub(crate) rings: Option<u32>,
@@ -237,6 +241,15 @@ impl Options {
     /// [`BUFFER_BYTES`].
     pub fn buffer_bytes(mut self, bytes: u64) -> Self {
         self.buffer_bytes = Some(bytes);
+        self
+    }
+
+    /// How pages travel between their file and the buffer pool: through the operating system's cache, or directly. Direct transfers leave the memory of that
+    /// cache to the pool, which is then all that there is, and several go on at once: reads of all sessions, pages that scans come to, writes of a
+    /// batch. They need pages of at least [`DIRECT_BYTES_MIN`], a file system that knows them, and a device of this machine. May be another at each
+    /// opening. Default [`IoMode::Buffered`].
+    pub fn io(mut self, mode: IoMode) -> Self {
+        self.io = mode;
         self
     }
 
@@ -444,6 +457,9 @@ impl Options {
                 format!("method `{method}` has no buffer pool"),
                 "leave it out, or use method `full-page-writes`, `dwb` or `nvwal`",
             ));
+        }
+        if let (Some(Choice::Explicit(method)), IoMode::Direct) = (self.method, self.io) {
+            check_direct(method, self.node_bytes.unwrap_or(DIRECT_BYTES_MIN))?;
         }
         if let (Some(Choice::Explicit(method)), Some(path)) = (self.method, &self.log_directory)
             && !method.has_buffer_pool()
@@ -710,13 +726,28 @@ pub(crate) fn check_archive(method: Method, path: &Path) -> Result<()> {
     ))
 }
 
+/// Rejects direct transfers where there are no pages for them.
+pub(crate) fn check_direct(method: Method, page_bytes: u32) -> Result<()> {
+    let problem = if !method.has_buffer_pool() {
+        format!("method `{method}` has no pages in files to be read directly")
+    } else if page_bytes < DIRECT_BYTES_MIN {
+        format!("pages of {page_bytes} bytes are less than a block of direct transfers")
+    } else {
+        return Ok(());
+    };
+    let mend = format!(
+        "use buffered transfers, or a page method such as `full-page-writes` with pages of {DIRECT_BYTES_MIN} bytes or more"
+    );
+    Err(Error::option("io", problem, mend))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn each_bad_value_names_its_option() {
-        let cases: [(Options, &str); 9] = [
+        let cases: [(Options, &str); 10] = [
             (Options::new().partitions(0), "partitions"),
             (Options::new().node_bytes(300), "node_bytes"),
             (Options::new().pool_bytes(5), "pool_bytes"),
@@ -725,6 +756,7 @@ mod tests {
                 "group_transactions_max",
             ),
             (Options::new().memtable_bytes(5), "memtable_bytes"),
+            (Options::new().method(Method::Inp).io(IoMode::Direct), "io"),
             (
                 Options::new().method(Method::Inp).memtable_bytes(1 << 20),
                 "memtable_bytes",

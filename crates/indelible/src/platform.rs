@@ -11,7 +11,7 @@
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use disk::NativeDirectory;
+use disk::{IoMode, NativeDirectory};
 use native::NativeDevices;
 use pmem::device::{Medium, NativeOptions, NativeSource};
 use pmem::{Access, Domain, MemorySource};
@@ -49,6 +49,7 @@ impl NativePlatform {
                 archive: archive_directory(path)?,
                 access,
                 options,
+                pages: IoMode::Buffered,
             },
             _locks: locks,
         })
@@ -67,7 +68,8 @@ impl NativePlatform {
         }
         let new = || {
             let native = native_options(options, options.domain);
-            let native = Self::new(path, Access::Write, native)?;
+            let mut native = Self::new(path, Access::Write, native)?;
+            native.devices.pages = options.io;
             native.check_empty()?;
             native.check_log(options.log_directory.as_deref())?;
             native.check_archive(options.archive.as_deref())?;

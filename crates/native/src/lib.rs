@@ -23,6 +23,8 @@ pub struct NativeDevices {
     pub access: Access,
     /// How memories are mapped and made durable.
     pub options: NativeOptions,
+    /// How pages travel between their files and a buffer pool.
+    pub pages: IoMode,
 }
 
 impl NativeDevices {
@@ -45,7 +47,11 @@ impl Platform for NativeDevices {
     }
 
     fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
-        self.directory(&self.path)
+        let files = self.directory(&self.path)?;
+        Ok(match self.pages {
+            IoMode::Buffered => files,
+            IoMode::Direct => files.with_direct(engine::is_page_file),
+        })
     }
 
     fn log_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {

@@ -9,7 +9,7 @@ use super::{
 };
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
-use indelible::{Isolation, Method, Persist};
+use indelible::{IoMode, Isolation, Method, Persist};
 use pmem::device::emulated::Loads;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -103,6 +103,10 @@ pub(crate) struct YcsbArgs {
     /// Columns that an update rewrites
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(crate) update_columns: u32,
+    /// With --io direct, read pages at random for 2 seconds in front of each run, with as many threads and nothing else, and say what share of the
+    /// throughput is reached that those reads allow
+    #[arg(long)]
+    pub(crate) read_floor: bool,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
@@ -344,6 +348,9 @@ pub(crate) struct RunArgs {
     /// Bytes of the buffer pool of each partition of the page methods, and of the frames of nvwal; other methods do not look at it
     #[arg(long)]
     pub(crate) pool: Option<u64>,
+    /// How pages travel between their file and the buffer pool, in methods that have one: buffered, through the system's cache; or direct
+    #[arg(long, value_enum, default_value_t = IoName::Buffered)]
+    pub(crate) io: IoName,
     /// Directory under which the database is made, and removed at the end; shared memory by default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,
@@ -489,6 +496,34 @@ impl PersistName {
         match self {
             Self::FlushOnInsert => "flush-on-insert",
             Self::FlushOnCommit => "flush-on-commit",
+        }
+    }
+}
+
+/// How pages travel between their file and a buffer pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IoName {
+    /// Through the system's cache
+    Buffered,
+    /// Past it
+    Direct,
+}
+
+impl IoName {
+    /// The name on the command line and in rows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Buffered => "buffered",
+            Self::Direct => "direct",
+        }
+    }
+}
+
+impl From<IoName> for IoMode {
+    fn from(name: IoName) -> Self {
+        match name {
+            IoName::Buffered => Self::Buffered,
+            IoName::Direct => Self::Direct,
         }
     }
 }

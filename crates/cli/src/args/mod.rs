@@ -15,7 +15,7 @@ mod torture;
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
-    BenchCommand, BtreeArgs, BtreeMix, BtreeOrder, CommitName, DeviceKind, FencesName,
+    BenchCommand, BtreeArgs, BtreeMix, BtreeOrder, CommitName, DeviceKind, FencesName, IoName,
     IsolationName, LoadsName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs,
     TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };

@@ -19,6 +19,7 @@
 mod btree;
 mod join;
 mod measure;
+mod read_floor;
 mod recovery;
 mod runs;
 mod sample;

@@ -5,7 +5,7 @@
 
 use super::measure::{Acknowledge, Limit, Measured};
 use crate::args::{
-    CommitName, DeviceKind, FencesName, LoadsName, LogImagesName, PrimitiveName, RunArgs,
+    CommitName, DeviceKind, FencesName, IoName, LoadsName, LogImagesName, PrimitiveName, RunArgs,
 };
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
@@ -62,6 +62,7 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
         );
     }
     check_archive_option(args, methods, others)?;
+    check_io(args, methods, others)?;
     if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
     {
         return wrong(
@@ -75,6 +76,31 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     }
     check_threads(args, methods, others)?;
     profile(args).map(drop)
+}
+
+/// Direct transfers are of pages in files of this machine.
+fn check_io(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
+    if args.io == IoName::Buffered {
+        return Ok(());
+    }
+    if args.device == DeviceKind::Emulated {
+        return Err(Usage::error(
+            "--io direct is for files of this machine, and those of the emulated device are imitated; leave one of the two out",
+        ));
+    }
+    if others {
+        return Err(Usage::error(
+            "--io direct is for the page methods with pages in files; leave it out for std-map and static-tree",
+        ));
+    }
+    for method in methods {
+        let mut options = Options::new().method(*method).io(args.io.into());
+        if let Some(bytes) = args.node_bytes {
+            options = options.node_bytes(bytes);
+        }
+        options.check()?;
+    }
+    Ok(())
 }
 
 /// An archive is of a log that pages in files need.
@@ -218,6 +244,9 @@ pub(super) fn open(
     if method.has_buffer_bytes() {
         options = options.buffer_bytes(pool_bytes(args));
     }
+    if method.has_buffer_pool() {
+        options = options.io(args.io.into());
+    }
     if method.chooses_persist() {
         options = options.persist(args.persist.into());
     }
@@ -360,7 +389,10 @@ impl<'s> Setting<'s> {
                 log: log_name(args, axes),
                 commit_mode: commit_mode(args).into(),
                 isolation: args.isolation.name().into(),
+                io: args.io.name().into(),
                 conflicts: 0,
+                file_reads_per_txn: 0.0,
+                read_floor: None,
                 archive_bytes: None,
                 written_per_txn: WrittenBytes::default(),
                 area: None,
@@ -440,6 +472,7 @@ pub(super) fn row(
     let bare = bare_row(setting, about, measured);
     RunRow {
         pages: bare.pages.clone().map(|pages| PageNumbers {
+            file_reads_per_txn: each(after.disk.reads, before.disk.reads),
             written_per_txn: written(measured.txns, before, after),
             area: area(before, after),
             ..pages

@@ -6,9 +6,9 @@
 use super::measure::measure;
 use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
-use super::{static_tree, std_map};
+use super::{read_floor, static_tree, std_map};
 use crate::args::{
-    AxesArgs, CommitName, DeviceKind, FencesName, IsolationName, LayoutName, LoadsName,
+    AxesArgs, CommitName, DeviceKind, FencesName, IoName, IsolationName, LayoutName, LoadsName,
     LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
@@ -68,6 +68,7 @@ pub(crate) fn measure_all(
         skew: Skew::Low,
         rows: runs.rows,
         update_columns: 1,
+        read_floor: false,
         run: RunArgs {
             axes: AxesArgs::default(),
             partitions: runs.partitions,
@@ -92,6 +93,7 @@ pub(crate) fn measure_all(
             node_bytes: None,
             memtable_bytes: None,
             pool: None,
+            io: IoName::Buffered,
             path: Some(runs.directory.clone()),
             log_path: None,
             files: None,
@@ -135,6 +137,11 @@ fn check(args: &YcsbArgs) -> Result<()> {
     if args.run.record.is_some() && (runs_count > 1 || args.run.repeat > 1 || other.is_some()) {
         return wrong(
             "--record takes one run of a method of ours; give one method, one mix and no --repeat",
+        );
+    }
+    if args.read_floor && args.run.io == IoName::Buffered {
+        return wrong(
+            "--read-floor is about reads that wait for the device, and buffered ones need not; add --io direct",
         );
     }
     let ours = args.method.iter().filter_map(|method| match method {
@@ -201,6 +208,8 @@ fn run_segments(
     runs::start_record(run, &database)?;
     for _ in 0..count {
         let before = runs::statistics(&database, &emulators)?;
+        let floor = || read_floor::measure(scratch.path(), before.node_bytes, run);
+        let pages_per_s = args.read_floor.then(floor).transpose()?;
         let script = |list, position| Ok(workload.runner(&table, list, position));
         let (measured, shares) = sampling.measure(&emulators, |marks| match marks {
             None => measure(&database, &positions, limit, acknowledge, script),
@@ -214,7 +223,10 @@ fn run_segments(
         })?;
         let after = runs::statistics(&database, &emulators)?;
         let setting = Setting::new(run, method, before.domain, scratch.path());
-        let row = runs::row(&setting, &about, &measured, &before, &after);
+        let mut row = runs::row(&setting, &about, &measured, &before, &after);
+        if let Some(pages_per_s) = pages_per_s {
+            read_floor::note(&mut row, pages_per_s);
+        }
         positions = measured.positions;
         segments.push(Segment { row, shares });
     }

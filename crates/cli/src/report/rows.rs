@@ -68,8 +68,17 @@ pub(crate) struct PageNumbers {
     /// What transactions see of others; rows of earlier versions, all serializable, lack it.
     #[serde(default)]
     pub(crate) isolation: String,
+    /// How pages travel between their file and the pool: `buffered` or `direct`; rows of earlier versions, all buffered, lack it.
+    #[serde(default)]
+    pub(crate) io: String,
     /// Transactions undone and run again because of others beside them.
     pub(crate) conflicts: u64,
+    /// Calls that read a file, a transaction, which are those for pages; rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) file_reads_per_txn: f64,
+    /// What the reads of the run allow, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) read_floor: Option<ReadFloor>,
     /// Of the archive of the log at the end, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) archive_bytes: Option<u64>,
@@ -79,6 +88,17 @@ pub(crate) struct PageNumbers {
     /// What the area of page copies did, where pages stay in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) area: Option<AreaNumbers>,
+}
+
+/// What the reads of a run allow.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReadFloor {
+    /// Pages that as many threads read from the same file at random, directly, when they did nothing else.
+    pub(crate) pages_per_s: f64,
+    /// Those, divided by the reads that a transaction made.
+    pub(crate) txn_per_s: f64,
+    /// The throughput as a share of that.
+    pub(crate) share: f64,
 }
 
 /// Bytes that a transaction writes, on average: to files, which are on flash in the systems that this is for, and to durable memory.

@@ -19,6 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
+/// How the names of files of pages end, and of one that is not finished.
+const PAGES: &str = ".pages";
+const UNPUBLISHED: &str = ".tmp";
+
 /// Threads that bring pages home from a cache, each with a handle of the file.
 pub const FLIERS: usize = 2;
 
@@ -100,7 +104,7 @@ impl<D: Directory> PageFile<D> {
             .writes()
             .map(|writes| DoubleWrite::create(directory, area_name, page_bytes, writes))
             .transpose()?;
-        let unpublished = format!("{name}.tmp");
+        let unpublished = format!("{name}{UNPUBLISHED}");
         let mut file = directory.create(&unpublished)?;
         let first = u64::from(first_page(page_bytes).0) * page_bytes as u64;
         let bytes = if options.guard == Guard::BeforeImages {
@@ -422,18 +426,15 @@ impl<D: Directory> PageFile<D> {
     fn write_home(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
         self.unsynced = true;
         self.written.home_bytes += bytes.len() as u64;
-        let mut from = 0;
-        while from < ids.len() {
-            let neighbours = ids[from..]
-                .iter()
-                .zip(ids[from].0..)
-                .take_while(|(id, number)| id.0 == *number)
-                .count();
-            let run = &bytes[from * self.page_bytes..(from + neighbours) * self.page_bytes];
-            self.file.write_at(self.offset(ids[from]), run)?;
-            from += neighbours;
-        }
-        Ok(())
+        let mut rest = bytes;
+        let neighbours = ids.chunk_by(|one, next| one.0 + 1 == next.0);
+        let writes = neighbours.map(|run| {
+            let (now, later) = rest.split_at(run.len() * self.page_bytes);
+            rest = later;
+            (self.offset(run[0]), now)
+        });
+        let writes: Vec<_> = writes.collect();
+        Ok(self.file.write_each(&writes)?)
     }
 
     /// Makes all pages durable that were written.
@@ -558,6 +559,11 @@ impl<F: File> PageReaders<F> {
         self.pages.load(Ordering::Acquire)
     }
 
+    /// Whether pages are read by nobody but those who wait for them.
+    pub fn are_direct(&self) -> bool {
+        lock(&self.model).is_direct()
+    }
+
     /// Says that pages are going to be read soon.
     pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
         let file = lock(&self.model);
@@ -605,10 +611,17 @@ pub fn first_page(page_bytes: usize) -> PageId {
     PageId((HEAD_BYTES as u32).div_ceil(page_bytes as u32))
 }
 
+/// Whether a file of that name is one of pages, or becomes one.
+pub fn is_page_file(name: &str) -> bool {
+    name.strip_suffix(UNPUBLISHED)
+        .unwrap_or(name)
+        .ends_with(PAGES)
+}
+
 fn names(identity: LogIdentity) -> (String, String) {
     let partition = identity.partition;
     (
-        format!("p{partition}.pages"),
+        format!("p{partition}{PAGES}"),
         format!("p{partition}.doublewrite"),
     )
 }

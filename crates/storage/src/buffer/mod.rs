@@ -18,6 +18,7 @@ mod claims;
 pub mod cleaner;
 pub mod cold;
 mod cold_segments;
+pub mod fetcher;
 pub mod file;
 pub mod guard;
 pub mod home;

@@ -19,6 +19,7 @@
 
 use super::by_page::ByPage;
 use super::cleaner::Cleaner;
+use super::fetcher::Fetcher;
 use super::file::{PageFile, PageReaders};
 use super::home::{CHECKED, Home, Unusable};
 use super::log::PageLog;
@@ -57,6 +58,8 @@ const SINGLES_SCAN: usize = 100;
 /// Lines of a page that are asked for beside its latch: its header and its first slots.
 const LINES_AHEAD: usize = 2;
 const NOT_HERE: u32 = u32::MAX;
+/// Uses of a page that was fetched for somebody who has not come yet.
+const FETCHED: u8 = u8::MAX;
 const END_IN_FRONT: &str = "the file ends in front of a page that is in use";
 const WRONG_PAGE: &str = "the page's checksum or number is wrong";
 
@@ -145,7 +148,7 @@ impl Deref for PageBytes {
 pub(super) struct Frame {
     pub(super) latch: RwLock<Content>,
     pub(super) dirty: AtomicBool,
-    /// 0 not used since the hand came by, 1 used once, 2 more often. Of a page in durable memory: 0 not checked since it was opened.
+    /// 0 not used since the hand came by, 1 used once, 2 more often; or [`FETCHED`]. Of a page in durable memory: 0 not checked since it was opened.
     pub(super) uses: AtomicU8,
 }
 
@@ -160,9 +163,11 @@ impl Frame {
     }
 
     fn touch(&self) {
-        let uses = self.uses.load(Ordering::Relaxed);
-        if uses < 2 {
-            self.uses.store(uses + 1, Ordering::Relaxed);
+        match self.uses.load(Ordering::Relaxed) {
+            // What he would have brought in himself.
+            FETCHED => self.uses.store(0, Ordering::Relaxed),
+            uses @ 0..2 => self.uses.store(uses + 1, Ordering::Relaxed),
+            _ => {}
         }
     }
 }
@@ -205,6 +210,7 @@ pub struct Pool<D: Directory> {
     /// Where the hand is, for the cleaner.
     hand: AtomicUsize,
     cleaner: Cleaner,
+    fetcher: Fetcher,
     file: Mutex<PageFile<D>>,
     readers: PageReaders<D::File>,
     log: Box<dyn PageLog>,
@@ -225,6 +231,8 @@ struct Clock {
 enum Fill {
     /// What the file has, which has to be intact.
     Read,
+    /// The same, for somebody who will come.
+    Fetch,
     /// What the file has if that is intact, else zeros.
     Recover,
     /// Zeros.
@@ -401,6 +409,7 @@ impl<D: Directory> Pool<D> {
             writing: Mutex::default(),
             hand: AtomicUsize::new(0),
             cleaner: Cleaner::new(),
+            fetcher: Fetcher::new(),
             readers: file.readers()?,
             file: Mutex::new(file),
             log,
@@ -472,8 +481,27 @@ impl<D: Directory> Pool<D> {
         }
         let mut missing = pages.filter(|&id| self.table.get(id).is_none()).peekable();
         if missing.peek().is_some() {
-            self.readers.will_read(missing);
+            if self.fetcher.is_present() {
+                self.fetcher.ask(missing);
+            } else {
+                self.readers.will_read(missing);
+            }
         }
+    }
+
+    /// Brings pages into frames that are going to be read soon, until [`Pool::end_fetching`].
+    pub fn fetch(&self) {
+        while let Some(id) = self.fetcher.next() {
+            if self.table.get(id).is_none() {
+                // Whoever reads it meets the error again.
+                let _ = self.load(id, Fill::Fetch);
+            }
+        }
+    }
+
+    /// Lets [`Pool::fetch`] return.
+    pub fn end_fetching(&self) {
+        self.fetcher.end();
     }
 
     /// The file of pages, to write it or to say what is wrong with it.
@@ -620,7 +648,8 @@ impl<D: Directory> Pool<D> {
             waited += FULL_PAUSE;
         };
         let frame = &self.frames[number];
-        frame.uses.store(0, Ordering::Relaxed);
+        let uses = if fill == Fill::Fetch { FETCHED } else { 0 };
+        frame.uses.store(uses, Ordering::Relaxed);
         content.page = Some(id);
         self.table.set(id, number);
         self.note_hand(&mut clock);
@@ -670,7 +699,7 @@ impl<D: Directory> Pool<D> {
             clock.moved += 1;
             let frame = &self.frames[number];
             let uses = frame.uses.load(Ordering::Relaxed);
-            if uses > 0 {
+            if uses > 0 && uses != FETCHED {
                 frame.uses.store(uses - 1, Ordering::Relaxed);
                 continue;
             }

@@ -310,3 +310,37 @@ fn who_finds_a_clean_frame_does_not_wait_for_a_page_that_is_written() {
     writes.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!(dirty_frames(&pool), 0);
 }
+
+#[test]
+fn pages_that_were_fetched_wait_for_who_asked_and_keep_no_frame_from_others() {
+    let (pool, _) = pool_with_writers();
+    let fetcher = std::thread::spawn({
+        let pool = Arc::clone(&pool);
+        move || pool.fetch()
+    });
+    wait_until("the fetcher has begun", || pool.fetcher.is_present());
+    let is_here = |number| pool.table.get(page_at(number)).is_some();
+    // Behind the end is a page that nobody can read; it ends nothing.
+    pool.will_read([150, 20_000, 151].map(page_at).into_iter());
+    wait_until("pages are here that nobody has read", || {
+        is_here(150) && is_here(151)
+    });
+    let uses = |number| {
+        let frame = pool.table.get(page_at(number)).unwrap();
+        pool.frames[frame].uses.load(Ordering::SeqCst)
+    };
+    wait_until("they count as not used", || uses(151) == FETCHED);
+    drop(pool.read(page_at(150)).unwrap());
+    assert_eq!(uses(150), 0, "as if it had been read in just now");
+    drop(pool.read(page_at(150)).unwrap());
+    assert_eq!(uses(150), 1);
+    // Two ways around: the one that was used once is gone, and the one that was never used before it.
+    for number in 0..2 * FRAMES_MIN as u32 {
+        drop(pool.read(page_at(number)).unwrap());
+    }
+    assert!(!is_here(150) && !is_here(151));
+    assert!(!is_here(20_000));
+    pool.end_fetching();
+    fetcher.join().unwrap();
+    assert!(!pool.fetcher.is_present());
+}

@@ -15,6 +15,7 @@ pub mod nv_log_structured;
 pub mod paged;
 mod read_only;
 
+pub use crate::buffer::file::is_page_file;
 pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};
 pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;

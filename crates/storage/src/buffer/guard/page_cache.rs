@@ -571,18 +571,21 @@ impl<F: File> PageCache<F> {
 
     /// Neighbours go in one call.
     fn write_home(&self, file: &mut F, claims: &[FoundCopy]) -> Result<()> {
-        let mut bytes = Vec::new();
-        for neighbours in claims.chunk_by(|one, next| one.page.0 + 1 == next.page.0) {
-            bytes.resize(neighbours.len() * self.page_bytes, 0);
-            for (claim, page) in neighbours.iter().zip(bytes.chunks_mut(self.page_bytes)) {
-                self.slots.read(claim.slot, page);
-                if !Header(page).is_intact(claim.page) {
-                    return Err(self.slots.damage(claim.slot, NOT_WHOLE));
-                }
+        let mut bytes = vec![0; claims.len() * self.page_bytes];
+        for (claim, page) in claims.iter().zip(bytes.chunks_mut(self.page_bytes)) {
+            self.slots.read(claim.slot, page);
+            if !Header(page).is_intact(claim.page) {
+                return Err(self.slots.damage(claim.slot, NOT_WHOLE));
             }
-            let at = u64::from(neighbours[0].page.0) * self.page_bytes as u64;
-            file.write_at(at, &bytes)?;
         }
+        let mut rest = &bytes[..];
+        let neighbours = claims.chunk_by(|one, next| one.page.0 + 1 == next.page.0);
+        let writes = neighbours.map(|run| {
+            let (now, later) = rest.split_at(run.len() * self.page_bytes);
+            rest = later;
+            (u64::from(run[0].page.0) * self.page_bytes as u64, now)
+        });
+        file.write_each(&writes.collect::<Vec<_>>())?;
         let count = claims.len() as u64;
         self.counts.home_writes.fetch_add(count, Ordering::Relaxed);
         Ok(())

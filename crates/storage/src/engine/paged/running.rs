@@ -2,13 +2,15 @@
 //!
 //! One cleans pages ahead of those who need frames. Where pages stay in an area of durable memory, a few bring them home
 //! (`buffer/guard/page_cache.rs`). One makes durable what has committed without waiting for it, so that a process that dies
-//! loses no more than the commits of a moment. Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
+//! loses no more than the commits of a moment. Where pages go past the operating system's cache, a few fetch those that scans come to
+//! (`buffer/fetcher.rs`). Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
 //! report what is wrong.
 //!
 //! All sessions have the partition together. When the last one goes, the threads end first and then what they share, so the files are closed and the
 //! log is ended in order by the time that the engine is dropped.
 
 use super::shared::Shared;
+use crate::buffer::fetcher::FETCHERS;
 use crate::buffer::file::FLIERS;
 use crate::buffer::{Cleaning, Daemon};
 use crate::engine::EngineOptions;
@@ -80,6 +82,14 @@ impl<P: Platform> Running<P> {
                 });
             }
         }
+        if options.cleaning == Cleaning::InBackground
+            && running.shared.pages.pool.readers().are_direct()
+        {
+            for number in 0..FETCHERS {
+                let name = format!("fetcher-{}-{number}", options.partition);
+                running.spawn(name, |shared, _| shared.pages.pool.fetch());
+            }
+        }
         if options.daemon == Daemon::Thread && running.shared.pages.pool.log().persists_ahead() {
             running.spawn(format!("log-daemon-{}", options.partition), |shared, _| {
                 shared.pages.pool.log().run_ahead();
@@ -128,6 +138,7 @@ impl<P: Platform> Drop for Running<P> {
     fn drop(&mut self) {
         self.end.set();
         self.shared.pages.pool.end_cleaning();
+        self.shared.pages.pool.end_fetching();
         if let Some(cache) = self.shared.pages.pool.readers().cache() {
             cache.end();
         }

@@ -1,0 +1,80 @@
+//! Pages that threads of a pool bring into frames before somebody waits for them.
+//!
+//! Where the operating system has the file's pages in a cache of its own, it is told what is going to be read, and that is enough. Past that
+//! cache nobody reads ahead; so these threads do, into the frames themselves. They are a help and no duty: a page that they do not come to, or
+//! cannot read, is read by whoever needs it, who reports what is wrong.
+
+use crate::page::PageId;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Threads of a pool that fetch pages.
+pub const FETCHERS: usize = 8;
+/// Most pages that are asked for at once. What is too much is not fetched.
+const PAGES_MAX: usize = 256;
+
+/// What sessions of a pool want of its fetchers.
+pub(super) struct Fetcher {
+    is_present: AtomicBool,
+    queue: Mutex<Queue>,
+    asked: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    pages: VecDeque<PageId>,
+    is_ended: bool,
+}
+
+impl Fetcher {
+    pub(super) fn new() -> Self {
+        Self {
+            is_present: AtomicBool::new(false),
+            queue: Mutex::default(),
+            asked: Condvar::new(),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // What is under this lock is whole at every moment.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody fetches.
+    pub(super) fn is_present(&self) -> bool {
+        self.is_present.load(Ordering::Relaxed)
+    }
+
+    /// Asks for pages.
+    pub(super) fn ask(&self, pages: impl Iterator<Item = PageId>) {
+        let mut queue = self.queue();
+        let room = PAGES_MAX.saturating_sub(queue.pages.len());
+        queue.pages.extend(pages.take(room));
+        drop(queue);
+        self.asked.notify_all();
+    }
+
+    /// The next page, when there is one; none at the end. Whoever calls it is a fetcher.
+    pub(super) fn next(&self) -> Option<PageId> {
+        self.is_present.store(true, Ordering::Relaxed);
+        let mut queue = self.queue();
+        loop {
+            if queue.is_ended {
+                return None;
+            }
+            if let Some(page) = queue.pages.pop_front() {
+                return Some(page);
+            }
+            let woken = self.asked.wait(queue);
+            queue = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets all fetchers end.
+    pub(super) fn end(&self) {
+        self.is_present.store(false, Ordering::Relaxed);
+        self.queue().is_ended = true;
+        self.asked.notify_all();
+    }
+}
