@@ -177,11 +177,13 @@ fn a_failed_sync_poisons_the_handle() {
     let directory = NativeDirectory::open(&scratch.0, IoMode::Buffered).unwrap();
     let mut file = directory.create("log").unwrap();
     file.write_at(0, b"before").unwrap();
-    file.file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-        .unwrap();
+    file.file = Arc::new(
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .unwrap(),
+    );
     assert!(matches!(
         file.sync(site!("disk-test.broken")),
         Err(DiskError::Io { .. })
@@ -201,11 +203,13 @@ fn a_full_device_is_told_apart() {
     let scratch = Scratch::new("full");
     let directory = NativeDirectory::open(&scratch.0, IoMode::Buffered).unwrap();
     let mut file = directory.create("log").unwrap();
-    file.file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
+    file.file = Arc::new(
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/full")
+            .unwrap(),
+    );
     assert!(matches!(
         file.write_at(0, b"x"),
         Err(DiskError::OutOfSpace { bytes: 1, .. })

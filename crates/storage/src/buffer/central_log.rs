@@ -221,6 +221,11 @@ impl<D: Directory> PageLog for CentralLog<D> {
         Ok(())
     }
 
+    fn give_up_spares(&self) -> Result<bool> {
+        let State { wal, directory, .. } = &mut *self.state();
+        wal.give_up_spares(directory)
+    }
+
     fn end_ahead(&self) {
         if let Some(cold) = &self.cold {
             cold.end();

@@ -20,6 +20,7 @@ const IDENTITY: LogIdentity = LogIdentity {
 const OPTIONS: WalOptions = WalOptions {
     segment_bytes: 4096,
     buffer_bytes_max: 1024,
+    spare_bytes_max: 8 << 10,
 };
 /// Longer than anything takes that does not wait for ever.
 const LONG: Duration = Duration::from_secs(20);

@@ -157,6 +157,11 @@ pub trait PageLog: Send + Sync {
     /// Ends a checkpoint that is durable: what is in front of `start` is not needed any more.
     fn end_checkpoint(&self, start: LogStart) -> Result<()>;
 
+    /// Gives back the space of files that are kept to be used again, and says whether there were any.
+    fn give_up_spares(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Whether a checkpoint is due: there are more than `bytes_max` of records since the newest, or the log may become full.
     fn is_due(&self, bytes_max: u64) -> bool;
 

@@ -28,7 +28,7 @@ use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
 use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Header, PageId};
-use disk::Directory;
+use disk::{Directory, DiskError};
 use pmem::{Buffer, Buffers, Page};
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -434,7 +434,14 @@ impl<D: Directory> Pool<D> {
     pub fn grow(&self, pages: u32) -> Result<()> {
         let mut file = self.file();
         match &self.home {
-            None => file.grow(pages),
+            None => match file.grow(pages) {
+                Err(StorageError::Disk(DiskError::OutOfSpace { .. }))
+                    if self.log.give_up_spares()? =>
+                {
+                    file.grow(pages)
+                }
+                grown => grown,
+            },
             Some(home) if pages > file.pages() => {
                 let end = home.grow(file.pages(), pages)?;
                 file.set_pages(end);

@@ -28,6 +28,7 @@ impl Kind for Files {
             series: WalOptions {
                 segment_bytes: 1 << 10,
                 buffer_bytes_max: 512,
+                spare_bytes_max: 0,
             },
         };
         let files = SimulatedDirectory::new(world);

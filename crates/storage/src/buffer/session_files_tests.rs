@@ -40,6 +40,7 @@ fn options() -> SessionFilesOptions {
         series: WalOptions {
             segment_bytes: 4 << 10,
             buffer_bytes_max: 512,
+            spare_bytes_max: 0,
         },
     }
 }

@@ -18,6 +18,7 @@ pub mod series;
 pub mod volatile_undo;
 pub mod wal;
 mod wal_segment;
+mod wal_spares;
 mod wal_sync;
 
 pub use archive::ArchiveRange;

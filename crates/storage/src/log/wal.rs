@@ -30,7 +30,7 @@
 //! Invariant 5 costs at most one segment of writes and two syncs: usually the last group.
 //!
 //! States of a segment file: `p0.wal.tmp` → (`roll`) current → (the next `roll`) full →
-//! (`remove_before`) gone.
+//! (`remove_in_front`) gone, or a spare (`wal_spares`) → (`roll`) current.
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::InFront;
@@ -38,6 +38,7 @@ use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
     read_frame, was_durable,
 };
+use super::wal_spares::Spares;
 use super::wal_sync::{EndedSync, PendingSync, SegmentFile};
 use crate::error::{Result, StorageError};
 use crate::sync::{Mutex, lock};
@@ -111,6 +112,8 @@ pub struct WalOptions {
     /// Appended bytes after which they are handed to the file without a sync. While a sync runs there may be more, up to
     /// 16 times as many.
     pub buffer_bytes_max: usize,
+    /// Bytes of segment files that are kept to be used again when they are needless.
+    pub spare_bytes_max: u64,
 }
 
 impl Default for WalOptions {
@@ -118,6 +121,7 @@ impl Default for WalOptions {
         Self {
             segment_bytes: 16 << 20,
             buffer_bytes_max: 1 << 20,
+            spare_bytes_max: 0,
         }
     }
 }
@@ -174,6 +178,8 @@ pub struct Wal<D: Directory> {
     next_segment: u64,
     /// Numbers and lengths of the files on disk, ascending.
     segments: Vec<(u64, u64)>,
+    /// Files that are used again.
+    spares: Spares,
     buffer: Vec<u8>,
     /// An empty one, to be the buffer while a sync has the other.
     spare: Vec<u8>,
@@ -242,6 +248,7 @@ impl<D: Directory> Wal<D> {
         if directory.exists(&wal.unpublished_name())? {
             directory.remove(&wal.unpublished_name())?;
         }
+        wal.spares.find(directory)?;
         Ok(wal)
     }
 
@@ -261,6 +268,12 @@ impl<D: Directory> Wal<D> {
             current: None,
             next_segment: start.segment,
             segments,
+            spares: Spares::new(
+                identity,
+                kind,
+                options.segment_bytes,
+                options.spare_bytes_max,
+            ),
             buffer: Vec::new(),
             spare: Vec::new(),
             running: 0,
@@ -463,9 +476,10 @@ impl<D: Directory> Wal<D> {
         first..=number(self.segments.last()).unwrap_or(first - 1)
     }
 
-    /// Bytes that the segment files take.
+    /// Bytes that the segment files take, spares among them.
     pub fn file_bytes(&self) -> u64 {
-        self.segments.iter().map(|&(_, bytes)| bytes).sum()
+        let segments: u64 = self.segments.iter().map(|&(_, bytes)| bytes).sum();
+        segments + self.spares.bytes()
     }
 
     /// Whether an earlier write or sync failed.
@@ -513,7 +527,7 @@ impl<D: Directory> Wal<D> {
         }
     }
 
-    /// Removes one file that a checkpoint made needless; false if there is none. A crash may keep
+    /// Removes one file that a checkpoint made needless, or makes it a spare; false if there is none. A crash may keep
     /// any of them, or bring them back: the checkpoint says that their numbers are out of date.
     pub fn remove_needless(&mut self, directory: &D) -> Result<bool> {
         self.remove_in_front(directory, self.start.segment)
@@ -522,12 +536,17 @@ impl<D: Directory> Wal<D> {
     /// As [`Wal::remove_needless`], of the files in front of a segment only.
     pub(crate) fn remove_in_front(&mut self, directory: &D, segment: u64) -> Result<bool> {
         match self.segments.first() {
-            Some(&(number, _)) if number < segment => {
-                directory.remove(&self.identity.file_name(&self.kind, number))?;
+            Some(&(number, bytes)) if number < segment => {
+                let name = self.identity.file_name(&self.kind, number);
+                let numbered = (number, bytes);
+                self.spares.take_or_remove(directory, &name, numbered)?;
                 self.segments.remove(0);
                 Ok(true)
             }
-            _ => Ok(false),
+            _ => {
+                self.spares.secure(directory)?;
+                Ok(false)
+            }
         }
     }
 
@@ -536,6 +555,11 @@ impl<D: Directory> Wal<D> {
         let numbers = self.segments.iter().map(|&(number, _)| number);
         let needless = numbers.take_while(|&number| number < self.start.segment);
         (needless.collect(), self.start)
+    }
+
+    /// Gives back the space of files that are kept to be used again, and says whether there were any.
+    pub(crate) fn give_up_spares(&mut self, directory: &D) -> Result<bool> {
+        self.spares.give_up(directory)
     }
 
     /// The segment that has, or will get, what is in the buffer or unsynced.
@@ -562,12 +586,15 @@ impl<D: Directory> Wal<D> {
             first: self.end,
             bytes,
         };
-        let file = match self.prepare_segment(directory, &header) {
-            Ok(file) => file,
+        let (unpublished, file) = match self.prepare(directory, &header) {
+            Ok(prepared) => prepared,
             Err(error @ DiskError::OutOfSpace { .. }) => {
                 // The space that was taken in part goes back; if that fails too, the next attempt
                 // does it.
                 let _ = directory.remove(&self.unpublished_name());
+                if self.spares.give_up(directory)? {
+                    return self.roll(directory, record_bytes);
+                }
                 return Err(error.into());
             }
             Err(error) => return Err(self.poison(error.into())),
@@ -575,7 +602,7 @@ impl<D: Directory> Wal<D> {
         self.flush()?;
         let name = self.identity.file_name(&self.kind, header.number);
         let published = directory
-            .rename(&self.unpublished_name(), &name)
+            .rename(&unpublished, &name)
             .and_then(|()| directory.sync(site!("wal.publish-segment")));
         if let Err(error) = published {
             return Err(self.poison(error.into()));
@@ -590,6 +617,22 @@ impl<D: Directory> Wal<D> {
         self.segments.push((header.number, bytes));
         self.next_segment += 1;
         Ok(())
+    }
+
+    /// A segment file under another name, which it has durably or not: with its header and its whole length, which are durable.
+    fn prepare(
+        &mut self,
+        directory: &D,
+        header: &SegmentHeader,
+    ) -> Result<(String, D::File), DiskError> {
+        let Some(name) = self.spares.pop(header.bytes) else {
+            let file = self.prepare_segment(directory, header)?;
+            return Ok((self.unpublished_name(), file));
+        };
+        let mut file = directory.open(&name)?;
+        file.write_at(0, &header.encode())?;
+        file.sync(site!("wal.spare-header"))?;
+        Ok((name, file))
     }
 
     /// Makes a segment file with its header and its whole length, durable but for its name.

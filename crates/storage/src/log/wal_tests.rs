@@ -15,6 +15,7 @@ const IDENTITY: LogIdentity = LogIdentity {
 const OPTIONS: WalOptions = WalOptions {
     segment_bytes: 1024,
     buffer_bytes_max: 256,
+    spare_bytes_max: 4096,
 };
 
 fn world() -> SimulatedWorld {
@@ -100,6 +101,89 @@ fn a_lost_record_never_comes_back_behind_its_twin() {
     assert!(torn > 1, "no image had a torn tail");
 }
 
+/// Fills segments, and makes all but the last one needless.
+fn fill_and_end(directory: &SimulatedDirectory, wal: &mut Wal<SimulatedDirectory>) -> LogStart {
+    for number in 0..60 {
+        wal.append(directory, &record(number)).unwrap();
+    }
+    let start = wal.begin_checkpoint().unwrap();
+    wal.end_checkpoint(start);
+    while wal.remove_needless(directory).unwrap() {}
+    start
+}
+
+fn spares(directory: &SimulatedDirectory) -> usize {
+    let names = directory.list().unwrap();
+    names.iter().filter(|name| name.contains("-spare")).count()
+}
+
+#[test]
+fn needless_segments_are_used_again_and_their_old_records_are_not_seen() {
+    let world = world();
+    let (directory, mut wal, _) = open(&world);
+    let start = fill_and_end(&directory, &mut wal);
+    assert_eq!(spares(&directory), 4, "as many as options say");
+    assert_eq!(wal.file_bytes(), 4 * 1024);
+    // Each record shorter than what lies there, so that old frames stand behind every end.
+    let mut expected = Vec::new();
+    for number in 0..30_u8 {
+        wal.append(&directory, &[number; 20]).unwrap();
+        wal.flush().unwrap();
+        expected.push(vec![number; 20]);
+        let image = world.image(&ImageChoice::default()).unwrap();
+        assert_eq!(open_at(&image, start).unwrap().2, expected);
+    }
+    assert_eq!(spares(&directory), 1, "three segments took their place");
+    wal.verify(&directory).unwrap();
+    // Another process has them too, and one that wants none takes them away.
+    let image = world.image(&ImageChoice::default()).unwrap();
+    let (directory, mut wal, _) = open_at(&image, start).unwrap();
+    assert_eq!(spares(&directory), 1);
+    assert!(wal.give_up_spares(&directory).unwrap());
+    assert!(!wal.give_up_spares(&directory).unwrap());
+    assert_eq!(spares(&directory), 0);
+}
+
+#[test]
+fn no_crash_brings_back_the_old_name_of_a_file_that_is_used_again() {
+    let world = world();
+    let (directory, mut wal, _) = open(&world);
+    let start = fill_and_end(&directory, &mut wal);
+    let old: Vec<_> = wal.identity.numbers(&directory, KIND).unwrap();
+    assert!(old.is_empty());
+    // The names of the next segments are not durable before the records in front of them are.
+    for number in 0..25_u8 {
+        wal.append(&directory, &[number; 20]).unwrap();
+    }
+    for choice in ImageChoices::exhaustive(&world, 4096).unwrap() {
+        let image = world.image(&choice).unwrap();
+        let (directory, _, found) = open_at(&image, start).unwrap();
+        let numbers = IDENTITY.numbers(&directory, KIND).unwrap();
+        assert!(numbers.iter().all(|&number| number >= start.segment));
+        assert_eq!(
+            found,
+            (0..25).map(|n| vec![n; 20]).collect::<Vec<_>>()[..found.len()]
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_takes_the_spares_before_it_is_one() {
+    let world = world();
+    let (directory, mut wal, _) = open(&world);
+    fill_and_end(&directory, &mut wal);
+    directory.inject(Fault {
+        call: Call::Write,
+        nth: 0,
+        repeat: Repeat::Once,
+        effect: Effect::Error(ErrorKind::StorageFull),
+    });
+    let long = vec![7; 5000];
+    wal.append(&directory, &long).unwrap();
+    wal.flush().unwrap();
+    assert_eq!(spares(&directory), 0);
+}
+
 #[test]
 fn damage_in_front_of_the_durable_end_is_told_from_a_torn_tail() {
     let world = world();
@@ -162,6 +246,7 @@ fn what_a_checkpoint_made_needless_is_not_replayed_and_a_gap_is_an_error() {
     let before = world.image(&ImageChoice::default()).unwrap();
     wal.end_checkpoint(start);
     while wal.remove_needless(&directory).unwrap() {}
+    assert!(wal.give_up_spares(&directory).unwrap());
     assert_eq!((wal.live_bytes(), wal.file_bytes()), (0, 0));
     wal.append(&directory, &record(99)).unwrap();
     wal.flush().unwrap();

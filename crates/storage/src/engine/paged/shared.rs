@@ -122,6 +122,8 @@ fn wal_options(options: &EngineOptions) -> WalOptions {
         segment_bytes: share
             .min(usual.segment_bytes)
             .max(SEGMENT_PAGES_MIN * u64::from(options.page_bytes)),
+        // What is needless after a checkpoint is what the next one needs.
+        spare_bytes_max: options.checkpoint_log_bytes,
         ..usual
     }
 }
@@ -134,6 +136,8 @@ fn session_files_options(options: &EngineOptions) -> SessionFilesOptions {
         // Each session has a file.
         series: WalOptions {
             segment_bytes: central.segment_bytes / 4,
+            // There is one of them for each session.
+            spare_bytes_max: 0,
             ..central
         },
     }

@@ -35,6 +35,7 @@ impl<P: Platform> Paged<P> {
             let end = shared.pages.drop_maps(session.session)?;
             shared.write_checkpoint()?;
             shared.move_cold()?;
+            shared.durable_step(shared.pages.pool.log().give_up_spares())?;
             let mut file = shared.pages.pool.file();
             let cut = file.clear_area().and_then(|()| file.cut(end.0));
             let after_bytes = cut.and_then(|()| file.bytes());
