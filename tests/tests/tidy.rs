@@ -100,6 +100,10 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ("growth of a pool", "crates/pmem/src/heap/grow.rs"),
     ("undo log", "crates/storage/src/log/nv_undo.rs"),
     (
+        "log files used again",
+        "crates/storage/src/log/wal_spares.rs",
+    ),
+    (
         "group of copies in durable memory",
         "crates/storage/src/log/nv_master.rs",
     ),

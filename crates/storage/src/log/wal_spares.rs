@@ -91,6 +91,7 @@ impl Spares {
     pub(super) fn secure<D: Directory>(&mut self, directory: &D) -> Result<()> {
         if !self.renamed.is_empty() {
             directory.sync(site!("wal.spares"))?;
+            // commit point: no crash brings an old name back
             self.ready.append(&mut self.renamed);
         }
         Ok(())
