@@ -8,7 +8,7 @@ use pmem::Access;
 use pmem::device::{NativeOptions, NativeSource};
 use std::path::{Path, PathBuf};
 use storage::Platform;
-use storage::engine::{self, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
+use storage::engine::{self, Cleaning, Daemon, Decide, Engine, EngineOptions, Method, Undoing};
 
 /// Where a database is on this machine.
 #[derive(Clone, Debug)]
@@ -87,6 +87,7 @@ fn in_background(options: &EngineOptions) -> EngineOptions {
     EngineOptions {
         cleaning: Cleaning::InBackground,
         daemon: Daemon::Thread,
+        undoing: Undoing::InBackground,
         ..options.clone()
     }
 }

@@ -157,6 +157,12 @@ pub trait PageLog: Send + Sync {
     /// Ends a checkpoint that is durable: what is in front of `start` is not needed any more.
     fn end_checkpoint(&self, start: LogStart) -> Result<()>;
 
+    /// Claims log space for a session's transaction that an opening has found, in front of the first checkpoint, and keeps all records from where the
+    /// log begins now until the claim ends; false if it cannot.
+    fn claim(&self, _session: u32, _bytes: u64) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Gives back the space of files that are kept to be used again, and says whether there were any.
     fn give_up_spares(&self) -> Result<bool> {
         Ok(false)

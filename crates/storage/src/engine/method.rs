@@ -366,6 +366,8 @@ pub struct EngineOptions {
     pub cleaning: Cleaning,
     /// Who makes records in durable memory durable ahead of their commits, if they wait for one.
     pub daemon: Daemon,
+    /// When the page engine undoes what an opening finds unfinished.
+    pub undoing: Undoing,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
     /// Bytes of log records that a ring of the page engine has room for in durable memory. In `group-commit`: bytes of what a batch
@@ -400,6 +402,7 @@ impl Default for EngineOptions {
             buffer_bytes: 128 << 20,
             cleaning: Cleaning::BySessions,
             daemon: Daemon::BySteps,
+            undoing: Undoing::AtOpening,
             page_cells_max: usize::MAX,
             ring_bytes: 1 << 20,
             rings: 16,
@@ -418,6 +421,19 @@ pub enum LogImages {
     After,
     /// What it was as well, as in the paper.
     BeforeAndAfter,
+}
+
+/// When the page engine undoes transactions that an opening finds unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Undoing {
+    /// Before the opening ends: what happens is the same each time, as simulated and modelled devices want it.
+    #[default]
+    AtOpening,
+    /// Beside the transactions that begin, which wait for locks on what is not undone yet, where the log can do that; by whoever drives the engine,
+    /// with [`Engine::assist`](crate::engine::Engine::assist), a change each time.
+    BySteps,
+    /// The same by a thread.
+    InBackground,
 }
 
 /// Order of durable steps in the NVM-aware methods.

@@ -39,6 +39,7 @@ mod shared;
 mod shrink;
 #[cfg(test)]
 mod shrink_tests;
+mod unfinished;
 
 pub use self::rebuild::{PagesBase, Rebuild, Replayed, VisitPage};
 use self::running::Running;
@@ -217,6 +218,9 @@ impl<P: Platform> Paged<P> {
     fn begin_locking(&mut self, mode: Mode) -> Result<()> {
         let _database = probe::begin(Activity::Database);
         self.require(State::Idle)?;
+        if !matches!(mode, Mode::IntentShared | Mode::IntentExclusive) {
+            self.shared.undo_unfinished()?;
+        }
         self.locks.partition(mode)?;
         let definitions = self.shared.definitions();
         if self.definitions != definitions {
@@ -468,6 +472,7 @@ impl<P: Platform> Engine for Paged<P> {
         if let Some(cache) = self.shared.pages.pool.readers().cache() {
             self.shared.durable_step(cache.assist())?;
         }
+        self.shared.undo_unfinished_step()?;
         self.shared.move_cold()
     }
 

@@ -51,6 +51,8 @@ pub struct LockSession {
     /// Locks that it may still take without asking.
     rights: u64,
     wait_limit: Duration,
+    /// Whether many keys become a lock of their table.
+    escalates: bool,
     waits: u64,
     /// Since this was last set to false.
     has_waited: bool,
@@ -79,6 +81,7 @@ impl LockSession {
             partition: None,
             recent: [None; RECENT],
             rights: 0,
+            escalates: true,
             waits: 0,
             has_waited: false,
             counters: LockCounters::default(),
@@ -89,6 +92,11 @@ impl LockSession {
     /// Changes how long the requests of this session wait.
     pub fn set_wait_limit(&mut self, limit: Duration) {
         self.wait_limit = limit;
+    }
+
+    /// Never locks a table instead of many of its keys.
+    pub fn keep_keys(&mut self) {
+        self.escalates = false;
     }
 
     /// Locks the partition.
@@ -526,7 +534,7 @@ impl LockSession {
     fn count_below(&mut self, number: u32, weight: usize) {
         let whole = self.owned.wholes.get_mut(number);
         whole.weight += weight;
-        if whole.weight >= whole.escalate_at {
+        if whole.weight >= whole.escalate_at && self.escalates {
             self.escalate(number);
         }
     }

@@ -157,6 +157,17 @@ pub struct KeyOf<'b> {
 }
 
 impl<'b> Undo<'b> {
+    /// The key whose cell comes back, changes or goes; none if the entry is of a whole page or tree.
+    pub fn key(&self) -> Option<KeyOf<'b>> {
+        match *self {
+            Self::Remove(at)
+            | Self::Insert(at, ..)
+            | Self::Replace(at, ..)
+            | Self::Patch(at, ..) => Some(at),
+            Self::FreePage(_) | Self::FreeTree(_) => None,
+        }
+    }
+
     /// Appends the entry.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut head = |tag: u8, at: &KeyOf<'_>| {
@@ -261,6 +272,18 @@ impl UndoEntries {
     /// Bytes of all entries.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// All of them, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self
+            .starts
+            .iter()
+            .copied()
+            .skip(1)
+            .chain([self.bytes.len()]);
+        let ranges = self.starts.iter().copied().zip(ends);
+        ranges.map(|(start, end)| &self.bytes[start..end])
     }
 
     /// The newest entry.

@@ -24,7 +24,7 @@ pub mod tables;
 mod trail;
 pub mod transaction;
 pub mod tree;
-mod values;
+pub mod values;
 mod verify;
 
 pub use change::Change;

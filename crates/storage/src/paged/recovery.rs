@@ -234,16 +234,22 @@ impl<D: Directory> Pages<D> {
         }
     }
 
-    /// Undoes what an opening has found unfinished, commits what was prepared and decided, and frees what was to be freed. Says
-    /// how many transactions were undone.
-    pub fn finish(&self, analysis: Analysis, decide: &dyn Fn(GlobalTxnId) -> bool) -> Result<u64> {
-        let mut undone = 0;
+    /// Undoes what an opening has found unfinished, commits what was prepared and decided, and frees what was to be freed. Returns
+    /// how many transactions were undone, and those that `is_for_later` says are not to be undone yet.
+    pub fn finish(
+        &self,
+        analysis: Analysis,
+        decide: &dyn Fn(GlobalTxnId) -> bool,
+        is_for_later: &dyn Fn(&Transaction) -> bool,
+    ) -> Result<(u64, Vec<Transaction>)> {
+        let (mut undone, mut later) = (0, Vec::new());
         for (txn, (session, frees)) in analysis.frees {
             self.free(txn, session, &Vec::from(frees))?;
         }
         let mut prepared = analysis.prepared;
         for (id, mut txn) in analysis.open {
             match prepared.remove(&id) {
+                None if is_for_later(&txn) => later.push(txn),
                 Some((global, frees)) if decide(global) => {
                     let (_, frees) = self.commit_freeing(id, txn.session, frees)?;
                     self.free(id, txn.session, &frees)?;
@@ -254,22 +260,41 @@ impl<D: Directory> Pages<D> {
                 }
             }
         }
-        Ok(undone)
+        Ok((undone, later))
+    }
+
+    /// Claims the log space that the rollback of a transaction takes which an opening has found, and keeps its records; false if the log can do
+    /// that for its own sessions' transactions only.
+    pub fn claim(&self, txn: &mut Transaction) -> Result<bool> {
+        let is_page = |entry: &&[u8]| matches!(Undo::decode(entry), Ok(Undo::FreePage(_)));
+        txn.taken = txn.undo.iter().filter(is_page).count() as u64;
+        let bytes = txn.rollback_bytes(self.log_room());
+        txn.has_claim = self.pool.log().claim(txn.session, bytes)?;
+        Ok(txn.has_claim)
     }
 
     /// Undoes a transaction, logs that it is, and frees what it had taken.
     pub fn undo(&self, txn: &mut Transaction) -> Result<()> {
+        while !self.undo_step(txn)? {}
+        Ok(())
+    }
+
+    /// Undoes the newest change of a transaction; where there is none left, logs that it is undone and frees what it had taken. Says whether it
+    /// was that.
+    pub fn undo_step(&self, txn: &mut Transaction) -> Result<bool> {
         if !txn.is_logged {
             self.forget(txn);
-            return Ok(());
+            return Ok(true);
         }
-        while !txn.undo.is_empty() {
+        if !txn.undo.is_empty() {
             self.undo_newest(txn)?;
+            return Ok(false);
         }
         let frees = self.given_up(txn, false)?;
         let head = Head::Abort(txn.id, frees.clone());
         self.log_head(&head, self.reserve_for_freeing(txn.session, frees.len()))?;
-        self.free(txn.id, txn.session, &frees)
+        self.free(txn.id, txn.session, &frees)?;
+        Ok(true)
     }
 
     /// Ends a transaction of which the log has nothing that recovery needs.

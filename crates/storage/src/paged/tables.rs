@@ -27,6 +27,7 @@ use crate::record::{IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableI
 use crate::table::Table;
 use crate::table::space::{duplicate, index_number};
 use disk::Directory;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -347,6 +348,16 @@ impl Tables {
             std::iter::once(state.primary).chain(secondary)
         });
         std::iter::once(self.catalogue).chain(of_tables).collect()
+    }
+
+    /// The table of each tree of rows or of index entries, by its root.
+    pub fn owners(&self) -> HashMap<PageId, TableId> {
+        let of_table = |state: &TableState| {
+            let id = state.table.def.id;
+            let trees = std::iter::once(state.primary).chain(state.secondary.iter().copied());
+            trees.map(move |tree| (tree.root, id)).collect::<Vec<_>>()
+        };
+        self.states().flat_map(of_table).collect()
     }
 
     /// Moves the roots that do not lie in front of `limit` to free pages, as far as there are some in front. The definitions must be read again afterwards.

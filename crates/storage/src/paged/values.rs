@@ -168,7 +168,7 @@ pub(super) fn read_row<D: Directory>(
 }
 
 /// Lets `key` have the words of a key on a page, or zeros for those that are missing.
-pub(super) fn assign(key: &mut KeyBuf, words: usize, bytes: &[u8]) {
+pub fn assign(key: &mut KeyBuf, words: usize, bytes: &[u8]) {
     let on_page = crate::page::slotted::key_words(bytes);
     let key = key.resized(words);
     key.fill(0);

@@ -188,7 +188,7 @@ impl<D: Directory> Rebuild<D> {
             redo.repeat()?;
         }
         let (committed, next_txn) = (analysis.commits, analysis.next_txn);
-        let undone = pages.finish(analysis, &|_| false)?;
+        let (undone, _) = pages.finish(analysis, &|_| false, &|_| false)?;
         let pool = &pages.pool;
         let begun = pool.log().begin_checkpoint()?;
         pool.write_all()?;

@@ -6,6 +6,8 @@
 //! (`buffer/fetcher.rs`). Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
 //! report what is wrong.
 //!
+//! After a crash one undoes what was unfinished (`unfinished`).
+//!
 //! All sessions have the partition together. When the last one goes, the threads end first and then what they share, so the files are closed and the
 //! log is ended in order by the time that the engine is dropped.
 
@@ -13,7 +15,7 @@ use super::shared::Shared;
 use crate::buffer::fetcher::FETCHERS;
 use crate::buffer::file::FLIERS;
 use crate::buffer::{Cleaning, Daemon};
-use crate::engine::EngineOptions;
+use crate::engine::{EngineOptions, Undoing};
 use crate::platform::Platform;
 use pmem::Access;
 use std::ops::Deref;
@@ -42,6 +44,10 @@ impl End {
     fn set(&self) {
         *self.is_now.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
+    }
+
+    fn is_set(&self) -> bool {
+        *self.is_now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sleeps for a time, or until the end, and says whether it is that.
@@ -82,6 +88,9 @@ impl<P: Platform> Running<P> {
                 });
             }
         }
+        if options.undoing == Undoing::InBackground && running.shared.unfinished.is_any() {
+            running.spawn(format!("undo-{}", options.partition), undo_unfinished);
+        }
         if options.cleaning == Cleaning::InBackground
             && running.shared.pages.pool.readers().are_direct()
         {
@@ -111,6 +120,11 @@ impl<P: Platform> Running<P> {
         self.threads
             .extend(thread.spawn(move || work(&shared, &end)));
     }
+}
+
+/// Undoes what the opening has found unfinished. What is left at the end is found again.
+fn undo_unfinished<P: Platform>(shared: &Shared<P>, end: &End) {
+    while !end.is_set() && matches!(shared.undo_unfinished_step(), Ok(true)) {}
 }
 
 /// Makes commits durable that nobody waits for. While others sync the log, theirs are durable as well.

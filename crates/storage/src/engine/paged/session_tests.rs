@@ -5,15 +5,19 @@
 //! pass the deep check. So checkpoints fall between the statements of open transactions, and recovery undoes several. Some commits nobody waits for, so
 //! later ones of other sessions build on what may be lost. Some recoveries are cut off in their turn, which must change nothing.
 //!
+//! *Beside undo*: the same behind a power cut in the middle of transactions, which are undone a change at a time while the sessions go on.
+//!
 //! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it up, by the table and by an index. Nobody may see
 //! another sum, and none may be left waiting. A cleaner writes their pages.
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
 use crate::buffer::Persist;
-use crate::engine::{Cleaning, Direction, Method, create, open};
+use crate::engine::{Cleaning, Direction, Method, Undoing, create, open};
 use crate::record::{Column, DataType};
-use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
+use pmem::device::simulated::{
+    CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions,
+};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +46,8 @@ impl Case {
     fn options(self) -> EngineOptions {
         EngineOptions {
             persist: self.1,
+            // The deep check, which needs the whole partition, ends it.
+            undoing: Undoing::BySteps,
             ..options()
         }
     }
@@ -249,74 +255,155 @@ impl Actor {
     }
 }
 
-fn interleave(case: Case, seed: u64) {
-    let world = SimulatedWorld::new(WorldOptions::default());
-    let mut first = case.create(&world, Cleaning::BySessions);
-    let mut actors: Vec<Actor> = (0..3)
-        .map(|_| {
-            let mut engine = first.session().unwrap().unwrap();
-            engine.set_isolation(Isolation::Serializable, Duration::ZERO);
-            Actor {
-                engine,
-                changed: None,
+/// What three sessions go on from, a statement at a time.
+struct Play {
+    case: Case,
+    seed: u64,
+    world: SimulatedWorld,
+    first: Box<dyn Engine>,
+    content: Content,
+}
+
+impl Play {
+    fn new(case: Case, seed: u64) -> Self {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        Self {
+            case,
+            seed,
+            first: case.create(&world, Cleaning::BySessions),
+            world,
+            content: Content::new(),
+        }
+    }
+
+    /// Judges images of the power that is cut at some of the points.
+    fn watch(&self, judge: Arc<Mutex<Expected>>) -> Arc<Mutex<u64>> {
+        let (case, seed) = (self.case, self.seed);
+        let images = Arc::new(Mutex::new(0_u64));
+        let image_count = Arc::clone(&images);
+        let (mut number, mut looked_at) = (0_u64, 0_u64);
+        self.world.observe(move |world, point| {
+            if !matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
+                return;
             }
-        })
-        .collect();
-    let expected = Arc::new(Mutex::new(Expected(vec![Content::new()])));
-    let judge = Arc::clone(&expected);
-    let (points, images) = (
-        Arc::new(Mutex::new((0_u64, 0_u64))),
-        Arc::new(Mutex::new(0_u64)),
-    );
-    let (point_count, image_count) = (Arc::clone(&points), Arc::clone(&images));
-    world.observe(move |world, point| {
-        if !matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
-            return;
+            // A dozen at each distance, which doubles: methods have from a hundred to ten thousand points.
+            number += 1;
+            if !number.is_multiple_of(5 << (looked_at / 12)) {
+                return;
+            }
+            looked_at += 1;
+            let expected = &judge.lock().unwrap().0;
+            for choice in ImageChoices::bounded(world, seed ^ number, 3) {
+                let image = world.image(&choice).unwrap();
+                let found = if looked_at.is_multiple_of(10) {
+                    recovered_twice(&image, case, seed ^ number)
+                } else {
+                    recovered(&image, case)
+                };
+                let found = found.unwrap_or_else(|error| {
+                    panic!("{case:?}, seed {seed}, crash point {number}: {error}")
+                });
+                assert!(
+                    expected.contains(&found),
+                    "{case:?}, seed {seed}: {found:?} is none of {expected:?}"
+                );
+                *image_count.lock().unwrap() += 1;
+            }
+        });
+        images
+    }
+
+    /// Lets the sessions take turns, and somebody undo what is unfinished. Whoever has an open transaction at the end loses it to a power cut.
+    fn go_on(mut self) -> Self {
+        let mut actors: Vec<Actor> = (0..3)
+            .map(|_| {
+                let mut engine = self.first.session().unwrap().unwrap();
+                engine.set_isolation(Isolation::Serializable, Duration::ZERO);
+                Actor {
+                    engine,
+                    changed: None,
+                }
+            })
+            .collect();
+        let expected = Arc::new(Mutex::new(Expected(vec![self.content.clone()])));
+        let images = self.watch(Arc::clone(&expected));
+        let mut random = Random(self.seed);
+        for step in 0..900 {
+            let who = random.below(3) as usize;
+            actors[who].step(&mut random, &expected);
+            if step % 60 == 59 {
+                // From beside, while others are in the middle of their transactions.
+                self.first.checkpoint().unwrap();
+            }
+            if step % 8 == 7 {
+                self.first.assist().unwrap();
+            }
         }
-        // A dozen at each distance, which doubles: methods have from a hundred to ten thousand points.
-        let mut counts = point_count.lock().unwrap();
-        let (number, looked_at) = &mut *counts;
-        *number += 1;
-        if !number.is_multiple_of(5 << (*looked_at / 12)) {
-            return;
+        while actors
+            .iter()
+            .all(|actor| actor.changed.as_ref().is_none_or(Content::is_empty))
+        {
+            actors[0].step(&mut random, &expected);
         }
-        *looked_at += 1;
-        let expected = &judge.lock().unwrap().0;
-        for choice in ImageChoices::bounded(world, seed ^ *number, 3) {
-            let image = world.image(&choice).unwrap();
-            let found = if looked_at.is_multiple_of(10) {
-                recovered_twice(&image, case, seed ^ *number)
-            } else {
-                recovered(&image, case)
-            };
-            let found = found.unwrap_or_else(|error| {
-                panic!("{case:?}, seed {seed}, crash point {number}: {error}")
-            });
-            assert!(
-                expected.contains(&found),
-                "{case:?}, seed {seed}: {found:?} is none of {expected:?}"
-            );
-            *image_count.lock().unwrap() += 1;
-        }
-    });
-    let mut random = Random(seed);
-    for step in 0..900 {
-        let who = random.below(3) as usize;
-        actors[who].step(&mut random, &expected);
-        if step % 60 == 59 {
-            // From beside, while others are in the middle of their transactions.
-            first.checkpoint().unwrap();
+        self.first.checkpoint().unwrap();
+        self.world.unobserve();
+        assert!(*images.lock().unwrap() > 20);
+        let world = self.world.image(&ImageChoice::default()).unwrap();
+        let platform = TestPlatform(world.clone());
+        let options = self.case.options();
+        Self {
+            first: open(&platform, self.case.0, &options, &|_| false).unwrap(),
+            world,
+            content: expected.lock().unwrap().0.last().unwrap().clone(),
+            ..self
         }
     }
-    world.unobserve();
-    for actor in &mut actors {
-        if actor.changed.take().is_some() {
-            actor.engine.abort().unwrap();
-        }
-    }
-    let report = first.verify().unwrap();
+}
+
+fn interleave(case: Case, seed: u64) {
+    let mut play = Play::new(case, seed).go_on();
+    let report = play.first.verify().unwrap();
     assert!(report.damage.is_empty(), "{:?}", report.damage);
-    assert!(*images.lock().unwrap() > 20);
+    play.first.begin().unwrap();
+    assert_eq!(read_all(&mut *play.first, true).unwrap(), play.content);
+    play.first.abort().unwrap();
+}
+
+#[test]
+fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
+    for seed in 1..4 {
+        for method in [Method::FullPageWrites, Method::Dwb] {
+            let case = Case(method, Persist::OnInsert);
+            let mut play = Play::new(case, seed).go_on();
+            // Most rows can be read, and some cannot yet.
+            let locked = |engine: &mut Box<dyn Engine>| {
+                engine.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
+                engine.begin().unwrap();
+                let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+                let ids = 0..40_i64;
+                let is_locked = |id: &i64| {
+                    engine
+                        .get(TABLE, &key_of(&**engine, *id), &mut row)
+                        .is_err()
+                };
+                let locked = ids.filter(is_locked).count();
+                engine.abort().unwrap();
+                locked
+            };
+            let at_first = locked(&mut play.first);
+            assert!((1..30).contains(&at_first), "{at_first}");
+            let mut play = play.go_on();
+            for _ in 0..1000 {
+                play.first.assist().unwrap();
+            }
+            assert_eq!(locked(&mut play.first), 0);
+            play.first
+                .set_isolation(Isolation::Serializable, Duration::ZERO);
+            play.first.begin().unwrap();
+            assert_eq!(read_all(&mut *play.first, false).unwrap(), play.content);
+            play.first.abort().unwrap();
+        }
+    }
 }
 
 #[test]

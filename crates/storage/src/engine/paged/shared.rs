@@ -5,6 +5,7 @@
 
 use super::batches::{Batches, Known, OpenLog, in_frames};
 use super::group::Group;
+use super::unfinished::{Unfinished, is_for_later};
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
@@ -44,6 +45,7 @@ pub(super) struct Shared<P: Platform> {
     apart: Option<Mutex<P::Files>>,
     group: Group,
     pub(super) locks: Arc<LockManager>,
+    pub(super) unfinished: Unfinished,
     /// Held by whoever writes a checkpoint.
     checkpoint: Mutex<()>,
     is_poisoned: AtomicBool,
@@ -403,16 +405,22 @@ impl<P: Platform> Shared<P> {
             pages.pool.log().image_from(master.redo);
         }
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
-        let undone = pages.finish(analysis, decide)?;
+        let is_later = |txn: &Transaction| is_for_later(txn, options.undoing, master.catalogue);
+        let (undone, later) = pages.finish(analysis, decide, &is_later)?;
+        let locks = LockManager::new(LockOptions::default());
+        let undone = undone + later.len() as u64;
+        let sessions = later.len() as u32;
+        let unfinished = Unfinished::take(&pages, (&locks, master.catalogue), later, 0)?;
         let shared = Self {
             pages,
             apart: places.apart.map(Mutex::new),
             group: Group::new(group_options(options)),
-            locks: LockManager::new(LockOptions::default()),
+            locks,
+            unfinished,
             checkpoint: Mutex::new(()),
             is_poisoned: AtomicBool::new(false),
             next_txn: Alone(AtomicU64::new(next_txn)),
-            sessions: AtomicU32::new(0),
+            sessions: AtomicU32::new(sessions),
             definitions: AtomicU64::new(0),
             catalogue: master.catalogue,
             log_bytes_max: options.checkpoint_log_bytes,

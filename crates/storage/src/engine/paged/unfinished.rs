@@ -1,0 +1,154 @@
+//! Transactions that an opening has found unfinished, and that are undone beside those that begin.
+//!
+//! Redo brings pages to where they were; then a row that no unfinished transaction has changed can be read, and there is no need to wait for the
+//! others. So each unfinished transaction gets a session, the locks that it had on what it changed, and the claim on the log that it had: it is a
+//! transaction that is being rolled back, and nothing else has to know. A thread undoes one entry after the other, or whoever drives the engine does.
+//!
+//! Not undone so, but before the partition is open: changes of definitions, prepared transactions, those in logs that can give no claim
+//! ([`PageLog::claim`]), and what is beyond [`KEYS_MAX`].
+//!
+//! Invariants:
+//! 1. What such a transaction has changed is locked from before the first session until it is undone. No two of them had the same lock, as locks are kept
+//!    until the end of a transaction is in the log.
+//! 2. Its claim is made in front of the first checkpoint, so the log keeps its records until it is undone, and another crash finds it again.
+
+use super::shared::Shared;
+use crate::engine::Undoing;
+use crate::error::{Result, StorageError};
+use crate::lock::{KeyMode, LockManager, LockSession};
+use crate::page::{PageId, Undo};
+use crate::paged::tables::Tables;
+use crate::paged::{Pages, Transaction};
+use crate::platform::Platform;
+use crate::record::{KeyBuf, TableId};
+use crate::sync::{Mutex, lock};
+use disk::Directory;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Most keys that are locked for unfinished transactions.
+const KEYS_MAX: usize = 1 << 17;
+
+/// A transaction that is being undone, with its locks.
+struct Undone {
+    txn: Transaction,
+    locks: LockSession,
+}
+
+/// Those of one partition.
+#[derive(Default)]
+pub(super) struct Unfinished {
+    left: Mutex<Vec<Undone>>,
+    /// Whether there are some, to be read without the lock.
+    is_any: AtomicBool,
+}
+
+/// What finds the table of a tree.
+type Owners = HashMap<PageId, TableId>;
+
+impl Unfinished {
+    /// Takes over transactions of which only rows are to be undone ([`is_of_rows`]). Their sessions have the numbers from `session` on.
+    pub(super) fn take<D: Directory>(
+        pages: &Pages<D>,
+        (manager, catalogue): (&Arc<LockManager>, PageId),
+        found: Vec<Transaction>,
+        session: u32,
+    ) -> Result<Self> {
+        if found.is_empty() {
+            return Ok(Self::default());
+        }
+        let owners = Tables::open(pages, catalogue)?.owners();
+        let (mut left, mut room) = (Vec::new(), KEYS_MAX);
+        for (mut txn, session) in found.into_iter().zip(session..) {
+            txn.session = session;
+            if !pages.claim(&mut txn)? {
+                pages.undo(&mut txn)?;
+                continue;
+            }
+            while txn.undo.len() > room {
+                pages.undo_step(&mut txn)?;
+            }
+            let mut locks = manager.session();
+            // Nobody has a lock that it would have to wait for.
+            locks.set_wait_limit(Duration::ZERO);
+            locks.keep_keys();
+            lock_changed(&txn, &owners, &mut locks)?;
+            room -= txn.undo.len();
+            left.push(Undone { txn, locks });
+        }
+        Ok(Self {
+            is_any: AtomicBool::new(!left.is_empty()),
+            left: Mutex::new(left),
+        })
+    }
+
+    /// Whether any is left.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+
+    /// Undoes the newest change of one of them. Says whether any is left.
+    fn step<D: Directory>(&self, pages: &Pages<D>) -> Result<bool> {
+        let mut left = lock(&self.left);
+        let Some(Undone { txn, locks }) = left.last_mut() else {
+            return Ok(false);
+        };
+        if pages.undo_step(txn)? {
+            locks.end_all();
+            left.pop();
+            self.is_any.store(!left.is_empty(), Ordering::Release);
+        }
+        Ok(!left.is_empty())
+    }
+}
+
+impl<P: Platform> Shared<P> {
+    /// Undoes the newest change of an unfinished transaction. Says whether any is left.
+    pub(super) fn undo_unfinished_step(&self) -> Result<bool> {
+        if self.is_poisoned() {
+            return Err(StorageError::Poisoned);
+        }
+        self.durable_step(self.unfinished.step(&self.pages))
+    }
+
+    /// Undoes all of them. Whoever needs the partition as a whole waits for nothing else.
+    pub(super) fn undo_unfinished(&self) -> Result<()> {
+        while self.unfinished.is_any() {
+            self.undo_unfinished_step()?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a transaction has changed nothing but rows, and the engine may undo those later.
+pub(super) fn is_for_later(txn: &Transaction, undoing: Undoing, catalogue: PageId) -> bool {
+    let is_of_rows = |entry: &[u8]| match Undo::decode(entry) {
+        Ok(Undo::FreePage(_)) => true,
+        Ok(undo) => undo.key().is_some_and(|at| at.root != catalogue),
+        Err(_) => false,
+    };
+    undoing != Undoing::AtOpening && txn.undone_trees.is_empty() && txn.undo.iter().all(is_of_rows)
+}
+
+/// Locks what a transaction has changed.
+fn lock_changed(txn: &Transaction, owners: &Owners, locks: &mut LockSession) -> Result<()> {
+    let mut key = KeyBuf::new();
+    for entry in txn.undo.iter() {
+        let undo = Undo::decode(entry);
+        let undo = undo.map_err(|error| StorageError::Unsupported(error.to_string()))?;
+        let Some(at) = undo.key() else { continue };
+        let Some(&table) = owners.get(&at.root) else {
+            let text = format!(
+                "an unfinished transaction has changed the tree at page {}, which is of no table",
+                at.root.0
+            );
+            return Err(StorageError::Unsupported(text));
+        };
+        crate::paged::values::assign(&mut key, at.key.len() / 8, at.key);
+        locks.lock_key(table, at.root, &key, KeyMode::Exclusive)?;
+    }
+    Ok(())
+}
