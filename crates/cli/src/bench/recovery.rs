@@ -3,7 +3,8 @@
 //! 1. The parent loads a table of YCSB's, takes a checkpoint and closes it.
 //! 2. The child opens it with checkpoints far apart, and sessions write equally much until the log has so many bytes. Then it begins a transaction of many
 //!    changes, makes its log durable, and says so through a pipe.
-//! 3. The parent kills the child, opens the database, and reads a row. The content is then compared with what the child has acknowledged.
+//! 3. The parent kills the child, opens the database, and reads a row, and then the one that is undone last. The content is then compared with what the
+//!    child has acknowledged.
 //!
 //! The process dies, not the machine, so what it wrote last may still be in the page cache: reads of files are as fast as these are.
 
@@ -56,10 +57,12 @@ struct RecoveryRow {
     /// Transactions that were undone, and the changes of each.
     undone: u64,
     open_changes: u64,
-    /// Until everything is repeated and undone, and a checkpoint is written.
+    /// Until the database is open: everything is repeated and a checkpoint written, and what cannot be undone later is undone.
     recovery_ms: f64,
-    /// From the beginning of the opening to the first row that was read.
+    /// From the beginning of the opening to the first row that was read, which nothing unfinished has changed if there is such a row.
     first_read_ms: f64,
+    /// From there to the row that is undone last.
+    undone_ms: f64,
     log_mb_per_s: f64,
     /// What the opening read from files, and wrote.
     bytes_read: u64,
@@ -104,6 +107,7 @@ fn listing(rows: &[RecoveryRow]) -> Listing {
         "undone",
         "recovery",
         "first read",
+        "undone",
         "MB/s",
         "read",
         "written",
@@ -118,6 +122,7 @@ fn listing(rows: &[RecoveryRow]) -> Listing {
             Cell::Whole(row.undone),
             time(row.recovery_ms),
             time(row.first_read_ms),
+            time(row.undone_ms),
             Cell::number(row.log_mb_per_s, 0),
             size(row.bytes_read),
             size(row.bytes_written),
@@ -182,15 +187,21 @@ fn measure(args: &RecoveryArgs, method: Method) -> Result<RecoveryRow> {
     // What the opening of a program that does not know of the fill would have.
     let options = Options::new()
         .buffer_bytes(fill.pool_bytes())
-        .sessions(fill.sessions + 1);
+        .sessions(fill.sessions + 1)
+        .wait_limit(CHILD_LIFE);
     let database = Database::open_with(&path, &options)?;
     let recovery_ms = start.elapsed().as_secs_f64() * 1e3;
     let table = Ycsb::table(&database)?;
+    let elapsed_ms = || start.elapsed().as_secs_f64() * 1e3;
+    let last = i64::from(fill.rows) - 1;
+    let last = database.read(|reader| reader.get(&table, last))?;
+    let first_read_ms = elapsed_ms();
+    // It was changed first.
     let first = database.read(|reader| reader.get(&table, 0_i64))?;
-    let first_read_ms = start.elapsed().as_secs_f64() * 1e3;
+    let undone_ms = elapsed_ms();
     // Counting what the pages are used for takes a while.
     let statistics = database.statistics()?;
-    first.context("the first row is missing")?;
+    first.and(last).context("a row is missing")?;
     let done = filled.positions(fill.sessions);
     let updates = updates(&workload, &done);
     // An update to what is there already has no record.
@@ -219,6 +230,7 @@ fn measure(args: &RecoveryArgs, method: Method) -> Result<RecoveryRow> {
         open_changes: args.open_changes,
         recovery_ms,
         first_read_ms,
+        undone_ms,
         log_mb_per_s: filled.log_bytes as f64 / recovery_ms / 1e3,
         bytes_read: statistics.disk.bytes_read,
         bytes_written: statistics.disk.bytes_written,
@@ -242,6 +254,8 @@ fn load(workload: &Ycsb, path: &Path, mut options: Options, log: Option<&Path>) 
         .primary_key(["id"])
         .create()?;
     database.checkpoint()?;
+    // Files of the log that are used again would not make it longer.
+    database.shrink()?;
     bar.finish_and_clear();
     Ok(database.close()?)
 }

@@ -3,7 +3,7 @@
 //! Method: a small benchmark of each method with its content check, emulated and native, and a crash search of a few images.
 //! The numbers themselves are not judged here.
 
-use crate::common::{Place, succeed};
+use crate::common::{Place, run, succeed};
 use serde_json::Value;
 
 /// Fields that every row must have.
@@ -197,4 +197,52 @@ fn quickstart_survives_its_own_kill() {
     let page = place.read("page.html");
     assert!(page.contains("</html>") && page.contains("<svg"));
     assert_eq!(std::fs::read_dir(place.at("here")).unwrap().count(), 0);
+}
+
+#[test]
+fn direct_transfers_are_measured_or_refused_in_words() {
+    let place = Place::new();
+    let here = place.at("here");
+    let ycsb = |arguments: &[&str]| {
+        let sizes = ["--rows", "3000", "--txns", "3000", "--threads", "2"];
+        let setting = ["--path", &here, "--pool", "600000", "--format", "json"];
+        run(&[&["bench", "ycsb"], arguments, &sizes, &setting].concat())
+    };
+    let method = ["--method", "full-page-writes"];
+    let output = ycsb(&[&method[..], &["--io", "direct", "--read-floor"]].concat());
+    if output.status.success() {
+        let row: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let floor = |name: &str| row["read_floor"][name].as_f64().unwrap();
+        let reads = row["file_reads_per_txn"].as_f64().unwrap();
+        assert!(row["io"] == "direct" && reads > 0.1, "{row}");
+        assert!(floor("pages_per_s") > 0.0, "{row}");
+        let allowed = floor("pages_per_s") / reads;
+        assert!((floor("txn_per_s") / allowed - 1.0).abs() < 1e-6, "{row}");
+        let share = row["txn_per_s"].as_f64().unwrap() / allowed;
+        assert!((floor("share") / share - 1.0).abs() < 1e-6, "{row}");
+    } else {
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains("refuses direct I/O"), "{errors}");
+    }
+    for (arguments, part) in [
+        (&["--method", "nvm-inp", "--io", "direct"][..], "nvm-inp"),
+        (&["--method", "std-map", "--io", "direct"], "std-map"),
+        (
+            &[&method[..], &["--read-floor"]].concat(),
+            "add --io direct",
+        ),
+        (
+            &[&method[..], &["--io", "direct", "--device", "emulated"]].concat(),
+            "emulated",
+        ),
+        (
+            &[&method[..], &["--io", "direct", "--node-bytes", "2048"]].concat(),
+            "2048 bytes",
+        ),
+    ] {
+        let output = ycsb(arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(part), "{errors}");
+    }
 }

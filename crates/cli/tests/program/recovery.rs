@@ -45,7 +45,9 @@ fn what_the_log_has_is_repeated_and_what_is_open_undone() {
                 "{row}"
             );
             assert!(
-                number("recovery_ms") > 0.0 && number("first_read_ms") >= number("recovery_ms")
+                number("recovery_ms") > 0.0
+                    && number("first_read_ms") >= number("recovery_ms")
+                    && number("undone_ms") >= number("first_read_ms")
             );
         }
     }

@@ -388,18 +388,7 @@ impl<P: Platform> Shared<P> {
         };
         let pages = Pages::new(pool, options.page_cells_max);
         if is_found {
-            // For the room that recovery takes.
-            pages.pool.log().move_cold()?;
-            let has_threads = options.daemon == Daemon::Thread;
-            let mut redo = Redo::new(&pages, master.redo, options.buffer_bytes, has_threads);
-            pages
-                .pool
-                .log()
-                .replay(&mut |lsn, bytes| match axes.pages {
-                    PagesKind::Ssd => redo.record(lsn, bytes),
-                    PagesKind::Nvm => Ok(()),
-                })?;
-            redo.repeat()?;
+            Self::repeat(&pages, axes, master.redo, options)?;
         }
         if images {
             pages.pool.log().image_from(master.redo);
@@ -438,6 +427,25 @@ impl<P: Platform> Shared<P> {
             shared.pages.pool.file().clear_area()?;
         }
         Ok(shared)
+    }
+
+    /// Repeats what the log has on pages that do not have it.
+    fn repeat(
+        pages: &Pages<P::Files>,
+        axes: PageAxes,
+        from: Lsn,
+        options: &EngineOptions,
+    ) -> Result<()> {
+        let log = pages.pool.log();
+        // For the room that recovery takes.
+        log.move_cold()?;
+        let has_threads = options.daemon == Daemon::Thread;
+        let mut redo = Redo::new(pages, from, options.buffer_bytes, has_threads);
+        log.replay(&mut |lsn, bytes| match axes.pages {
+            PagesKind::Ssd => redo.record(lsn, bytes),
+            PagesKind::Nvm => Ok(()),
+        })?;
+        redo.repeat()
     }
 
     /// Opens the log and looks at its records; afterwards they are durable.

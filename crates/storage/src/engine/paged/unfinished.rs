@@ -34,7 +34,7 @@ const KEYS_MAX: usize = 1 << 17;
 /// A transaction that is being undone, with its locks.
 struct Undone {
     txn: Transaction,
-    locks: LockSession,
+    _locks: LockSession,
 }
 
 /// Those of one partition.
@@ -76,7 +76,7 @@ impl Unfinished {
             locks.keep_keys();
             lock_changed(&txn, &owners, &mut locks)?;
             room -= txn.undo.len();
-            left.push(Undone { txn, locks });
+            left.push(Undone { txn, _locks: locks });
         }
         Ok(Self {
             is_any: AtomicBool::new(!left.is_empty()),
@@ -93,11 +93,11 @@ impl Unfinished {
     /// Undoes the newest change of one of them. Says whether any is left.
     fn step<D: Directory>(&self, pages: &Pages<D>) -> Result<bool> {
         let mut left = lock(&self.left);
-        let Some(Undone { txn, locks }) = left.last_mut() else {
+        let Some(newest) = left.last_mut() else {
             return Ok(false);
         };
-        if pages.undo_step(txn)? {
-            locks.end_all();
+        if pages.undo_step(&mut newest.txn)? {
+            // With its locks.
             left.pop();
             self.is_any.store(!left.is_empty(), Ordering::Release);
         }
