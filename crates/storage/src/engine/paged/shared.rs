@@ -398,8 +398,8 @@ impl<P: Platform> Shared<P> {
         let (undone, later) = pages.finish(analysis, decide, &is_later)?;
         let locks = LockManager::new(LockOptions::default());
         let undone = undone + later.len() as u64;
-        let sessions = later.len() as u32;
-        let unfinished = Unfinished::take(&pages, (&locks, master.catalogue), later, 0)?;
+        let unfinished = Unfinished::take(&pages, (&locks, master.catalogue), later)?;
+        let sessions = unfinished.count();
         let shared = Self {
             pages,
             apart: places.apart.map(Mutex::new),

@@ -49,21 +49,21 @@ pub(super) struct Unfinished {
 type Owners = HashMap<PageId, TableId>;
 
 impl Unfinished {
-    /// Takes over transactions of which only rows are to be undone ([`is_of_rows`]). Their sessions have the numbers from `session` on.
+    /// Takes over transactions that [are for later](is_for_later), or undoes them. Their sessions have the first numbers.
     pub(super) fn take<D: Directory>(
         pages: &Pages<D>,
         (manager, catalogue): (&Arc<LockManager>, PageId),
         found: Vec<Transaction>,
-        session: u32,
     ) -> Result<Self> {
         if found.is_empty() {
             return Ok(Self::default());
         }
         let owners = Tables::open(pages, catalogue)?.owners();
         let (mut left, mut room) = (Vec::new(), KEYS_MAX);
-        for (mut txn, session) in found.into_iter().zip(session..) {
-            txn.session = session;
+        for mut txn in found {
+            let logged_in = std::mem::replace(&mut txn.session, left.len() as u32);
             if !pages.claim(&mut txn)? {
+                txn.session = logged_in;
                 pages.undo(&mut txn)?;
                 continue;
             }
@@ -74,7 +74,11 @@ impl Unfinished {
             // Nobody has a lock that it would have to wait for.
             locks.set_wait_limit(Duration::ZERO);
             locks.keep_keys();
-            lock_changed(&txn, &owners, &mut locks)?;
+            if lock_changed(&txn, &owners, &mut locks).is_err() {
+                // It is newer than whoever has that lock, so to undo it first is right.
+                pages.undo(&mut txn)?;
+                continue;
+            }
             room -= txn.undo.len();
             left.push(Undone { txn, _locks: locks });
         }
@@ -82,6 +86,11 @@ impl Unfinished {
             is_any: AtomicBool::new(!left.is_empty()),
             left: Mutex::new(left),
         })
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u32 {
+        lock(&self.left).len() as u32
     }
 
     /// Whether any is left.
