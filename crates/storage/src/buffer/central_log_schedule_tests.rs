@@ -24,6 +24,7 @@ const IDENTITY: LogIdentity = LogIdentity {
 const OPTIONS: WalOptions = WalOptions {
     segment_bytes: 256,
     buffer_bytes_max: 64,
+    spare_bytes_max: 8 << 10,
 };
 
 type Log = Arc<CentralLog<Device>>;
