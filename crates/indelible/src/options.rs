@@ -216,7 +216,8 @@ impl Options {
         self
     }
 
-    /// Log length in bytes that triggers a checkpoint, in methods that have them.
+    /// Log length in bytes that triggers a checkpoint, in methods that have them. Page methods with a central log keep files of up to as many bytes to use
+    /// them again.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.checkpoint_log_bytes = Some(bytes);
         self

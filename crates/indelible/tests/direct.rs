@@ -72,6 +72,10 @@ fn check(database: &Database, amount: i64) {
         let expected = (ValueRef::Int64(id), ValueRef::Int64(amount + id));
         assert_eq!((row.get(0), row.get(2)), expected);
     }
+    for id in (0..ROWS).step_by(997) {
+        let row = database.read(|r| r.get(&table, id)).unwrap().unwrap();
+        assert_eq!(row.get(2), ValueRef::Int64(amount + id));
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ struct RecoveryRow {
     recovery_ms: f64,
     /// From the beginning of the opening to the first row that was read, which nothing unfinished has changed if there is such a row.
     first_read_ms: f64,
-    /// From there to the row that is undone last.
+    /// From the beginning of the opening to the row that is undone last.
     undone_ms: f64,
     log_mb_per_s: f64,
     /// What the opening read from files, and wrote.
@@ -107,7 +107,7 @@ fn listing(rows: &[RecoveryRow]) -> Listing {
         "undone",
         "recovery",
         "first read",
-        "undone",
+        "all undone",
         "MB/s",
         "read",
         "written",

@@ -23,12 +23,12 @@
 //! compared with the pages when the batch is closed.
 
 use super::batch_store::{BatchStore, frame_open};
+use super::frame::{Original, PageBytes, unpoisoned};
 use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
 use super::log::{ApplyRecord, CheckpointStart, PageLog, Reserve};
 use super::look::Look;
 use super::nv_pages::Edit;
-use super::pool::{Original, PageBytes, unpoisoned};
 use crate::error::{Result, StorageError};
 use crate::log::{LogStart, Lsn};
 use crate::page::draft::{LINE_BYTES, differing, reseal};

@@ -426,14 +426,7 @@ impl<D: Directory> PageFile<D> {
     fn write_home(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
         self.unsynced = true;
         self.written.home_bytes += bytes.len() as u64;
-        let mut rest = bytes;
-        let neighbours = ids.chunk_by(|one, next| one.0 + 1 == next.0);
-        let writes = neighbours.map(|run| {
-            let (now, later) = rest.split_at(run.len() * self.page_bytes);
-            rest = later;
-            (self.offset(run[0]), now)
-        });
-        let writes: Vec<_> = writes.collect();
+        let writes = runs(ids, bytes, self.page_bytes);
         Ok(self.file.write_each(&writes)?)
     }
 
@@ -604,6 +597,18 @@ impl<F: File> PageReaders<F> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is under these locks is whole at every moment.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where pages go that lie one behind the other in `bytes`, neighbours together.
+pub(super) fn runs<'b>(ids: &[PageId], bytes: &'b [u8], page_bytes: usize) -> Vec<(u64, &'b [u8])> {
+    let mut rest = bytes;
+    let neighbours = ids.chunk_by(|one, next| one.0 + 1 == next.0);
+    let writes = neighbours.map(|run| {
+        let (now, later) = rest.split_at(run.len() * page_bytes);
+        rest = later;
+        (u64::from(run[0].0) * page_bytes as u64, now)
+    });
+    writes.collect()
 }
 
 /// The first page behind the master records.

@@ -6,9 +6,9 @@
 //! (`batch_log`), and what is read is the copy.
 
 use super::by_page::ByPage;
+use super::frame::{Content, Frame, PageBytes, unpoisoned};
 use super::look::Look;
 use super::nv_pages::PageHome;
-use super::pool::{Content, Frame, PageBytes, unpoisoned};
 use crate::error::Result;
 use crate::log::Lsn;
 use crate::page::{Header, PageId};

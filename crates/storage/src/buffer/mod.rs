@@ -20,6 +20,7 @@ pub mod cold;
 mod cold_segments;
 pub mod fetcher;
 pub mod file;
+mod frame;
 pub mod guard;
 pub mod home;
 pub mod horizon;

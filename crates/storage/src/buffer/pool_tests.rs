@@ -14,7 +14,7 @@ use super::*;
 use crate::log::{LogIdentity, LogStart, WalOptions};
 use crate::page::{PageKind, PageOp};
 use pmem::Access;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar};
 use std::thread::ThreadId;

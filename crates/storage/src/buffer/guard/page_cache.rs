@@ -28,6 +28,7 @@
 //! bucket's pages in a flight, and ours takes the versions that are oldest.
 
 use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots, in_shares};
+use crate::buffer::file::runs;
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId};
 use crate::place::PlaceMap;
@@ -578,14 +579,8 @@ impl<F: File> PageCache<F> {
                 return Err(self.slots.damage(claim.slot, NOT_WHOLE));
             }
         }
-        let mut rest = &bytes[..];
-        let neighbours = claims.chunk_by(|one, next| one.page.0 + 1 == next.page.0);
-        let writes = neighbours.map(|run| {
-            let (now, later) = rest.split_at(run.len() * self.page_bytes);
-            rest = later;
-            (u64::from(run[0].page.0) * self.page_bytes as u64, now)
-        });
-        file.write_each(&writes.collect::<Vec<_>>())?;
+        let ids: Vec<PageId> = claims.iter().map(|claim| claim.page).collect();
+        file.write_each(&runs(&ids, &bytes, self.page_bytes))?;
         let count = claims.len() as u64;
         self.counts.home_writes.fetch_add(count, Ordering::Relaxed);
         Ok(())
