@@ -156,7 +156,7 @@ pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
 pub use storage::engine::{
     ArchiveRange, AreaCounters, Combination, CommitTicket, Direction, Durability, FenceOrder,
     Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes, PageWrites, PagesKind,
-    Persist, Persisted, Shrunk, VerifyReport,
+    Persist, Persisted, Shrunk, VerifyReport, is_page_file,
 };
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{

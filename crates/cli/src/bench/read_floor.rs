@@ -7,13 +7,14 @@ use crate::args::RunArgs;
 use crate::report::{ReadFloor, RunRow};
 use anyhow::{Result, bail};
 use disk::{Directory as _, File as _, IoMode, NativeDirectory};
+use indelible::is_page_file;
 use pmem::Access;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use workload::random::Random;
 
-/// How the name of a file of pages ends.
-const PAGES: &str = ".pages";
+/// Where a page lies in memory so that it needs no copy on its way from the device, as those of a buffer pool.
+const ALIGNMENT: usize = 4096;
 /// How long pages are read.
 const TIME: Duration = Duration::from_secs(2);
 
@@ -21,9 +22,9 @@ const TIME: Duration = Duration::from_secs(2);
 pub(super) fn measure(path: &Path, page_bytes: u32, args: &RunArgs) -> Result<f64> {
     let page_bytes = u64::from(page_bytes);
     let directory = NativeDirectory::open_for(Access::Read, path, IoMode::Buffered)?;
-    let directory = directory.with_direct(|name| name.ends_with(PAGES));
+    let directory = directory.with_direct(is_page_file);
     let names = directory.list()?.into_iter();
-    let names: Vec<_> = names.filter(|name| name.ends_with(PAGES)).collect();
+    let names: Vec<_> = names.filter(|name| is_page_file(name)).collect();
     if names.is_empty() {
         bail!("there is no file of pages in {}", path.display());
     }
@@ -35,10 +36,12 @@ pub(super) fn measure(path: &Path, page_bytes: u32, args: &RunArgs) -> Result<f6
             let pages = file.bytes()? / page_bytes;
             let mut random = Random::new(args.seed ^ u64::from(thread) << 32);
             Ok(move || {
-                let mut page = vec![0; page_bytes as usize];
+                let mut buffer = vec![0; page_bytes as usize + ALIGNMENT];
+                let skip = buffer.as_ptr().align_offset(ALIGNMENT);
+                let page = &mut buffer[skip..skip + page_bytes as usize];
                 let mut read = 0_u64;
                 while start.elapsed() < TIME {
-                    file.read_at(random.below(pages) * page_bytes, &mut page)?;
+                    file.read_at(random.below(pages) * page_bytes, page)?;
                     read += 1;
                 }
                 Ok::<_, disk::DiskError>(read)
