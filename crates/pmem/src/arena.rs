@@ -61,6 +61,20 @@ impl<M: Memory> Arena<M> {
         self.get(NvPtr::<u64>::new(offset)).copied()
     }
 
+    /// A range whose parts are read one by one.
+    #[inline]
+    pub fn window(&self, offset: u64, bytes: usize) -> Result<Window<'_, M>> {
+        self.check(offset, bytes, align_of::<u64>())?;
+        let address = self.address(offset);
+        // SAFETY: as in `get`. Nothing is read here; `Window` names what it reads.
+        let bytes = unsafe { std::slice::from_raw_parts(address, bytes) };
+        Ok(Window {
+            memory: &self.memory,
+            offset,
+            bytes,
+        })
+    }
+
     /// Asks for the lines of a range ahead of their use, so that their misses overlap. Any offset is allowed.
     #[inline]
     pub fn prefetch(&self, offset: u64, bytes: usize) {
@@ -122,6 +136,47 @@ impl<M: Memory> Arena<M> {
                 .as_ptr()
                 .cast_const()
                 .add(offset as usize)
+        }
+    }
+}
+
+/// A range of a pool that was checked as a whole, for whoever reads many of its parts: each read has its place in the range to check
+/// only, where [`Arena::word`] asks the memory for its base and its size again.
+#[derive(Clone, Copy)]
+pub struct Window<'a, M: Memory> {
+    memory: &'a M,
+    offset: u64,
+    bytes: &'a [u8],
+}
+
+impl<M: Memory> Window<'_, M> {
+    /// The byte at `at`; `None` beyond the range.
+    #[inline]
+    pub fn byte(&self, at: usize) -> Option<u8> {
+        let byte = self.bytes.get(at)?;
+        self.memory.load(self.offset + at as u64, 1);
+        Some(*byte)
+    }
+
+    /// The word at `at`; `None` where it is not wholly in the range.
+    #[inline]
+    pub fn word(&self, at: usize) -> Option<u64> {
+        let word = self.bytes.get(at..at.checked_add(8)?)?;
+        self.memory.load(self.offset + at as u64, 8);
+        word.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// Whether loads are counted or delayed one by one, so that only what was asked for ahead overlaps.
+    #[inline]
+    pub fn counts_loads(&self) -> bool {
+        self.memory.counts_loads()
+    }
+
+    /// Asks for the line with the byte at `at` ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, at: usize) {
+        if at < self.bytes.len() {
+            self.memory.prefetch(self.offset + at as u64, 1);
         }
     }
 }

@@ -36,7 +36,7 @@ mod plain;
 mod pool;
 mod ptr;
 
-pub use arena::Arena;
+pub use arena::{Arena, Window};
 pub use buffers::{Buffer, Buffers};
 pub use device::{
     Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site,

@@ -109,14 +109,14 @@ pub(super) struct Used {
 
 impl Used {
     pub(super) fn mark(&mut self, first: usize, units: usize) {
-        for (word, mask) in self.bits.iter_mut().zip(masks(first, units)) {
-            *word |= mask;
+        for (word, mask) in pieces(first, units) {
+            self.bits[word] |= mask;
         }
     }
 
     pub(super) fn unmark(&mut self, first: usize, units: usize) {
-        for (word, mask) in self.bits.iter_mut().zip(masks(first, units)) {
-            *word &= !mask;
+        for (word, mask) in pieces(first, units) {
+            self.bits[word] &= !mask;
         }
     }
 
@@ -129,16 +129,17 @@ impl Used {
 
     /// Marks units; false if one of them was marked.
     pub(super) fn take(&mut self, first: usize, units: usize) -> bool {
-        let mut masks = self.bits.iter().zip(masks(first, units));
-        let is_free = masks.all(|(word, mask)| word & mask == 0);
+        let is_free = pieces(first, units).all(|(word, mask)| self.bits[word] & mask == 0);
         self.mark(first, units);
         is_free
     }
 
     /// The last place between `low` and the end of the page where `units` in a row, one at least, are free.
     pub(super) fn gap(&self, geometry: Geometry, low: usize, units: usize) -> Option<usize> {
-        let inside = masks(low, geometry.units.saturating_sub(low));
-        let mut runs = [0, 1, 2, 3].map(|word| !self.bits[word] & inside[word]);
+        let mut runs = [0; 4];
+        for (word, mask) in pieces(low, geometry.units.saturating_sub(low)) {
+            runs[word] = !self.bits[word] & mask;
+        }
         // A bit is left where a run of so many free units begins.
         let mut length = 1;
         while length < units {
@@ -152,13 +153,17 @@ impl Used {
     }
 }
 
-/// The bits of units of a page.
-fn masks(first: usize, units: usize) -> [u64; 4] {
-    [0, 64, 128, 192].map(|base| {
-        let low = first.clamp(base, base + 64) - base;
-        let high = (first + units).clamp(base, base + 64) - base;
-        // Of 128 bits, so that none is shifted too far.
-        ((1_u128 << high) - (1_u128 << low)) as u64
+/// The bits of units of a page: the words that have some of them, and which they are there.
+fn pieces(first: usize, units: usize) -> impl Iterator<Item = (usize, u64)> {
+    let (mut at, end) = (first, (first + units).min(256));
+    std::iter::from_fn(move || {
+        let bits = end
+            .checked_sub(at)
+            .filter(|&left| left > 0)?
+            .min(64 - at % 64);
+        let piece = (at / 64, u64::MAX >> (64 - bits) << (at % 64));
+        at += bits;
+        Some(piece)
     })
 }
 

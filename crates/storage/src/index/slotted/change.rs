@@ -7,7 +7,7 @@
 //! merged with a neighbour where both fit into three quarters of a page.
 
 use super::cell::{INLINE, LONG, LONG_BYTES, cell_bytes, encode};
-use super::header::{FIRST_SLOTS, Header, lines_of};
+use super::header::{FIRST_SLOTS, lines_of};
 use super::long;
 use super::pages::{Root, SlottedPages, View};
 use super::tree::{Path, SlottedTree};
@@ -174,15 +174,16 @@ impl<M: Memory> SlottedPages<M> {
         for (done, cell) in cells.iter().enumerate() {
             let replaces = done < removed;
             let units = self.units(cell);
-            let Header { level, count, .. } = self.changed(number).header;
-            let cells_max = self.cells_max(tree, level, usize::from(count));
+            let header = &self.changed(number).header;
+            let (level, count) = (header.level(), header.count());
+            let cells_max = self.cells_max(tree, level, count);
             let more = (usize::from(!replaces), cells_max);
             let Some(unit) = self.room(number, units, more)? else {
                 let rest = (at + done, removed.saturating_sub(done));
                 return self.rebuild(tree, path, depth, rest, &cells[done..]);
             };
             self.arena
-                .enter(tree.part(self.changed(number).header.level));
+                .enter(tree.part(self.changed(number).header.level()));
             let base = self.changed(number).base;
             self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
             self.name_cell(number, (at + done, replaces), (unit, units))?;
@@ -247,7 +248,7 @@ impl<M: Memory> SlottedPages<M> {
         if at >= middle {
             let right = self.fill(tree, view.level, &all[middle..])?;
             let number = self.own(page)?;
-            self.edit(number).count = middle as u8;
+            self.edit(number).keep(0..middle);
             self.look_again(number)?;
             return self.lead_to(tree, path, depth, page, Some((separator, right)));
         }
@@ -255,9 +256,7 @@ impl<M: Memory> SlottedPages<M> {
         if at + cells.len() <= middle {
             let number = self.own(page)?;
             let gone = middle - cells.len() + removed;
-            let header = self.edit(number);
-            header.slots.copy_within(gone..old_count, 0);
-            header.count = (old_count - gone) as u8;
+            self.edit(number).keep(gone..old_count);
             self.look_again(number)?;
             return self.lead_to(tree, path, depth, left, Some((separator, page)));
         }
@@ -434,7 +433,7 @@ impl<M: Memory> SlottedPages<M> {
     fn append(&mut self, tree: SlottedTree, number: usize, cells: &[Vec<u8>]) -> Result<()> {
         let base = self.changed(number).base;
         self.arena
-            .enter(tree.part(self.changed(number).header.level));
+            .enter(tree.part(self.changed(number).header.level()));
         for cell in cells {
             let units = self.units(cell);
             let header = &self.changed(number).header;

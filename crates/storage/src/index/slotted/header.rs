@@ -17,6 +17,7 @@
 
 use crate::error::Result;
 use pmem::{Arena, Memory, PmemError};
+use std::ops::Range;
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
@@ -105,57 +106,82 @@ impl Geometry {
     }
 }
 
+/// Room for [`Header::image`] and [`Header::splice`].
+pub(super) type Image = [u8; FIELDS + SLOTS_MAX];
+
+/// An [`Image`] with nothing in it.
+pub(super) const NO_IMAGE: Image = [0; FIELDS + SLOTS_MAX];
+
 /// What a header says.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
-    /// 0 for a leaf.
-    pub(super) level: u8,
-    pub(super) count: u8,
-    /// The lowest unit that a cell ever had; the number of units in an empty page.
-    pub(super) start: u8,
     /// Number of the header in its page, of 24 bits.
     pub(super) sequence: u32,
-    pub(super) slots: [u8; SLOTS_MAX],
+    /// Fields and slots as a page has them, so that storing them copies them once. What lies behind the slots in use says nothing.
+    image: Image,
 }
 
 impl Header {
     pub(super) fn new(level: u8, geometry: Geometry) -> Self {
+        let mut header = Self::nothing();
+        header.image[..FIELDS].copy_from_slice(&[level, 0, geometry.units as u8, MAGIC]);
+        header
+    }
+
+    /// A header to be read into.
+    pub(super) fn nothing() -> Self {
         Self {
-            level,
-            count: 0,
-            start: geometry.units as u8,
             sequence: 0,
-            slots: [0; SLOTS_MAX],
+            image: NO_IMAGE,
         }
     }
 
-    pub(super) fn count(&self) -> usize {
-        usize::from(self.count)
+    /// 0 for a leaf.
+    pub(super) fn level(&self) -> u8 {
+        self.image[0]
     }
 
+    pub(super) fn count(&self) -> usize {
+        usize::from(self.image[1])
+    }
+
+    /// The lowest unit that a cell ever had; the number of units in an empty page.
     pub(super) fn start(&self) -> usize {
-        usize::from(self.start)
+        usize::from(self.image[2])
     }
 
     /// Slots in use.
     pub(super) fn used(&self) -> &[u8] {
-        &self.slots[..self.count()]
+        &self.image[FIELDS..FIELDS + self.count()]
     }
 
     /// Puts a slot in at `index`.
     pub(super) fn insert(&mut self, index: usize, slot: u8) {
-        let count = self.count();
-        self.slots.copy_within(index..count, index + 1);
-        self.slots[index] = slot;
-        self.count += 1;
-        self.start = self.start.min(slot);
+        let (at, end) = (FIELDS + index, FIELDS + self.count());
+        self.image.copy_within(at..end, at + 1);
+        self.image[at] = slot;
+        self.image[1] += 1;
+        self.image[2] = self.image[2].min(slot);
+    }
+
+    /// Puts a slot in the place of the one at `index`.
+    pub(super) fn replace(&mut self, index: usize, slot: u8) {
+        self.image[FIELDS + index] = slot;
+        self.image[2] = self.image[2].min(slot);
     }
 
     /// Takes the slot at `index` out.
     pub(super) fn remove(&mut self, index: usize) {
-        let count = self.count();
-        self.slots.copy_within(index + 1..count, index);
-        self.count -= 1;
+        let (at, end) = (FIELDS + index, FIELDS + self.count());
+        self.image.copy_within(at + 1..end, at);
+        self.image[1] -= 1;
+    }
+
+    /// Keeps the slots of a range only.
+    pub(super) fn keep(&mut self, range: Range<usize>) {
+        self.image[1] = range.len() as u8;
+        self.image
+            .copy_within(FIELDS + range.start..FIELDS + range.end, FIELDS);
     }
 
     /// What makes this header of the one in force, which has the same level: the numbers of slots that are kept at its beginning and at
@@ -167,7 +193,8 @@ impl Header {
         let trailing = trailing_in_common(old, new);
         let between = &new[..new.len() - trailing];
         let bytes = SPLICE_FIELDS + between.len();
-        splice[..SPLICE_FIELDS].copy_from_slice(&[leading as u8, trailing as u8, self.start]);
+        let fields = [leading as u8, trailing as u8, self.image[2]];
+        splice[..SPLICE_FIELDS].copy_from_slice(&fields);
         splice[SPLICE_FIELDS..bytes].copy_from_slice(between);
         bytes
     }
@@ -180,14 +207,12 @@ impl Header {
         let last = old.get(old.len().checked_sub(usize::from(trailing))?..)?;
         let is_kept_twice = first.len() + last.len() > old.len();
         let slots = [first, between, last].concat();
-        let mut header = Self {
-            level: self.level,
-            count: u8::try_from(slots.len()).ok()?,
-            start,
-            sequence: after(self.sequence),
-            slots: [0; SLOTS_MAX],
-        };
-        header.slots.get_mut(..slots.len())?.copy_from_slice(&slots);
+        let count = u8::try_from(slots.len()).ok()?;
+        let mut header = Self::nothing();
+        header.sequence = after(self.sequence);
+        header.image[..FIELDS].copy_from_slice(&[self.level(), count, start, MAGIC]);
+        let own = header.image[FIELDS..].get_mut(..slots.len())?;
+        own.copy_from_slice(&slots);
         (!is_kept_twice && header.has_sound_fields(geometry) && header.names_only_cells(geometry))
             .then_some(header)
     }
@@ -204,16 +229,9 @@ impl Header {
         usize::from(highest) < geometry.units
     }
 
-    /// Bytes of [`Header::image`].
-    pub(super) fn image_bytes(&self) -> usize {
-        FIELDS + self.count()
-    }
-
     /// What goes into a log or a page: the fields and the slots in use.
-    pub(super) fn image(&self, image: &mut Image) -> usize {
-        image[..FIELDS].copy_from_slice(&[self.level, self.count, self.start, MAGIC]);
-        image[FIELDS..FIELDS + self.count()].copy_from_slice(self.used());
-        FIELDS + self.count()
+    pub(super) fn image(&self) -> &[u8] {
+        &self.image[..FIELDS + self.count()]
     }
 }
 
@@ -381,39 +399,11 @@ pub(super) fn read(
     sequence: u32,
     is_checked: bool,
 ) -> Result<Header> {
-    let place = place_of(sequence);
-    let first = pages.bytes(page + line_at(place, 0) as u64, LINE)?;
-    let (fields, slots) = first[..WORD_AT].split_at(FIELDS);
-    let &[level, count, start, magic] = fields else {
-        return Err(damaged(seal.page(page), "it has no header"));
-    };
-    let mut header = Header {
-        level,
-        count,
-        start,
-        sequence,
-        slots: [0; SLOTS_MAX],
-    };
-    if magic != MAGIC || !header.has_sound_fields(geometry) {
-        let text = "its header has fields that no header has";
-        return Err(damaged(seal.page(page), text));
-    }
-    let count = header.count();
-    let here = count.min(FIRST_SLOTS);
-    header.slots[..here].copy_from_slice(&slots[..here]);
-    for (number, part) in header.slots[here..count].chunks_mut(LINE).enumerate() {
-        let at = page + line_at(place, number + 1) as u64;
-        part.copy_from_slice(pages.bytes(at, part.len())?);
-    }
-    if !header.names_only_cells(geometry) {
-        let text = "its header names a cell outside of it";
-        return Err(damaged(seal.page(page), text));
-    }
+    let mut header = Header::nothing();
+    read_into(&mut header, pages, (seal, geometry), page, sequence)?;
     if is_checked {
-        let mut image = NO_IMAGE;
-        let bytes = header.image(&mut image);
-        let expected = seal.word(page, sequence, &image[..bytes]);
-        if expected != word(pages, page, place)? {
+        let expected = seal.word(page, sequence, header.image());
+        if expected != word(pages, page, place_of(sequence))? {
             let text = "the checksum of its header does not fit";
             return Err(damaged(seal.page(page), text));
         }
@@ -421,11 +411,34 @@ pub(super) fn read(
     Ok(header)
 }
 
-/// Room for [`Header::image`] and [`Header::splice`].
-pub(super) type Image = [u8; FIELDS + SLOTS_MAX];
-
-/// An [`Image`] with nothing in it.
-pub(super) const NO_IMAGE: Image = [0; FIELDS + SLOTS_MAX];
+/// As [`read`], without the checksum, into a header that is somewhere already.
+pub(super) fn read_into(
+    header: &mut Header,
+    pages: &impl PageBytes,
+    (seal, geometry): (Seal, Geometry),
+    page: u64,
+    sequence: u32,
+) -> Result<()> {
+    let place = place_of(sequence);
+    let (first, rest) = header.image.split_at_mut(WORD_AT);
+    let line = pages.bytes(page + line_at(place, 0) as u64, LINE)?;
+    first.copy_from_slice(&line[..WORD_AT]);
+    let more = usize::from(first[1]).saturating_sub(FIRST_SLOTS);
+    if first[3] != MAGIC || more > rest.len() || usize::from(first[2]) > geometry.units {
+        let text = "its header has fields that no header has";
+        return Err(damaged(seal.page(page), text));
+    }
+    for (number, part) in rest[..more].chunks_mut(LINE).enumerate() {
+        let at = page + line_at(place, number + 1) as u64;
+        part.copy_from_slice(pages.bytes(at, part.len())?);
+    }
+    header.sequence = sequence;
+    if !header.names_only_cells(geometry) {
+        let text = "its header names a cell outside of it";
+        return Err(damaged(seal.page(page), text));
+    }
+    Ok(())
+}
 
 /// Whether bytes are what [`Header::image`] makes.
 pub(super) fn is_image(image: &[u8]) -> bool {
@@ -444,6 +457,17 @@ pub(super) fn level_and_count(line: &[u8], page: u64) -> Result<(u8, usize)> {
         }
         _ => Err(damaged(page, "it has no header")),
     }
+}
+
+/// The lowest unit that a cell ever had, by the header in a place that was looked at.
+#[inline]
+pub(super) fn start(pages: &impl PageBytes, page: u64, place: usize) -> usize {
+    let field = pages.bytes(page + (line_at(place, 0) + 2) as u64, 1);
+    field
+        .ok()
+        .and_then(<[u8]>::first)
+        .copied()
+        .map_or(0, usize::from)
 }
 
 /// Where the slot number `index` of a place lies in its page.
@@ -486,9 +510,7 @@ mod tests {
             let bytes = next.splice(&header, &mut splice);
             shortest = shortest.min(bytes);
             let made = header.spliced(&splice[..bytes], geometry).unwrap();
-            let (mut image, mut expected) = (NO_IMAGE, NO_IMAGE);
-            assert_eq!(made.image(&mut image), next.image(&mut expected));
-            assert_eq!((image, made.sequence), (expected, next.sequence));
+            assert_eq!((made.image(), made.sequence), (next.image(), next.sequence));
             splice[below(bytes)] = below(256) as u8;
             let made = header.spliced(&splice[..below(bytes + 1)], geometry);
             refused += usize::from(made.is_none());

@@ -24,8 +24,8 @@
 //! A record that is not whole is one that was being written; recovery takes it out, lest lines of the next one make it whole.
 
 use super::header::{
-    self, Geometry, Header, Image, NO_IMAGE, Seal, after, before, damaged, is_at_least, is_image,
-    line_at, lines_of, place_of, store, word,
+    self, Geometry, Header, NO_IMAGE, Seal, after, before, damaged, is_at_least, is_image, line_at,
+    lines_of, place_of, store, word,
 };
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
@@ -89,20 +89,20 @@ impl HeaderLog {
 
     /// Adds the header that comes after the one in force, as a splice if that is shorter.
     pub(super) fn add_header(&mut self, page: u64, in_force: &Header, header: &Header) {
-        let mut content = NO_IMAGE;
-        let mut bytes = header.splice(in_force, &mut content);
-        let is_shorter = bytes.next_multiple_of(8) < header.image_bytes().next_multiple_of(8);
-        let mut kind = SPLICE;
-        if !is_shorter || header.level != in_force.level {
-            bytes = header.image(&mut content);
-            kind = 0;
-        }
+        let (mut splice, whole) = (NO_IMAGE, header.image());
+        let bytes = header.splice(in_force, &mut splice);
+        let is_shorter = bytes.next_multiple_of(8) < whole.len().next_multiple_of(8);
+        let (kind, content) = if is_shorter && header.level() == in_force.level() {
+            (SPLICE, &splice[..bytes])
+        } else {
+            (0, whole)
+        };
         self.body.extend_from_slice(&page.to_le_bytes());
         let sequence = after(in_force.sequence);
         self.body.extend_from_slice(&sequence.to_le_bytes());
-        let kind_and_bytes = kind | bytes as u32;
+        let kind_and_bytes = kind | content.len() as u32;
         self.body.extend_from_slice(&kind_and_bytes.to_le_bytes());
-        self.body.extend_from_slice(&content[..bytes]);
+        self.body.extend_from_slice(content);
         self.body.resize(self.body.len().next_multiple_of(8), 0);
         self.headers += 1;
     }
@@ -382,25 +382,18 @@ impl LoggedHeader<'_> {
         }
     }
 
-    /// The header's fields and slots; gives how many bytes of `image` they are.
-    fn image<M: Memory>(
+    /// The header that a splice makes of the one before.
+    fn spliced<M: Memory>(
         &self,
         arena: &Arena<M>,
         (seal, geometry): (Seal, Geometry),
-        image: &mut Image,
-    ) -> Result<usize> {
-        let splice = match self.content {
-            Content::Whole(whole) => {
-                image[..whole.len()].copy_from_slice(whole);
-                return Ok(whole.len());
-            }
-            Content::Splice(splice) => splice,
-        };
+        splice: &[u8],
+    ) -> Result<Header> {
         let base = before(self.sequence);
         let base = header::read(arena, seal, geometry, self.page, base, true)?;
         let header = base.spliced(splice, geometry);
         let text = "what the log has of its header does not fit the one before";
-        Ok(header.ok_or_else(|| damaged(self.page, text))?.image(image))
+        header.ok_or_else(|| damaged(self.page, text))
     }
 
     /// Stores the header if the page has an older one, and starts its write-back. One that a newer one has followed is durable.
@@ -409,9 +402,15 @@ impl LoggedHeader<'_> {
             Found::Newer => return Ok(()),
             Found::Same(count) => count,
             Found::Older => {
-                let mut image = NO_IMAGE;
-                let bytes = self.image(arena, form, &mut image)?;
-                store(arena, form.0, self.page, self.sequence, &image[..bytes])?;
+                let header;
+                let image = match self.content {
+                    Content::Whole(whole) => whole,
+                    Content::Splice(splice) => {
+                        header = self.spliced(arena, form, splice)?;
+                        header.image()
+                    }
+                };
+                store(arena, form.0, self.page, self.sequence, image)?;
                 usize::from(image[1])
             }
         };

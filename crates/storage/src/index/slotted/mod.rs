@@ -12,6 +12,7 @@
 //! | `cell` | the bytes of a cell, and the room in a page |
 //! | `log` | the record of headers and words, and what recovery makes of it |
 //! | `pages` | pages that the group has changed, their undo, their room, and how it becomes durable |
+//! | `keys` | search among the keys of one page |
 //! | `tree` | lookups and scans |
 //! | `change` | insertion, split, rewriting, removal, merge |
 //! | `long` | values longer than a page has room for |
@@ -28,6 +29,7 @@ mod cell;
 mod change;
 mod header;
 mod inspect;
+mod keys;
 mod log;
 mod long;
 mod pages;

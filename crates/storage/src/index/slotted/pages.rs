@@ -15,6 +15,7 @@ mod room;
 use super::cached::{CacheMark, CachedPages};
 use super::cell::Cell;
 use super::header::{self, Geometry, Header, Seal, after, damaged, line_at, lines_of, place_of};
+use super::keys::{Keys, Slots};
 use super::log::{
     BLOCK_BYTES, BODY_BYTES, EXTENSIONS_MAX, Extension, HEADER_ENTRY_BYTES, HeaderLog,
     WORD_ENTRY_BYTES,
@@ -37,6 +38,8 @@ const EXTENSION_BYTES: usize = 64 << 10;
 const STREAMED_BYTES_MIN: usize = 512;
 /// Groups in a row that commit by a line. The record before them has sequence numbers, which must not come round meanwhile.
 const LINES_IN_A_ROW_MAX: u32 = 1 << 20;
+/// Bytes of a page that are asked for where the next cell is likely to go.
+const ROOM_BYTES: usize = 2 * LINE as usize;
 /// States of a page below that of the first one that the group has changed: unknown, or the place of its header.
 const UNKNOWN: u32 = 0;
 const CHANGED: u32 = 3;
@@ -148,7 +151,9 @@ pub struct SlottedPages<M: Memory> {
     /// State of the page at each multiple of the size, rounded down to a power of two.
     states: Vec<u32>,
     shift: u32,
-    changed: Vec<Changed>,
+    changed: Vec<Box<Changed>>,
+    /// Room for more of them.
+    spare: Vec<Box<Changed>>,
     undo: Vec<Undo>,
     before: Vec<Header>,
     operation: u64,
@@ -253,6 +258,7 @@ impl<M: Memory> SlottedPages<M> {
             states: Vec::new(),
             shift: geometry.page_bytes.ilog2(),
             changed: Vec::new(),
+            spare: Vec::new(),
             undo: Vec::new(),
             before: Vec::new(),
             operation: 1,
@@ -325,7 +331,7 @@ impl<M: Memory> SlottedPages<M> {
             return Ok(View {
                 page,
                 base,
-                level: changed.header.level,
+                level: changed.header.level(),
                 count: changed.header.count(),
                 source: Source::Changed(number),
             });
@@ -394,7 +400,7 @@ impl<M: Memory> SlottedPages<M> {
     #[inline]
     fn cell_at(&self, view: &View, index: usize) -> Result<u64> {
         let slot = match view.source {
-            Source::Changed(number) => self.changed[number].header.slots.get(index).copied(),
+            Source::Changed(number) => self.changed[number].header.used().get(index).copied(),
             Source::Place(place) => {
                 let at = view.base + header::slot_at(place, index) as u64;
                 self.arena.bytes(at, 1)?.first().copied()
@@ -421,12 +427,18 @@ impl<M: Memory> SlottedPages<M> {
         Ok(self.arena.slice(at + 8, words)?)
     }
 
-    /// Asks for the line with a cell's key.
+    /// The keys of a page, to search among them.
     #[inline]
-    pub(super) fn prefetch_cell(&self, view: &View, index: usize) {
-        if let Ok(at) = self.cell_at(view, index) {
-            self.arena.prefetch(at, 16);
-        }
+    pub(super) fn keys(&self, view: &View) -> Result<Keys<'_, M>> {
+        let slots = match view.source {
+            Source::Changed(number) => Slots::Changed(self.changed[number].header.used()),
+            Source::Place(place) => Slots::Place(place),
+        };
+        Ok(Keys {
+            window: self.arena.window(view.base, self.geometry.page_bytes)?,
+            slots,
+            unit: self.geometry.unit,
+        })
     }
 
     /// Asks for the lines with a page's header.
@@ -444,6 +456,23 @@ impl<M: Memory> SlottedPages<M> {
             .prefetch(page.wrapping_add(line_at(place, 0) as u64), 1);
     }
 
+    /// Asks for the lines that a change of a page stores to, as the search in it goes on: those of the header's other place, and the room
+    /// below its cells.
+    #[inline]
+    pub(super) fn prefetch_change(&self, view: &View) {
+        let Source::Place(place) = view.source else {
+            return;
+        };
+        if self.cache.is_some() {
+            return;
+        }
+        let other = view.base + line_at(1 - place, 0) as u64;
+        self.arena.prefetch(other, LINE as usize);
+        let room = header::start(&self.arena, view.base, place) * self.geometry.unit;
+        let room = room.saturating_sub(ROOM_BYTES);
+        self.arena.prefetch(view.base + room as u64, ROOM_BYTES);
+    }
+
     /// Makes the page one that the group changes; gives its number among those.
     pub(super) fn own(&mut self, page: u64) -> Result<usize> {
         let view = self.view(page)?;
@@ -456,30 +485,43 @@ impl<M: Memory> SlottedPages<M> {
         let (seal, geometry) = (self.seal.at(page, base), self.geometry);
         let sequence = seal.sequence(base, word);
         let sequence = sequence.ok_or_else(|| damaged(page, "its header has a wrong word"))?;
-        let header = header::read(&self.arena, seal, geometry, base, sequence, false)?;
         if let Some(cache) = &mut self.cache {
             cache.keep(&self.arena, page)?;
         }
-        Ok(self.add_changed((page, base), header, false))
+        let mut changed = self.spare_changed();
+        header::read_into(
+            &mut changed.header,
+            &self.arena,
+            (seal, geometry),
+            base,
+            sequence,
+        )?;
+        changed.held = self.rooms.get(page, page >> self.shift);
+        changed.is_new = false;
+        Ok(self.add_changed((page, base), changed))
     }
 
-    fn add_changed(&mut self, (page, base): (u64, u64), header: Header, is_new: bool) -> usize {
+    fn spare_changed(&mut self) -> Box<Changed> {
+        self.spare.pop().unwrap_or_else(|| {
+            Box::new(Changed {
+                page: 0,
+                base: 0,
+                header: Header::nothing(),
+                is_new: false,
+                is_dropped: false,
+                saved: 0,
+                lines: 0,
+                held: None,
+            })
+        })
+    }
+
+    fn add_changed(&mut self, (page, base): (u64, u64), mut changed: Box<Changed>) -> usize {
         let number = self.changed.len();
-        let held = if is_new {
-            Some(Held::default())
-        } else {
-            self.rooms.get(page, page >> self.shift)
-        };
-        self.changed.push(Changed {
-            page,
-            base,
-            lines: lines_of(header.count()),
-            header,
-            is_new,
-            is_dropped: false,
-            saved: self.operation,
-            held,
-        });
+        (changed.page, changed.base, changed.is_dropped) = (page, base, false);
+        changed.saved = self.operation;
+        changed.lines = lines_of(changed.header.count());
+        self.changed.push(changed);
         self.set_state(page, CHANGED + number as u32);
         self.undo.push(Undo::Changed);
         number
@@ -523,7 +565,9 @@ impl<M: Memory> SlottedPages<M> {
             [Some(first), Some(second)] if after(second) == first => first,
             [first, second] => first.or(second).unwrap_or(0),
         };
-        Ok(self.add_changed((page, base), header, true))
+        let mut changed = self.spare_changed();
+        (changed.header, changed.held, changed.is_new) = (header, Some(Held::default()), true);
+        Ok(self.add_changed((page, base), changed))
     }
 
     /// A block of a page.
@@ -631,6 +675,7 @@ impl<M: Memory> SlottedPages<M> {
                         let place = place_of(changed.header.sequence) as u32;
                         let state = if changed.is_new { UNKNOWN } else { place + 1 };
                         self.set_state(changed.page, state);
+                        self.spare.push(changed);
                     }
                 }
                 Some(Undo::Dropped(number)) => self.changed[number].is_dropped = false,

@@ -51,7 +51,7 @@ impl Copy {
     }
 
     fn is_leaf(&self) -> bool {
-        self.header.level == 0
+        self.header.level() == 0
     }
 
     fn cell(&self, geometry: Geometry, index: usize) -> Result<Cell> {
@@ -149,7 +149,7 @@ impl SlottedSnapshot {
             Some(copy) => Arc::clone(copy),
             None => self.load(page)?,
         };
-        if above.is_some_and(|above| copy.header.level.checked_add(1) != Some(above)) {
+        if above.is_some_and(|above| copy.header.level().checked_add(1) != Some(above)) {
             return Err(damaged(page, "it is not one level below its parent"));
         }
         Ok(copy)
@@ -283,7 +283,7 @@ impl SlottedSnapshot {
                     (_, bytes) => visit(self, key, Value::Bytes(&bytes))?,
                 }
             } else {
-                let child = self.page(copy.child(geometry, index)?, Some(copy.header.level))?;
+                let child = self.page(copy.child(geometry, index)?, Some(copy.header.level()))?;
                 self.scan_page(scan, &child, visit)?
             };
             if flow.is_break() {
@@ -304,7 +304,7 @@ impl SlottedSnapshot {
         for index in 0..copy.count() {
             if !copy.is_leaf() {
                 let child = copy.child(self.geometry, index)?;
-                let child = self.page(child, Some(copy.header.level))?;
+                let child = self.page(child, Some(copy.header.level()))?;
                 self.check_page(tree, &child, last, report)?;
                 continue;
             }
@@ -414,7 +414,7 @@ impl Trees for SlottedSnapshot {
         };
         while !copy.is_leaf() {
             let index = copy.child_index(self.geometry, key)?;
-            copy = self.page(copy.child(self.geometry, index)?, Some(copy.header.level))?;
+            copy = self.page(copy.child(self.geometry, index)?, Some(copy.header.level()))?;
         }
         let Ok(index) = copy.find(self.geometry, key, 0)? else {
             return Ok(None);

@@ -1,9 +1,8 @@
 //! One tree of slotted pages: lookups and scans.
 //!
 //! A tree is its number, under which [`SlottedPages`] has its root, and the words of its keys and values; so it is copied freely and
-//! owns nothing. The key of an inner page's cell is the least one below it, and that of the first cell is never looked at. A search
-//! divides the cells of a page by eight: it asks for the keys between the parts together, so that their misses overlap, and then for
-//! all that are left. A scan copies each entry before it visits it, so the visitor may use the pages.
+//! owns nothing. The key of an inner page's cell is the least one below it, and that of the first cell is never looked at.
+//! A scan copies each entry before it visits it, so the visitor may use the pages.
 
 use super::cell::{Cell, LONG};
 use super::header::{LEVELS_MAX, damaged};
@@ -15,7 +14,6 @@ use crate::index::cow::Value;
 use crate::index::trees::Visitor;
 use crate::probe::{self, Activity};
 use pmem::Memory;
-use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// One tree of a partition.
@@ -57,9 +55,6 @@ impl Path {
     }
 }
 
-/// Parts into which a search divides the cells of a page at once. Where there are no more cells than that, it asks for all.
-const PARTS: usize = 8;
-
 impl<M: Memory> SlottedPages<M> {
     /// Where `key` is among the cells of a page from `low` on, or where it belongs.
     #[inline]
@@ -67,37 +62,14 @@ impl<M: Memory> SlottedPages<M> {
         &self,
         view: &View,
         key: &[u64],
-        mut low: usize,
+        low: usize,
     ) -> Result<std::result::Result<usize, usize>> {
-        let mut high = view.count;
-        while high - low > PARTS {
-            let parts = (low, high - low);
-            let at = |part: usize| parts.0 + part * parts.1 / PARTS;
-            for part in 1..PARTS {
-                self.prefetch_cell(view, at(part));
-            }
-            let (mut first, mut end) = (0, PARTS);
-            while end - first > 1 {
-                let part = usize::midpoint(first, end);
-                match self.key(view, at(part), key.len())?.cmp(key) {
-                    Ordering::Less => (first, low) = (part, at(part) + 1),
-                    Ordering::Greater => (end, high) = (part, at(part)),
-                    Ordering::Equal => return Ok(Ok(at(part))),
-                }
-            }
-        }
-        for index in low..high {
-            self.prefetch_cell(view, index);
-        }
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match self.key(view, middle, key.len())?.cmp(key) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(Ok(middle)),
-            }
-        }
-        Ok(Err(low))
+        let found = match key {
+            // Most keys are one word, and the compiler makes a loop of the other kind for it.
+            [word] => self.keys(view)?.find(view.count, &[*word], low),
+            key => self.keys(view)?.find(view.count, key, low),
+        };
+        found.ok_or_else(|| damaged(view.page, "its header names a cell outside of it"))
     }
 
     /// The cell of an inner page below which `key` belongs.
@@ -115,8 +87,7 @@ impl<M: Memory> SlottedPages<M> {
     /// The page that a cell of an inner page leads to, which has to be one level lower.
     #[inline]
     pub(super) fn child(&mut self, view: &View, index: usize) -> Result<View> {
-        let cell = self.cell(view, index)?;
-        let page = cell.value_words(&self.arena)?.first().copied();
+        let page = self.keys(view)?.first_value_word(index);
         let page = page.ok_or_else(|| damaged(view.page, "a cell has no child"))?;
         self.prefetch_header(page);
         let child = self.view(page)?;
@@ -167,6 +138,7 @@ impl<M: Memory> SlottedPages<M> {
             path.push(step(&view, index), view.page)?;
             view = self.child(&view, index)?;
         }
+        self.prefetch_change(&view);
         let place = self.find(&view, key, 0)?;
         let index = place.unwrap_or_else(|index| index);
         let mut last = step(&view, index);

@@ -4,7 +4,7 @@
 //! differs there from what was committed, the cache sees for itself.
 
 use super::super::cached::CachedPages;
-use super::super::header::{self, Geometry, NO_IMAGE, after};
+use super::super::header::{self, Geometry, after};
 use super::{CommitKind, Root, SlottedPages, UNKNOWN};
 use crate::error::Result;
 use pmem::{Arena, Memory, Part};
@@ -33,7 +33,6 @@ impl<M: Memory> SlottedPages<M> {
     /// Stores the headers of the group in the frames of their pages, and what differs there in the log; durable when it returns.
     pub(super) fn write_differences(&mut self, global: u64) -> Result<()> {
         self.arena.enter(Part::Index);
-        let mut image = NO_IMAGE;
         for number in 0..self.changed.len() {
             let changed = &self.changed[number];
             if changed.is_dropped {
@@ -44,11 +43,8 @@ impl<M: Memory> SlottedPages<M> {
                 continue;
             }
             let (seal, base) = (self.seal.at(changed.page, changed.base), changed.base);
-            let (sequence, bytes) = (
-                after(changed.header.sequence),
-                changed.header.image(&mut image),
-            );
-            header::store(&mut self.arena, seal, base, sequence, &image[..bytes])?;
+            let (sequence, image) = (after(changed.header.sequence), changed.header.image());
+            header::store(&mut self.arena, seal, base, sequence, image)?;
         }
         self.staged.clear();
         let root = self.roots[0].now;

@@ -10,7 +10,7 @@
 use super::{Changed, CommitKind, LINE, LINES_IN_A_ROW_MAX, SlottedPages, UNKNOWN};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
-use crate::index::slotted::header::{self, NO_IMAGE, after, line_at, lines_of, place_of};
+use crate::index::slotted::header::{self, after, line_at, lines_of, place_of};
 use crate::probe::{self, Activity};
 use pmem::{Memory, Part, WordChange, site};
 
@@ -51,9 +51,7 @@ impl<M: Memory> SlottedPages<M> {
         let (base, old) = (changed.base, changed.header.sequence);
         let seal = self.seal.at(changed.page, base);
         let new = after(old);
-        let mut image = NO_IMAGE;
-        let bytes = changed.header.image(&mut image);
-        header::store(&mut self.arena, seal, base, new, &image[..bytes])?;
+        header::store(&mut self.arena, seal, base, new, changed.header.image())?;
         for line in 0..lines_of(changed.header.count()) {
             let at = base + line_at(place_of(new), line) as u64;
             self.staged.push((at, LINE as usize));
@@ -130,11 +128,9 @@ impl<M: Memory> SlottedPages<M> {
     /// Stores the header of a changed page in its place, and keeps the one in force for the snapshots that show it. Gives where its
     /// first line is, and how many it has.
     fn store_header(&mut self, number: usize) -> Result<(u64, usize)> {
-        let Changed { page, header, .. } = &self.changed[number];
+        let Changed { page, header, .. } = &*self.changed[number];
         let (page, old) = (*page, header.sequence);
         let new = after(old);
-        let mut image = NO_IMAGE;
-        let bytes = header.image(&mut image);
         let lines = lines_of(header.count());
         let (seal, geometry, arena) = (self.seal, self.geometry, &mut self.arena);
         if self.limbo.is_active() {
@@ -142,9 +138,9 @@ impl<M: Memory> SlottedPages<M> {
             versions.keep(page, &self.limbo, || {
                 header::read(arena, seal, geometry, page, old, false)
             })?;
-            header::store(arena, seal, page, new, &image[..bytes])?;
+            header::store(arena, seal, page, new, header.image())?;
         } else {
-            header::store(arena, seal, page, new, &image[..bytes])?;
+            header::store(arena, seal, page, new, header.image())?;
         }
         Ok((page + line_at(place_of(new), 0) as u64, lines))
     }
@@ -222,6 +218,7 @@ impl<M: Memory> SlottedPages<M> {
             let page = changed.page;
             self.rooms.keep(page, page >> self.shift, held);
             self.set_state(page, state);
+            self.spare.push(changed);
         }
         self.roots[0].written = self.roots[0].now;
         self.changes.clear();

@@ -103,7 +103,7 @@ impl<M: Memory> SlottedPages<M> {
     fn gap(&mut self, number: usize, start: usize, units: usize) -> Result<Option<usize>> {
         let mut used = self.held(number)?.all;
         if self.limbo.is_active() {
-            let Changed { page, base, .. } = self.changed[number];
+            let Changed { page, base, .. } = *self.changed[number];
             for header in self.versions.lock().headers(page) {
                 used.mark_all(&self.used(base, header)?);
             }
@@ -157,8 +157,7 @@ impl<M: Memory> SlottedPages<M> {
         let held = self.changed[number].held;
         let header = self.edit(number);
         if replaces {
-            header.slots[index] = unit as u8;
-            header.start = header.start.min(unit as u8);
+            header.replace(index, unit as u8);
         } else {
             header.insert(index, unit as u8);
         }
@@ -185,8 +184,8 @@ impl<M: Memory> SlottedPages<M> {
 
     /// The header of a changed page will not name a cell any more.
     fn give_up(&mut self, number: usize, index: usize) -> Result<()> {
-        let Changed { base, header, .. } = &self.changed[number];
-        let slot = usize::from(header.slots[index]);
+        let Changed { base, header, .. } = &*self.changed[number];
+        let slot = usize::from(header.used()[index]);
         let units = self.units_at(*base, slot)?;
         if let Some(held) = &mut self.changed[number].held {
             held.own.unmark(slot, units);

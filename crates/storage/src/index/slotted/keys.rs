@@ -1,0 +1,137 @@
+//! The keys of a page, as a search compares them.
+//!
+//! A search asks for some keys of the cells that are left together, so that their misses overlap, and then counts how many of them are
+//! below the one that it looks for. So it waits for memory twice in a page, however many cells that has, and no processor has to guess
+//! how a comparison ends.
+
+use super::header::slot_at;
+use pmem::{Memory, Window};
+use std::ops::Range;
+
+/// Most keys that a search asks for together: enough for the longest header in two steps.
+const TOGETHER: usize = 16;
+/// Keys that it asks for where the cells that are left need no more for two steps.
+const TOGETHER_OF_FEW: usize = 8;
+
+/// Where a page's cells are named.
+#[derive(Clone, Copy)]
+pub(super) enum Slots<'a> {
+    /// In the header that the group is making.
+    Changed(&'a [u8]),
+    /// In a place of the page.
+    Place(usize),
+}
+
+/// The keys of one page.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a, M: Memory> {
+    /// The bytes of the page.
+    pub(super) window: Window<'a, M>,
+    pub(super) slots: Slots<'a>,
+    /// Bytes of a unit.
+    pub(super) unit: usize,
+}
+
+impl<M: Memory> Keys<'_, M> {
+    /// Where `key` is among `count` cells from `low` on, or where it belongs; `None` if a cell is not in the page.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        count: usize,
+        key: &[u64],
+        low: usize,
+    ) -> Option<Result<usize, usize>> {
+        let mut range = low..count;
+        while range.len() > TOGETHER_OF_FEW {
+            range = if range.len() > TOGETHER_OF_FEW * TOGETHER_OF_FEW {
+                self.part::<TOGETHER>(range, key)?
+            } else {
+                self.part::<TOGETHER_OF_FEW>(range, key)?
+            };
+        }
+        let below = self.below::<TOGETHER_OF_FEW>(range.len(), |probe| range.start + probe, key)?;
+        let place = range.start + below;
+        let is_there = place < count && self.is(self.at(place)?, key)?;
+        Some(if is_there { Ok(place) } else { Err(place) })
+    }
+
+    /// Which of `PARTS` parts of a range the key belongs to; what begins behind the part is not below the key.
+    #[inline]
+    fn part<const PARTS: usize>(&self, range: Range<usize>, key: &[u64]) -> Option<Range<usize>> {
+        let end_of = |part: usize| range.start + (part + 1) * range.len() / PARTS;
+        let below = self.below::<PARTS>(PARTS - 1, end_of, key)?;
+        let start = below
+            .checked_sub(1)
+            .map_or(range.start, |part| end_of(part) + 1);
+        Some(start..end_of(below))
+    }
+
+    /// How many of the keys of so many cells, at most `MOST`, are below `key`.
+    #[inline]
+    fn below<const MOST: usize>(
+        &self,
+        cells: usize,
+        index: impl Fn(usize) -> usize,
+        key: &[u64],
+    ) -> Option<usize> {
+        let mut below = 0;
+        if let [word] = key
+            && !self.window.counts_loads()
+        {
+            // Such a comparison is not a branch, so the processor asks for all of the keys at once by itself.
+            for probe in 0..cells {
+                below += usize::from(self.window.word(self.at(index(probe))?)? < *word);
+            }
+            return Some(below);
+        }
+        let mut places = [0; MOST];
+        for (probe, place) in places.iter_mut().enumerate().take(cells) {
+            *place = self.at(index(probe))?;
+            self.window.prefetch(*place);
+        }
+        for place in &places[..cells] {
+            below += usize::from(self.is_below(*place, key)?);
+        }
+        Some(below)
+    }
+
+    /// The word that the cell's value begins with.
+    #[inline]
+    pub(super) fn first_value_word(&self, index: usize) -> Option<u64> {
+        let at = self.at(index)?;
+        let key_words = usize::from((self.window.word(at - 8)? >> 48) as u8);
+        self.window.word(at + 8 * key_words)
+    }
+
+    /// Where in the page the key of a cell begins.
+    #[inline]
+    fn at(&self, index: usize) -> Option<usize> {
+        let slot = match self.slots {
+            Slots::Changed(slots) => *slots.get(index)?,
+            Slots::Place(place) => self.window.byte(slot_at(place, index))?,
+        };
+        Some(usize::from(slot) * self.unit + 8)
+    }
+
+    /// Whether the key at a place is less than `key`.
+    #[inline]
+    fn is_below(&self, place: usize, key: &[u64]) -> Option<bool> {
+        for (number, word) in key.iter().enumerate() {
+            let found = self.window.word(place + 8 * number)?;
+            if found != *word {
+                return Some(found < *word);
+            }
+        }
+        Some(false)
+    }
+
+    #[inline]
+    fn is(&self, place: usize, key: &[u64]) -> Option<bool> {
+        for (number, word) in key.iter().enumerate() {
+            if self.window.word(place + 8 * number)? != *word {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+}
