@@ -68,6 +68,12 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         "needed where two cuts tear records that have a line in common; the engine's own tests come there \
          (a_torn_record_is_not_made_whole_by_the_next_one)",
     ),
+    (
+        "fash.settle-fence",
+        SLOTTED,
+        "needed where a bit flips in the record of a partition at rest; the engine's own tests come there \
+         (a_partition_that_is_closed_does_not_need_its_record)",
+    ),
     ("nvwal.decided", &[], ASKED_AFTERWARDS),
     ("nvwal.decided-fence", &[], ASKED_AFTERWARDS),
     ("heap.extent-rest-fence", RINGS, ASKED_ONCE),

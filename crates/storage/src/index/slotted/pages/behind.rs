@@ -77,11 +77,11 @@ impl<M: Memory> SlottedPages<M> {
         self.cache.as_deref()
     }
 
-    /// Brings pages home that are behind a cache, and frees its log.
+    /// Brings home what a log has: pages that are behind a cache, or what the last record says.
     pub fn bring_home(&mut self) -> Result<()> {
         match &mut self.cache {
             Some(cache) => cache.checkpoint(&self.arena),
-            None => Ok(()),
+            None => self.settle_record(),
         }
     }
 }

@@ -266,6 +266,16 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
+    /// Waits for what the last record says in its places. A record with a flipped bit is none, as one that a cut has torn is; so a
+    /// partition at rest must not need it.
+    pub(super) fn settle_record(&mut self) -> Result<()> {
+        if self.is_applying {
+            self.arena.fence(site!("fash.settle-fence"))?;
+            (self.is_applying, self.has_found) = (false, false);
+        }
+        Ok(())
+    }
+
     /// Waits for what was flushed when it was read first.
     pub(in crate::index::slotted) fn fence_reads(&mut self) -> Result<()> {
         if self.has_found {
