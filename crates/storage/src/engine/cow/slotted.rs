@@ -219,7 +219,8 @@ pub fn create_behind_cache<P: Platform>(
     CowEngine::over(pages, options.layout, options, false)
 }
 
-/// Opens a partition of `nvwal`. With [`Access::Read`] its log is applied in volatile memory, and nothing is stored, flushed or written.
+/// Opens a partition of `nvwal`. Its log is applied in volatile memory, page by page. With [`Access::Read`] nothing is stored, flushed or
+/// written.
 pub fn open_behind_cache<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -236,14 +237,14 @@ pub fn open_behind_cache<P: Platform>(
     let log_bytes = log_bytes(pool.identity().user[3]);
     let cache = cache_options(options, found.page_bytes, log_bytes);
     let files = platform.files(options.partition)?;
-    let mut frames = frames()?;
+    let frames = frames()?;
     let (pages, undone) = CachedPages::open(
         pool,
         found.master,
         files,
         &cache,
         options.access,
-        &mut frames,
+        &frames,
         decide,
     )?;
     let geometry = geometry(found.page_bytes, options);

@@ -4,6 +4,7 @@
 //! the whole structure is compared; at the end of groups the world is cut off, and what is opened must be what was
 //! acknowledged. Crash points inside of a group's end are the torture room's business.
 
+mod cached;
 mod slotted;
 
 use super::super::{Direction, Method, create, open};

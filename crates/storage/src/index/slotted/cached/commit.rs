@@ -3,17 +3,19 @@
 //! ```text
 //! commit      differences into the log, flushed; fence; the mark, flushed; fence                      [commit point]
 //! checkpoint  pages to the file; sync; the next generation of the log, flushed; fence                 [commit point]
-//! recovery    the last mark and the generation, flushed; fence; the rest happens in volatile memory
+//! recovery    the last mark and the generation, flushed; fence; the rest happens in volatile memory, when a page is read first
 //! ```
 
 use super::home::{HomeFile, HomeIdentity};
-use super::log::{DifferenceLog, Differences, Found, records_bytes};
+use super::log::{DifferenceLog, Differences, Found, apply, records_bytes};
+use super::redo::Unread;
 use super::space::{self, MASTER, Space};
-use super::{CachedPages, FRAMES_MIN, Own};
+use super::{CachedPages, FRAMES_MIN, Own, damaged};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use disk::Directory;
 use pmem::{Access, Arena, Memory};
+use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, HashSet};
 
 /// Neighbouring pages are written together up to so many bytes.
@@ -53,15 +55,14 @@ impl CachedPages {
         Ok((pages, block))
     }
 
-    /// Opens a partition whose log has its block at `block`, and applies the log in volatile memory. Says whether a prepared transaction
-    /// was undone. With [`Access::Read`] nothing is stored, flushed or written.
+    /// Opens a partition whose log has its block at `block`, and reads the log. Says whether a prepared transaction was undone. With [`Access::Read`] nothing is stored, flushed or written.
     pub(crate) fn open<L: Memory, D: Directory, M: Memory>(
         pool: Arena<L>,
         block: u64,
         directory: D,
         options: &CacheOptions,
         access: Access,
-        frames: &mut Arena<M>,
+        frames: &Arena<M>,
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, bool)> {
         let page_bytes = options.identity.page_bytes;
@@ -69,7 +70,7 @@ impl CachedPages {
         let bytes = u64::from(log.end_at_home()) * page_bytes as u64;
         let home = HomeFile::open(directory, options.identity, bytes)?;
         let mut pages = Self::new(Box::new(log), Box::new(home), Space::default(), options);
-        let (undone, is_decided) = pages.recover(frames, decide)?;
+        let (undone, is_decided) = pages.recover(decide)?;
         if access == Access::Write {
             pages.log.settle_found()?;
             if is_decided {
@@ -113,19 +114,17 @@ impl CachedPages {
             taken: Vec::new(),
             given: Vec::new(),
             is_taken: HashSet::new(),
+            unread: Unread::default(),
             next_free: 0,
             pending: Vec::new(),
             buffer: Vec::new(),
         }
     }
 
-    /// Applies the log. Says whether a prepared transaction was undone, and whether the last record is one that has to be committed.
-    fn recover<M: Memory>(
-        &mut self,
-        frames: &mut Arena<M>,
-        decide: &dyn Fn(GlobalTxnId) -> bool,
-    ) -> Result<(bool, bool)> {
-        let mut redone: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+    /// Reads the log: what it has of root and maps is applied, of other pages it is noted. Says whether a prepared transaction was undone,
+    /// and whether the last record is one that has to be committed.
+    fn recover(&mut self, decide: &dyn Fn(GlobalTxnId) -> bool) -> Result<(bool, bool)> {
+        let mut own: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let (mut undone, mut is_decided) = (false, false);
         while let Some(found) = self.log.next()? {
             (undone, is_decided) = (false, false);
@@ -136,53 +135,66 @@ impl CachedPages {
                 }
                 is_decided = true;
             }
-            for entry in self.log.entries()? {
-                let page = match redone.entry(entry.page) {
-                    std::collections::btree_map::Entry::Occupied(page) => page.into_mut(),
-                    std::collections::btree_map::Entry::Vacant(place) => {
-                        let mut bytes = vec![0; self.page_bytes];
+            let Self {
+                log,
+                home,
+                unread,
+                page_bytes,
+                ..
+            } = self;
+            log.for_each_entry(&mut |entry| {
+                let number = entry.page / *page_bytes as u64;
+                if !entry.page.is_multiple_of(*page_bytes as u64) {
+                    return Err(damaged(entry.page, "no page begins there"));
+                }
+                if !space::is_own(number, *page_bytes) {
+                    unread.add(number, &entry);
+                    return Ok(());
+                }
+                let page = match own.entry(number) {
+                    Place::Occupied(page) => page.into_mut(),
+                    Place::Vacant(place) => {
+                        let mut bytes = vec![0; *page_bytes];
                         if !entry.is_fresh {
-                            self.home.read(entry.page, &mut bytes)?;
+                            home.read(entry.page, &mut bytes)?;
                         }
                         place.insert(bytes)
                     }
                 };
-                entry.apply(page)?;
-            }
+                if entry.is_fresh {
+                    page.fill(0);
+                }
+                apply(entry.page, entry.differences, page)
+            })?;
         }
-        let page_bytes = self.page_bytes as u64;
-        let (own, pages): (BTreeMap<_, _>, BTreeMap<_, _>) = redone
-            .into_iter()
-            .partition(|(page, _)| space::is_own(page / page_bytes, self.page_bytes));
-        for (page, bytes) in own {
+        self.begin_with(own)?;
+        Ok((undone, is_decided))
+    }
+
+    /// Takes root and maps over as the log has made them, and what it has of pages that are in use.
+    fn begin_with(&mut self, own: BTreeMap<u64, Vec<u8>>) -> Result<()> {
+        for (number, bytes) in own {
+            if !space::is_sound(&bytes, number) {
+                let at = number * self.page_bytes as u64;
+                return Err(self.home.damaged(at, "its checksum is wrong".to_owned()));
+            }
             let own = Own {
                 bytes,
                 is_dirty: true,
                 is_fresh: false,
             };
-            let number = page / page_bytes;
-            if !space::is_sound(&own.bytes, number) {
-                return Err(self.home.damaged(page, "its checksum is wrong".to_owned()));
-            }
             self.own.insert(number, own);
         }
         self.committed = Space::read(&self.own(MASTER)?.bytes);
         self.now = self.committed;
-        for (page, bytes) in pages {
-            let number = page / page_bytes;
+        // What is not in use has to go nowhere.
+        for number in self.unread.numbers() {
             let map = space::map_of(number, self.page_bytes);
             if number >= self.committed.end || !space::is_used(&self.own(map)?.bytes, number) {
-                continue;
+                self.unread.forget(number);
             }
-            let frame = self.take_frame(frames)?;
-            frames.store(frame, &bytes)?;
-            let slot = self.insert(page, frame);
-            if let Some(resident) = &mut self.residents[slot] {
-                resident.is_dirty = true;
-            }
-            self.dirty += 1;
         }
-        Ok((undone, is_decided))
+        Ok(())
     }
 
     /// Writes what the group has changed into the log, with `root` as that of the directory; durable when it returns. A group with a
@@ -237,10 +249,8 @@ impl CachedPages {
         for (number, is_used) in changes {
             let map = space::map_of(number, self.page_bytes);
             let page = match pending.entry(map) {
-                std::collections::btree_map::Entry::Occupied(page) => page.into_mut(),
-                std::collections::btree_map::Entry::Vacant(place) => {
-                    place.insert(self.own(map)?.bytes.clone())
-                }
+                Place::Occupied(page) => page.into_mut(),
+                Place::Vacant(place) => place.insert(self.own(map)?.bytes.clone()),
             };
             space::set_used(page, number, is_used);
         }
@@ -303,7 +313,7 @@ impl CachedPages {
         self.taken.clear();
         self.is_taken.clear();
         self.overrun = 0;
-        if self.log.is_extended() || 2 * self.dirty > self.pages_max {
+        if self.log.is_extended() || 2 * self.not_home() > self.pages_max {
             self.checkpoint(frames)?;
         }
         self.log.settle();
@@ -315,22 +325,33 @@ impl CachedPages {
         if self.log.is_empty() {
             return Ok(());
         }
-        let mut dirty: Vec<(u64, usize)> = Vec::with_capacity(self.dirty);
+        let mut dirty: Vec<(u64, Option<usize>)> = Vec::with_capacity(self.not_home());
         for (slot, resident) in self.residents.iter().enumerate() {
             if let Some(resident) = resident.as_ref().filter(|one| one.is_dirty) {
-                dirty.push((resident.page, slot));
+                dirty.push((resident.page, Some(slot)));
             }
         }
+        let unread = self.unread.numbers();
+        dirty.extend(
+            unread
+                .iter()
+                .map(|number| (number * self.page_bytes as u64, None)),
+        );
         dirty.sort_unstable();
         let mut run = (0, Vec::new());
+        let mut buffer = vec![0; self.page_bytes];
         for (page, slot) in dirty {
-            if let Some(resident) = &self.residents[slot] {
-                let bytes = match &resident.image {
-                    Some(image) => image,
+            let bytes = match slot.and_then(|slot| self.residents[slot].as_ref()) {
+                None => {
+                    self.read(page, &mut buffer)?;
+                    buffer.as_slice()
+                }
+                Some(resident) => match &resident.image {
+                    Some(image) => image.as_slice(),
                     None => frames.bytes(resident.frame, self.page_bytes)?,
-                };
-                join(&mut *self.home, &mut run, page, bytes)?;
-            }
+                },
+            };
+            join(&mut *self.home, &mut run, page, bytes)?;
         }
         for (number, own) in self.own.iter().filter(|(_, own)| own.is_dirty) {
             let at = number * self.page_bytes as u64;
@@ -349,6 +370,7 @@ impl CachedPages {
             own.is_dirty = false;
         }
         self.dirty = 0;
+        self.unread = Unread::default();
         Ok(())
     }
 }

@@ -82,7 +82,9 @@ pub(super) enum Found {
 pub(super) struct Entry<'l> {
     pub(super) page: u64,
     pub(super) is_fresh: bool,
-    differences: &'l [u8],
+    pub(super) differences: &'l [u8],
+    /// Where they lie in the memory of the log, if its block has the whole record.
+    pub(super) at: Option<u64>,
 }
 
 /// A log of differences, whatever memory it is in.
@@ -126,8 +128,11 @@ pub(super) trait Differences: Send {
     /// Reads the next record, if there is one.
     fn next(&mut self) -> Result<Option<Found>>;
 
-    /// What the record that was read says of pages.
-    fn entries(&self) -> Result<Vec<Entry<'_>>>;
+    /// Visits what the record that was read says of pages.
+    fn for_each_entry(&self, visit: &mut dyn FnMut(Entry<'_>) -> Result<()>) -> Result<()>;
+
+    /// Bytes of its memory, where an entry of a record said that they are.
+    fn bytes(&self, at: u64, bytes: usize) -> Result<&[u8]>;
 
     /// Makes durable what was found and need not be, after the death of a process: the last mark, and the generation. Whatever a mark says
     /// was durable before it was stored.
@@ -504,24 +509,29 @@ impl<M: Memory> Differences for DifferenceLog<M> {
         }))
     }
 
-    fn entries(&self) -> Result<Vec<Entry<'_>>> {
+    fn for_each_entry(&self, visit: &mut dyn FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
         let short = || damaged(self.last.0, "a record ends within a page");
         let extents = self.arena.word(self.last.0 + 8)? as usize;
         let mut rest = self.record.body.get(16 * extents..).ok_or_else(short)?;
-        let mut entries = Vec::new();
+        let end = self.last.0 + LINE + self.record.body.len() as u64;
         while !rest.is_empty() {
             let (head, more) = rest.split_at_checked(ENTRY_BYTES).ok_or_else(short)?;
             let lengths = read_u64(head, 8);
             let bytes = lengths as u32 as usize;
             let differences = more.get(..bytes).ok_or_else(short)?;
-            entries.push(Entry {
+            visit(Entry {
                 page: read_u64(head, 0),
                 is_fresh: (lengths >> 32) as u32 & FRESH != 0,
                 differences,
-            });
+                at: (extents == 0).then_some(end - more.len() as u64),
+            })?;
             rest = more.get(bytes.next_multiple_of(8)..).unwrap_or(&[]);
         }
-        Ok(entries)
+        Ok(())
+    }
+
+    fn bytes(&self, at: u64, bytes: usize) -> Result<&[u8]> {
+        Ok(self.arena.bytes(at, bytes)?)
     }
 
     fn settle_found(&mut self) -> Result<()> {
@@ -542,25 +552,20 @@ impl<M: Memory> Differences for DifferenceLog<M> {
     }
 }
 
-impl Entry<'_> {
-    /// Makes the differences in the bytes of a page.
-    pub(super) fn apply(&self, page: &mut [u8]) -> Result<()> {
-        if self.is_fresh {
-            page.fill(0);
-        }
-        let wrong = || damaged(self.page, "the differences of a page are damaged");
-        let mut rest = self.differences;
-        while !rest.is_empty() {
-            let (head, more) = rest.split_at_checked(4).ok_or_else(wrong)?;
-            let at = usize::from(u16::from_le_bytes([head[0], head[1]]));
-            let bytes = usize::from(u16::from_le_bytes([head[2], head[3]]));
-            let (content, more) = more.split_at_checked(bytes).ok_or_else(wrong)?;
-            let place = page.get_mut(at..at + bytes).ok_or_else(wrong)?;
-            place.copy_from_slice(content);
-            rest = more;
-        }
-        Ok(())
+/// Makes differences in the bytes of a page, which is at `page` at home.
+pub(super) fn apply(page: u64, differences: &[u8], bytes: &mut [u8]) -> Result<()> {
+    let wrong = || damaged(page, "the differences of a page are damaged");
+    let mut rest = differences;
+    while !rest.is_empty() {
+        let (head, more) = rest.split_at_checked(4).ok_or_else(wrong)?;
+        let at = usize::from(u16::from_le_bytes([head[0], head[1]]));
+        let count = usize::from(u16::from_le_bytes([head[2], head[3]]));
+        let (content, more) = more.split_at_checked(count).ok_or_else(wrong)?;
+        let place = bytes.get_mut(at..at + count).ok_or_else(wrong)?;
+        place.copy_from_slice(content);
+        rest = more;
     }
+    Ok(())
 }
 
 /// Appends where `new` differs from `old`, which is as long, and how.
@@ -659,18 +664,13 @@ mod tests {
             }
             let mut differences = Vec::new();
             append_differences(&old, &new, &mut differences);
-            let entry = Entry {
-                page: 0,
-                is_fresh: false,
-                differences: &differences,
-            };
             let mut torn = old.clone();
             if next() % 2 == 0 {
                 torn[512..].copy_from_slice(&new[512..]);
             } else {
                 torn[..512].copy_from_slice(&new[..512]);
             }
-            entry.apply(&mut torn).unwrap();
+            apply(0, &differences, &mut torn).unwrap();
             assert_eq!(torn, new);
             assert!(differences.len() + ENTRY_BYTES <= entry_bytes_max(1024));
         }

@@ -13,6 +13,7 @@
 //! | file | job |
 //! |---|---|
 //! | `log` | records of differences, and their marks |
+//! | `redo` | what the log has of pages that are not read yet |
 //! | `home` | the file |
 //! | `space` | which of its pages are in use |
 //! | `commit` | the end of a group, checkpoint, recovery |
@@ -20,6 +21,7 @@
 mod commit;
 mod home;
 mod log;
+mod redo;
 mod space;
 
 pub(crate) use commit::{CacheOptions, log_bytes};
@@ -31,6 +33,7 @@ use crate::error::Result;
 use home::Home;
 use log::{Differences, entry_bytes_max};
 use pmem::{Arena, Block, Counters, HeapMark, Memory, Owner, Part, RootIndex};
+use redo::Unread;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -103,6 +106,8 @@ pub struct CachedPages {
     is_taken: HashSet<u64>,
     /// Where the search for a free page goes on.
     next_free: u64,
+    /// What the log has of pages that were not read since the opening.
+    unread: Unread,
     /// The own pages of a group whose record is written.
     pending: Vec<(u64, Vec<u8>)>,
     buffer: Vec<u8>,
@@ -154,7 +159,7 @@ impl CachedPages {
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(page_bytes, 0);
-        let result = self.home.read(page, &mut buffer);
+        let result = self.read(page, &mut buffer);
         let frame = result.and_then(|()| {
             let frame = self.take_frame(arena)?;
             arena.store(frame, &buffer)?;
@@ -162,8 +167,26 @@ impl CachedPages {
         });
         self.buffer = buffer;
         let frame = frame?;
-        self.insert(page, frame);
+        let slot = self.insert(page, frame);
+        if self.unread.forget(number) {
+            if let Some(resident) = &mut self.residents[slot] {
+                resident.is_dirty = true;
+            }
+            self.dirty += 1;
+        }
         Ok(frame)
+    }
+
+    /// Reads a page that is in no frame: as it is at home, and then what the log has of it.
+    fn read(&mut self, page: u64, bytes: &mut [u8]) -> Result<()> {
+        let number = self.number_of(page);
+        let (log, home) = (&*self.log, &mut *self.home);
+        self.unread.read((number, page), log, home, bytes)
+    }
+
+    /// Pages that the log has more of than the file.
+    fn not_home(&self) -> usize {
+        self.dirty + self.unread.pages()
     }
 
     fn insert(&mut self, page: u64, frame: u64) -> usize {
@@ -230,8 +253,9 @@ impl CachedPages {
         false
     }
 
-    /// Takes a page out of its frame.
+    /// Takes a page out of its frame, and what the log has of it out of what is to be applied.
     fn forget(&mut self, page: u64) {
+        self.unread.forget(self.number_of(page));
         let Some(slot) = self.slot(page) else {
             return;
         };

@@ -1,0 +1,137 @@
+//! `nvwal`: openings that find much in the log, and what becomes of it.
+//!
+//! An opening applies the log page by page, when a page is read or on its way home. So what these tests vary is how much was read between the
+//! opening and the checkpoint that follows, inside of which the power is cut.
+
+use super::*;
+
+/// Pages that can tear, and a log that takes all that a test changes.
+fn options_of_a_long_log() -> EngineOptions {
+    EngineOptions {
+        page_bytes: 1024,
+        ring_bytes: 256 << 10,
+        ..options(1)
+    }
+}
+
+fn opened(image: &SimulatedWorld) -> Result<Box<dyn Engine>, String> {
+    let options = options_of_a_long_log();
+    let opened = open(
+        &TestPlatform(image.clone()),
+        Method::Nvwal,
+        &options,
+        &|_| false,
+    );
+    opened.map_err(|error| error.to_string())
+}
+
+fn found(image: &SimulatedWorld) -> Result<Content, String> {
+    let mut engine = opened(image)?;
+    let report = engine.verify().map_err(|error| error.to_string())?;
+    match report.damage.into_iter().next() {
+        Some(damage) => Err(damage),
+        None => Ok(read(&mut *engine, None)),
+    }
+}
+
+/// A partition whose pages are at home, and a log of changes to most of them: changed again, brought into use and given up.
+fn with_a_log() -> Subject {
+    let mut subject = Subject::with(Method::Nvwal, 5, &options_of_a_long_log());
+    subject.change(0..200, 40);
+    subject.engine.checkpoint().unwrap();
+    for first in 0..5 {
+        subject.change((first..200).step_by(5), 60);
+        subject.change((first..200).step_by(7), 60);
+    }
+    subject.change([900, 901], 3000);
+    subject.change(120..160, 10);
+    subject
+}
+
+/// Reads of the file from the opening on.
+fn reads(engine: &dyn Engine) -> u64 {
+    engine.status().disk.reads
+}
+
+/// Opens what a cut leaves, reads rows of these numbers, and cuts the power again inside of a checkpoint.
+fn cut_in_a_checkpoint(rows: std::ops::Range<i64>, disabled: &str) -> Result<(), String> {
+    let mut subject = with_a_log();
+    let image = subject.world.image(&ImageChoice::default()).unwrap();
+    subject.engine = opened(&image)?;
+    subject.engine.begin().unwrap();
+    let mut row = Row::new(Arc::clone(&subject.engine.tables()[0].layout));
+    for id in rows {
+        let key = subject.key(id);
+        let is_there = subject.engine.get(TABLE, &key, &mut row).unwrap();
+        assert_eq!(is_there, subject.content.contains_key(&id));
+    }
+    subject.engine.abort().unwrap();
+    image.disable(disabled);
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&images);
+    image.observe(move |world, _| {
+        for choice in ImageChoices::sampled(world, 1, 40) {
+            seen.lock()
+                .unwrap()
+                .push(found(&world.image(&choice).unwrap()));
+        }
+    });
+    subject.engine.checkpoint().unwrap();
+    image.unobserve();
+    let images = std::mem::take(&mut *images.lock().unwrap());
+    assert!(images.len() > 20, "{} images", images.len());
+    let last = found(&image.image(&ImageChoice::default()).unwrap());
+    for content in images.into_iter().chain([last]) {
+        if content? != subject.content {
+            return Err("what was acknowledged is not there".to_owned());
+        }
+    }
+    assert_eq!(read(&mut *subject.engine, None), subject.content);
+    Ok(())
+}
+
+#[test]
+fn what_nobody_has_read_since_the_opening_comes_home_as_well() {
+    for rows in [0..0, 40..60, 0..300] {
+        assert_eq!(
+            cut_in_a_checkpoint(rows.clone(), "none"),
+            Ok(()),
+            "{rows:?}"
+        );
+        let without = cut_in_a_checkpoint(rows, "nvwal.home");
+        assert!(without.is_err());
+    }
+}
+
+/// Transactions change some of what the log has and give some of it up, before anybody reads the rest.
+#[test]
+fn transactions_go_on_over_a_log_that_is_not_applied() {
+    let mut subject = with_a_log();
+    for round in 0..4 {
+        let image = subject.world.image(&ImageChoice::default()).unwrap();
+        subject.engine = opened(&image).unwrap();
+        subject.world = image;
+        subject.change((10 * round..10 * round + 8).chain([900]), 50);
+        if round == 2 {
+            subject.engine.checkpoint().unwrap();
+        }
+        let image = subject.world.image(&ImageChoice::default()).unwrap();
+        assert_eq!(found(&image).as_ref(), Ok(&subject.content));
+    }
+    verified(&mut *subject.engine);
+    subject.check();
+}
+
+/// An opening read every page that the log names, which took most of its time.
+#[test]
+fn an_opening_reads_no_page_because_the_log_names_it() {
+    let subject = with_a_log();
+    let image = subject.world.image(&ImageChoice::default()).unwrap();
+    let before = SimulatedDirectory::new(&image).counters().reads;
+    let mut engine = opened(&image).unwrap();
+    let opening = reads(&*engine) - before;
+    assert!(opening < 12, "{opening} reads");
+    assert_eq!(read(&mut *engine, None), subject.content);
+    let all = reads(&*engine) - before;
+    assert!(all > 3 * opening, "{all} reads");
+}
