@@ -54,6 +54,8 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         "needed by a second cut while a prepared transaction is decided; the engine's own tests come there \
          (a_prepared_transaction_is_decided_at_once)",
     ),
+    ("fash.found-record", SLOTTED, DIED_WITH_A_RECORD),
+    ("fash.found-record-fence", SLOTTED, DIED_WITH_A_RECORD),
     ("fash.decided", SLOTTED, ASKED_AFTERWARDS),
     ("fash.decided-fence", SLOTTED, ASKED_AFTERWARDS),
     (
@@ -67,6 +69,18 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         SLOTTED,
         "needed where two cuts tear records that have a line in common; the engine's own tests come there \
          (a_torn_record_is_not_made_whole_by_the_next_one)",
+    ),
+    (
+        "slotted.found-fence",
+        &[Method::Fast],
+        "needed where a process dies between the store of a line and its fence, and the next one reads it and writes nothing; the engine's own \
+         tests come there (what_a_reader_has_seen_is_durable)",
+    ),
+    (
+        "heap.run-release",
+        SLOTTED,
+        "needed by what later takes the chunk, which is seldom given up here; pmem's own crash tests notice its removal \
+         (every_durable_step_is_needed)",
     ),
     (
         "fash.settle-fence",
@@ -106,6 +120,8 @@ const TORN_LATER: &str = "needed where a process dies before a batch is durable 
      there (guard/guard_tests.rs, every_durable_step_is_needed)";
 const SLOT_TAKEN: &str = "needed where a slot is taken for another page before the one that it had is durable at home, and not repeated by the log; the guards' own tests come there \
      (guard/guard_tests.rs, every_durable_step_is_needed)";
+const DIED_WITH_A_RECORD: &str = "needed where a process dies between its record and the fence, and the power fails in the next one; a search seldom comes there, the engine's own \
+     tests do (a_record_that_is_found_is_durable_before_it_is_done)";
 const SLOTTED: &[Method] = &[Method::Fash, Method::Fast];
 const ASKED_AFTERWARDS: &str = "needed where the database forgets a transaction that has committed, and the power fails before the next one; the engine's own tests come there \
      (a_committed_transaction_needs_its_number_no_more)";

@@ -247,3 +247,70 @@ fn a_partition_that_is_closed_does_not_need_its_record() {
         assert!(without.is_err(), "{method}");
     }
 }
+
+/// A process dies when its line is stored and not yet waited for. The next one reads the row, and the power fails.
+fn read_after_a_death(disabled: &str) -> Result<(), String> {
+    let mut subject = with_rows(Method::Fast, 512, 60);
+    let next = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&next);
+    subject.world.observe(move |world, point| {
+        if matches!(point, CrashPoint::Fence(site) if site.name == "fast.line-fence") {
+            *seen.lock().unwrap() = Some(world.death().unwrap());
+        }
+    });
+    subject.change([2], 0);
+    subject.world.unobserve();
+    let next = next.lock().unwrap().take().unwrap();
+    next.disable(disabled);
+    let platform = TestPlatform(next.clone());
+    let mut engine = open(&platform, Method::Fast, &options(1), &|_| false).unwrap();
+    assert_eq!(read(&mut *engine, None), subject.content);
+    let image = next.image(&ImageChoice::default()).unwrap();
+    match found(image, Method::Fast) {
+        Ok(content) if content == subject.content => Ok(()),
+        Ok(_) => Err("what was read is not there".to_owned()),
+        Err(error) => Err(error),
+    }
+}
+
+#[test]
+fn what_a_reader_has_seen_is_durable() {
+    assert_eq!(read_after_a_death("none"), Ok(()));
+    for site in ["slotted.found-header", "slotted.found-fence"] {
+        assert!(read_after_a_death(site).is_err(), "without {site}");
+    }
+}
+
+/// A process dies when its record is stored and not yet waited for. The next one does what it says, and the power fails.
+fn done_after_a_death(disabled: &str) -> Result<(), String> {
+    let mut subject = with_rows(Method::Fash, 512, 60);
+    let before = subject.content.clone();
+    let next = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&next);
+    subject.world.observe(move |world, point| {
+        if matches!(point, CrashPoint::Fence(site) if site.name == "fash.record-fence") {
+            *seen.lock().unwrap() = Some(world.death().unwrap());
+        }
+    });
+    subject.change([2, 60], 0);
+    subject.world.unobserve();
+    let next = next.lock().unwrap().take().unwrap();
+    next.disable(disabled);
+    let platform = TestPlatform(next.clone());
+    let _engine = open(&platform, Method::Fash, &options(1), &|_| false).unwrap();
+    for choice in ImageChoices::sampled(&next, 1, 60) {
+        let content = found(next.image(&choice).unwrap(), Method::Fash)?;
+        if content != before && content != subject.content {
+            return Err("half of a transaction".to_owned());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_record_that_is_found_is_durable_before_it_is_done() {
+    assert_eq!(done_after_a_death("none"), Ok(()));
+    for site in ["fash.found-record", "fash.found-record-fence"] {
+        assert!(done_after_a_death(site).is_err(), "without {site}");
+    }
+}
