@@ -1,14 +1,15 @@
 //! Goal: what each operation costs in flushes, fences, bytes and syncs is known, and does not change unnoticed.
 //!
 //! Method: the scripts of `crates/storage/testscripts/cost/<method>` run on the simulated device, which counts exactly. A block
-//! with `measure` prints what its commands have cost, a line for each tuple layout and, where fences matter, each
-//! order of fences; what it reads is not shown. `measure fences<=3` is a promise for the shared order. `UPDATE_SCRIPTS=1` rewrites the files.
+//! with `measure` prints what its commands have cost, a line for each tuple layout and, where that matters, each
+//! order of fences or way of storing a header; what it reads is not shown. `measure fences<=3` is a promise for the shared order. `UPDATE_SCRIPTS=1` rewrites the files.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, its helpers too"
 )]
 
+use pmem::PowerFailAtomicity;
 use std::collections::BTreeSet;
 use storage::engine::{EngineOptions, FenceOrder, Method};
 use storage::record::LayoutKind;
@@ -21,6 +22,7 @@ struct Variant {
     name: &'static str,
     layout: LayoutKind,
     fences: FenceOrder,
+    atomicity: PowerFailAtomicity,
 }
 
 const fn variant(name: &'static str, layout: LayoutKind, fences: FenceOrder) -> Variant {
@@ -28,6 +30,14 @@ const fn variant(name: &'static str, layout: LayoutKind, fences: FenceOrder) -> 
         name,
         layout,
         fences,
+        atomicity: PowerFailAtomicity::Word,
+    }
+}
+
+const fn with_whole_lines(name: &'static str, layout: LayoutKind) -> Variant {
+    Variant {
+        atomicity: PowerFailAtomicity::Line,
+        ..variant(name, layout, FenceOrder::Shared)
     }
 }
 
@@ -46,9 +56,18 @@ const IN_VOLATILE_MEMORY: &[Variant] = &[
     variant("separate", LayoutKind::Separate, FenceOrder::Shared),
 ];
 
+/// Both ways of storing the header that `fast` commits by.
+const BY_LINES: &[Variant] = &[
+    variant("together", LayoutKind::Together, FenceOrder::Shared),
+    variant("separate", LayoutKind::Separate, FenceOrder::Shared),
+    with_whole_lines("together, 64 bytes whole", LayoutKind::Together),
+    with_whole_lines("separate, 64 bytes whole", LayoutKind::Separate),
+];
+
 fn variants(method: Method) -> &'static [Variant] {
     match method {
         Method::NvmInp | Method::NvmLog => IN_DURABLE_MEMORY,
+        Method::Fast => BY_LINES,
         Method::Inp
         | Method::Volatile
         | Method::Cow
@@ -70,7 +89,6 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::NvmDwbLog
         | Method::NvmDwbLogOpt
         | Method::Fash
-        | Method::Fast
         | Method::Nvwal
         | Method::Combined(_) => IN_VOLATILE_MEMORY,
     }
@@ -83,6 +101,7 @@ fn run(script: &Script, method: Method, broken: &mut Vec<String>) -> Vec<Vec<Str
         let options = EngineOptions {
             layout: variant.layout,
             fences: variant.fences,
+            atomicity: variant.atomicity,
             checkpoint_log_bytes: 16 << 20,
             page_bytes: method.node_bytes_default(),
             rings: 2,

@@ -2,7 +2,7 @@
 //!
 //! `verify` is meant for scripts: 0 sound, 1 damage was found, 2 the check could not be made.
 
-use crate::args::{DatabaseArgs, DeviceArgs};
+use crate::args::{AtomicityName, DatabaseArgs, DeviceArgs};
 use crate::failure::{FAILED, Usage};
 use crate::output::{Cell, Facts, Format, Listing, bytes, stdout};
 use crate::tables;
@@ -204,10 +204,9 @@ pub(crate) fn device(args: &DeviceArgs, format: Format) -> Result<()> {
         "64-byte direct store",
         report.direct_line_store.unwrap_or("none"),
     );
-    // Nothing can be configured that promises more than a word.
     facts.add(
         "fast commits by",
-        "two header lines in turn, each sealed by an 8-byte word",
+        way_of_fast(&report, args.power_fail_atomicity),
     );
     add_costs(&mut facts, "", &report.costs);
     add_costs(
@@ -224,6 +223,28 @@ pub(crate) fn device(args: &DeviceArgs, format: Format) -> Result<()> {
         facts.add("hint", hint.as_str());
     }
     facts.print(format)
+}
+
+/// How `fast` makes a transaction that changes one page durable here, where the platform is said to promise so much.
+fn way_of_fast(report: &DeviceReport, promised: AtomicityName) -> String {
+    let by_words = "two header lines in turn, each sealed by an 8-byte word";
+    match (promised, report.direct_line_store) {
+        (AtomicityName::Line, Some(store)) if report.stores_lines_at_once => {
+            format!("two header lines in turn, each stored whole by {store}")
+        }
+        (AtomicityName::Line, Some(store)) => format!(
+            "nothing: {store} helps only where lines are written past the caches, and the domain {} does not; leave the power-fail \
+             atomicity at 8, or give --primitives flush to measure",
+            report.domain
+        ),
+        (AtomicityName::Line, None) => "nothing: 64 bytes survive whole only if one instruction stores them, and this processor has none; leave the \
+             power-fail atomicity at 8"
+            .to_owned(),
+        (AtomicityName::Word, Some(store)) if report.stores_lines_at_once => format!(
+            "{by_words}; with --power-fail-atomicity 64, if the platform promises that, each stored whole by {store}"
+        ),
+        (AtomicityName::Word, _) => by_words.to_owned(),
+    }
 }
 
 fn add_costs(facts: &mut Facts, prefix: &str, costs: &Costs) {

@@ -19,7 +19,7 @@ use ::torture::scenarios::{self, Scenario};
 use ::torture::search::{Config, Focus, Report, search};
 use ::torture::standard::{self, Benchmark};
 use anyhow::{Context, Result};
-use indelible::Method;
+use indelible::{Method, PowerFailAtomicity};
 use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
@@ -88,6 +88,12 @@ pub(crate) fn run(args: &TortureArgs, format: Format) -> Result<ExitCode> {
     if methods.contains(&Method::Volatile) {
         return Err(Usage::error(
             "method volatile keeps nothing, so there is nothing to torture; use nvm-inp or inp",
+        ));
+    }
+    let has_whole_lines = args.atomicity() == PowerFailAtomicity::Line;
+    if has_whole_lines && methods.iter().any(|method| *method != Method::Fast) {
+        return Err(Usage::error(
+            "only method fast makes use of 64 bytes that survive whole; use --method fast, or leave --power-fail-atomicity out",
         ));
     }
     let mount = args.path.as_deref().map(Mount::at).transpose()?;
@@ -218,6 +224,7 @@ fn run_search(
             operations,
             depth: args.depth,
         }),
+        atomicity: args.atomicity(),
         ..Config::new(method, args.seed, images_max, duration_max)
     };
     let report = search(&config, &mut |report| bar.set_position(report.images));
@@ -272,7 +279,7 @@ fn run_catalogue(args: &TortureArgs, method: Method, format: Format) -> Result<u
     let mut sum = Report::default();
     let mut failed = None;
     for scenario in scenarios::ALL {
-        let report = scenarios::run(scenario, method, args.seed);
+        let report = scenarios::run(scenario, method, args.atomicity(), args.seed);
         sum.crash_points += report.crash_points;
         sum.images += report.images;
         sum.nested += report.nested;
@@ -295,10 +302,14 @@ fn run_catalogue(args: &TortureArgs, method: Method, format: Format) -> Result<u
 }
 
 fn replay_scenario(args: &TortureArgs, method: Method, name: &str) -> String {
-    format!(
+    let mut line = format!(
         "indelible torture --method {method} --seed {} --scenario {name}",
         args.seed
-    )
+    );
+    if args.atomicity() == PowerFailAtomicity::Line {
+        line.push_str(" --power-fail-atomicity 64");
+    }
+    line
 }
 
 fn run_scenarios(
@@ -310,7 +321,7 @@ fn run_scenarios(
     let bar = progress::count("scenarios", scenarios.len() as u64);
     let mut wrong = 0;
     for scenario in scenarios {
-        let report = scenarios::run(scenario, method, args.seed);
+        let report = scenarios::run(scenario, method, args.atomicity(), args.seed);
         wrong += report.wrong;
         bar.inc(1);
         let replay = report.failure.as_ref();
@@ -334,6 +345,7 @@ fn run_mutation(
     let duration_max = seconds.map_or(DURATION_MAX, Duration::from_secs_f64);
     let config = MutationConfig {
         method,
+        atomicity: args.atomicity(),
         seed: args.seed,
         site_duration_max: SITE_DURATION.min(duration_max),
         duration_max,

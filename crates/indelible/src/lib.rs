@@ -152,7 +152,7 @@ pub use worker::{Pending, Worker};
 pub use disk::{DiskCounters, IoMode};
 pub use modelled::{ModelledFiles, ModelledMemories};
 pub use platform::NativePlatform;
-pub use pmem::{Counters, Domain, Part, PartCounters, Primitive};
+pub use pmem::{Counters, Domain, Part, PartCounters, PowerFailAtomicity, Primitive};
 pub use storage::engine::{
     ArchiveRange, AreaCounters, Combination, CommitTicket, Direction, Durability, FenceOrder,
     Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes, PageWrites, PagesKind,

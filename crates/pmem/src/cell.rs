@@ -25,6 +25,24 @@ impl<M: Memory> Arena<M> {
         Ok(())
     }
 
+    /// Stores a line around the cache in one transfer, where [`Arena::stores_lines_at_once`]. Durable after the next fence.
+    #[inline]
+    pub fn store_line(
+        &mut self,
+        offset: u64,
+        line: &[u8; LINE_BYTES as usize],
+        site: &'static Site,
+    ) -> Result<()> {
+        self.check(offset, line.len(), LINE_BYTES as usize)?;
+        self.memory.store_line(offset, line, site);
+        Ok(())
+    }
+
+    /// Whether a line that is stored is a single transfer.
+    pub fn stores_lines_at_once(&self) -> bool {
+        self.memory.stores_lines_at_once()
+    }
+
     /// Starts the write-back of every line that the range touches.
     #[inline]
     pub fn flush(&mut self, offset: u64, bytes: usize, site: &'static Site) -> Result<()> {

@@ -39,7 +39,8 @@ mod ptr;
 pub use arena::{Arena, Window};
 pub use buffers::{Buffer, Buffers};
 pub use device::{
-    Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, Primitive, Site,
+    Access, Counters, Domain, Memory, MemorySource, Part, PartCounters, PowerFailAtomicity,
+    Primitive, Site,
 };
 pub use device::{
     Costs, DeviceReport, Either, Medium, NativeMemory, NativeOptions, NativeSource, PageSize, View,

@@ -14,7 +14,7 @@
 use pmem::device::simulated::{
     Content, ImageChoices, Profile, SimulatedMemory, SimulatedWorld, WorldOptions,
 };
-use pmem::{Access, Memory, MemorySource, site};
+use pmem::{Access, Memory, MemorySource, PowerFailAtomicity, site};
 use std::collections::BTreeSet;
 
 const A: u64 = 0;
@@ -34,9 +34,14 @@ struct Machine {
 
 impl Machine {
     fn new(profile: Profile) -> Self {
+        Self::with(profile, PowerFailAtomicity::Word)
+    }
+
+    fn with(profile: Profile, atomicity: PowerFailAtomicity) -> Self {
         let content = Content::Zeros;
         let world = SimulatedWorld::new(WorldOptions {
             profile,
+            atomicity,
             content,
             capacity_bytes: 4096,
             ..WorldOptions::default()
@@ -67,6 +72,13 @@ impl Machine {
     fn stream(&mut self, offset: u64, values: &[u64]) -> &mut Self {
         self.first()
             .stream(offset, &bytes(values), site!("litmus.stream"));
+        self
+    }
+
+    /// Stores the line of A and B at once, with one value in all of its words.
+    fn line(&mut self, value: u64) -> &mut Self {
+        let line = bytes(&[value; 8]).try_into().unwrap();
+        self.first().store_line(A, &line, site!("litmus.line"));
         self
     }
 
@@ -457,4 +469,64 @@ litmus! {
             m.world.disable_nth("litmus.flush", 1);
             m.word(A, 1).flush(A).word(C, 1).flush(C).fence();
         } => "10 11";
+}
+
+/// Runs a program on a platform that promises 64 bytes, and compares its outcomes for A and B with the list.
+fn check_whole_lines(profile: Profile, program: impl Fn(&mut Machine), legal: &str) {
+    let mut machine = Machine::with(profile, PowerFailAtomicity::Line);
+    program(&mut machine);
+    let legal: BTreeSet<_> = legal.split(' ').map(str::to_owned).collect();
+    assert_eq!(machine.outcomes(&[A, B]), legal);
+}
+
+// A line that is stored at once tears at words, and where the platform promises 64 bytes it does not.
+litmus! {
+    line_tears_at_words: Default [A, B], |m: &mut Machine| { m.line(1); } => "00 01 10 11";
+    flush_free_line_tears_at_words: FlushFree [A, B], |m: &mut Machine| { m.line(1); } => "00 01 10 11";
+    line_is_certain_after_the_fence: Default [A, B], |m: &mut Machine| { m.line(1).fence(); } => "11";
+}
+
+#[test]
+fn a_whole_line_survives_or_does_not() {
+    for profile in [Profile::Default, Profile::FlushFree] {
+        check_whole_lines(profile, |m| _ = m.line(1), "00 11");
+        check_whole_lines(profile, |m| _ = m.line(1).fence(), "11");
+        check_whole_lines(profile, |m| _ = m.line(1).line(2), "00 11 22");
+        check_whole_lines(profile, |m| _ = m.line(1).fence().line(2), "11 22");
+    }
+    // Other stores are what they are elsewhere.
+    check_whole_lines(Profile::Default, |m| _ = m.bulk(A, &[1, 1]), "00 01 10 11");
+    check_whole_lines(
+        Profile::Default,
+        |m| _ = m.stream(A, &[1, 1]),
+        "00 01 10 11",
+    );
+}
+
+#[test]
+fn a_whole_line_has_no_order_with_other_stores_of_the_line() {
+    let program = |m: &mut Machine| _ = m.word(A, 1).line(2);
+    check_whole_lines(Profile::Default, program, "00 10 22");
+    let program = |m: &mut Machine| _ = m.line(1).word(B, 2);
+    check_whole_lines(Profile::Default, program, "00 02 11 12");
+}
+
+#[test]
+fn a_whole_line_of_the_dead_is_whole() {
+    check_whole_lines(Profile::Default, |m| _ = m.line(1).die(), "00 11");
+    check_whole_lines(Profile::Default, |m| _ = m.line(1).die().fence(), "00 11");
+    check_whole_lines(
+        Profile::Default,
+        |m| _ = m.line(1).die().flush(A).fence(),
+        "11",
+    );
+}
+
+#[test]
+fn a_line_whose_store_is_switched_off_tears() {
+    let program = |m: &mut Machine| {
+        m.world.disable("litmus.line");
+        m.line(1).fence();
+    };
+    check_whole_lines(Profile::Default, program, "00 01 10 11");
 }

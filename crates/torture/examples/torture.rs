@@ -1,9 +1,11 @@
-//! Runs the library from the command line, for measuring it: `torture METHOD search|scenarios|flips|faults|mutate [SEED] [IMAGES] [SECONDS]`.
+//! Runs the library from the command line, for measuring it: `torture METHOD[/64] search|scenarios|flips|faults|mutate [SEED] [IMAGES] [SECONDS]`.
+//! With `/64` the platform keeps lines of 64 bytes whole that are stored at once, and the method relies on it.
 //!
 //! The program's own command is `indelible torture`; this one needs nothing but this room, so it builds in seconds. It
 //! prints what the reports hold.
 #![allow(clippy::print_stdout, reason = "an example reports on standard output")]
 
+use pmem::PowerFailAtomicity;
 use std::time::{Duration, Instant};
 use storage::engine::Method;
 use torture::{mutation, scenarios, search};
@@ -17,10 +19,14 @@ fn main() {
             .unwrap_or(default)
     };
     let name = arguments.first().map_or("nvm-inp", String::as_str);
+    let (name, atomicity) = match name.strip_suffix("/64") {
+        Some(name) => (name, PowerFailAtomicity::Line),
+        None => (name, PowerFailAtomicity::Word),
+    };
     let method: Method = name.parse().expect("the first argument is a method");
     let (seed, images, seconds) = (number(2, 1), number(3, 200_000), number(4, 120));
     match arguments.get(1).map_or("search", String::as_str) {
-        "scenarios" => run_scenarios(method, seed, arguments.get(5)),
+        "scenarios" => run_scenarios(method, atomicity, seed, arguments.get(5)),
         "flips" => {
             let config = torture::flips::FlipConfig {
                 method,
@@ -45,11 +51,12 @@ fn main() {
             let report = torture::faults::sweep_faults(&config, &mut |_, _| {});
             println!("{:#?}", report.expect("it works without faults"));
         }
-        "mutate" => run_mutation(method, seed, seconds),
+        "mutate" => run_mutation(method, atomicity, seed, seconds),
         _ => {
             let report = search::search(
                 &search::Config {
                     disabled: arguments.iter().skip(5).cloned().collect(),
+                    atomicity,
                     ..search::Config::new(method, seed, images, Duration::from_secs(seconds))
                 },
                 &mut |_| {},
@@ -62,13 +69,13 @@ fn main() {
     }
 }
 
-fn run_scenarios(method: Method, seed: u64, only: Option<&String>) {
+fn run_scenarios(method: Method, atomicity: PowerFailAtomicity, seed: u64, only: Option<&String>) {
     let start = Instant::now();
     let chosen = scenarios::ALL
         .iter()
         .filter(|scenario| only.is_none_or(|name| name == scenario.name));
     for scenario in chosen {
-        let report = scenarios::run(scenario, method, seed);
+        let report = scenarios::run(scenario, method, atomicity, seed);
         println!(
             "{:28} {:4} points {:7} images {:7} nested {:7.2} s {}",
             scenario.name,
@@ -84,9 +91,10 @@ fn run_scenarios(method: Method, seed: u64, only: Option<&String>) {
     println!("{:.1} s", start.elapsed().as_secs_f64());
 }
 
-fn run_mutation(method: Method, seed: u64, seconds: u64) {
+fn run_mutation(method: Method, atomicity: PowerFailAtomicity, seed: u64, seconds: u64) {
     let config = mutation::MutationConfig {
         method,
+        atomicity,
         seed,
         site_duration_max: Duration::from_secs(5),
         duration_max: Duration::from_secs(seconds),

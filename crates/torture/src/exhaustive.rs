@@ -10,15 +10,16 @@ use crate::drive::{Depth, Driver, Oracle, SharedOracle};
 use crate::generate::{Random, first_rows};
 use crate::model::State;
 use crate::scenarios::Scenario;
-use crate::search::{DIED, FailureReport, Report, live_failure, new_world, options};
+use crate::search::{DIED, FailureReport, Report, live_failure, options, world_with};
 use indelible::SimulatedPlatform;
+use pmem::PowerFailAtomicity;
 use pmem::device::simulated::{Branches, SimulatedWorld, mix};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use storage::Platform;
-use storage::engine::{Durability, Method};
+use storage::engine::{Durability, EngineOptions, Method};
 
 /// Most images at one crash point.
 pub const IMAGES_MAX: u64 = 65_536;
@@ -37,7 +38,7 @@ const GROWTH_ONE_IN: u64 = 4;
 /// Runs one scenario with every image, or with those that come before `until`.
 pub(crate) fn run(
     scenario: &Scenario,
-    method: Method,
+    (method, atomicity): (Method, PowerFailAtomicity),
     seed: u64,
     disabled: &[String],
     until: Option<Instant>,
@@ -48,7 +49,7 @@ pub(crate) fn run(
         ..Exhaustive::default()
     }));
     let result = catch_unwind(AssertUnwindSafe(|| {
-        drive(scenario, method, seed, disabled, &shared)
+        drive(scenario, (method, atomicity), seed, disabled, &shared)
     }));
     let result = result.unwrap_or_else(|panic| Err(Failure::panicked(&*panic)));
     let mut report = std::mem::take(&mut lock(&shared).report);
@@ -73,13 +74,16 @@ struct Exhaustive {
 
 fn drive(
     scenario: &Scenario,
-    method: Method,
+    (method, atomicity): (Method, PowerFailAtomicity),
     seed: u64,
     disabled: &[String],
     shared: &Arc<Mutex<Exhaustive>>,
 ) -> Result<(), Failure> {
-    let world = new_world(seed);
-    let options = options(method, seed);
+    let world = world_with(seed, atomicity);
+    let options = EngineOptions {
+        atomicity,
+        ..options(method, seed)
+    };
     let oracle: SharedOracle = Arc::default();
     let platform = SimulatedPlatform::new(&world);
     let engine = platform
@@ -123,6 +127,7 @@ fn drive(
                 point: format!("{point:?}"),
                 event: world.events(),
                 survivors,
+                atomicity,
                 ..live_failure(failure, seed)
             });
         }

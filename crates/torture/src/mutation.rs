@@ -8,6 +8,7 @@ use crate::exhaustive;
 use crate::faults::{FaultConfig, sweep_faults};
 use crate::scenarios;
 use crate::search::{Config, Plan, Searcher, Start, round, run};
+use pmem::PowerFailAtomicity;
 use pmem::device::simulated::{SiteKind, SiteReport};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -183,6 +184,8 @@ impl Verdict {
 pub struct MutationConfig {
     /// The method under test.
     pub method: Method,
+    /// What a power cut leaves whole, and what the method relies on.
+    pub atomicity: PowerFailAtomicity,
     /// Where all randomness comes from.
     pub seed: u64,
     /// Most time spent on one site.
@@ -252,6 +255,7 @@ fn sites(config: &MutationConfig) -> Result<Vec<Found>, Failure> {
 fn plan(config: &MutationConfig, disabled: &[String]) -> Plan {
     Plan::new(&Config {
         disabled: disabled.to_vec(),
+        atomicity: config.atomicity,
         minimise_max: Duration::ZERO,
         ..Config::new(
             config.method,
@@ -338,8 +342,8 @@ fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {
     let disabled = [site.to_owned()];
     let until = Instant::now() + SCENARIOS_MAX.min(config.duration_max);
     scenarios::ALL.iter().find_map(|scenario| {
-        let (method, seed) = (config.method, config.seed);
-        let report = exhaustive::run(scenario, method, seed, &disabled, Some(until));
+        let subject = (config.method, config.atomicity);
+        let report = exhaustive::run(scenario, subject, config.seed, &disabled, Some(until));
         let failure = report.failure?;
         Some(format!("scenario {}: {}", scenario.name, failure.what))
     })

@@ -7,6 +7,7 @@ use crate::exhaustive;
 use crate::generate::{Random, growth, large, row, text};
 use crate::model::{Action, CODE, CODE_INDEX, GROUP, GROUP_INDEX, MAIN, NAME, NOTE, SIDE, Step};
 use crate::search::Report;
+use pmem::PowerFailAtomicity;
 use storage::engine::Method;
 use storage::record::Value;
 
@@ -434,7 +435,12 @@ fn side(random: &mut Random) -> Step {
     Step::Insert(SIDE, vec![Value::Int64(1), Value::Text(text(random, 60))])
 }
 
-/// Runs one scenario with every image.
-pub fn run(scenario: &Scenario, method: Method, seed: u64) -> Report {
-    exhaustive::run(scenario, method, seed, &[], None)
+/// Runs one scenario with every image, on a platform with this promise.
+pub fn run(
+    scenario: &Scenario,
+    method: Method,
+    atomicity: PowerFailAtomicity,
+    seed: u64,
+) -> Report {
+    exhaustive::run(scenario, (method, atomicity), seed, &[], None)
 }

@@ -11,6 +11,7 @@ use crate::minimise::{Minimised, minimise};
 use crate::model::State;
 use crate::script::{Script, Selection};
 use indelible::SimulatedPlatform;
+use pmem::PowerFailAtomicity;
 use pmem::device::simulated::{
     Content, CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };
@@ -46,6 +47,8 @@ const RARE_VISITS: u64 = 6;
 pub struct Config {
     /// The method under test.
     pub method: Method,
+    /// What a power cut leaves whole, and what the method relies on.
+    pub atomicity: PowerFailAtomicity,
     /// Where all randomness comes from.
     pub seed: u64,
     /// Distinct images after which the search ends.
@@ -65,6 +68,7 @@ impl Config {
     pub fn new(method: Method, seed: u64, images_max: u64, duration_max: Duration) -> Self {
         Self {
             method,
+            atomicity: PowerFailAtomicity::Word,
             seed,
             images_max,
             duration_max,
@@ -146,6 +150,8 @@ pub struct FailureReport {
     pub focus: Option<Focus>,
     /// Sites that did nothing.
     pub disabled: Vec<String>,
+    /// What a power cut left whole.
+    pub atomicity: PowerFailAtomicity,
     /// A shorter way to it.
     pub minimised: Option<Minimised>,
 }
@@ -167,6 +173,10 @@ impl FailureReport {
         );
         if let Some(depth) = self.focus.as_ref().and_then(|focus| focus.depth) {
             write!(line, " --depth {depth}").expect("a string takes everything");
+        }
+        if self.atomicity != PowerFailAtomicity::Word {
+            let bytes = self.atomicity.bytes();
+            write!(line, " --power-fail-atomicity {bytes}").expect("a string takes everything");
         }
         for site in &self.disabled {
             write!(line, " --without {site}").expect("a string takes everything");
@@ -245,6 +255,7 @@ pub(crate) fn run(plan: Plan, progress: &mut dyn FnMut(&Report)) -> Report {
                 transactions: searcher.transactions,
                 focus: start.focus.clone(),
                 disabled: searcher.plan.config.disabled.clone(),
+                atomicity: searcher.plan.config.atomicity,
                 ..live_failure(failure, start.seed)
             };
             searcher.report.failure = Some(failure);
@@ -272,6 +283,7 @@ pub(crate) fn live_failure(failure: Failure, seed: u64) -> FailureReport {
         transactions: 0,
         focus: None,
         disabled: Vec::new(),
+        atomicity: PowerFailAtomicity::Word,
         minimised: None,
     }
 }
@@ -339,8 +351,13 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
     }
 }
 
-/// A world whose new memory holds what a used device would.
+/// A world whose new memory holds what a used device would, and in which power cuts leave words whole.
 pub(crate) fn new_world(seed: u64) -> SimulatedWorld {
+    world_with(seed, PowerFailAtomicity::Word)
+}
+
+/// The same with another promise of the platform.
+pub(crate) fn world_with(seed: u64, atomicity: PowerFailAtomicity) -> SimulatedWorld {
     let content = if seed % 4 == 3 {
         let used: Vec<u8> = (0..4096_u64)
             .flat_map(|word| mix(word ^ seed).to_le_bytes())
@@ -351,6 +368,7 @@ pub(crate) fn new_world(seed: u64) -> SimulatedWorld {
     };
     SimulatedWorld::new(WorldOptions {
         seed,
+        atomicity,
         content,
         ..WorldOptions::default()
     })
@@ -361,7 +379,8 @@ pub(crate) fn round(
     start: &Start,
     shared: &Arc<Mutex<Searcher>>,
 ) -> Result<SimulatedWorld, Failure> {
-    let world = new_world(start.seed);
+    let atomicity = lock(shared).plan.config.atomicity;
+    let world = world_with(start.seed, atomicity);
     let images = {
         let mut searcher = lock(shared);
         for site in &searcher.plan.config.disabled {
@@ -407,8 +426,7 @@ struct Round<'r> {
 impl Round<'_> {
     fn drive(&self, script: &Script) -> Result<(), Failure> {
         let seed = self.start.seed;
-        let method = lock(self.shared).plan.config.method;
-        let options = options(method, seed);
+        let (method, options) = self.engine();
         self.reach(0);
         let platform = SimulatedPlatform::new(self.world);
         let engine = platform
@@ -438,6 +456,16 @@ impl Round<'_> {
         driver.compare(Depth::Structure)
     }
 
+    fn engine(&self) -> (Method, EngineOptions) {
+        let searcher = lock(self.shared);
+        let config = &searcher.plan.config;
+        let options = EngineOptions {
+            atomicity: config.atomicity,
+            ..options(config.method, self.start.seed)
+        };
+        (config.method, options)
+    }
+
     /// Called before each transaction.
     fn reach(&self, transaction: usize) {
         lock(self.shared).transactions = transaction;
@@ -447,8 +475,8 @@ impl Round<'_> {
     }
 
     fn observe(&self) {
-        let method = lock(self.shared).plan.config.method;
-        let mut recovery = Recovery::new(method, options(method, self.start.seed)).remembering();
+        let (method, options) = self.engine();
+        let mut recovery = Recovery::new(method, options).remembering();
         if let Some(depth) = self.start.depth() {
             recovery = recovery.nesting(depth.saturating_sub(1));
         }
@@ -627,6 +655,7 @@ impl Searcher {
             transactions: self.transactions,
             focus: start.focus.clone(),
             disabled: self.plan.config.disabled.clone(),
+            atomicity: self.plan.config.atomicity,
             minimised: None,
         });
     }

@@ -3,6 +3,7 @@
 //! Goal: no wrong image; every planted mistake found. Method: the library's own search, scenarios and flips with small budgets;
 //! the long ones are the program's `torture` command.
 
+use pmem::PowerFailAtomicity;
 use std::time::{Duration, Instant};
 use storage::engine::Method;
 use torture::corpus;
@@ -47,6 +48,30 @@ fn no_image_is_wrong() {
     }
 }
 
+/// The other way of `fast`, on a platform that keeps lines whole; and what it rests on is missed.
+#[test]
+fn no_image_is_wrong_where_lines_are_whole() {
+    let fast = |seed| Config {
+        atomicity: PowerFailAtomicity::Line,
+        ..config(Method::Fast, seed)
+    };
+    for seed in 1..=2 {
+        let report = search(&fast(seed), &mut |_| {});
+        assert!(report.failure.is_none(), "{:#?}", report.failure);
+        assert!(report.images > 0 && report.nested > 0, "{report:?}");
+    }
+    for site in ["fast.whole-line", "fast.line-fence"] {
+        let config = Config {
+            disabled: vec![site.into()],
+            ..fast(1)
+        };
+        let failure = search(&config, &mut |_| {}).failure;
+        let line = failure.map(|failure| failure.replay(Method::Fast));
+        let line = line.unwrap_or_else(|| panic!("the search did not notice that {site} was off"));
+        assert!(line.contains("--power-fail-atomicity 64"), "{line}");
+    }
+}
+
 /// Parts of the page engine that no published method has together.
 #[test]
 fn no_image_is_wrong_in_a_combination() {
@@ -69,7 +94,7 @@ fn every_image_of_every_scenario_is_right() {
             ) {
                 continue;
             }
-            let report = scenarios::run(scenario, method, 1);
+            let report = scenarios::run(scenario, method, PowerFailAtomicity::Word, 1);
             let name = method.name();
             assert!(
                 report.failure.is_none(),
@@ -268,6 +293,7 @@ fn every_site_is_caught() {
     for method in durable() {
         let config = MutationConfig {
             method,
+            atomicity: PowerFailAtomicity::Word,
             seed: 1,
             site_duration_max: Duration::from_secs(5),
             duration_max: Duration::from_mins(2),

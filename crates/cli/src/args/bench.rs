@@ -4,7 +4,7 @@
 //! conditions.
 
 use super::{
-    AXES, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, RecoveryArgs,
+    AXES, AtomicityName, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, RecoveryArgs,
     RecoveryVictimArgs, parse_seconds,
 };
 use clap::{Args, Subcommand, ValueEnum};
@@ -302,6 +302,9 @@ pub(crate) struct RunArgs {
     /// Issue the instructions of another domain, to measure their cost; what the data survives does not change
     #[arg(long, value_enum)]
     pub(crate) primitives: Option<PrimitiveName>,
+    /// What the platform promises to survive a power cut whole: with 64 bytes, method fast stores the header that it commits by in one transfer
+    #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word)]
+    pub(crate) power_fail_atomicity: AtomicityName,
     /// The device: native, or emulated with added latency and full counting
     #[arg(long, value_enum, default_value_t = DeviceKind::Native)]
     pub(crate) device: DeviceKind,

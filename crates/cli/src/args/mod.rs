@@ -27,7 +27,7 @@ pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use indelible::{Domain, LayoutKind, Primitive};
+use indelible::{Domain, LayoutKind, PowerFailAtomicity, Primitive};
 use std::path::PathBuf;
 
 /// The whole command line.
@@ -379,6 +379,9 @@ pub(crate) struct DeviceArgs {
     /// Issue the instructions of another domain, to measure their cost
     #[arg(long, value_enum)]
     pub(crate) primitives: Option<PrimitiveName>,
+    /// What the platform promises to survive a power cut whole: how method fast commits depends on it
+    #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word)]
+    pub(crate) power_fail_atomicity: AtomicityName,
 }
 
 /// `quickstart`.
@@ -506,6 +509,26 @@ impl From<PrimitiveName> for Primitive {
             PrimitiveName::Process => Self::Process,
             PrimitiveName::FlushFree => Self::FlushFree,
             PrimitiveName::Flush => Self::Flush,
+        }
+    }
+}
+
+/// The longest store that a power cut leaves whole or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AtomicityName {
+    /// A word, as everywhere
+    #[value(name = "8")]
+    Word,
+    /// A line that one instruction stores; only whoever knows the platform can say so
+    #[value(name = "64")]
+    Line,
+}
+
+impl From<AtomicityName> for PowerFailAtomicity {
+    fn from(name: AtomicityName) -> Self {
+        match name {
+            AtomicityName::Word => Self::Word,
+            AtomicityName::Line => Self::Line,
         }
     }
 }

@@ -3,11 +3,11 @@
 //! One option chooses the kind of test; without one it is the crash search, and `--all` alone is every kind on every
 //! method. The other options say how much of it, and what exactly, so that the line which a failure prints repeats it.
 
-use super::{AXES, AxesArgs, parse_seconds};
+use super::{AXES, AtomicityName, AxesArgs, parse_seconds};
 use ::torture::Selection;
 use ::torture::standard::Benchmark;
 use clap::{ArgGroup, Args, ValueEnum};
-use indelible::Method;
+use indelible::{Method, PowerFailAtomicity};
 use std::path::PathBuf;
 
 /// Examples in the help text.
@@ -17,6 +17,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method nvm-inp --flips --every-bit
   indelible torture --method inp --faults --size full
   indelible torture --method inp --seed 7 --operations 0-3,60 --depth 1
+  indelible torture --method fast --power-fail-atomicity 64 --images 20000
   indelible torture --all --kills 200
   indelible torture --method nvm-log --workload tpcc --images 5000
   indelible torture --method cow --workload tpcc --kills 200
@@ -58,6 +59,10 @@ pub(crate) struct TortureArgs {
     /// Where all randomness comes from
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// What a power cut of the simulated device leaves whole, and what method fast relies on
+    #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word,
+        conflicts_with_all = ["workload", "flips", "truncations", "faults", "kills", "power_cuts", "histories"])]
+    pub(crate) power_fail_atomicity: AtomicityName,
     /// How many distinct images to check
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
     pub(crate) images: Option<u64>,
@@ -182,6 +187,11 @@ impl TortureArgs {
         let has_bounds = self.images.is_some() || self.seconds.is_some();
         let is_plain = self.operations.is_none() && self.without.is_empty();
         self.all && !has_kind && !has_bounds && is_plain && self.workload == WorkloadName::Standard
+    }
+
+    /// What a power cut leaves whole.
+    pub(crate) fn atomicity(&self) -> PowerFailAtomicity {
+        self.power_fail_atomicity.into()
     }
 
     /// Threads for what can be done in parallel.

@@ -228,6 +228,9 @@ pub(super) fn open(
     if let Some(primitives) = args.primitives {
         options = options.primitives(primitives.into());
     }
+    if method == Method::Fast {
+        options = options.power_fail_atomicity(args.power_fail_atomicity.into());
+    }
     if let Some(bytes) = args.node_bytes {
         options = options.node_bytes(bytes);
     }

@@ -8,8 +8,8 @@ use super::runs::{self, About, Setting};
 use super::sample::{Sampling, Segment};
 use super::{read_floor, static_tree, std_map};
 use crate::args::{
-    AxesArgs, CommitName, DeviceKind, FencesName, IoName, IsolationName, LayoutName, LoadsName,
-    LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
+    AtomicityName, AxesArgs, CommitName, DeviceKind, FencesName, IoName, IsolationName, LayoutName,
+    LoadsName, LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -78,6 +78,7 @@ pub(crate) fn measure_all(
             layout: LayoutName::Together,
             domain: None,
             primitives: Some(PrimitiveName::Flush),
+            power_fail_atomicity: AtomicityName::Word,
             device: DeviceKind::Native,
             profile: None,
             cache_bytes: None,

@@ -81,6 +81,10 @@ unsafe impl<A: Memory, B: Memory> Memory for Either<A, B> {
         of_either!(self, memory => memory.store_line(offset, line, site));
     }
 
+    fn stores_lines_at_once(&self) -> bool {
+        of_either!(self, memory => memory.stores_lines_at_once())
+    }
+
     #[inline(never)]
     fn flush(&mut self, offset: u64, bytes: usize, site: &'static Site) {
         of_either!(self, memory => memory.flush(offset, bytes, site));

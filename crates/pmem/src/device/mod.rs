@@ -83,6 +83,12 @@ pub unsafe trait Memory: Send + Sized + 'static {
         self.stream(offset, line, site);
     }
 
+    /// Whether [`Memory::store_line`] is a single transfer here. Where it is, and the platform has [`PowerFailAtomicity::Line`], the line
+    /// survives whole or not at all.
+    fn stores_lines_at_once(&self) -> bool {
+        false
+    }
+
     /// Starts the write-back of every line that the range touches. Certain only after the next fence.
     fn flush(&mut self, offset: u64, bytes: usize, site: &'static Site);
 
@@ -150,6 +156,26 @@ pub enum Access {
     Read,
     /// Reads and writes, exclusively.
     Write,
+}
+
+/// The longest aligned store that a power cut leaves whole or not at all. No program can find that out; whoever knows the platform says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerFailAtomicity {
+    /// 8 bytes, as everywhere.
+    #[default]
+    Word,
+    /// 64 bytes: a line that one instruction stores ([`Memory::store_line`]) does not tear. What rests on it is lost where it is not so.
+    Line,
+}
+
+impl PowerFailAtomicity {
+    /// Its bytes.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Self::Word => 8,
+            Self::Line => 64,
+        }
+    }
 }
 
 /// The persistence domain: what the medium really gives.

@@ -319,7 +319,7 @@ unsafe impl Memory for NativeMemory {
         if !offset.is_multiple_of(LINE_BYTES) {
             misaligned(offset, "a line");
         }
-        if self.route != Route::Lines {
+        if !matches!(self.route, Route::Lines | Route::FlushFree) {
             return self.stream(offset, line, site);
         }
         let target = self.writable(offset, line.len());
@@ -328,6 +328,11 @@ unsafe impl Memory for NativeMemory {
         let tally = self.tally();
         tally.bytes_stored += LINE_BYTES;
         tally.bytes_streamed += LINE_BYTES;
+    }
+
+    fn stores_lines_at_once(&self) -> bool {
+        matches!(self.route, Route::Lines | Route::FlushFree)
+            && self.instructions.direct_line_name().is_some()
     }
 
     #[inline]

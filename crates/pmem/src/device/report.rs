@@ -53,6 +53,8 @@ pub struct DeviceReport {
     pub line_instructions: [&'static str; 3],
     /// The 64-byte direct store, where the processor has one.
     pub direct_line_store: Option<&'static str>,
+    /// Whether a line that is stored past the caches goes by it, with the instructions in force.
+    pub stores_lines_at_once: bool,
     /// Costs with the instructions in force.
     pub costs: Costs,
     /// Costs with cache-line write-backs, whatever the domain: what `--primitives flush` pays.
@@ -138,6 +140,7 @@ impl DeviceReport {
             instructions: names(primitive, instructions),
             line_instructions: instructions.names(),
             direct_line_store: instructions.direct_line_name(),
+            stores_lines_at_once: memory.stores_lines_at_once(),
             costs: Costs::measure(memory)?,
             line_costs: Costs::default(),
             read_miss_ns,

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::error::StorageError;
 use crate::platform::Platform;
 use crate::record::LayoutKind;
-use pmem::Access;
+use pmem::{Access, PowerFailAtomicity};
 use std::fmt;
 use std::str::FromStr;
 
@@ -348,6 +348,9 @@ pub struct EngineOptions {
     pub page_bytes: u32,
     /// Order of durable steps in the NVM-aware methods.
     pub fences: FenceOrder,
+    /// What the platform promises for a line that one instruction stores. `fast` commits by such lines where it is
+    /// [`PowerFailAtomicity::Line`]; other methods need no more than words.
+    pub atomicity: PowerFailAtomicity,
     /// First size of a pool in bytes; it grows by itself.
     pub pool_bytes: u64,
     /// Most transactions in a commit group.
@@ -393,6 +396,7 @@ impl Default for EngineOptions {
             node_bytes: 512,
             page_bytes: 4096,
             fences: FenceOrder::Single,
+            atomicity: PowerFailAtomicity::Word,
             pool_bytes: 1 << 20,
             group_transactions_max: 64,
             group_wait_us_max: 100,

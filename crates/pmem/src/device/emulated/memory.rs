@@ -140,6 +140,11 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
         self.region.stream(self.part.get(), offset, LINE_BYTES);
     }
 
+    /// Costs are those of a machine that does, whatever this one is.
+    fn stores_lines_at_once(&self) -> bool {
+        true
+    }
+
     fn flush(&mut self, offset: u64, bytes: usize, site: &'static Site) {
         self.inner.flush(offset, bytes, site);
         if self.lifetime == Lifetime::Durable {

@@ -33,7 +33,7 @@ impl MemoryState {
             let events = dirty.events.iter();
             events
                 .filter(move |event| (event.kind == Kind::Ordinary) == is_ordered)
-                .map(|event| event.words().count_ones() as u8)
+                .map(|event| event.pieces() as u8)
                 .collect()
         };
         Unit {
@@ -184,9 +184,9 @@ fn for_each_surviving(dirty: &DirtyLine, choice: &UnitChoice, mut visit: impl Fn
                     std::cmp::Ordering::Less => 0,
                 }
             }
-            Kind::Stream | Kind::Orphan => {
+            Kind::Stream(_) | Kind::Orphan(_) => {
                 let words = chosen_words(event, choice.streams, piece);
-                piece += event.words().count_ones();
+                piece += event.pieces();
                 words
             }
         };
@@ -198,7 +198,8 @@ fn for_each_surviving(dirty: &DirtyLine, choice: &UnitChoice, mut visit: impl Fn
 fn chosen_words(event: &Event, bits: u64, from: u32) -> u8 {
     let words = event.words();
     let stored = (0..8).filter(|word| words & (1 << word) != 0);
-    let pieces = stored.zip(from..);
+    let last = (from + event.pieces()).saturating_sub(1);
+    let pieces = stored.zip((from..).map(|piece| piece.min(last)));
     pieces.fold(0, |chosen, (word, piece)| {
         let survives = (bits >> piece.min(63)) & 1 == 1;
         chosen | (u8::from(survives) << word)

@@ -29,10 +29,19 @@ pub(super) enum Kind {
     /// Through the cache: in order with the other ordinary stores of the line.
     Ordinary,
     /// Past the cache: in no order before the fence.
-    Stream,
+    Stream(Tears),
     /// The same by a handle that is gone: no fence waits for it any more. It is certain once the next handle has flushed its
     /// line and fenced, for what another process sees has left the buffers of the one that stored it.
-    Orphan,
+    Orphan(Tears),
+}
+
+/// What a power cut may leave of a store past the cache to one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tears {
+    /// Any of its words.
+    AtWords,
+    /// All of it or nothing.
+    Never,
 }
 
 /// One store to one line. Bit i of `mask` says that byte i was stored.
@@ -51,6 +60,14 @@ impl Event {
             words |= u8::from(bytes != 0) << word;
         }
         words
+    }
+
+    /// How many pieces of it survive each by itself.
+    pub(super) fn pieces(&self) -> u32 {
+        match self.kind {
+            Kind::Stream(Tears::Never) | Kind::Orphan(Tears::Never) => 1,
+            _ => self.words().count_ones(),
+        }
     }
 
     /// Applies the bytes that lie in `words`.
@@ -84,7 +101,7 @@ impl DirtyLine {
     fn has_unflushed(&self) -> bool {
         self.events[self.flushed as usize..]
             .iter()
-            .any(|event| event.kind != Kind::Stream)
+            .any(|event| !matches!(event.kind, Kind::Stream(_)))
     }
 }
 
@@ -195,7 +212,7 @@ impl MemoryState {
         let flush_free = self.profile == Profile::FlushFree;
         let dirty = self.dirty_line(line);
         dirty.events.push(event);
-        if kind == Kind::Stream {
+        if matches!(kind, Kind::Stream(_)) {
             self.waiting(handle).push(line as u32);
         } else if flush_free {
             dirty.flushed = dirty.events.len() as u32;
@@ -316,9 +333,9 @@ impl MemoryState {
             dirty.flushed = 0;
             for event in &mut dirty.events {
                 event.kind = match event.kind {
-                    Kind::Stream if !flush_free => Kind::Orphan,
+                    Kind::Stream(tears) if !flush_free => Kind::Orphan(tears),
                     // Where caches are durable, so is what has become visible to others.
-                    Kind::Stream => Kind::Ordinary,
+                    Kind::Stream(_) => Kind::Ordinary,
                     kind => kind,
                 };
             }
@@ -343,8 +360,8 @@ impl MemoryState {
         let (mut kept, mut settled) = (0, 0);
         for index in 0..events.len() {
             let certain = match events[index].kind {
-                Kind::Ordinary | Kind::Orphan => index < flushed,
-                Kind::Stream => streams,
+                Kind::Ordinary | Kind::Orphan(_) => index < flushed,
+                Kind::Stream(_) => streams,
             };
             if certain {
                 events[index].apply(&mut content, u8::MAX);

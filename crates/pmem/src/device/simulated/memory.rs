@@ -6,12 +6,13 @@
 //! images are made in closed memories only.
 
 use super::fault::MemoryCall;
-use super::lines::{Kind, MemoryState};
+use super::lines::{Kind, MemoryState, Tears};
 use super::region::Region;
 use super::sites::SiteKind;
 use super::world::{CrashPoint, Profile, SimulatedWorld, lock, return_region};
 use crate::device::{
-    Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, PartCounters, Site, View,
+    Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, PartCounters,
+    PowerFailAtomicity, Site, View,
 };
 use crate::error::{PmemError, Result};
 use std::cell::Cell;
@@ -243,6 +244,37 @@ impl SimulatedMemory {
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
 
+    /// A store that no cache keeps: certain after the next fence.
+    fn store_past_the_cache(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        tears: Tears,
+        site: &'static Site,
+    ) {
+        self.check_store(offset, data.len());
+        let aligned = offset.is_multiple_of(8) && data.len().is_multiple_of(8);
+        assert!(
+            aligned,
+            "streaming store of {} bytes at {offset} is not aligned",
+            data.len()
+        );
+        if data.is_empty() {
+            return;
+        }
+        self.counts().bytes_stored += data.len() as u64;
+        let mut kind = Kind::Ordinary;
+        if matches!(self.backing, Backing::Durable(_)) {
+            let lines = lines(offset, data.len()).len() as u64;
+            self.counts().bytes_streamed += data.len() as u64;
+            self.counts().stores += lines;
+            if self.world.execute(site, SiteKind::Stream, true) {
+                kind = Kind::Stream(tears);
+            }
+        }
+        self.change(offset, data, kind);
+    }
+
     /// Tells the watch of the memory what is read.
     #[cold]
     fn note_load(&self, offset: u64, bytes: usize) {
@@ -334,27 +366,23 @@ unsafe impl Memory for SimulatedMemory {
     }
 
     fn stream(&mut self, offset: u64, data: &[u8], site: &'static Site) {
-        self.check_store(offset, data.len());
-        let aligned = offset.is_multiple_of(8) && data.len().is_multiple_of(8);
+        self.store_past_the_cache(offset, data, Tears::AtWords, site);
+    }
+
+    fn stores_lines_at_once(&self) -> bool {
+        true
+    }
+
+    fn store_line(&mut self, offset: u64, line: &[u8; 64], site: &'static Site) {
         assert!(
-            aligned,
-            "streaming store of {} bytes at {offset} is not aligned",
-            data.len()
+            offset.is_multiple_of(LINE_BYTES),
+            "line store at {offset}, where no line begins"
         );
-        if data.is_empty() {
-            return;
-        }
-        self.counts().bytes_stored += data.len() as u64;
-        let mut kind = Kind::Ordinary;
-        if matches!(self.backing, Backing::Durable(_)) {
-            let lines = lines(offset, data.len()).len() as u64;
-            self.counts().bytes_streamed += data.len() as u64;
-            self.counts().stores += lines;
-            if self.world.execute(site, SiteKind::Stream, true) {
-                kind = Kind::Stream;
-            }
-        }
-        self.change(offset, data, kind);
+        let tears = match self.world.options().atomicity {
+            PowerFailAtomicity::Word => Tears::AtWords,
+            PowerFailAtomicity::Line => Tears::Never,
+        };
+        self.store_past_the_cache(offset, line, tears, site);
     }
 
     fn flush(&mut self, offset: u64, bytes: usize, site: &'static Site) {

@@ -13,7 +13,7 @@ use super::memory::SimulatedSource;
 use super::region::{Region, Template};
 use super::sites::{Disabled, SiteKind, SiteReport, SiteTable};
 use super::watch::ReadLog;
-use crate::device::{Domain, LINE_BYTES, Site};
+use crate::device::{Domain, LINE_BYTES, PowerFailAtomicity, Site};
 use crate::error::{PmemError, Result};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +34,8 @@ pub struct WorldOptions {
     pub seed: u64,
     /// What survives without a flush.
     pub profile: Profile,
+    /// Whether a line that is stored at once can tear.
+    pub atomicity: PowerFailAtomicity,
     /// What new memory holds.
     pub content: Content,
     /// Where the observer is called.
@@ -49,6 +51,7 @@ impl Default for WorldOptions {
         Self {
             seed: 1,
             profile: Profile::Default,
+            atomicity: PowerFailAtomicity::Word,
             content: Content::Garbage,
             points: Points::Fences,
             capacity_bytes: 8 << 20,

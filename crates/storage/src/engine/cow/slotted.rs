@@ -28,7 +28,7 @@ use crate::record::LayoutKind;
 use crate::table::cow::ImageRows;
 use pmem::{
     Access, Arena, Memory, MemorySource, NativeMemory, Outcome, POOL_BYTES_MIN, PageSize,
-    PoolIdentity, PoolKind,
+    PoolIdentity, PoolKind, PowerFailAtomicity,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -121,10 +121,22 @@ impl TreeStore for SlottedSnapshot {
     }
 }
 
-fn commit_kind(method: Method) -> CommitKind {
-    match method {
-        Method::Fast => CommitKind::Line,
-        _ => CommitKind::Record,
+fn commit_kind<M: Memory>(
+    method: Method,
+    options: &EngineOptions,
+    arena: &Arena<M>,
+) -> Result<CommitKind> {
+    match (method, options.atomicity) {
+        (Method::Fast, PowerFailAtomicity::Word) => Ok(CommitKind::Line),
+        (Method::Fast, PowerFailAtomicity::Line) if arena.stores_lines_at_once() => {
+            Ok(CommitKind::WholeLine)
+        }
+        (Method::Fast, PowerFailAtomicity::Line) => {
+            let text = "headers of 64 bytes that survive whole: this takes a processor with a 64-byte direct store and memory that is written past \
+                        its caches, and here one of them is missing (`indelible device` says which); leave the power-fail atomicity at 8 bytes";
+            Err(StorageError::Unsupported(text.to_owned()))
+        }
+        _ => Ok(CommitKind::Record),
     }
 }
 
@@ -160,8 +172,8 @@ pub fn create_slotted<P: Platform>(
     let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
     let arena = Arena::create(memory, &identity(POOL_KIND, options))?;
     let geometry = geometry(options.page_bytes as usize, options);
-    let (mut pages, master) =
-        SlottedPages::create(arena, salt(options), geometry, commit_kind(method))?;
+    let kind = commit_kind(method, options, &arena)?;
+    let (mut pages, master) = SlottedPages::create(arena, salt(options), geometry, kind)?;
     // commit point: a pool whose master is set is a complete, empty partition
     pages.arena.set_root(MASTER_ROOT, master)?;
     pages.arena.settle(Outcome::Committed);
@@ -185,9 +197,12 @@ pub fn open_slotted<P: Platform>(
     };
     let found = found_in(&arena, POOL_KIND, &name, options)?;
     let geometry = geometry(found.page_bytes, options);
-    let (salt, kind) = (salt(options), commit_kind(method));
+    let salt = salt(options);
     let (pages, undone) = match options.access {
-        Access::Write => SlottedPages::open(arena, found.master, salt, geometry, kind, decide)?,
+        Access::Write => {
+            let kind = commit_kind(method, options, &arena)?;
+            SlottedPages::open(arena, found.master, salt, geometry, kind, decide)?
+        }
         Access::Read => {
             let found = SlottedPages::open_read_only(arena, found.master, salt, geometry, decide)?;
             (found.ok_or(StorageError::NeedsRecovery(name))?, false)

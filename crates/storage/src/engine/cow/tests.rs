@@ -93,10 +93,16 @@ impl Subject {
     }
 
     fn with(method: Method, seed: u64, options: &EngineOptions) -> Self {
-        let world = SimulatedWorld::new(WorldOptions {
+        let world = WorldOptions {
             seed,
             ..WorldOptions::default()
-        });
+        };
+        Self::in_world(method, world, options)
+    }
+
+    fn in_world(method: Method, world: WorldOptions, options: &EngineOptions) -> Self {
+        let seed = world.seed;
+        let world = SimulatedWorld::new(world);
         let platform = TestPlatform(world.clone());
         let mut engine = create(&platform, method, options).unwrap();
         engine.create_table(&table()).unwrap();

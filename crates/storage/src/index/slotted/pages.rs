@@ -49,8 +49,10 @@ const CHANGED: u32 = 3;
 pub enum CommitKind {
     /// By a record of all headers that changed (`fash`).
     Record,
-    /// By the header itself where only one changed and it fits a line, else by a record (`fast`).
+    /// By the header itself where only one changed and it fits a line, else by a record (`fast`). Its word is stored last.
     Line,
+    /// The same, with a line that one transfer stores: for platforms on which that survives whole or not at all.
+    WholeLine,
 }
 
 /// A page that the group has changed.
@@ -529,7 +531,7 @@ impl<M: Memory> SlottedPages<M> {
 
     /// Whether a group that changes one page may commit by a line.
     pub(super) fn commits_by_lines(&self) -> bool {
-        self.kind == CommitKind::Line
+        self.kind != CommitKind::Record
     }
 
     /// A changed page.

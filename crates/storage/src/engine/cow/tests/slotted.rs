@@ -4,6 +4,7 @@
 //! or fence does nothing, and what is opened afterwards must show that.
 
 use super::*;
+use pmem::PowerFailAtomicity;
 use pmem::device::simulated::CrashPoint;
 
 /// A table with so many rows, whose numbers are even, in pages of so many bytes.
@@ -12,7 +13,10 @@ fn with_rows(method: Method, page_bytes: u32, rows: i64) -> Subject {
         page_bytes,
         ..options(1)
     };
-    let mut subject = Subject::with(method, 5, &options);
+    filled(Subject::with(method, 5, &options), rows)
+}
+
+fn filled(mut subject: Subject, rows: i64) -> Subject {
     subject.engine.drop_index(TABLE, INDEX).unwrap();
     subject.change((0..rows).map(|row| 2 * row), 0);
     subject
@@ -47,7 +51,11 @@ fn cut_throughout(
     transactions: &[&[i64]],
     disabled: &str,
 ) -> Result<(), String> {
-    let mut subject = with_rows(method, page_bytes, rows);
+    cut_each(with_rows(method, page_bytes, rows), transactions, disabled)
+}
+
+fn cut_each(mut subject: Subject, transactions: &[&[i64]], disabled: &str) -> Result<(), String> {
+    let method = subject.method;
     subject.world.disable(disabled);
     for ids in transactions {
         let before = subject.content.clone();
@@ -245,6 +253,66 @@ fn a_partition_that_is_closed_does_not_need_its_record() {
         assert_eq!(closed_and_flipped(method, "none"), Ok(()));
         let without = closed_and_flipped(method, "fash.settle-fence");
         assert!(without.is_err(), "{method}");
+    }
+}
+
+/// Transactions of one row each in `fast`, which relies on lines of 64 bytes that survive whole, on a platform that keeps so much. What cuts
+/// leave is opened by the other way.
+fn cut_with_whole_lines(kept: PowerFailAtomicity, disabled: &str) -> Result<(), String> {
+    let options = EngineOptions {
+        atomicity: PowerFailAtomicity::Line,
+        ..options(1)
+    };
+    let world = WorldOptions {
+        seed: 5,
+        atomicity: kept,
+        ..WorldOptions::default()
+    };
+    let subject = filled(Subject::in_world(Method::Fast, world, &options), 60);
+    // A record follows lines, and lines follow a record.
+    cut_each(subject, &[&[2], &[3], &[5, 80], &[7], &[9]], disabled)
+}
+
+/// The 64-byte way stands and falls with what the platform promises: where such a line tears, its word is there without its slots.
+#[test]
+fn whole_lines_are_for_platforms_that_keep_them() {
+    assert_eq!(
+        cut_with_whole_lines(PowerFailAtomicity::Line, "none"),
+        Ok(())
+    );
+    for site in ["fast.whole-line", "fast.line-fence", "slotted.cells-fence"] {
+        let without = cut_with_whole_lines(PowerFailAtomicity::Line, site);
+        assert!(without.is_err(), "without {site}");
+    }
+    let torn = cut_with_whole_lines(PowerFailAtomicity::Word, "none");
+    assert!(torn.is_err_and(|error| error.contains("slotted page")));
+}
+
+/// A partition goes to and fro between machines that keep 8 bytes and such that keep 64.
+#[test]
+fn either_way_goes_on_with_what_the_other_has_left() {
+    let mut subject = filled(Subject::new(Method::Fast, 5, 1), 60);
+    let mut ways = [PowerFailAtomicity::Line, PowerFailAtomicity::Word]
+        .into_iter()
+        .cycle();
+    for id in [2, 3, 42, 43, 82, 83] {
+        let options = EngineOptions {
+            atomicity: ways.next().unwrap(),
+            ..options(1)
+        };
+        let image = subject.world.image(&ImageChoice::default()).unwrap();
+        let platform = TestPlatform(image.clone());
+        let engine = open(&platform, Method::Fast, &options, &|_| false).unwrap();
+        subject = Subject {
+            engine,
+            world: image,
+            ..subject
+        };
+        assert_eq!(read(&mut *subject.engine, None), subject.content);
+        subject.change([id], 0);
+        let counters = subject.engine.status().memory.total();
+        let is_whole = options.atomicity == PowerFailAtomicity::Line;
+        assert_eq!(counters.bytes_streamed, if is_whole { 64 } else { 0 });
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! commit   cells and headers of new pages are flushed; fence
-//!          fast: the header is stored in the page, flushed; fence                                   [commit point]
+//!          fast: the header is stored in the page, flushed unless in one transfer; fence            [commit point]
 //!          fash: the record of what headers and words become is stored, flushed; fence              [commit point]
 //!                headers and words are stored in their places and flushed; the next group's first fence waits for them
 //! ```
@@ -10,9 +10,9 @@
 use super::{Changed, CommitKind, LINE, LINES_IN_A_ROW_MAX, SlottedPages, UNKNOWN};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
-use crate::index::slotted::header::{self, after, line_at, lines_of, place_of};
+use crate::index::slotted::header::{self, Seal, after, line_at, lines_of, place_of};
 use crate::probe::{self, Activity};
-use pmem::{Memory, Part, WordChange, site};
+use pmem::{Arena, Memory, Part, WordChange, site};
 
 impl<M: Memory> SlottedPages<M> {
     /// Starts the write-back of all that is staged, each line once, and waits for it. What the last record says has to be durable as well
@@ -116,18 +116,29 @@ impl<M: Memory> SlottedPages<M> {
     /// Commits by the header of one page.
     fn write_line(&mut self, number: usize) -> Result<()> {
         self.arena.enter(Part::Index);
-        let (at, _) = self.store_header(number)?;
-        let _flush = probe::begin(Activity::Flush);
-        self.arena.flush(at, LINE as usize, site!("fast.line"))?;
+        let is_whole = self.kind == CommitKind::WholeLine;
+        let _flush = if is_whole {
+            self.store_header(number, header::store_at_once)?;
+            probe::begin(Activity::Flush)
+        } else {
+            let (at, _) = self.store_header(number, header::store)?;
+            let flush = probe::begin(Activity::Flush);
+            self.arena.flush(at, LINE as usize, site!("fast.line"))?;
+            flush
+        };
         // commit point: the word that ends the line names the new header
         self.arena.fence(site!("fast.line-fence"))?;
         self.lines_in_a_row += 1;
         Ok(())
     }
 
-    /// Stores the header of a changed page in its place, and keeps the one in force for the snapshots that show it. Gives where its
-    /// first line is, and how many it has.
-    fn store_header(&mut self, number: usize) -> Result<(u64, usize)> {
+    /// Stores the header of a changed page in its place by `store`, and keeps the one in force for the snapshots that show it. Gives
+    /// where its first line is, and how many it has.
+    fn store_header(
+        &mut self,
+        number: usize,
+        store: impl FnOnce(&mut Arena<M>, Seal, u64, u32, &[u8]) -> Result<()>,
+    ) -> Result<(u64, usize)> {
         let Changed { page, header, .. } = &*self.changed[number];
         let (page, old) = (*page, header.sequence);
         let new = after(old);
@@ -138,9 +149,9 @@ impl<M: Memory> SlottedPages<M> {
             versions.keep(page, &self.limbo, || {
                 header::read(arena, seal, geometry, page, old, false)
             })?;
-            header::store(arena, seal, page, new, header.image())?;
+            store(arena, seal, page, new, header.image())?;
         } else {
-            header::store(arena, seal, page, new, header.image())?;
+            store(arena, seal, page, new, header.image())?;
         }
         Ok((page + line_at(place_of(new), 0) as u64, lines))
     }
@@ -188,7 +199,7 @@ impl<M: Memory> SlottedPages<M> {
             if changed.is_new || changed.is_dropped {
                 continue;
             }
-            let (at, lines) = self.store_header(number)?;
+            let (at, lines) = self.store_header(number, header::store)?;
             for line in 0..lines {
                 let at = at + line_at(0, line) as u64;
                 self.arena.flush(at, LINE as usize, site!("fash.header"))?;
