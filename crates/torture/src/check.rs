@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Platform;
 use storage::StorageError;
-use storage::engine::{Durability, Engine, EngineOptions, Method};
+use storage::engine::{Durability, Engine, EngineOptions, Method, Undoing};
 use storage::record::Value;
 
 /// Transactions that a recovered engine has to run.
@@ -281,6 +281,11 @@ impl Recovery {
             return Err(Failure(difference(&read_state(&mut *engine)?, oracle)));
         };
         verify(&mut *engine)?;
+        if self.options.undoing == Undoing::BySteps {
+            // The opening has left it to whoever drives the engine.
+            let written = engine.checkpoint();
+            written.map_err(|error| Failure::new("checkpoint behind a recovery", error))?;
+        }
         Ok(Some((engine, Arc::clone(&oracle.allowed[found]))))
     }
 

@@ -10,6 +10,7 @@
 //! waited for only by who holds no lock of a later kind; who has the clock or the batch only tries for latches.
 
 pub mod ahead;
+pub mod backlog;
 pub mod batch_log;
 pub mod batch_store;
 mod by_page;
@@ -41,6 +42,7 @@ pub mod session_files;
 pub(crate) mod test_device;
 
 pub use ahead::{Daemon, Persisted};
+pub use backlog::{Backlog, Missing};
 pub use batch_log::BatchLog;
 pub use batch_store::BatchStore;
 pub use central_log::CentralLog;

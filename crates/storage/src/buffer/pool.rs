@@ -17,6 +17,7 @@
 //! 2. A page is written to the file only after the log up to its last change is durable.
 //! 3. A frame is clean only if the file has its bytes, written though perhaps not synced.
 
+use super::backlog::{Backlog, Behind, Missing};
 use super::cleaner::Cleaner;
 use super::fetcher::Fetcher;
 use super::file::{PageFile, PageReaders};
@@ -73,6 +74,8 @@ pub struct Pool<D: Directory> {
     file: Mutex<PageFile<D>>,
     readers: PageReaders<D::File>,
     log: Box<dyn PageLog>,
+    /// What pages lack that have no frame, since an opening has left it to whoever brings them into one.
+    behind: Behind,
     page_bytes: usize,
     /// The pages themselves, if they lie in durable memory: then no other frame is used.
     home: Option<Arc<Home>>,
@@ -267,6 +270,7 @@ impl<D: Directory> Pool<D> {
             readers: file.readers()?,
             file: Mutex::new(file),
             log,
+            behind: Behind::default(),
             page_bytes,
             home: None,
         })
@@ -516,28 +520,82 @@ impl<D: Directory> Pool<D> {
         self.note_hand(&mut clock);
         // Whoever wants the page too waits for its latch, and nobody for the clock.
         drop(clock);
-        if let Err(error) = self.fill(id, content.bytes.buffer(), fill) {
-            self.table.clear(id);
-            content.page = None;
-            return Err(error);
+        match self.fill(id, content.bytes.buffer(), fill) {
+            Ok(is_new) => frame.dirty.store(is_new, Ordering::Relaxed),
+            Err(error) => {
+                self.table.clear(id);
+                content.page = None;
+                return Err(error);
+            }
         }
         Ok(WriteGuard::new(content, frame, id, None))
     }
 
-    /// Fills the bytes of a page. Its frame is latched, so nobody writes it meanwhile.
-    fn fill(&self, id: PageId, bytes: &mut [u8], wanted: Fill) -> Result<()> {
+    /// Lets pages, of which none has a frame, get what they lack when they come into one.
+    pub fn set_backlog(&self, backlog: Box<dyn Backlog>) {
+        self.behind.set(backlog);
+    }
+
+    /// Whether pages may lack something.
+    pub fn is_behind(&self) -> bool {
+        self.behind.is_any()
+    }
+
+    /// Repeats what one page lacks. Says whether another one may lack something.
+    pub fn catch_up_step(&self) -> Result<bool> {
+        if let Some(id) = self.behind.with(|backlog| backlog.next()) {
+            drop(self.read(id)?);
+        } else {
+            self.behind.end();
+        }
+        Ok(self.is_behind())
+    }
+
+    /// Fills the bytes of a page that lacks something; says whether it is one. Its frame is latched.
+    #[cold]
+    fn fill_behind(&self, id: PageId, bytes: &mut [u8]) -> Result<bool> {
+        let repeated = self.behind.with(|backlog| {
+            let missing = backlog.of(id)?;
+            Some(self.repeat_missing((backlog, missing), id, bytes))
+        });
+        repeated.map_or(Ok(false), |repeated| repeated.map(|()| true))
+    }
+
+    fn repeat_missing(
+        &self,
+        (backlog, missing): (&dyn Backlog, Missing),
+        id: PageId,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let mut is_intact = false;
+        if missing == Missing::Changes {
+            self.readers.read(id, bytes)?;
+            is_intact = Header(bytes).is_intact(id);
+        }
+        if !is_intact {
+            bytes.fill(0);
+        }
+        let repeated = backlog.repeat(id, bytes, is_intact);
+        repeated.map_err(|text| self.file().damage(id, &text))
+    }
+
+    /// Fills the bytes of a page, and says whether they are newer than what has been written. Its frame is latched, so nobody writes it meanwhile.
+    fn fill(&self, id: PageId, bytes: &mut [u8], wanted: Fill) -> Result<bool> {
+        if self.is_behind() && self.fill_behind(id, bytes)? {
+            return Ok(true);
+        }
         if wanted == Fill::Blank {
             bytes.fill(0);
-            return Ok(());
+            return Ok(false);
         }
         let read = self.readers.read(id, bytes);
         if read.is_ok() && Header(bytes).is_intact(id) {
-            return Ok(());
+            return Ok(false);
         }
         if wanted == Fill::Recover {
             read?;
             bytes.fill(0);
-            return Ok(());
+            return Ok(false);
         }
         let file = self.file();
         if id.0 >= file.pages() {
@@ -702,6 +760,7 @@ impl<D: Directory> Pool<D> {
     /// Writes every page that has a change which the log has now, while others go on. A latch that somebody has is waited for, since its
     /// holder may have logged a change that the page does not have yet; never while another one is held.
     pub fn write_all(&self) -> Result<()> {
+        while self.is_behind() && self.catch_up_step()? {}
         if let Some(home) = &self.home {
             return if home.has_copies() {
                 self.log.flush()

@@ -473,6 +473,7 @@ impl<P: Platform> Engine for Paged<P> {
             self.shared.durable_step(cache.assist())?;
         }
         self.shared.undo_unfinished_step()?;
+        self.shared.catch_up_step()?;
         self.shared.move_cold()
     }
 

@@ -63,6 +63,13 @@ pub struct Found {
     pub(super) payload_bytes: usize,
 }
 
+impl Found {
+    /// About so many bytes it takes.
+    pub fn bytes(&self) -> u64 {
+        (HEADER_BYTES + self.payload_bytes) as u64
+    }
+}
+
 /// What an opening has found in a place.
 #[derive(Debug, Default)]
 pub struct FoundRecords {

@@ -2,7 +2,8 @@
 //!
 //! Changes are collected from the log, as many as there is room for, and repeated page by page in the order of the file: a page is read and written
 //! once for all of its changes among these, however small the buffer pool is. The changes of a page depend on no other page, so several threads repeat
-//! them where the engine may have threads, and reads of a disk overlap.
+//! them where the engine may have threads, and reads of a disk overlap. Or they are left to whoever brings their pages into frames
+//! (`buffer/backlog.rs`), if none was repeated before.
 //!
 //! Invariants:
 //! 1. A page that redo looks at is written again, even if it had the change: another process may have written it without knowing
@@ -11,13 +12,16 @@
 //! 3. The changes of a page are repeated by one thread, in the order of the log.
 
 use super::space::Pages;
+use crate::buffer::{Backlog, Missing};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, Misfit, PageId, Section};
+use crate::place::PlaceMap;
 use crate::record::{DecodeError, Reader};
 use disk::Directory;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle, scope};
 
 /// Most threads: more than there are cores, since they wait for reads.
@@ -37,9 +41,17 @@ pub struct Redo<'p, D: Directory> {
     from: Lsn,
     has_threads: bool,
     room: usize,
+    /// Whether some were repeated.
+    has_begun: bool,
+    changes: Changes,
+}
+
+/// Changes as the log has them.
+#[derive(Default)]
+struct Changes {
     /// Sections of records, one after the other.
     bytes: Vec<u8>,
-    changes: Vec<Repeated>,
+    list: Vec<Repeated>,
 }
 
 /// A change that is to be repeated.
@@ -48,6 +60,118 @@ struct Repeated {
     lsn: Lsn,
     /// Where its section is.
     bytes: Range<usize>,
+}
+
+impl Changes {
+    fn bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(&*self.list)
+    }
+
+    fn section(&self, change: &Repeated) -> Result<Section<'_>, String> {
+        let section = Section::decode(&mut Reader::new(&self.bytes[change.bytes.clone()]));
+        section.map_err(|error| log_damage(change.lsn, &error).to_string())
+    }
+
+    /// Repeats some of one page on it.
+    fn repeat(
+        &self,
+        some: &[Repeated],
+        page: &mut [u8],
+        mut is_intact: bool,
+    ) -> Result<(), String> {
+        for change in some {
+            let section = self.section(change)?;
+            if !is_intact && !section.is_whole() {
+                let text =
+                    "the page was torn by a power cut, and neither the log nor a copy has it whole";
+                return Err(text.to_owned());
+            }
+            if is_intact && Header(page).lsn() >= change.lsn {
+                continue;
+            }
+            let repeated = section
+                .restore(page)
+                .and_then(|()| section.apply(page, change.lsn));
+            repeated.map_err(|Misfit| {
+                format!("the log record at {} does not fit the page", change.lsn.0)
+            })?;
+            is_intact = true;
+        }
+        Ok(())
+    }
+}
+
+/// Changes that are left to whoever brings their pages into frames.
+struct Left {
+    changes: Changes,
+    /// The pages, in their order.
+    order: Vec<PageId>,
+    /// Where the changes of a page are, until they are repeated.
+    places: Mutex<PlaceMap<PageId, Range<usize>>>,
+    /// Which of the pages comes next.
+    next: AtomicUsize,
+}
+
+impl Left {
+    fn new(changes: Changes) -> Self {
+        let mut places = PlaceMap::default();
+        let (mut order, mut from) = (Vec::new(), 0);
+        for some in changes.list.chunk_by(|one, next| one.page == next.page) {
+            let end = from + some.len();
+            places.insert(some[0].page, from..end);
+            order.push(some[0].page);
+            from = end;
+        }
+        Self {
+            changes,
+            order,
+            places: Mutex::new(places),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, PlaceMap<PageId, Range<usize>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changes_of(&self, page: PageId) -> Option<&[Repeated]> {
+        let place = self.places().get(&page).cloned();
+        place.map(|place| &self.changes.list[place])
+    }
+}
+
+impl Backlog for Left {
+    fn of(&self, page: PageId) -> Option<Missing> {
+        let first = self.changes_of(page)?.first()?;
+        let section = self.changes.section(first);
+        // One that cannot be read is met as it is repeated.
+        let is_whole = section.is_ok_and(|section| section.is_whole());
+        Some(if is_whole {
+            Missing::Whole
+        } else {
+            Missing::Changes
+        })
+    }
+
+    fn repeat(&self, page: PageId, bytes: &mut [u8], is_intact: bool) -> Result<(), String> {
+        if let Some(some) = self.changes_of(page) {
+            self.changes.repeat(some, bytes, is_intact)?;
+            self.places().remove(&page);
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<PageId> {
+        loop {
+            let next = self.next.fetch_add(1, Ordering::Relaxed);
+            let places = self.places();
+            match self.order.get(next) {
+                Some(page) if places.contains_key(page) => return Some(*page),
+                Some(_) => {}
+                None => return places.keys().next().copied(),
+            }
+        }
+    }
 }
 
 impl<'p, D: Directory> Redo<'p, D> {
@@ -59,8 +183,8 @@ impl<'p, D: Directory> Redo<'p, D> {
             from,
             has_threads,
             room,
-            bytes: Vec::new(),
-            changes: Vec::new(),
+            has_begun: false,
+            changes: Changes::default(),
         }
     }
 
@@ -75,31 +199,54 @@ impl<'p, D: Directory> Redo<'p, D> {
         while reader.remaining() > 0 {
             let from = record.len() - reader.remaining();
             let section = Section::decode(&mut reader).map_err(log_damage)?;
-            let begin = self.bytes.len();
+            let bytes = &mut self.changes.bytes;
+            let begin = bytes.len();
             let to = record.len() - reader.remaining();
-            self.bytes.extend_from_slice(&record[from..to]);
-            self.changes.push(Repeated {
+            bytes.extend_from_slice(&record[from..to]);
+            self.changes.list.push(Repeated {
                 page: section.page,
                 lsn,
-                bytes: begin..self.bytes.len(),
+                bytes: begin..bytes.len(),
             });
         }
-        if self.bytes.len() + size_of_val(&*self.changes) < self.room {
+        if self.changes.bytes() < self.room {
             return Ok(());
         }
         self.repeat()
     }
 
-    /// Repeats all changes that were taken.
-    pub fn repeat(&mut self) -> Result<()> {
+    /// Puts the changes in the order of their pages, and gives the file room for all of them. Says whether there are any.
+    fn sort(&mut self) -> Result<bool> {
         // Those of a page stay in their order.
-        self.changes.sort_by_key(|change| change.page);
-        let Some(last) = self.changes.last() else {
-            return Ok(());
+        self.changes.list.sort_by_key(|change| change.page);
+        let Some(last) = self.changes.list.last() else {
+            return Ok(false);
         };
         self.pages.pool.grow(last.page.0 + 1)?;
+        Ok(true)
+    }
+
+    /// Leaves the changes to whoever brings their pages into frames, if none was repeated yet: else some of their pages may have frames.
+    pub fn leave(&mut self) -> Result<()> {
+        if self.has_begun {
+            return self.repeat();
+        }
+        if self.sort()? {
+            let changes = std::mem::take(&mut self.changes);
+            self.pages.pool.set_backlog(Box::new(Left::new(changes)));
+        }
+        Ok(())
+    }
+
+    /// Repeats all changes that were taken.
+    pub fn repeat(&mut self) -> Result<()> {
+        self.has_begun = true;
+        if !self.sort()? {
+            return Ok(());
+        }
         let of_pages = self
             .changes
+            .list
             .chunk_by(|change, next| change.page == next.page);
         let of_pages: Vec<_> = of_pages.collect();
         let next = AtomicUsize::new(0);
@@ -132,41 +279,22 @@ impl<'p, D: Directory> Redo<'p, D> {
             work()?;
         }
         drop(of_pages);
-        self.changes.clear();
-        self.bytes.clear();
+        self.changes.list.clear();
+        self.changes.bytes.clear();
         Ok(())
     }
 
     fn repeat_on_page(&self, changes: &[Repeated]) -> Result<()> {
-        let mut found = None;
-        for change in changes {
-            let section = Section::decode(&mut Reader::new(&self.bytes[change.bytes.clone()]));
-            let section = section.map_err(|error| log_damage(change.lsn, &error))?;
-            let pool = &self.pages.pool;
-            let (page, is_intact) = match &mut found {
-                Some(found) => found,
-                None => found.insert(pool.recover(section.page, section.is_whole())?),
-            };
-            if !*is_intact && !section.is_whole() {
-                let text =
-                    "the page was torn by a power cut, and neither the log nor a copy has it whole";
-                return Err(pool.file().damage(section.page, text));
-            }
-            // It counts as changed in any case (invariant 1).
-            let bytes = page.bytes_mut();
-            if *is_intact && Header(bytes).lsn() >= change.lsn {
-                continue;
-            }
-            let repeated = section
-                .restore(bytes)
-                .and_then(|()| section.apply(bytes, change.lsn));
-            repeated.map_err(|Misfit| {
-                let text = format!("the log record at {} does not fit the page", change.lsn.0);
-                pool.file().damage(section.page, &text)
-            })?;
-            *is_intact = true;
-        }
-        Ok(())
+        let Some(first) = changes.first() else {
+            return Ok(());
+        };
+        let pool = &self.pages.pool;
+        let damage = |text: String| pool.file().damage(first.page, &text);
+        let is_whole = self.changes.section(first).map_err(damage)?.is_whole();
+        let (mut page, is_intact) = pool.recover(first.page, is_whole)?;
+        // It counts as changed in any case (invariant 1).
+        let repeated = self.changes.repeat(changes, page.bytes_mut(), is_intact);
+        repeated.map_err(damage)
     }
 }
 

@@ -141,7 +141,12 @@ impl<P: Places> HorizonLog<P> {
             let mut state = part.state();
             let settled = state.place.settle(&kept, known, from);
             self.durable_step(settled)?;
-            state.checkpoint = state.place.tail();
+            // They count as long as no checkpoint is behind them.
+            let needed = kept.iter().filter(|found| found.lsn >= self.start);
+            let bytes: u64 = needed.map(Found::bytes).sum();
+            let since = bytes.min(state.place.tail());
+            state.checkpoint = state.place.tail() - since;
+            part.since.store(since, Ordering::Relaxed);
         }
         self.learned(end);
         Ok(())

@@ -1,11 +1,12 @@
 //! Goal: redo by several threads, page by page, brings back what redo by one brings back, which is what was acknowledged.
 //!
 //! Method: an engine whose pool is much smaller than its data, and that takes no checkpoint, changes more pages than one thread repeats. Images of what a
-//! power cut leaves are opened by engines with and without threads, one of them after an opening that was cut as well.
+//! power cut leaves are opened by engines with and without threads, one of them after an opening that was cut as well. With an area that pages stay in,
+//! a thread also repeats beside a session.
 
 use super::tests::{TestPlatform, key_of, options};
 use super::*;
-use crate::engine::{Daemon, Method, create, open};
+use crate::engine::{Daemon, Method, Undoing, create, open};
 use crate::record::{Column, DataType};
 use pmem::device::simulated::{ImageChoices, SimulatedWorld, WorldOptions};
 use std::collections::BTreeSet;
@@ -19,6 +20,10 @@ fn without_checkpoints(daemon: Daemon) -> EngineOptions {
         checkpoint_log_bytes: 64 << 20,
         ring_bytes: 16 << 20,
         daemon,
+        undoing: match daemon {
+            Daemon::Thread => Undoing::InBackground,
+            Daemon::BySteps => Undoing::AtOpening,
+        },
         ..options()
     }
 }

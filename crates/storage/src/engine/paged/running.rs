@@ -6,7 +6,7 @@
 //! (`buffer/fetcher.rs`). Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
 //! report what is wrong.
 //!
-//! After a crash one undoes what was unfinished (`unfinished`).
+//! After a crash one undoes what was unfinished (`unfinished`), and one repeats what pages lack that nobody has asked for (`buffer/backlog.rs`).
 //!
 //! All sessions have the partition together. When the last one goes, the threads end first and then what they share, so the files are closed and the
 //! log is ended in order by the time that the engine is dropped.
@@ -91,6 +91,9 @@ impl<P: Platform> Running<P> {
         if options.undoing == Undoing::InBackground && running.shared.unfinished.is_any() {
             running.spawn(format!("undo-{}", options.partition), undo_unfinished);
         }
+        if options.undoing == Undoing::InBackground && running.shared.pages.pool.is_behind() {
+            running.spawn(format!("redo-{}", options.partition), catch_up);
+        }
         if options.cleaning == Cleaning::InBackground
             && running.shared.pages.pool.readers().are_direct()
         {
@@ -125,6 +128,11 @@ impl<P: Platform> Running<P> {
 /// Undoes what the opening has found unfinished. What is left at the end is found again.
 fn undo_unfinished<P: Platform>(shared: &Shared<P>, end: &End) {
     while !end.is_set() && matches!(shared.undo_unfinished_step(), Ok(true)) {}
+}
+
+/// Repeats what pages lack that nobody has asked for. What is left at the end is found again.
+fn catch_up<P: Platform>(shared: &Shared<P>, end: &End) {
+    while !end.is_set() && matches!(shared.catch_up_step(), Ok(true)) {}
 }
 
 /// Makes commits durable that nobody waits for. While others sync the log, theirs are durable as well.

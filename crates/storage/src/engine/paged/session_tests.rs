@@ -7,6 +7,8 @@
 //!
 //! *Beside undo*: the same behind a power cut in the middle of transactions, which are undone a change at a time while the sessions go on.
 //!
+//! *Beside redo*: the same where the opening has left pages behind, which get what the log has as they are read, or a page at a time.
+//!
 //! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it up, by the table and by an index. Nobody may see
 //! another sum, and none may be left waiting. A cleaner writes their pages.
 
@@ -255,6 +257,15 @@ impl Actor {
     }
 }
 
+/// What is done last before the power is cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// So recovery has something to undo, and nothing to repeat.
+    Checkpoint,
+    /// So it has both.
+    Statements,
+}
+
 /// What three sessions go on from, a statement at a time.
 struct Play {
     case: Case,
@@ -314,7 +325,7 @@ impl Play {
     }
 
     /// Lets the sessions take turns, and somebody undo what is unfinished. Whoever has an open transaction at the end loses it to a power cut.
-    fn go_on(mut self) -> Self {
+    fn go_on(mut self, last: Last) -> Self {
         let mut actors: Vec<Actor> = (0..3)
             .map(|_| {
                 let mut engine = self.first.session().unwrap().unwrap();
@@ -345,7 +356,15 @@ impl Play {
         {
             actors[0].step(&mut random, &expected);
         }
-        self.first.checkpoint().unwrap();
+        match last {
+            Last::Checkpoint => self.first.checkpoint().unwrap(),
+            Last::Statements => {
+                for _ in 0..60 {
+                    let who = random.below(3) as usize;
+                    actors[who].step(&mut random, &expected);
+                }
+            }
+        }
         self.world.unobserve();
         assert!(*images.lock().unwrap() > 20);
         let world = self.world.image(&ImageChoice::default()).unwrap();
@@ -361,7 +380,7 @@ impl Play {
 }
 
 fn interleave(case: Case, seed: u64) {
-    let mut play = Play::new(case, seed).go_on();
+    let mut play = Play::new(case, seed).go_on(Last::Checkpoint);
     let report = play.first.verify().unwrap();
     assert!(report.damage.is_empty(), "{:?}", report.damage);
     play.first.begin().unwrap();
@@ -374,7 +393,7 @@ fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
     for seed in 1..4 {
         for method in [Method::FullPageWrites, Method::Dwb] {
             let case = Case(method, Persist::OnInsert);
-            let mut play = Play::new(case, seed).go_on();
+            let mut play = Play::new(case, seed).go_on(Last::Checkpoint);
             // Most rows can be read, and some cannot yet.
             let locked = |engine: &mut Box<dyn Engine>| {
                 engine.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
@@ -392,7 +411,7 @@ fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
             };
             let at_first = locked(&mut play.first);
             assert!((1..30).contains(&at_first), "{at_first}");
-            let mut play = play.go_on();
+            let mut play = play.go_on(Last::Checkpoint);
             for _ in 0..1000 {
                 play.first.assist().unwrap();
             }
@@ -404,6 +423,28 @@ fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
             play.first.abort().unwrap();
         }
     }
+}
+
+#[test]
+fn sessions_go_on_before_pages_have_what_the_log_has() {
+    let case = Case(Method::NvmDwbLogOpt, Persist::OnInsert);
+    let play = Play::new(case, 1).go_on(Last::Statements);
+    assert_eq!(
+        play.first.status().area.pages_put,
+        0,
+        "it has written pages"
+    );
+    let mut play = play.go_on(Last::Statements);
+    for _ in 0..100 {
+        play.first.assist().unwrap();
+    }
+    let put = play.first.status().area.pages_put;
+    assert!(put > 0, "no checkpoint has followed");
+    play.first.checkpoint().unwrap();
+    assert_eq!(play.first.status().area.pages_put, put);
+    play.first.begin().unwrap();
+    assert_eq!(read_all(&mut *play.first, true).unwrap(), play.content);
+    play.first.abort().unwrap();
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::buffer::{
     Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
 use crate::engine::{
-    CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
+    CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind, Undoing,
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{LockManager, LockOptions};
@@ -416,7 +416,9 @@ impl<P: Platform> Shared<P> {
             replayed,
             undone,
         };
-        if is_found {
+        // Of pages that are behind, the log is needed until they are not.
+        let can_wait = shared.pages.pool.is_behind() && !shared.is_checkpoint_due();
+        if is_found && !can_wait {
             shared.write_checkpoint()?;
         }
         if options.access == Access::Write {
@@ -445,7 +447,12 @@ impl<P: Platform> Shared<P> {
             PagesKind::Ssd => redo.record(lsn, bytes),
             PagesKind::Nvm => Ok(()),
         })?;
-        redo.repeat()
+        // With an area that pages stay in, to write them all now would let as many others fly home first.
+        if options.undoing != Undoing::AtOpening && axes.guard == Guard::NvPageCache {
+            redo.leave()
+        } else {
+            redo.repeat()
+        }
     }
 
     /// Opens the log and looks at its records; afterwards they are durable.
@@ -683,9 +690,29 @@ impl<P: Platform> Shared<P> {
             .map(|_| ())
     }
 
+    fn is_checkpoint_due(&self) -> bool {
+        self.pages.pool.log().is_due(self.log_bytes_max)
+    }
+
+    /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has left out. Says whether there is more to do.
+    pub(super) fn catch_up_step(&self) -> Result<bool> {
+        if self.is_poisoned() {
+            return Err(StorageError::Poisoned);
+        }
+        let pool = &self.pages.pool;
+        if !pool.is_behind() {
+            return Ok(false);
+        }
+        let is_behind = self.durable_step(pool.catch_up_step())?;
+        if !is_behind {
+            self.write_checkpoint()?;
+        }
+        Ok(is_behind)
+    }
+
     /// Writes a checkpoint if the log is long, unless another session does.
     pub(super) fn checkpoint_if_due(&self) -> Result<()> {
-        if !self.pages.pool.log().is_due(self.log_bytes_max) {
+        if !self.is_checkpoint_due() {
             return Ok(());
         }
         let one_at_a_time = match self.checkpoint.try_lock() {

@@ -1,0 +1,69 @@
+//! Pages that lack what the log has, after a crash: they get it when they come into a frame.
+//!
+//! An opening that repeated the log on every page before its first transaction would read and write all of them first. Where the log is short, it keeps
+//! the changes instead, by page ([`Backlog`]), and whoever brings a page into a frame repeats them there, so nobody sees a page without them. A
+//! thread, or whoever drives the engine, goes through the pages that nobody asks for, and a checkpoint does before it begins.
+//!
+//! Invariants:
+//! 1. No frame has a page without its changes: no page of the backlog has a frame when it is set, and a page is given one with its latch held.
+//! 2. A page that leaves the backlog is dirty, so the next checkpoint has it written; and until then the log keeps the changes.
+
+use super::frame::unpoisoned;
+use crate::error::Result;
+use crate::page::PageId;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Changes that the log has and pages lack.
+pub trait Backlog: Send + Sync {
+    /// Whether the page lacks something, and whether that brings it back whole, so that it need not be read.
+    fn of(&self, page: PageId) -> Option<Missing>;
+
+    /// Repeats what the page lacks, which is `bytes` if those are intact, and takes it out. Nobody else has the page.
+    fn repeat(&self, page: PageId, bytes: &mut [u8], is_intact: bool) -> Result<(), String>;
+
+    /// A page that lacks something, or is just getting it.
+    fn next(&self) -> Option<PageId>;
+}
+
+/// What a page lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Changes of what it is.
+    Changes,
+    /// All of it.
+    Whole,
+}
+
+/// The backlog of a pool, as long as there is one.
+#[derive(Default)]
+pub(super) struct Behind {
+    /// To be read without the lock.
+    is_any: AtomicBool,
+    backlog: RwLock<Option<Box<dyn Backlog>>>,
+}
+
+impl Behind {
+    pub(super) fn set(&self, backlog: Box<dyn Backlog>) {
+        *unpoisoned(self.backlog.write()) = Some(backlog);
+        self.is_any.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+
+    /// Calls `run` with the backlog, if there is one.
+    pub(super) fn with<T>(&self, run: impl FnOnce(&dyn Backlog) -> Option<T>) -> Option<T> {
+        if !self.is_any() {
+            return None;
+        }
+        unpoisoned(self.backlog.read()).as_deref().and_then(run)
+    }
+
+    /// Forgets it: no page lacks anything.
+    pub(super) fn end(&self) {
+        self.is_any.store(false, Ordering::Release);
+        *unpoisoned(self.backlog.write()) = None;
+    }
+}
