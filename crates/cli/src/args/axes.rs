@@ -20,7 +20,7 @@ pub(crate) struct AxesArgs {
     /// (batches); by default central, with pages in nvm per-transaction
     #[arg(long, value_name = "DESIGN")]
     pub(crate) log: Option<LogKind>,
-    /// Instead of a method: what guards the writing of pages, dwb-off, dwb, dwb-batched, full-page-writes (the default), nvm-dwb or
+    /// Instead of a method: what guards the writing of pages, dwb-off, dwb-off-batched, dwb, dwb-batched, full-page-writes (the default), nvm-dwb or
     /// nvm-dwb-log-opt; with pages in nvm before-images
     #[arg(long, value_name = "GUARD")]
     pub(crate) guard: Option<Guard>,

@@ -75,7 +75,7 @@ pub struct PageWrites {
     pub copy_bytes: u64,
     /// To an area in durable memory.
     pub area_bytes: u64,
-    /// Pages that sessions have written one by one, each with two syncs that the session waited for.
+    /// Pages that sessions have written one by one, each with two syncs that the session waited for, or with one where there is no area.
     pub single_pages: u64,
 }
 
@@ -168,6 +168,10 @@ impl<D: Directory> PageFile<D> {
                 let pages = Arc::clone(&self.pages);
                 let cache = PageCache::open(slots, self.page_bytes, access, homes, pages)?;
                 self.cache = Some(Arc::new(cache));
+            }
+            (Guard::Off, _) => {
+                let singles = SinglePages::without_area(directory, &self.name, self.page_bytes)?;
+                self.singles = Some(Arc::new(singles));
             }
             (guard, _) if guard.has_slots() => {
                 let text = format!("the guard `{}` has no slots", guard.name());
@@ -332,7 +336,7 @@ impl<D: Directory> PageFile<D> {
         if let Some(singles) = &self.singles {
             written.single_pages = singles.pages();
             written.home_bytes += written.single_pages * page_bytes;
-            written.copy_bytes += written.single_pages * page_bytes;
+            written.copy_bytes += singles.copies() * page_bytes;
         }
         if let Some(cache) = &self.cache {
             let counters = cache.counters();

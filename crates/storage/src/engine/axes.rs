@@ -158,7 +158,7 @@ impl Combination {
         Self { log, guard, name }
     }
 
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::new(
             LogKind::Decentralized,
             Guard::Off,
@@ -205,6 +205,22 @@ impl Combination {
             LogKind::Distributed,
             Guard::DoubleWriteSingles,
             "distributed-log+dwb",
+        ),
+        Self::new(LogKind::Central, Guard::OffBatched, "dwb+dwb-off-batched"),
+        Self::new(
+            LogKind::Decentralized,
+            Guard::OffBatched,
+            "nv-disk-decentralized+dwb-off-batched",
+        ),
+        Self::new(
+            LogKind::PerTransaction,
+            Guard::OffBatched,
+            "nv-logging+dwb-off-batched",
+        ),
+        Self::new(
+            LogKind::Distributed,
+            Guard::OffBatched,
+            "distributed-log+dwb-off-batched",
         ),
         Self::new(LogKind::Central, Guard::NvPageCache, "dwb+nvm-dwb-log-opt"),
         Self::new(
@@ -271,8 +287,8 @@ mod tests {
         }
         assert_eq!(
             methods.len(),
-            26,
-            "twenty-four with a file of pages, two without"
+            30,
+            "twenty-eight with a file of pages, two without"
         );
         let codes: HashSet<u32> = Method::every().map(Method::code).collect();
         assert_eq!(codes.len(), Method::every().count());

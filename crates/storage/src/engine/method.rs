@@ -234,7 +234,7 @@ impl Method {
 
     /// Whether a page that a power cut tears is no loss.
     pub fn survives_torn_pages(self) -> bool {
-        self.axes().is_none_or(|axes| axes.guard != Guard::Off)
+        self.axes().is_none_or(|axes| !axes.guard.is_off())
     }
 
     /// Whether committed transactions survive a restart.

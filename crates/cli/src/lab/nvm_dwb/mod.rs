@@ -40,7 +40,12 @@ pub(super) const PAPER: Paper = Paper {
 };
 
 const SCHEMES: &[&[&str]] = &[
-    &["dwb-off", "none", "on the drive", "in batches"],
+    &[
+        "dwb-off",
+        "none, as in InnoDB 5.6 with doublewrite off",
+        "on the drive",
+        "as with dwb, with one sync for each page that a session writes",
+    ],
     &[
         "dwb",
         "on the drive, as in InnoDB 5.6 (the thesis's Original)",

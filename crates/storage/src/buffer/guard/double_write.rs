@@ -106,9 +106,9 @@ impl<F: File> DoubleWrite<F> {
         pages: &str,
     ) -> Result<Option<SinglePages<F>>> {
         let lanes = (0..self.singles).map(|place| {
+            let at = self.offset(BATCH_PAGES + place);
             Ok(Lane {
-                at: self.offset(BATCH_PAGES + place),
-                area: directory.open(&self.name)?,
+                copy: Some((directory.open(&self.name)?, at)),
                 home: directory.open(pages)?,
             })
         });

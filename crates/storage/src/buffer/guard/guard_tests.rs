@@ -250,6 +250,29 @@ fn every_durable_step_is_needed() {
 }
 
 #[test]
+fn a_page_that_goes_home_by_itself_without_an_area_is_durable_there() {
+    for (disabled, is_durable) in [(None, true), (Some("single-page.home"), false)] {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let pages = new(&world, Guard::Off);
+        if let Some(site) = disabled {
+            world.disable(site);
+        }
+        for number in 0..PAGES {
+            write_single(&pages, number, 2).unwrap();
+        }
+        let written = pages.written();
+        let bytes = u64::from(PAGES) * BYTES as u64;
+        assert_eq!((written.home_bytes, written.copy_bytes), (bytes, 0));
+        let mut images = ImageChoices::bounded(&world, 0, IMAGES);
+        let is_whole = images.all(|choice| {
+            let image = world.image(&choice).unwrap();
+            look(&image, Guard::Off, &[2; PAGES as usize]).is_ok()
+        });
+        assert_eq!(is_whole, is_durable, "{disabled:?}");
+    }
+}
+
+#[test]
 fn nothing_is_acknowledged_behind_a_failure() {
     // The second call is the one at home.
     for (call, nth, goes_on) in [

@@ -24,8 +24,10 @@ use pmem::Counters;
 /// What keeps a torn write of a page from being a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Guard {
-    /// Nothing: only for a device that writes pages whole.
+    /// Nothing: only for a device that writes pages whole. A session that finds no clean frame writes one page by itself, with a sync.
     Off,
+    /// Nothing either, and pages go in batches only.
+    OffBatched,
     /// A copy in an area of its own first: two writes and two syncs a batch, of up to 120 pages.
     DoubleWrite,
     /// The same, and two writes and two syncs for each page that a session writes by itself because it finds no clean frame.
@@ -42,8 +44,9 @@ pub enum Guard {
 
 impl Guard {
     /// All guards.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Off,
+        Self::OffBatched,
         Self::DoubleWrite,
         Self::DoubleWriteSingles,
         Self::FullPageWrites,
@@ -56,6 +59,7 @@ impl Guard {
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "dwb-off",
+            Self::OffBatched => "dwb-off-batched",
             Self::DoubleWrite => "dwb-batched",
             Self::DoubleWriteSingles => "dwb",
             Self::FullPageWrites => "full-page-writes",
@@ -75,6 +79,7 @@ impl Guard {
             Self::NvDoubleWrite => 5,
             Self::NvPageCache => 6,
             Self::DoubleWriteSingles => 7,
+            Self::OffBatched => 8,
         }
     }
 
@@ -85,6 +90,11 @@ impl Guard {
             Self::DoubleWriteSingles => Some(Writes::BatchesAndSingles),
             _ => None,
         }
+    }
+
+    /// Whether a page that a power cut tears is lost.
+    pub fn is_off(self) -> bool {
+        matches!(self, Self::Off | Self::OffBatched)
     }
 
     /// Whether it keeps copies of pages in an area in durable memory.

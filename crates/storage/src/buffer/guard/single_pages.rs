@@ -1,25 +1,25 @@
-//! Pages that go home one by one: whoever needs a frame and finds no clean one writes one page, and waits for two syncs.
+//! Pages that go home one by one: whoever needs a frame and finds no clean one writes one page, and waits for two syncs, or for one without an area.
 //!
 //! ```text
 //! a page ──► its lane's place in the area, sync ──► home, sync ──► the lane is free
 //! ```
 //!
-//! A *lane* has a place in the doublewrite area behind the batch, and handles of its own for the area and for the pages. So as many threads write at once
-//! as there are lanes; further ones wait for one of them.
+//! A *lane* has a place in the doublewrite area behind the batch, if there is an area, and handles of its own for the area and for the pages. So as many
+//! threads write at once as there are lanes; further ones wait for one of them.
 //!
 //! Invariants:
-//! 1. No byte of a page is written home before its copy is durable in the area.
+//! 1. With an area, no byte of a page is written home before its copy is durable there.
 //! 2. A place is written over only when its page is durable at home.
 //! 3. Of all copies of a page that are whole in the area, the one with the highest LSN is the page if the home is torn: whoever wrote there last has put
 //!    it there first.
-//! 4. After a sync that has failed, or a write of a page at home, through whichever handle, nothing counts as durable any more.
+//! 4. After a sync that has failed, or with an area a write of a page at home, through whichever handle, nothing counts as durable any more.
 //!
 //! After the single-page flushes of `InnoDB` 5.6 (thesis of NVM-DWB, section 2.1). That one has 392 places and takes the first one that is free; here there
 //! are as many as lanes.
 
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
-use disk::File;
+use disk::{Directory, File};
 use pmem::site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,15 +29,15 @@ pub(super) const LANES: usize = 16;
 
 /// What a thread writes with.
 pub(super) struct Lane<F> {
-    /// Where its place is in the area.
-    pub(super) at: u64,
-    pub(super) area: F,
+    /// The area, and where its place is there.
+    pub(super) copy: Option<(F, u64)>,
     pub(super) home: F,
 }
 
 /// The lanes of one partition.
 pub struct SinglePages<F> {
     page_bytes: u64,
+    has_area: bool,
     free: Mutex<Vec<Lane<F>>>,
     freed: Condvar,
     has_failed: AtomicBool,
@@ -48,11 +48,25 @@ impl<F: File> SinglePages<F> {
     pub(super) fn new(page_bytes: usize, lanes: Vec<Lane<F>>) -> Self {
         Self {
             page_bytes: page_bytes as u64,
+            has_area: lanes.iter().any(|lane| lane.copy.is_some()),
             free: Mutex::new(lanes),
             freed: Condvar::new(),
             has_failed: AtomicBool::new(false),
             pages: AtomicU64::new(0),
         }
+    }
+
+    /// For a device that writes pages whole, with handles of the file of pages.
+    pub fn without_area<D: Directory<File = F>>(
+        directory: &D,
+        pages: &str,
+        page_bytes: usize,
+    ) -> Result<Self> {
+        let lanes = (0..LANES).map(|_| {
+            let home = directory.open(pages)?;
+            Ok(Lane { copy: None, home })
+        });
+        Ok(Self::new(page_bytes, lanes.collect::<Result<_>>()?))
     }
 
     fn free(&self) -> MutexGuard<'_, Vec<Lane<F>>> {
@@ -79,13 +93,20 @@ impl<F: File> SinglePages<F> {
 
     fn write_with(&self, lane: &mut Lane<F>, id: PageId, page: &[u8]) -> Result<()> {
         self.check()?;
-        // What was there is durable at home, so this may fail.
-        lane.area.write_at(lane.at, page)?;
-        let synced = lane.area.sync(site!("single-page.copy"));
-        self.note(synced)?;
-        // commit point: from here on a torn page at home has a whole copy
+        if let Some((area, at)) = &mut lane.copy {
+            // What was there is durable at home, so this may fail.
+            area.write_at(*at, page)?;
+            let synced = area.sync(site!("single-page.copy"));
+            self.note(synced)?;
+            // commit point: from here on a torn page at home has a whole copy
+        }
         let written = lane.home.write_at(u64::from(id.0) * self.page_bytes, page);
-        self.note(written)?;
+        if lane.copy.is_some() {
+            // The page may be torn there, and its copy is what repairs it.
+            self.note(written)?;
+        } else {
+            written?;
+        }
         let synced = lane.home.sync(site!("single-page.home"));
         self.note(synced)?;
         self.pages.fetch_add(1, Ordering::Relaxed);
@@ -109,5 +130,10 @@ impl<F: File> SinglePages<F> {
     /// Pages that were written.
     pub fn pages(&self) -> u64 {
         self.pages.load(Ordering::Relaxed)
+    }
+
+    /// Copies that were written before them.
+    pub fn copies(&self) -> u64 {
+        if self.has_area { self.pages() } else { 0 }
     }
 }

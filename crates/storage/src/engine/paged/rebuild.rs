@@ -120,7 +120,8 @@ impl<D: Directory> Rebuild<D> {
             catalogue: base.catalogue,
             pages: 0,
         };
-        let made = file_options(options, Guard::Off);
+        // Nobody waits for a frame here.
+        let made = file_options(options, Guard::OffBatched);
         let mut file = PageFile::create(&pages, &made, master, &[], None)?;
         file.grow(base.pages)?;
         Ok(Self {
