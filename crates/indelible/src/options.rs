@@ -27,8 +27,8 @@ pub const SESSIONS_MAX: u32 = 1024;
 pub const BUFFER_BYTES: u64 = 128 << 20;
 /// Fewest bytes of a page that direct transfers are for.
 pub const DIRECT_BYTES_MIN: u32 = 4096;
-/// Fewest bytes of an area for copies of pages.
-pub const AREA_BYTES_MIN: u64 = 2 << 20;
+/// Fewest bytes of an area for copies of pages: sixteen of 8 KiB.
+pub const AREA_BYTES_MIN: u64 = 128 << 10;
 /// Bytes of one unless an option says otherwise: what `InnoDB` takes for its doublewrite buffer.
 pub const AREA_BYTES: u64 = 2 << 20;
 /// The same where pages stay there: half of a buffer pool.

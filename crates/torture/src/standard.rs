@@ -222,7 +222,8 @@ fn options(method: Method) -> Options {
     // Pages that are guarded have two sectors, so that they can tear.
     let is_guarded = method.is_paged() && method.survives_torn_pages();
     let options = if method.has_area() {
-        options.area_bytes(2 << 20)
+        // So small that pages leave it again, and that an opening has little to look at.
+        options.area_bytes(128 << 10)
     } else {
         options
     };

@@ -46,7 +46,7 @@ fn options(method: Method) -> Options {
     // Pages that are guarded have two sectors, so that they can tear.
     let is_guarded = method.is_paged() && method.survives_torn_pages();
     let options = if method.has_area() {
-        options.area_bytes(2 << 20)
+        options.area_bytes(128 << 10)
     } else {
         options
     };

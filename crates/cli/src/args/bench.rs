@@ -329,7 +329,7 @@ pub(crate) struct RunArgs {
     /// Bytes of log that each session of nv-logging, each ring of distributed-log, or nvwal has room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
-    /// Bytes of durable memory in each partition for copies of pages, in methods with such an area: 2 MiB or more
+    /// Bytes of durable memory in each partition for copies of pages, in methods with such an area: 128 KiB or more
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
     /// Bytes of log after which a checkpoint is written, in methods that have them

@@ -160,7 +160,7 @@ pub(crate) struct NewDatabaseArgs {
     pub(crate) memtable_bytes: Option<u64>,
     #[command(flatten)]
     pub(crate) places: PlacesArgs,
-    /// Bytes of durable memory in each partition for copies of pages, in nvm-dwb, nvm-dwb-log and nvm-dwb-log-opt: 2 MiB or more
+    /// Bytes of durable memory in each partition for copies of pages, in nvm-dwb, nvm-dwb-log and nvm-dwb-log-opt: 128 KiB or more
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
 }

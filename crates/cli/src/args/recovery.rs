@@ -74,7 +74,7 @@ pub(crate) struct FillArgs {
     /// Bytes of log that each session of nv-logging, or each ring of distributed-log, has room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
-    /// Bytes of durable memory for copies of pages, in methods with such an area: 2 MiB or more. Pages that leave the pool fill it
+    /// Bytes of durable memory for copies of pages, in methods with such an area: 128 KiB or more. Pages that leave the pool fill it
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
     /// Seed of the rows and of the updates

@@ -14,6 +14,8 @@ use std::time::Instant;
 
 /// Small enough that pages are written back and read again meanwhile.
 const BUFFER_BYTES: u64 = 1 << 20;
+/// Small enough that pages leave it too, and that an opening has little to look at: there is one for each cut.
+const AREA_BYTES: u64 = 512 << 10;
 
 /// Runs transactions and checks them; returns how much was wrong.
 pub(super) fn histories(
@@ -34,6 +36,9 @@ pub(super) fn histories(
     }
     if method.has_buffer_pool() {
         options = options.buffer_bytes(BUFFER_BYTES);
+    }
+    if method.has_area() {
+        options = options.area_bytes(AREA_BYTES);
     }
     let bar = progress::spinner(format!("{} sessions of {method}", args.sessions));
     let history = HistoryOptions {
