@@ -57,7 +57,8 @@ struct RecoveryRow {
     /// Transactions that were undone, and the changes of each.
     undone: u64,
     open_changes: u64,
-    /// Until the database is open: everything is repeated and a checkpoint written, and what cannot be undone later is undone.
+    /// Until the database is open: everything is repeated and a checkpoint written, unless pages get what a short log has as they are read; and what
+    /// cannot be undone later is undone.
     recovery_ms: f64,
     /// From the beginning of the opening to the first row that was read, which nothing unfinished has changed if there is such a row.
     first_read_ms: f64,

@@ -690,8 +690,14 @@ impl<P: Platform> Shared<P> {
             .map(|_| ())
     }
 
+    /// Whether the log is long. As long as pages are behind, whoever brings them forward writes a checkpoint then: that can wait while there is room.
     fn is_checkpoint_due(&self) -> bool {
-        self.pages.pool.log().is_due(self.log_bytes_max)
+        let bytes_max = if self.pages.pool.is_behind() {
+            u64::MAX
+        } else {
+            self.log_bytes_max
+        };
+        self.pages.pool.log().is_due(bytes_max)
     }
 
     /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has left out. Says whether there is more to do.
