@@ -651,6 +651,13 @@ impl<D: Directory> Pool<D> {
         Some(Found::Free(number, content))
     }
 
+    /// Waits for room where pages are going to be put, which are not latched yet.
+    fn await_room(&self, pages: usize) {
+        if let Some(cache) = self.readers.cache() {
+            cache.await_room(pages);
+        }
+    }
+
     /// Writes the page of a frame, with others where pages go in batches. Says whether any page was written, by whomever.
     fn write_from(&self, number: usize) -> Result<bool> {
         if self.readers.singles().is_some() {
@@ -722,6 +729,7 @@ impl<D: Directory> Pool<D> {
             let ahead = (hand..self.frames.len()).chain(0..hand);
             let dirty: Vec<usize> = ahead.take(self.frames_ahead()).filter(is_next).collect();
             for numbers in dirty.chunks(BATCH_PAGES) {
+                self.await_room(numbers.len());
                 let mut batch = unpoisoned(self.writing.lock());
                 let latched = numbers.iter().filter_map(|&number| {
                     let content = self.frames[number].latch.try_read().ok()?;
@@ -742,6 +750,7 @@ impl<D: Directory> Pool<D> {
 
     /// Writes dirty pages from a frame on, as many as go together, as far as nobody has their latches. Says whether there were any.
     fn write_out(&self, batch: &mut Batch, from: usize) -> Result<bool> {
+        self.await_room(BATCH_PAGES);
         let frames = self.frames.len();
         let dirty = (from..frames)
             .chain(0..from)
@@ -770,7 +779,16 @@ impl<D: Directory> Pool<D> {
         }
         let batch = &mut Batch::default();
         let all: Vec<usize> = (0..self.frames.len()).collect();
-        for numbers in all.chunks(4 * BATCH_PAGES) {
+        // Where a batch has syncs, many pages share them; else whoever needs one of the pages waits for few others.
+        let at_once = match self.readers.cache() {
+            Some(_) if self.cleaner.is_present() => BATCH_PAGES / 2,
+            _ => 4 * BATCH_PAGES,
+        };
+        for numbers in all.chunks(at_once) {
+            let is_dirty = |number: &usize| self.frames[*number].dirty.load(Ordering::Relaxed);
+            if numbers.iter().any(is_dirty) {
+                self.await_room(numbers.len());
+            }
             let (mut busy, mut latched) = (Vec::new(), Vec::new());
             for &number in numbers {
                 match self.frames[number].latch.try_read() {

@@ -8,8 +8,9 @@
 //!
 //! The *space manager* is in ordinary memory: for each page its newest version, and an older one that is on its way home; and which slots are free. An
 //! opening makes it anew from the headers of the slots. Pages go home in *flights*: some versions are claimed, written and synced together, and cleared.
-//! Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, the oldest versions first and no more than needed, before a write of a page has to wait for one; who writes pages when few are
-//! free sleeps a little first, longer the fewer there are. Without such threads, whoever finds no free slot flies himself.
+//! Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, the oldest versions first, but those of pages that were written here more than
+//! once some turns later, and no more than needed, before a write of a page has to wait for one; who writes pages when few are
+//! free sleeps a little before he latches them, longer the fewer there are. Without such threads, whoever finds no free slot flies himself.
 //!
 //! Invariants:
 //! 1. Of all copies of a page on the medium, the one with the highest sequence is the page. Without one, the page is at home.
@@ -25,7 +26,7 @@
 //! Order of locks: an open flight, whether the area is in use, the turn to put, the ages, the shard of a page, its slot; and the list of free slots, alone or last.
 //!
 //! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it flushes when the area is full, and ours earlier; it has a
-//! bucket's pages in a flight, and ours takes the versions that are oldest.
+//! bucket's pages in a flight, and ours takes the versions that are oldest and whose pages are written least.
 
 use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots, in_shares};
 use crate::buffer::file::runs;
@@ -49,6 +50,10 @@ const FLIGHT_AT: (usize, usize) = (7, 8);
 const FLIGHT_PAGES_MAX: usize = 256;
 const FLIGHT_SHARE_MIN: usize = 32;
 const FLIGHT_SHARE_MAX: usize = 4;
+/// A version stays for so many turns more at most, one for each version of its page that it and those before it have replaced here, or that has flown
+/// not long ago: what was often written will be written again. A flight passes so many of them by at most, so that it begins soon.
+const CHANCES_MAX: u8 = 3;
+const PASSED_BY_MAX: usize = 4096;
 /// Whoever writes pages waits from this share of free slots on, and at most so long for a batch as long as there is one.
 const SLOW_SHARE: usize = 16;
 const SLOW_US_MAX: u64 = 2000;
@@ -66,6 +71,20 @@ struct Versions {
     flying: Option<u32>,
     /// Older ones that are not cleared yet.
     older: u32,
+    /// Times that the newest one is passed by when it would fly.
+    chances: u8,
+}
+
+impl Versions {
+    fn of(copy: &FoundCopy) -> Self {
+        Self {
+            newest: copy.slot,
+            sequence: copy.sequence,
+            flying: None,
+            older: 0,
+            chances: 0,
+        }
+    }
 }
 
 /// What the area has done.
@@ -132,11 +151,11 @@ struct Claim {
     slot: u32,
 }
 
-/// Versions in the order of their sequences. Those that a newer one has taken the place of stay until somebody comes by.
+/// Versions in the order in which they fly, which is that of their sequences at first. Those that a newer one has taken the place of stay until somebody comes by.
 #[derive(Default)]
 struct Ages {
     copies: VecDeque<FoundCopy>,
-    /// Whether they are in their order, which those that an opening has found are once they are asked for.
+    /// Whether they were put in their order, which those that an opening has found are once they are asked for.
     is_sorted: bool,
 }
 
@@ -166,6 +185,8 @@ pub struct PageCache<F> {
     is_in_use: RwLock<bool>,
     /// Held while versions are put.
     putting: Mutex<()>,
+    /// Pages that have flown, each until another one takes its place; 0 is none.
+    flown: Box<[AtomicU32]>,
     /// Whether a sync of the file has failed, through whichever handle: what it has of the pages that were written is unknown from then on.
     has_home_failed: AtomicBool,
     /// Pages that the file has room for.
@@ -213,6 +234,7 @@ impl<F: File> PageCache<F> {
             open_flight: Mutex::new(None),
             is_in_use: RwLock::new(!is_settled),
             putting: Mutex::new(()),
+            flown: (0..slots.count()).map(|_| AtomicU32::new(0)).collect(),
             has_home_failed: AtomicBool::new(false),
             pages,
             counts: Counts::default(),
@@ -258,12 +280,7 @@ impl<F: File> PageCache<F> {
         let mut older = Vec::new();
         for copy in found.iter().filter(is_ours) {
             let mut shard = self.shard(copy.page);
-            let versions = shard.entry(copy.page).or_insert(Versions {
-                newest: copy.slot,
-                sequence: copy.sequence,
-                flying: None,
-                older: 0,
-            });
+            let versions = shard.entry(copy.page).or_insert(Versions::of(copy));
             if versions.sequence < copy.sequence {
                 older.push(versions.newest);
                 (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
@@ -361,25 +378,27 @@ impl<F: File> PageCache<F> {
             // If it fails the slots stay out of use: what the medium has of them is unknown.
             self.slots.put(&copies, PutOrder::CopyFirst)?;
             self.counts.put.fetch_add(count, Ordering::Relaxed);
-            let holes = copies.iter().filter_map(|copy| self.publish(copy));
+            let found = copies.iter().map(|copy| FoundCopy {
+                slot: copy.slot,
+                page: copy.page,
+                sequence: copy.sequence,
+            });
+            let found: Vec<FoundCopy> = found.collect();
+            let holes = found.iter().filter_map(|copy| self.publish(copy));
             let holes: Vec<Claim> = holes.collect();
-            self.age(&copies);
+            self.age(found);
             self.reclaim(&holes)?;
         }
         Ok(())
     }
 
     /// Lets copies fly in their turn.
-    fn age(&self, copies: &[NewCopy<'_>]) {
+    fn age(&self, copies: Vec<FoundCopy>) {
         let mut ages = lock(&self.ages);
         if ages.copies.len() + copies.len() > 2 * self.count() {
             ages.copies.retain(|copy| self.is_newest(copy));
         }
-        ages.copies.extend(copies.iter().map(|copy| FoundCopy {
-            slot: copy.slot,
-            page: copy.page,
-            sequence: copy.sequence,
-        }));
+        ages.copies.extend(copies);
     }
 
     fn is_newest(&self, copy: &FoundCopy) -> bool {
@@ -389,17 +408,12 @@ impl<F: File> PageCache<F> {
     }
 
     /// Makes a copy that is durable the page's newest, and says which one is to be cleared at once.
-    fn publish(&self, copy: &NewCopy<'_>) -> Option<Claim> {
+    fn publish(&self, copy: &FoundCopy) -> Option<Claim> {
         let mut shard = self.shard(copy.page);
-        let fresh = Versions {
-            newest: copy.slot,
-            sequence: copy.sequence,
-            flying: None,
-            older: 0,
-        };
         let versions = match shard.entry(copy.page) {
             Entry::Vacant(entry) => {
-                entry.insert(fresh);
+                let versions = entry.insert(Versions::of(copy));
+                versions.chances = u8::from(self.has_flown(copy.page));
                 return None;
             }
             Entry::Occupied(entry) => entry.into_mut(),
@@ -410,6 +424,7 @@ impl<F: File> PageCache<F> {
         );
         let hole = versions.newest;
         (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
+        versions.chances = CHANCES_MAX.min(versions.chances + 1);
         // What flies is cleared when it has landed.
         if versions.flying == Some(hole) {
             return None;
@@ -419,6 +434,17 @@ impl<F: File> PageCache<F> {
             page: copy.page,
             slot: hole,
         })
+    }
+
+    /// What remembers that a page has flown.
+    fn flown(&self, page: PageId) -> &AtomicU32 {
+        // Neighbours are of one table, and often written or not together.
+        &self.flown[page.0 as usize % self.flown.len()]
+    }
+
+    /// Whether a page has flown not long ago.
+    fn has_flown(&self, page: PageId) -> bool {
+        self.flown(page).load(Ordering::Relaxed) == page.0
     }
 
     /// Clears versions that a newer one has taken the place of.
@@ -448,7 +474,7 @@ impl<F: File> PageCache<F> {
     /// Takes free slots, at least one and as many as wanted if there are.
     fn take_slots(&self, wanted: usize) -> Result<Vec<u32>> {
         let start = Instant::now();
-        let mut free = self.slow_down();
+        let mut free = lock(&self.free);
         loop {
             let count = wanted.min(free.slots.len());
             if count > 0 {
@@ -479,12 +505,13 @@ impl<F: File> PageCache<F> {
         }
     }
 
-    /// The free slots, after a pause that is longer the fewer there are.
-    fn slow_down(&self) -> MutexGuard<'_, Free> {
-        let free = lock(&self.free);
+    /// Waits until there is likely to be room for so many pages, at most for a share of the slots, where threads make some: whoever is going to latch
+    /// pages and put them waits here, where nobody waits for him. First there is a pause that is longer the fewer slots are free.
+    pub fn await_room(&self, pages: usize) {
+        let mut free = lock(&self.free);
         let (now, few) = (free.slots.len(), self.count() / SLOW_SHARE);
         if !free.has_threads || now >= few {
-            return free;
+            return;
         }
         drop(free);
         self.counts.slowed.fetch_add(1, Ordering::Relaxed);
@@ -492,7 +519,14 @@ impl<F: File> PageCache<F> {
         let missing = (few - now) as u64;
         let pause = Duration::from_micros(SLOW_US_MAX * missing / few as u64);
         std::thread::sleep(pause);
-        lock(&self.free)
+        let (start, wanted) = (Instant::now(), pages.min(few / 2));
+        free = lock(&self.free);
+        // Who puts pages is told if that takes too long.
+        while free.has_threads && free.slots.len() < wanted && start.elapsed() < FULL_WAIT {
+            self.taken.notify_all();
+            let woken = self.freed.wait_timeout(free, PAUSE);
+            free = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Whether so few slots are free that pages are to go home.
@@ -509,10 +543,10 @@ impl<F: File> PageCache<F> {
         used.saturating_sub(count * share / of).clamp(least, most)
     }
 
-    /// Claims versions for a flight, the oldest ones.
+    /// Claims versions for a flight, the oldest ones but for those of pages that were often written.
     fn claim(&self) -> Vec<FoundCopy> {
         let (most, pages) = (self.flight_pages(), self.pages.load(Ordering::Acquire));
-        let (mut claims, mut not_yet) = (Vec::new(), Vec::new());
+        let (mut claims, mut not_yet, mut passed_by) = (Vec::new(), Vec::new(), 0);
         let mut ages = lock(&self.ages);
         if !std::mem::replace(&mut ages.is_sorted, true) {
             let copies = ages.copies.make_contiguous();
@@ -530,6 +564,12 @@ impl<F: File> PageCache<F> {
             }
             if versions.flying.is_some() || versions.older > 0 || copy.page.0 >= pages {
                 not_yet.push(copy);
+                continue;
+            }
+            if versions.chances > 0 && passed_by < PASSED_BY_MAX {
+                versions.chances -= 1;
+                passed_by += 1;
+                ages.copies.push_back(copy);
                 continue;
             }
             versions.flying = Some(copy.slot);
@@ -609,6 +649,8 @@ impl<F: File> PageCache<F> {
                 versions.flying = None;
                 if versions.newest == claim.slot {
                     shard.remove(&claim.page);
+                    self.flown(claim.page)
+                        .store(claim.page.0, Ordering::Relaxed);
                 }
             }
         }

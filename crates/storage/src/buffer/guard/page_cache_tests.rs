@@ -213,6 +213,37 @@ fn the_oldest_versions_fly_first_and_replaced_ones_never() {
 }
 
 #[test]
+fn a_page_that_was_often_written_flies_later_and_not_never() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let cache = new(&world);
+    let slots = cache.count() as u32;
+    for version in 2..5 {
+        put(&cache, &[(0, version)]).unwrap();
+    }
+    let has_often_written = || cache.has(PageId(number(0)));
+    let mut others = 0;
+    // Others come and go, each once.
+    while has_often_written() && others < 10 * slots {
+        others += 1;
+        put(&cache, &[(1 + others % (PAGES - 1), 2 + u64::from(others))]).unwrap();
+    }
+    assert!(
+        (2 * slots..5 * slots).contains(&others),
+        "it has flown when {others} others had come"
+    );
+    assert_eq!(version(&world, &cache, 0), 4);
+    // It is known that it was there.
+    put(&cache, &[(0, 1000)]).unwrap();
+    let before = others;
+    while has_often_written() && others < before + 10 * slots {
+        others += 1;
+        put(&cache, &[(1 + others % (PAGES - 1), 2 + u64::from(others))]).unwrap();
+    }
+    let came = others - before;
+    assert!((slots..3 * slots).contains(&came), "when {came} had come");
+}
+
+#[test]
 fn a_flight_that_fails_leaves_its_versions() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
