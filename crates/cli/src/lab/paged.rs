@@ -47,6 +47,8 @@ const POOL_BYTES_MIN: u64 = 4 << 20;
 /// Before a drive the pool is to be small: room for some pages of each of 128 threads.
 const DRIVE_POOL_BYTES_MIN: u64 = 2 << 20;
 const AREA_BYTES_MIN: u64 = 2 << 20;
+/// Of log between two checkpoints: some dozen transactions.
+const LOG_BYTES_MIN: u64 = 64 << 10;
 /// Transactions in front of the measured ones, at most: several change each page of the smallest pool.
 const WARM_UP_MAX: u128 = 2000;
 /// There each of 128 sessions has a ring.
@@ -89,6 +91,10 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
             "area-share" => {
                 let bytes = share_of(size.paged_bytes(workload), value);
                 add("area", &bytes.max(AREA_BYTES_MIN).to_string());
+            }
+            "log-share" => {
+                let bytes = share_of(size.paged_bytes(workload), value);
+                add("log-bytes", &bytes.max(LOG_BYTES_MIN).to_string());
             }
             "drive" | "flush-us" => {
                 let drive = match name.as_str() {

@@ -234,6 +234,10 @@ fn add_area(metrics: &mut Metrics, area: &AreaNumbers) {
             "reclaimed_percent",
             percent(area.holes_reclaimed, area.pages_put),
         ),
+        (
+            "not_written_percent",
+            100.0 - percent(area.home_writes, area.pages_put),
+        ),
         ("area_used_percent", percent(area.slots_used, area.slots)),
         ("area_home_syncs", area.home_syncs as f64),
         ("area_slowed", area.slowed as f64),
