@@ -44,6 +44,8 @@ pub(super) struct State<D: Directory> {
     pub(super) directory: D,
     /// What each session's transaction needs.
     claims: Claims<LogStart>,
+    /// Claims of transactions that the opening has found: they have the numbers from 1 on. Number 0 is that of what the opening itself undoes.
+    unfinished: u32,
     /// The newest checkpoint that has begun.
     newest: LogStart,
     /// Whether somebody leads a sync.
@@ -88,6 +90,7 @@ impl<D: Directory> CentralLog<D> {
                 wal,
                 directory,
                 claims: Claims::new(),
+                unfinished: 0,
                 newest: start,
                 is_syncing: false,
             }),
@@ -221,9 +224,22 @@ impl<D: Directory> PageLog for CentralLog<D> {
         Ok(())
     }
 
-    fn claim(&self, session: u32, bytes: u64) -> Result<bool> {
-        self.state().reserve(session, bytes, &[])?;
-        Ok(true)
+    fn claim(&self, _session: u32, bytes: u64) -> Result<Option<u32>> {
+        let state = &mut *self.state();
+        let number = state.unfinished + 1;
+        match state.reserve(number, bytes, &[]) {
+            Err(error) if error.is_statement_error() => return Ok(None),
+            result => result?,
+        }
+        state.unfinished = number;
+        Ok(Some(number))
+    }
+
+    fn first_session(&self) -> u32 {
+        match self.state().unfinished {
+            0 => 0,
+            claims => claims + 1,
+        }
     }
 
     fn give_up_spares(&self) -> Result<bool> {

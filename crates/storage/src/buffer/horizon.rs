@@ -170,6 +170,8 @@ pub(super) struct State<P> {
     pub(super) place: P,
     /// What the transactions of its sessions need.
     claims: Claims<Lsn>,
+    /// Claims of transactions that the opening has found here: they have the numbers from 1 on. Number 0 is that of what the opening itself undoes.
+    unfinished: u32,
     /// Where the place stood when the newest checkpoint began.
     checkpoint: u64,
     /// As `missing`, of the records behind those that are being made durable.
@@ -184,6 +186,7 @@ impl<P: Place> Part<P> {
             checkpoint: place.tail(),
             place,
             claims: Claims::new(),
+            unfinished: 0,
             behind: NOTHING,
             is_syncing: false,
         };
@@ -274,10 +277,13 @@ impl<P: Places> HorizonLog<P> {
 
     /// The part that a session appends to, and its number among the sessions of that part.
     fn part_of(&self, session: u32) -> Result<(&Part<P::Place>, u32)> {
-        match self.shared {
-            None => Ok((self.part(session)?, 0)),
-            Some(count) => Ok((self.part(session % count)?, session / count)),
-        }
+        let stride = self.stride();
+        Ok((self.part(session % stride)?, session / stride))
+    }
+
+    /// Sessions whose numbers are so far apart share a part. Where each has one of its own, only what an opening has found comes on top.
+    fn stride(&self) -> u32 {
+        self.shared.unwrap_or(SESSIONS_MAX as u32)
     }
 
     /// The life of the log that this opening has begun.
@@ -654,6 +660,33 @@ impl<P: Places> PageLog for HorizonLog<P> {
 
     fn has_archive(&self) -> bool {
         self.cold.is_some()
+    }
+
+    /// The claim is one more of the place that has the transaction, where room for its rollback was kept. So whoever has that place from now on
+    /// shares it. Records to undo with tell of one change for each place, and are not shared.
+    fn claim(&self, session: u32, bytes: u64) -> Result<Option<u32>> {
+        if self.options.content == Content::Undo {
+            return Ok(None);
+        }
+        let state = &mut *self.part(session)?.state();
+        let number = state.unfinished + 1;
+        let all = state.claims.reserved_with(number, bytes);
+        match self.make_room(state, 0, all) {
+            Err(error) if error.is_statement_error() => return Ok(None),
+            result => result?,
+        }
+        let newest = Lsn(self.newest.load(Ordering::SeqCst));
+        state.claims.claim(number, bytes, newest);
+        state.unfinished = number;
+        Ok(Some(session + self.stride() * number))
+    }
+
+    fn first_session(&self) -> u32 {
+        let Some(count) = self.shared else { return 0 };
+        let claims = self.parts().map(|part| part.state().unfinished).max();
+        claims
+            .filter(|&most| most > 0)
+            .map_or(0, |most| count * (most + 1))
     }
 
     fn move_cold(&self) -> Result<bool> {

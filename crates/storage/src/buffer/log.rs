@@ -157,10 +157,16 @@ pub trait PageLog: Send + Sync {
     /// Ends a checkpoint that is durable: what is in front of `start` is not needed any more.
     fn end_checkpoint(&self, start: LogStart) -> Result<()>;
 
-    /// Claims log space for a session's transaction that an opening has found, in front of the first checkpoint, and keeps all records from where the
-    /// log begins now until the claim ends; false if it cannot.
-    fn claim(&self, _session: u32, _bytes: u64) -> Result<bool> {
-        Ok(false)
+    /// Claims log space for a transaction that an opening has found unfinished in a session's part of the log, in front of the first checkpoint, and
+    /// keeps all records from where the log begins now until the claim ends. Says what number the session has that undoes it; none if there is no
+    /// room, or the log gives no such claims.
+    fn claim(&self, _session: u32, _bytes: u64) -> Result<Option<u32>> {
+        Ok(None)
+    }
+
+    /// The number of the first session that may begin: those of claims that an opening has made are none of the next ones.
+    fn first_session(&self) -> u32 {
+        0
     }
 
     /// Gives back the space of files that are kept to be used again, and says whether there were any.

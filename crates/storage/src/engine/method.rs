@@ -433,7 +433,7 @@ pub enum Undoing {
     /// Before the opening ends: what happens is the same each time, as simulated and modelled devices want it.
     #[default]
     AtOpening,
-    /// Beside the transactions that begin, which wait for locks on what is not undone yet, where the log can do that; by whoever drives the engine,
+    /// Beside the transactions that begin, which wait for locks on what is not undone yet, where pages lie in files; by whoever drives the engine,
     /// with [`Engine::assist`](crate::engine::Engine::assist), a change each time.
     BySteps,
     /// The same by a thread.

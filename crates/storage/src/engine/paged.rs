@@ -150,6 +150,8 @@ impl<P: Platform> Paged<P> {
                     // What it had tried is undone, and will be in front of the checkpoint.
                     self.shared.pages.forget(txn);
                 }
+                // The log keeps everything from there on where one of these begins.
+                self.shared.undo_unfinished()?;
                 // For the room that the checkpoint takes, and then for what it makes cold.
                 self.shared.move_cold()?;
                 self.shared.write_checkpoint()?;

@@ -263,13 +263,16 @@ impl<D: Directory> Pages<D> {
         Ok((undone, later))
     }
 
-    /// Claims the log space that the rollback of a transaction takes which an opening has found, and keeps its records; false if the log can do
-    /// that for its own sessions' transactions only.
+    /// Claims the log space that the rollback of a transaction takes which an opening has found, and keeps its records: a session of a number of its
+    /// own undoes it from now on. False if the log cannot do that.
     pub fn claim(&self, txn: &mut Transaction) -> Result<bool> {
         let is_page = |entry: &&[u8]| matches!(Undo::decode(entry), Ok(Undo::FreePage(_)));
         txn.taken = txn.undo.iter().filter(is_page).count() as u64;
         let bytes = txn.rollback_bytes(self.log_room());
-        txn.has_claim = self.pool.log().claim(txn.session, bytes)?;
+        if let Some(session) = self.pool.log().claim(txn.session, bytes)? {
+            txn.session = session;
+            txn.has_claim = true;
+        }
         Ok(txn.has_claim)
     }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: TableId = TableId(1);
 const INDEX: IndexId = IndexId(1);
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     Case(Method::FullPageWrites, Persist::OnInsert),
     Case(Method::Dwb, Persist::OnInsert),
     Case(Method::NvLogging, Persist::OnInsert),
@@ -36,6 +36,7 @@ const CASES: [Case; 10] = [
     Case(Method::DistributedLog, Persist::OnCommit),
     Case(Method::InPlace, Persist::OnInsert),
     Case(Method::NvmDwb, Persist::OnInsert),
+    Case(Method::NvmDwbLog, Persist::OnInsert),
     Case(Method::NvmDwbLogOpt, Persist::OnInsert),
     Case(Method::GroupCommit, Persist::OnInsert),
 ];
@@ -390,38 +391,89 @@ fn interleave(case: Case, seed: u64) {
 
 #[test]
 fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
-    for seed in 1..4 {
-        for method in [Method::FullPageWrites, Method::Dwb] {
-            let case = Case(method, Persist::OnInsert);
-            let mut play = Play::new(case, seed).go_on(Last::Checkpoint);
-            // Most rows can be read, and some cannot yet.
-            let locked = |engine: &mut Box<dyn Engine>| {
-                engine.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
-                engine.begin().unwrap();
-                let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
-                let ids = 0..40_i64;
-                let is_locked = |id: &i64| {
-                    engine
-                        .get(TABLE, &key_of(&**engine, *id), &mut row)
-                        .is_err()
-                };
-                let locked = ids.filter(is_locked).count();
-                engine.abort().unwrap();
-                locked
+    // Records to undo pages in durable memory with, and batches, take no session that undoes beside the others.
+    let at_opening = [Method::InPlace, Method::GroupCommit];
+    let is_later = |case: &Case| !at_opening.contains(&case.0);
+    for (seed, case) in (1..).zip(CASES.into_iter().filter(is_later)) {
+        let mut play = Play::new(case, seed).go_on(Last::Checkpoint);
+        // Most rows can be read, and some cannot yet.
+        let locked = |engine: &mut Box<dyn Engine>| {
+            engine.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
+            engine.begin().unwrap();
+            let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+            let ids = 0..40_i64;
+            let is_locked = |id: &i64| {
+                engine
+                    .get(TABLE, &key_of(&**engine, *id), &mut row)
+                    .is_err()
             };
-            let at_first = locked(&mut play.first);
-            assert!((1..30).contains(&at_first), "{at_first}");
-            let mut play = play.go_on(Last::Checkpoint);
-            for _ in 0..1000 {
-                play.first.assist().unwrap();
-            }
-            assert_eq!(locked(&mut play.first), 0);
-            play.first
-                .set_isolation(Isolation::Serializable, Duration::ZERO);
-            play.first.begin().unwrap();
-            assert_eq!(read_all(&mut *play.first, false).unwrap(), play.content);
-            play.first.abort().unwrap();
+            let locked = ids.filter(is_locked).count();
+            engine.abort().unwrap();
+            locked
+        };
+        let at_first = locked(&mut play.first);
+        assert!((1..30).contains(&at_first), "{at_first}");
+        let mut play = play.go_on(Last::Checkpoint);
+        for _ in 0..1000 {
+            play.first.assist().unwrap();
         }
+        assert_eq!(locked(&mut play.first), 0);
+        play.first
+            .set_isolation(Isolation::Serializable, Duration::ZERO);
+        play.first.begin().unwrap();
+        assert_eq!(read_all(&mut *play.first, false).unwrap(), play.content);
+        play.first.abort().unwrap();
+    }
+}
+
+/// The log keeps all records from where an unfinished transaction begins. Where rings have no more room for that, whoever needs it undoes the rest.
+#[test]
+fn a_ring_that_is_full_lets_the_undo_end_first() {
+    for method in [Method::NvLogging, Method::DistributedLog] {
+        let case = Case(method, Persist::OnInsert);
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let mut first = case.create(&world, Cleaning::BySessions);
+        let mut other = first.session().unwrap().unwrap();
+        first.begin().unwrap();
+        first.insert(TABLE, &row_of(&*first, 1, 1, 20)).unwrap();
+        first.commit(Durability::Immediate).unwrap();
+        first.begin().unwrap();
+        let update = change_of(&*first, 2);
+        assert!(first.update(TABLE, &key_of(&*first, 1), &update).unwrap());
+        // What is in front of this commit is durable with it.
+        other.begin().unwrap();
+        other.insert(TABLE, &row_of(&*other, 2, 2, 20)).unwrap();
+        other.commit(Durability::Immediate).unwrap();
+        let image = world.image(&ImageChoice::default()).unwrap();
+        let platform = TestPlatform(image);
+        let mut engine = open(&platform, method, &case.options(), &|_| false).unwrap();
+        engine.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
+        let mut row = row_of(&*engine, 0, 0, 0);
+        let value = |engine: &mut dyn Engine, row: &mut Row| {
+            engine.begin().unwrap();
+            let found = engine.get(TABLE, &key_of(engine, 1), row);
+            engine.abort().unwrap();
+            found.map(|_| number_of(row))
+        };
+        let (mut commits, mut commits_until_undone) = (0, None);
+        while commits < 3000 {
+            commits += 1;
+            engine.begin().unwrap();
+            let update = change_of(&*engine, commits);
+            let key = key_of(&*engine, 2);
+            assert!(engine.update(TABLE, &key, &update).unwrap(), "{commits}");
+            engine.commit(Durability::Immediate).unwrap();
+            match value(&mut *engine, &mut row) {
+                Ok(found) => {
+                    assert_eq!(found, 1);
+                    commits_until_undone.get_or_insert(commits);
+                }
+                Err(StorageError::LockTimeout { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let undone = commits_until_undone.unwrap();
+        assert!((100..3000).contains(&undone), "{case:?}: {undone}");
     }
 }
 

@@ -399,7 +399,7 @@ impl<P: Platform> Shared<P> {
         let locks = LockManager::new(LockOptions::default());
         let undone = undone + later.len() as u64;
         let unfinished = Unfinished::take(&pages, (&locks, master.catalogue), later)?;
-        let sessions = unfinished.count();
+        let sessions = pages.pool.log().first_session();
         let shared = Self {
             pages,
             apart: places.apart.map(Mutex::new),

@@ -4,8 +4,8 @@
 //! others. So each unfinished transaction gets a session, the locks that it had on what it changed, and the claim on the log that it had: it is a
 //! transaction that is being rolled back, and nothing else has to know. A thread undoes one entry after the other, or whoever drives the engine does.
 //!
-//! Not undone so, but before the partition is open: changes of definitions, prepared transactions, those in logs that can give no claim
-//! ([`PageLog::claim`]), and what is beyond [`KEYS_MAX`].
+//! Not undone so, but before the partition is open: changes of definitions, prepared transactions, those in logs that give no claim
+//! ([`PageLog::claim`]: logs with records to undo with, and batches), and what is beyond [`KEYS_MAX`].
 //!
 //! Invariants:
 //! 1. What such a transaction has changed is locked from before the first session until it is undone. No two of them had the same lock, as locks are kept
@@ -49,7 +49,7 @@ pub(super) struct Unfinished {
 type Owners = HashMap<PageId, TableId>;
 
 impl Unfinished {
-    /// Takes over transactions that [are for later](is_for_later), or undoes them. Their sessions have the first numbers.
+    /// Takes over transactions that [are for later](is_for_later), or undoes them.
     pub(super) fn take<D: Directory>(
         pages: &Pages<D>,
         (manager, catalogue): (&Arc<LockManager>, PageId),
@@ -61,9 +61,7 @@ impl Unfinished {
         let owners = Tables::open(pages, catalogue)?.owners();
         let (mut left, mut room) = (Vec::new(), KEYS_MAX);
         for mut txn in found {
-            let logged_in = std::mem::replace(&mut txn.session, left.len() as u32);
             if !pages.claim(&mut txn)? {
-                txn.session = logged_in;
                 pages.undo(&mut txn)?;
                 continue;
             }
@@ -86,11 +84,6 @@ impl Unfinished {
             is_any: AtomicBool::new(!left.is_empty()),
             left: Mutex::new(left),
         })
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> u32 {
-        lock(&self.left).len() as u32
     }
 
     /// Whether any is left.
