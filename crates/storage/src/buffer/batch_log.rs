@@ -72,6 +72,8 @@ pub struct BatchLog<S: MemorySource, D> {
     claimed: Alone<AtomicU64>,
     room: AtomicU64,
     page_bytes: u64,
+    /// [`LATCH_WAIT`], but in a test that does not wait so long.
+    latch_wait: Duration,
     /// Held for moments, by whoever waits for a turn.
     turn: Mutex<()>,
     turned: Condvar,
@@ -124,6 +126,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             changed_pages: Alone::default(),
             claimed: Alone::default(),
             page_bytes: page_bytes as u64,
+            latch_wait: LATCH_WAIT,
             turn: Mutex::new(()),
             turned: Condvar::new(),
             is_closing: AtomicBool::new(false),
@@ -289,7 +292,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             ids.sort_unstable();
             let Some(mut pages) = self.home.try_latch(&ids) else {
                 drop(parts);
-                if begun.elapsed() > LATCH_WAIT {
+                if begun.elapsed() > self.latch_wait {
                     let text = "a page of the batch stays in use; end the scan that reads it before another transaction commits in the same thread";
                     return Err(StorageError::Unsupported(text.to_owned()));
                 }
@@ -572,3 +575,8 @@ where
         self.is_poisoned.store(true, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "batch_log_tests.rs"]
+mod tests;

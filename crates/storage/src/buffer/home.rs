@@ -141,7 +141,7 @@ impl Home {
     }
 
     #[inline]
-    fn frame(&self, id: PageId) -> Result<&Frame, Unusable> {
+    pub(super) fn frame(&self, id: PageId) -> Result<&Frame, Unusable> {
         self.frames.get(id).ok_or(Unusable::Missing)
     }
 

@@ -39,6 +39,8 @@ mod shared;
 mod shrink;
 #[cfg(test)]
 mod shrink_tests;
+#[cfg(test)]
+mod space_tests;
 mod unfinished;
 
 pub use self::rebuild::{PagesBase, Rebuild, Replayed, VisitPage};

@@ -104,12 +104,16 @@ impl Spares {
         Some(self.name(number))
     }
 
-    /// Gives the space of all of them back, and says whether there were any.
+    /// Gives the space of all of them back, which is free when it returns, and says whether there were any.
     pub(super) fn give_up<D: Directory>(&mut self, directory: &D) -> Result<bool> {
         let numbers = self.ready.drain(..).chain(self.renamed.drain(..));
         let numbers: Vec<u64> = numbers.collect();
         for &number in &numbers {
             directory.remove(&self.name(number))?;
+        }
+        if !numbers.is_empty() {
+            // A file that a crash may bring back still takes its space.
+            directory.sync(site!("wal.spares-gone"))?;
         }
         Ok(!numbers.is_empty())
     }
