@@ -101,6 +101,7 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ("nv-ring.count", &[], BESIDE_OTHERS),
     ("nv-ring.counted", &[], BETWEEN_THREADS),
     ("nv-ring.alive", &[], BETWEEN_THREADS),
+    ("wal.spares-gone", &[], ON_FULL_DISK),
     ("nv-ring.start", &[], SPARES_A_MASTER),
     ("nv-ring.started", &[], SPARES_A_MASTER),
     ("nv-ring.archived", &[], LOST_FILES),
@@ -140,6 +141,8 @@ const UNFINISHED: &str = "needed by a ring that outlives a cut in its creation, 
 const BESIDE_OTHERS: &str =
     "needed where several sessions write beside each other, and the search has one";
 const BETWEEN_THREADS: &str = "needed where another thread goes on with the log; a later fence of the same thread does its work";
+const ON_FULL_DISK: &str = "needed where the disk has no room for anything else, which the search has; the page engine's own tests come there \
+    (the_place_of_removed_files_is_free_when_it_is_durable_that_they_are_gone)";
 const SPARES_A_MASTER: &str = "without it the next opening takes the checkpoint for one that may not be durable, and writes its master once more";
 const LOST_FILES: &str = "the archive itself says how far it goes; needed where files of it are lost, which verify tells by this word";
 const HEAP_CHANGED: &str = "needed where the heap itself has changed a word that the newest record has; the search of nvm-inp comes there";

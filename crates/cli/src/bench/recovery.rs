@@ -8,7 +8,7 @@
 //!
 //! The process dies, not the machine, so what it wrote last may still be in the page cache: reads of files are as fast as these are.
 
-use super::runs::print_row;
+use super::runs::{AREA, RING, print_row};
 use crate::args::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
@@ -85,6 +85,8 @@ pub(super) fn run(args: &RecoveryArgs, format: Format) -> Result<()> {
         }
         args.fill.options(*method).check()?;
     }
+    RING.check(args.fill.ring.is_some(), &args.method)?;
+    AREA.check(args.fill.area.is_some(), &args.method)?;
     let mut rows = Vec::new();
     for _ in 0..args.repeat {
         for method in &args.method {

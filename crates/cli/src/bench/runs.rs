@@ -62,6 +62,7 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
         );
     }
     check_archive_option(args, methods, others)?;
+    check_sizes(args, methods)?;
     check_io(args, methods, others)?;
     if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
     {
@@ -76,6 +77,49 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     }
     check_threads(args, methods, others)?;
     profile(args).map(drop)
+}
+
+/// An option for the size of something that only some methods have, and how one says which these are.
+pub(super) struct SizeOption {
+    name: &'static str,
+    has_it: fn(Method) -> bool,
+    whose: &'static str,
+}
+
+pub(super) const RING: SizeOption = SizeOption {
+    name: "--ring",
+    has_it: Method::has_ring_bytes,
+    whose: "methods with a log in durable memory, such as nv-logging, distributed-log or nvwal",
+};
+const RINGS: SizeOption = SizeOption {
+    name: "--rings",
+    has_it: Method::shares_rings,
+    whose: "distributed-log, whose sessions share rings",
+};
+pub(super) const AREA: SizeOption = SizeOption {
+    name: "--area",
+    has_it: Method::has_area,
+    whose: "methods with copies of pages in durable memory: nvm-dwb, nvm-dwb-log and nvm-dwb-log-opt",
+};
+
+impl SizeOption {
+    /// Refuses it where every method would ignore it. In a comparison it is for those that have what it is the size of.
+    pub(super) fn check(&self, is_given: bool, methods: &[Method]) -> Result<()> {
+        if !is_given || methods.iter().any(|method| (self.has_it)(*method)) {
+            return Ok(());
+        }
+        let Self { name, whose, .. } = self;
+        Err(Usage::error(format!(
+            "{name} is for {whose}, and none of them runs here; leave it out"
+        )))
+    }
+}
+
+/// Sizes of what only some methods have.
+fn check_sizes(args: &RunArgs, methods: &[Method]) -> Result<()> {
+    RING.check(args.ring.is_some(), methods)?;
+    RINGS.check(args.rings.is_some(), methods)?;
+    AREA.check(args.area.is_some(), methods)
 }
 
 /// Direct transfers are of pages in files of this machine.

@@ -58,6 +58,11 @@ fn what_the_log_has_is_repeated_and_what_is_open_undone() {
 fn what_it_cannot_measure_is_refused() {
     let tuples = fail(2, &["bench", "recovery", "--method", "inp"]);
     assert!(tuples.contains("nv-logging"), "{tuples}");
+    for size in ["--ring", "--area"] {
+        let ignored = ["bench", "recovery", "--method", "full-page-writes", size];
+        let error = fail(2, &[&ignored[..], &["4000000"]].concat());
+        assert!(error.contains(&format!("{size} is for")), "{error}");
+    }
     // Half of a ring is less than what is asked for.
     let short = [
         "bench",

@@ -275,6 +275,10 @@ fn threads_share_a_partition() {
         )
     };
     assert!(refused(&["--method", "dwb,inp"]).contains("use --partitions 2"));
+    for size in ["--ring", "--rings", "--area"] {
+        let ignored = refused(&["--method", "dwb,full-page-writes", size, "4000000"]);
+        assert!(ignored.contains(&format!("{size} is for")), "{ignored}");
+    }
     assert!(
         refused(&["--method", "dwb", "--partitions", "3"]).contains("leave one of the two out")
     );
