@@ -282,9 +282,12 @@ impl Recovery {
         };
         verify(&mut *engine)?;
         if self.options.undoing == Undoing::BySteps {
-            // The opening has left it to whoever drives the engine.
-            let written = engine.checkpoint();
-            written.map_err(|error| Failure::new("checkpoint behind a recovery", error))?;
+            // What the opening has left to whoever drives the engine.
+            let closed = engine.close();
+            closed.map_err(|error| Failure::new("end of a recovery", error))?;
+            drop(engine);
+            let opened = self.open(world, oracle);
+            engine = opened.map_err(|error| Failure::new("opening behind a recovery", error))?;
         }
         Ok(Some((engine, Arc::clone(&oracle.allowed[found]))))
     }
