@@ -112,6 +112,7 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ("nv-slots.header-again", IN_SLOTS, TORN_LATER),
     ("nv-slots.renewed", IN_SLOTS, TORN_LATER),
     ("page-guard.home", IN_SLOTS, SLOT_TAKEN),
+    ("single-page.home", &[Method::DwbOff], WITH_THE_MASTER),
     ("undo.in-place-word", &[Method::NvmLog], HEAP_CHANGED),
     ("undo.in-place-word-fence", &[Method::NvmLog], HEAP_CHANGED),
 ];
@@ -124,6 +125,8 @@ const SLOT_TAKEN: &str = "needed where a slot is taken for another page before t
      (guard/guard_tests.rs, every_durable_step_is_needed)";
 const DIED_WITH_A_RECORD: &str = "needed where a process dies between its record and the fence, and the power fails in the next one; a search seldom comes there, the engine's own \
      tests do (a_record_that_is_found_is_durable_before_it_is_done)";
+const WITH_THE_MASTER: &str = "needed where a checkpoint finds nothing else to sync, and its master record becomes durable before the page does; the guards' own tests come there \
+     (guard/guard_tests.rs, a_page_that_goes_home_by_itself_without_an_area_is_durable_there)";
 const SLOTTED: &[Method] = &[Method::Fash, Method::Fast];
 const ASKED_AFTERWARDS: &str = "needed where the database forgets a transaction that has committed, and the power fails before the next one; the engine's own tests come there \
      (a_committed_transaction_needs_its_number_no_more)";
