@@ -8,6 +8,7 @@ mod damage;
 mod faults;
 mod found;
 mod histories;
+mod sites;
 
 use crate::args::{SizeName, TortureArgs, WorkloadName};
 use crate::failure::{FAILED, Usage};
@@ -230,6 +231,9 @@ fn run_search(
     let report = search(&config, &mut |report| bar.set_position(report.images));
     bar.finish_and_clear();
     print(&row(args, method, "search", &report), format)?;
+    if report.failure.is_none() {
+        sites::check(&args.without, &report.sites)?;
+    }
     Ok(report.wrong)
 }
 
@@ -270,6 +274,9 @@ fn run_benchmark(
         ..row(args, method, name, &report)
     };
     print(&row, format)?;
+    if report.failure.is_none() {
+        sites::check(&args.without, &report.sites)?;
+    }
     Ok(report.wrong)
 }
 

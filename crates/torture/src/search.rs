@@ -15,7 +15,7 @@ use pmem::PowerFailAtomicity;
 use pmem::device::simulated::{
     Content, CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -127,6 +127,8 @@ pub struct Report {
     pub corpus: u64,
     /// Time taken, seconds.
     pub seconds: f64,
+    /// The names of all durable steps that ran, switched off or not, in rounds that came to their end.
+    pub sites: BTreeSet<&'static str>,
     /// The first wrong image: what was wrong, where, and the line that replays it.
     pub failure: Option<FailureReport>,
 }
@@ -247,6 +249,10 @@ pub(crate) fn run(plan: Plan, progress: &mut dyn FnMut(&Report)) -> Report {
         searcher.report.rounds += 1;
         searcher.report.corpus = corpus.min(searcher.report.rounds);
         searcher.report.seconds = begun.elapsed().as_secs_f64();
+        if let Ok(world) = &result {
+            let ran = world.sites().into_iter().map(|site| site.name);
+            searcher.report.sites.extend(ran);
+        }
         if let Err(failure) = result
             && searcher.report.failure.is_none()
         {

@@ -336,6 +336,8 @@ fn round<W: Workload + 'static>(
         }
     }
     world.unobserve();
+    let ran = world.sites().into_iter().map(|site| site.name);
+    lock(shared).report.sites.extend(ran);
     let done: Vec<_> = runners
         .iter()
         .map(|runner| runner.position()..=runner.position())

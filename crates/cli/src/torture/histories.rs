@@ -77,6 +77,9 @@ pub(super) fn histories(
     facts.add("wrong", Cell::Whole(wrong));
     facts.add("seconds", Cell::number(start.elapsed().as_secs_f64(), 1));
     facts.print(format)?;
+    if wrong == 0 {
+        super::sites::check(&args.without, &report.sites)?;
+    }
     Ok(wrong)
 }
 

@@ -251,6 +251,11 @@ fn unknown_words_and_impossible_pairs_are_usage_errors() {
     );
     assert!(fail(2, &["torture", "--method", "volatile"]).contains("keeps nothing"));
     assert!(fail(2, &["torture", "--method", "inp", "--scenario", "none"]).contains("no scenario"));
+    // It is judged when it is known which steps there are.
+    let search = ["torture", "--method", "inp", "--images", "100", "--without"];
+    let unknown = fail(2, &[&search[..], &["wal.flsh"]].concat());
+    assert!(unknown.contains("no step `wal.flsh`"), "{unknown}");
+    assert!(unknown.contains("names are wal.flush,"), "{unknown}");
     assert!(fail(2, &["device", &place.at("none")]).contains("no directory"));
     assert!(fail(2, &["frobnicate"]).contains("frobnicate"));
     assert!(!std::path::Path::new(&new).exists(), "nothing was made");

@@ -98,7 +98,11 @@ pub fn run_with_cuts(
         return Err(Error::rejected(text));
     }
     let lists = final_lists(&running, &table)?;
-    Ok(done.report(lists))
+    let ran = world.sites().into_iter().map(|site| site.name);
+    Ok(HistoryReport {
+        sites: ran.collect(),
+        ..done.report(lists)
+    })
 }
 
 /// Opens what a cut left; the first processes to do so may be cut off in their recoveries.

@@ -20,6 +20,7 @@ use indelible::{
     Advice, DataType, Database, Direction, Durability, Error, Isolation, Result, Row, Table,
     Transaction, TransactionOptions,
 };
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,6 +72,8 @@ pub struct HistoryReport {
     pub dependencies: u64,
     /// What fits no order of the transactions.
     pub anomalies: Vec<Anomaly>,
+    /// The names of all durable steps that ran on the simulated device, switched off or not.
+    pub sites: BTreeSet<&'static str>,
 }
 
 /// Runs transactions on a database without the table, and checks what they saw.
@@ -127,6 +130,7 @@ impl Done {
             doubtful: self.doubtful,
             dependencies: checked.dependencies,
             anomalies: checked.anomalies,
+            sites: BTreeSet::new(),
         }
     }
 }
