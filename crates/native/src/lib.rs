@@ -8,7 +8,7 @@ use pmem::Access;
 use pmem::device::{NativeOptions, NativeSource};
 use std::path::{Path, PathBuf};
 use storage::Platform;
-use storage::engine::{self, Cleaning, Daemon, Decide, Engine, EngineOptions, Method, Undoing};
+use storage::engine::{self, AfterCrash, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
 
 /// Where a database is on this machine.
 #[derive(Clone, Debug)]
@@ -87,7 +87,8 @@ fn in_background(options: &EngineOptions) -> EngineOptions {
     EngineOptions {
         cleaning: Cleaning::InBackground,
         daemon: Daemon::Thread,
-        undoing: Undoing::InBackground,
+        undoing: AfterCrash::InBackground,
+        redoing: AfterCrash::InBackground,
         ..options.clone()
     }
 }

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Platform;
 use storage::StorageError;
-use storage::engine::{Durability, Engine, EngineOptions, Method, Undoing};
+use storage::engine::{AfterCrash, Durability, Engine, EngineOptions, Method};
 use storage::record::Value;
 
 /// Transactions that a recovered engine has to run.
@@ -281,7 +281,7 @@ impl Recovery {
             return Err(Failure(difference(&read_state(&mut *engine)?, oracle)));
         };
         verify(&mut *engine)?;
-        if self.options.undoing == Undoing::BySteps {
+        if self.options.redoing == AfterCrash::BySteps {
             // What the opening has left to whoever drives the engine.
             let closed = engine.close();
             closed.map_err(|error| Failure::new("end of a recovery", error))?;

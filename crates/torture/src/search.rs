@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::Platform;
-use storage::engine::{Durability, EngineOptions, FenceOrder, Method, Persist, Undoing};
+use storage::engine::{AfterCrash, Durability, EngineOptions, FenceOrder, Method, Persist};
 use storage::record::LayoutKind;
 
 /// Images at one crash point.
@@ -354,10 +354,10 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         area_bytes: (1 + seed % 3) * (36 << 10),
         growth_factor: 2,
         // Some openings leave pages behind the log, which get what they lack as they are read.
-        undoing: if method == Method::NvmDwbLogOpt && !seed.is_multiple_of(3) {
-            Undoing::BySteps
+        redoing: if method == Method::NvmDwbLogOpt && !seed.is_multiple_of(3) {
+            AfterCrash::BySteps
         } else {
-            Undoing::AtOpening
+            AfterCrash::AtOpening
         },
         ..EngineOptions::default()
     }

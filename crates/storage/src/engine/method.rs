@@ -370,7 +370,9 @@ pub struct EngineOptions {
     /// Who makes records in durable memory durable ahead of their commits, if they wait for one.
     pub daemon: Daemon,
     /// When the page engine undoes what an opening finds unfinished.
-    pub undoing: Undoing,
+    pub undoing: AfterCrash,
+    /// When it repeats a short log on pages that stay in an area.
+    pub redoing: AfterCrash,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
     pub page_cells_max: usize,
     /// Bytes of log records that a ring of the page engine has room for in durable memory. In `group-commit`: bytes of what a batch
@@ -406,7 +408,8 @@ impl Default for EngineOptions {
             buffer_bytes: 128 << 20,
             cleaning: Cleaning::BySessions,
             daemon: Daemon::BySteps,
-            undoing: Undoing::AtOpening,
+            undoing: AfterCrash::AtOpening,
+            redoing: AfterCrash::AtOpening,
             page_cells_max: usize::MAX,
             ring_bytes: 1 << 20,
             rings: 16,
@@ -427,14 +430,14 @@ pub enum LogImages {
     BeforeAndAfter,
 }
 
-/// When the page engine undoes transactions that an opening finds unfinished.
+/// When the page engine does what an opening finds left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Undoing {
+pub enum AfterCrash {
     /// Before the opening ends: what happens is the same each time, as simulated and modelled devices want it.
     #[default]
     AtOpening,
-    /// Beside the transactions that begin, which wait for locks on what is not undone yet, where pages lie in files; by whoever drives the engine,
-    /// with [`Engine::assist`](crate::engine::Engine::assist), a change each time.
+    /// Beside the transactions that begin, which wait for locks on what is not undone yet and repeat what the pages lack that they read, where pages lie
+    /// in files; by whoever drives the engine, with [`Engine::assist`](crate::engine::Engine::assist), a change or a page each time.
     BySteps,
     /// The same by a thread.
     InBackground,

@@ -21,7 +21,7 @@ pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
-pub use method::{Decide, EngineOptions, FenceOrder, LogImages, Method, Undoing, create, open};
+pub use method::{AfterCrash, Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
 pub use paged::{PagesBase, Rebuild, Replayed, VisitPage};
 
 use crate::error::{Result, StorageError};

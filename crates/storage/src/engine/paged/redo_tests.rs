@@ -6,7 +6,7 @@
 
 use super::tests::{TestPlatform, key_of, options};
 use super::*;
-use crate::engine::{Daemon, Method, Undoing, create, open};
+use crate::engine::{AfterCrash, Daemon, Method, create, open};
 use crate::record::{Column, DataType};
 use pmem::device::simulated::{ImageChoices, SimulatedWorld, WorldOptions};
 use std::collections::BTreeSet;
@@ -16,14 +16,16 @@ const ROWS: i64 = 700;
 const IMAGES: usize = 6;
 
 fn without_checkpoints(daemon: Daemon) -> EngineOptions {
+    let after_crash = match daemon {
+        Daemon::Thread => AfterCrash::InBackground,
+        Daemon::BySteps => AfterCrash::AtOpening,
+    };
     EngineOptions {
         checkpoint_log_bytes: 64 << 20,
         ring_bytes: 16 << 20,
         daemon,
-        undoing: match daemon {
-            Daemon::Thread => Undoing::InBackground,
-            Daemon::BySteps => Undoing::AtOpening,
-        },
+        undoing: after_crash,
+        redoing: after_crash,
         ..options()
     }
 }

@@ -15,7 +15,7 @@ use super::shared::Shared;
 use crate::buffer::fetcher::FETCHERS;
 use crate::buffer::file::FLIERS;
 use crate::buffer::{Cleaning, Daemon};
-use crate::engine::{EngineOptions, Undoing};
+use crate::engine::{AfterCrash, EngineOptions};
 use crate::platform::Platform;
 use pmem::Access;
 use std::ops::Deref;
@@ -88,10 +88,10 @@ impl<P: Platform> Running<P> {
                 });
             }
         }
-        if options.undoing == Undoing::InBackground && running.shared.unfinished.is_any() {
+        if options.undoing == AfterCrash::InBackground && running.shared.unfinished.is_any() {
             running.spawn(format!("undo-{}", options.partition), undo_unfinished);
         }
-        if options.undoing == Undoing::InBackground && running.shared.pages.pool.is_behind() {
+        if options.redoing == AfterCrash::InBackground && running.shared.pages.pool.is_behind() {
             running.spawn(format!("redo-{}", options.partition), catch_up);
         }
         if options.cleaning == Cleaning::InBackground

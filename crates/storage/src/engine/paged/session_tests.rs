@@ -15,7 +15,7 @@
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
 use crate::buffer::Persist;
-use crate::engine::{Cleaning, Direction, Method, Undoing, create, open};
+use crate::engine::{AfterCrash, Cleaning, Direction, Method, create, open};
 use crate::record::{Column, DataType};
 use pmem::device::simulated::{
     CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions,
@@ -50,7 +50,8 @@ impl Case {
         EngineOptions {
             persist: self.1,
             // The deep check, which needs the whole partition, ends it.
-            undoing: Undoing::BySteps,
+            undoing: AfterCrash::BySteps,
+            redoing: AfterCrash::BySteps,
             ..options()
         }
     }

@@ -14,7 +14,7 @@ use crate::buffer::{
     Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
 use crate::engine::{
-    CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind, Undoing,
+    AfterCrash, CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{LockManager, LockOptions};
@@ -448,7 +448,7 @@ impl<P: Platform> Shared<P> {
             PagesKind::Nvm => Ok(()),
         })?;
         // With an area that pages stay in, to write them all now would let as many others fly home first.
-        if options.undoing != Undoing::AtOpening && axes.guard == Guard::NvPageCache {
+        if options.redoing != AfterCrash::AtOpening && axes.guard == Guard::NvPageCache {
             redo.leave()
         } else {
             redo.repeat()

@@ -13,7 +13,7 @@
 //! 2. Its claim is made in front of the first checkpoint, so the log keeps its records until it is undone, and another crash finds it again.
 
 use super::shared::Shared;
-use crate::engine::Undoing;
+use crate::engine::AfterCrash;
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, LockManager, LockSession};
 use crate::page::{PageId, Undo};
@@ -126,13 +126,15 @@ impl<P: Platform> Shared<P> {
 }
 
 /// Whether a transaction has changed nothing but rows, and the engine may undo those later.
-pub(super) fn is_for_later(txn: &Transaction, undoing: Undoing, catalogue: PageId) -> bool {
+pub(super) fn is_for_later(txn: &Transaction, undoing: AfterCrash, catalogue: PageId) -> bool {
     let is_of_rows = |entry: &[u8]| match Undo::decode(entry) {
         Ok(Undo::FreePage(_)) => true,
         Ok(undo) => undo.key().is_some_and(|at| at.root != catalogue),
         Err(_) => false,
     };
-    undoing != Undoing::AtOpening && txn.undone_trees.is_empty() && txn.undo.iter().all(is_of_rows)
+    undoing != AfterCrash::AtOpening
+        && txn.undone_trees.is_empty()
+        && txn.undo.iter().all(is_of_rows)
 }
 
 /// Locks what a transaction has changed.
