@@ -153,8 +153,13 @@ pub struct SlottedPages<M: Memory> {
     /// State of the page at each multiple of the size, rounded down to a power of two.
     states: Vec<u32>,
     shift: u32,
+    #[expect(
+        clippy::vec_box,
+        reason = "a header is read into its place, which goes to and fro"
+    )]
     changed: Vec<Box<Changed>>,
     /// Room for more of them.
+    #[expect(clippy::vec_box, reason = "as above")]
     spare: Vec<Box<Changed>>,
     undo: Vec<Undo>,
     before: Vec<Header>,
