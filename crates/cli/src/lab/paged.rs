@@ -88,6 +88,8 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
                 };
                 add("pool", &bytes.max(least).to_string());
             }
+            // Those that others are compared with have none, and the axis is theirs too.
+            "area-share" if !point.get("scheme").starts_with("nvm-dwb") => {}
             "area-share" => {
                 let bytes = share_of(size.paged_bytes(workload), value);
                 add("area", &bytes.max(AREA_BYTES_MIN).to_string());
