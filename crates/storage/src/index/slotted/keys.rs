@@ -1,16 +1,16 @@
 //! The keys of a page, as a search compares them.
 //!
 //! A search asks for some keys of the cells that are left together, so that their misses overlap, and then counts how many of them are
-//! below the one that it looks for. So it waits for memory twice in a page, however many cells that has, and no processor has to guess
-//! how a comparison ends.
+//! below the one that it looks for. So it waits for memory twice in a page of up to 128 cells, and three times in a larger one; and no
+//! processor has to guess how a comparison ends.
 
 use super::header::slot_at;
 use pmem::{Memory, Window};
 use std::ops::Range;
 
-/// Most keys that a search asks for together: enough for the longest header in two steps.
+/// Most keys that a search asks for together, where cells are many.
 const TOGETHER: usize = 16;
-/// Keys that it asks for where the cells that are left need no more for two steps.
+/// Keys that it asks for where few are left: with no more than their square, two steps are enough.
 const TOGETHER_OF_FEW: usize = 8;
 
 /// Where a page's cells are named.
