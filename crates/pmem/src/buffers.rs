@@ -61,6 +61,16 @@ impl Buffer {
         self.0.bytes()
     }
 
+    /// Asks for the lines of a range ahead of its use. Any range is allowed.
+    #[inline]
+    pub fn prefetch(&self, first: usize, bytes: usize) {
+        let end = first.saturating_add(bytes).min(self.bytes().len());
+        let start = self.bytes().as_ptr();
+        for at in (first..end).step_by(LINE_BYTES as usize) {
+            arch::prefetch(start.wrapping_add(at));
+        }
+    }
+
     /// The buffer, to change it.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -80,6 +90,7 @@ mod tests {
             assert_eq!(buffer.bytes(), [0; 128]);
             buffer.bytes_mut().fill(number as u8 + 1);
             places.prefetch(number, 2);
+            buffer.prefetch(64, usize::MAX);
         }
         places.prefetch(usize::MAX, 1);
         drop(places);

@@ -335,6 +335,9 @@ pub(crate) struct RunArgs {
     /// Bytes of log after which a checkpoint is written, in methods that have them
     #[arg(long, value_name = "BYTES")]
     pub(crate) log_bytes: Option<u64>,
+    /// Most bytes of DRAM in each partition for the keys of slotted pages, in fash and fast; with 0 a search reads the pages alone, as in the paper. 64 MiB by default
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) outlines: Option<usize>,
     /// Rings of distributed-log that the sessions of a partition share; 16 by default
     #[arg(long)]
     pub(crate) rings: Option<u32>,

@@ -96,6 +96,11 @@ const RINGS: SizeOption = SizeOption {
     has_it: Method::shares_rings,
     whose: "distributed-log, whose sessions share rings",
 };
+const OUTLINES: SizeOption = SizeOption {
+    name: "--outlines",
+    has_it: Method::has_outlines,
+    whose: "methods with slotted pages in durable memory: fash and fast",
+};
 pub(super) const AREA: SizeOption = SizeOption {
     name: "--area",
     has_it: Method::has_area,
@@ -119,6 +124,7 @@ impl SizeOption {
 fn check_sizes(args: &RunArgs, methods: &[Method]) -> Result<()> {
     RING.check(args.ring.is_some(), methods)?;
     RINGS.check(args.rings.is_some(), methods)?;
+    OUTLINES.check(args.outlines.is_some(), methods)?;
     AREA.check(args.area.is_some(), methods)
 }
 
@@ -302,6 +308,9 @@ pub(super) fn open(
     }
     if let (true, Some(bytes)) = (method.has_area(), args.area) {
         options = options.area_bytes(bytes);
+    }
+    if let (true, Some(bytes)) = (method.has_outlines(), args.outlines) {
+        options = options.outline_bytes(bytes);
     }
     if let Some(bytes) = args.log_bytes {
         options = options.checkpoint_log_bytes(bytes);

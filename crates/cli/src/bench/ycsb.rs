@@ -88,6 +88,7 @@ pub(crate) fn measure_all(
             persist: PersistName::FlushOnInsert,
             ring: None,
             area: None,
+            outlines: None,
             log_bytes: None,
             rings: None,
             log_images: LogImagesName::After,

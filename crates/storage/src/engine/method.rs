@@ -227,6 +227,11 @@ impl Method {
         self.has_rings() || matches!(self, Self::GroupCommit | Self::Nvwal)
     }
 
+    /// Whether [`EngineOptions::outline_bytes`] is for it: slotted pages lie in durable memory.
+    pub fn has_outlines(self) -> bool {
+        matches!(self, Self::Fash | Self::Fast)
+    }
+
     /// Whether [`EngineOptions::area_bytes`] is for it: copies of pages lie in durable memory.
     pub fn has_area(self) -> bool {
         self.axes().is_some_and(|axes| axes.guard.has_slots())
@@ -351,6 +356,8 @@ pub struct EngineOptions {
     /// What the platform promises for a line that one instruction stores. `fast` commits by such lines where it is
     /// [`PowerFailAtomicity::Line`]; other methods need no more than words.
     pub atomicity: PowerFailAtomicity,
+    /// Most bytes of DRAM for the keys of slotted pages in durable memory; with 0 a search reads the pages alone.
+    pub outline_bytes: usize,
     /// First size of a pool in bytes; it grows by itself.
     pub pool_bytes: u64,
     /// Most transactions in a commit group.
@@ -399,6 +406,7 @@ impl Default for EngineOptions {
             page_bytes: 4096,
             fences: FenceOrder::Single,
             atomicity: PowerFailAtomicity::Word,
+            outline_bytes: 64 << 20,
             pool_bytes: 1 << 20,
             group_transactions_max: 64,
             group_wait_us_max: 100,

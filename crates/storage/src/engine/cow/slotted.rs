@@ -174,6 +174,7 @@ pub fn create_slotted<P: Platform>(
     let geometry = geometry(options.page_bytes as usize, options);
     let kind = commit_kind(method, options, &arena)?;
     let (mut pages, master) = SlottedPages::create(arena, salt(options), geometry, kind)?;
+    pages.outline(options.outline_bytes);
     // commit point: a pool whose master is set is a complete, empty partition
     pages.arena.set_root(MASTER_ROOT, master)?;
     pages.arena.settle(Outcome::Committed);
@@ -198,7 +199,7 @@ pub fn open_slotted<P: Platform>(
     let found = found_in(&arena, POOL_KIND, &name, options)?;
     let geometry = geometry(found.page_bytes, options);
     let salt = salt(options);
-    let (pages, undone) = match options.access {
+    let (mut pages, undone) = match options.access {
         Access::Write => {
             let kind = commit_kind(method, options, &arena)?;
             SlottedPages::open(arena, found.master, salt, geometry, kind, decide)?
@@ -208,6 +209,7 @@ pub fn open_slotted<P: Platform>(
             (found.ok_or(StorageError::NeedsRecovery(name))?, false)
         }
     };
+    pages.outline(options.outline_bytes);
     CowEngine::over(pages, found.layout, options, undone)
 }
 

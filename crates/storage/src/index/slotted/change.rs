@@ -186,7 +186,7 @@ impl<M: Memory> SlottedPages<M> {
                 .enter(tree.part(self.changed(number).header.level()));
             let base = self.changed(number).base;
             self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
-            self.name_cell(number, (at + done, replaces), (unit, units))?;
+            self.name_cell(number, (at + done, replaces), (unit, units), cell)?;
         }
         for _ in cells.len()..removed {
             self.remove_cell(number, at + cells.len())?;
@@ -248,7 +248,7 @@ impl<M: Memory> SlottedPages<M> {
         if at >= middle {
             let right = self.fill(tree, view.level, &all[middle..])?;
             let number = self.own(page)?;
-            self.edit(number).keep(0..middle);
+            self.keep(number, 0..middle);
             self.look_again(number)?;
             return self.lead_to(tree, path, depth, page, Some((separator, right)));
         }
@@ -256,7 +256,7 @@ impl<M: Memory> SlottedPages<M> {
         if at + cells.len() <= middle {
             let number = self.own(page)?;
             let gone = middle - cells.len() + removed;
-            self.edit(number).keep(gone..old_count);
+            self.keep(number, gone..old_count);
             self.look_again(number)?;
             return self.lead_to(tree, path, depth, left, Some((separator, page)));
         }
@@ -291,7 +291,7 @@ impl<M: Memory> SlottedPages<M> {
                 return Err(StorageError::Unsupported(text));
             };
             self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
-            self.name_cell(number, (index, false), (unit, units))?;
+            self.name_cell(number, (index, false), (unit, units), cell)?;
         }
         Ok(page)
     }
@@ -439,7 +439,7 @@ impl<M: Memory> SlottedPages<M> {
             let header = &self.changed(number).header;
             let (unit, index) = (header.start() - units, header.count());
             self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
-            self.name_cell(number, (index, false), (unit, units))?;
+            self.name_cell(number, (index, false), (unit, units), cell)?;
         }
         Ok(())
     }

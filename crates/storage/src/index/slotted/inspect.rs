@@ -66,6 +66,9 @@ impl<M: Memory> SlottedPages<M> {
                 Err(error) => return report.damage.push(error.to_string()),
             }
         }
+        if let Err(error) = self.check_outline(&view, &keys) {
+            report.damage.push(error.to_string());
+        }
         let checked_from = usize::from(view.level > 0);
         for (index, key) in keys.iter().enumerate().skip(checked_from) {
             let is_low = key.as_slice() < bounds.low;

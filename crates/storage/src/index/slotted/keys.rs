@@ -135,3 +135,65 @@ impl<M: Memory> Keys<'_, M> {
         Some(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Keys, Slots};
+    use pmem::device::simulated::mix;
+    use pmem::{Arena, NativeMemory, PageSize, PoolIdentity, PoolKind};
+
+    const PAGE_BYTES: usize = 8192;
+    const PAGE_AT: u64 = 64 << 10;
+    const UNIT: usize = 32;
+
+    /// Pages of up to 240 cells in any order, with keys of one to three words that often begin alike.
+    #[test]
+    fn a_search_finds_what_a_search_one_by_one_does() {
+        let memory = NativeMemory::volatile(1 << 20, PageSize::Base).unwrap();
+        let kind = PoolKind(1);
+        let mut arena = Arena::create(memory, &PoolIdentity::unnamed(kind)).unwrap();
+        let mut random = 3;
+        let mut below = |end: usize| {
+            random = mix(random + 1);
+            (random % end as u64) as usize
+        };
+        let mut found = 0;
+        for round in 0..600 {
+            let words = 1 + round % 3;
+            let most = 400_usize >> (4 * (words - 1));
+            let mut keys: Vec<Vec<u64>> = (0..below(241).min(round))
+                .map(|_| (0..words).map(|_| below(most) as u64).collect())
+                .collect();
+            keys.sort_unstable();
+            keys.dedup();
+            let mut slots: Vec<u8> = (8..=255).collect();
+            for index in (1..slots.len()).rev() {
+                slots.swap(index, below(index + 1));
+            }
+            slots.truncate(keys.len());
+            for (key, slot) in keys.iter().zip(&slots) {
+                for (number, word) in key.iter().enumerate() {
+                    let at = usize::from(*slot) * UNIT + 8 * (number + 1);
+                    arena.store_word(PAGE_AT + at as u64, *word).unwrap();
+                }
+            }
+            let searched = Keys {
+                window: arena.window(PAGE_AT, PAGE_BYTES).unwrap(),
+                slots: Slots::Changed(&slots),
+                unit: UNIT,
+            };
+            for _ in 0..40 {
+                let key: Vec<u64> = (0..words).map(|_| below(most) as u64).collect();
+                let low = below(keys.len().min(2) + 1);
+                let expected = match keys[low..].binary_search(&key) {
+                    Ok(index) => Ok(low + index),
+                    Err(index) => Err(low + index),
+                };
+                found += usize::from(expected.is_ok());
+                let place = searched.find(keys.len(), &key, low);
+                assert_eq!(place, Some(expected), "{key:?} from {low} in {keys:?}");
+            }
+        }
+        assert!(found > 4000, "{found}");
+    }
+}

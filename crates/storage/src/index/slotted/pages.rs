@@ -9,6 +9,7 @@
 //! transaction ends before a fence has waited for that.
 
 mod behind;
+mod outlines;
 mod publish;
 mod room;
 
@@ -27,8 +28,10 @@ use crate::error::Result;
 use crate::index::cow::limbo::Limbo;
 use crate::probe::{self, Activity};
 use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
+use std::ops::Range;
 use std::sync::Arc;
 
+use outlines::Outlines;
 use room::{Held, Rooms};
 
 const LINE: u64 = 64;
@@ -40,9 +43,20 @@ const STREAMED_BYTES_MIN: usize = 512;
 const LINES_IN_A_ROW_MAX: u32 = 1 << 20;
 /// Bytes of a page that are asked for where the next cell is likely to go.
 const ROOM_BYTES: usize = 2 * LINE as usize;
-/// States of a page below that of the first one that the group has changed: unknown, or the place of its header.
+/// States of a page below that of the first one that the group has changed: unknown, or what [`at_rest`] makes.
 const UNKNOWN: u32 = 0;
-const CHANGED: u32 = 3;
+const CHANGED: u32 = 5;
+
+/// State of a page whose header in force is in this place.
+fn at_rest(place: usize, level: u8) -> u32 {
+    1 + place as u32 + 2 * u32::from(level > 0)
+}
+
+/// Place of the header, and a level of the same kind as the page's, of a state that [`at_rest`] made.
+#[inline]
+fn at_place(state: u32) -> (usize, u8) {
+    ((state - 1) as usize & 1, ((state - 1) >> 1) as u8)
+}
 
 /// By what a group commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +135,8 @@ pub(super) struct View {
     pub(super) level: u8,
     pub(super) count: usize,
     source: Source,
+    /// Whether the page has an outline.
+    is_outlined: bool,
 }
 
 impl View {
@@ -184,6 +200,7 @@ pub struct SlottedPages<M: Memory> {
     limbo: Limbo,
     versions: Arc<Versions>,
     rooms: Rooms,
+    outlines: Outlines,
 }
 
 impl<M: Memory> SlottedPages<M> {
@@ -282,6 +299,7 @@ impl<M: Memory> SlottedPages<M> {
             limbo: Limbo::default(),
             versions: Arc::default(),
             rooms: Rooms::default(),
+            outlines: Outlines::new(geometry.page_bytes, 0),
         }
     }
 
@@ -318,6 +336,9 @@ impl<M: Memory> SlottedPages<M> {
             self.states.resize(pages.max(index + 1), UNKNOWN);
         }
         self.states[index] = state;
+        if state == UNKNOWN {
+            self.outlines.forget(page);
+        }
     }
 
     /// The page, as the open transaction sees it.
@@ -335,25 +356,32 @@ impl<M: Memory> SlottedPages<M> {
             if changed.page != page {
                 return Err(damaged(page, "no page begins there"));
             }
+            let level = changed.header.level();
             return Ok(View {
                 page,
                 base,
-                level: changed.header.level(),
+                level,
                 count: changed.header.count(),
                 source: Source::Changed(number),
+                is_outlined: self.outlines.of(page, level).is_some(),
             });
         }
-        let place = (state - 1) as usize;
-        let line = self
-            .arena
-            .bytes(base + line_at(place, 0) as u64, LINE as usize)?;
-        let (level, count) = header::level_and_count(line, page)?;
+        let (place, kind) = at_place(state);
+        let outline = self.outlines.of(page, kind);
+        let is_outlined = outline.is_some();
+        let (level, count) = if let Some(outline) = outline {
+            (outline.level(), outline.count())
+        } else {
+            let line = base + line_at(place, 0) as u64;
+            header::level_and_count(self.arena.bytes(line, LINE as usize)?, page)?
+        };
         Ok(View {
             page,
             base,
             level,
             count,
             source: Source::Place(place),
+            is_outlined,
         })
     }
 
@@ -399,7 +427,7 @@ impl<M: Memory> SlottedPages<M> {
             }
             self.has_found = true;
         }
-        self.set_state(page, place as u32 + 1);
+        self.set_state(page, at_rest(place, header.level()));
         Ok(())
     }
 
@@ -448,16 +476,17 @@ impl<M: Memory> SlottedPages<M> {
         })
     }
 
-    /// Asks for the lines with a page's header.
+    /// Asks for what a search in a page of this level begins with.
     #[inline]
-    pub(super) fn prefetch_header(&self, page: u64) {
+    pub(super) fn prefetch_page(&self, page: u64, level: u8) {
         if self.cache.is_some() {
             return;
         }
+        self.outlines.prefetch(page, level);
         let place = match self.state(page) {
             UNKNOWN => 0,
             state if state >= CHANGED => return,
-            state => (state - 1) as usize,
+            state => at_place(state).0,
         };
         self.arena
             .prefetch(page.wrapping_add(line_at(place, 0) as u64), 1);
@@ -475,7 +504,11 @@ impl<M: Memory> SlottedPages<M> {
         }
         let other = view.base + line_at(1 - place, 0) as u64;
         self.arena.prefetch(other, LINE as usize);
-        let room = header::start(&self.arena, view.base, place) * self.geometry.unit;
+        let start = match self.outline_of(view) {
+            Some(outline) => outline.start(),
+            None => header::start(&self.arena, view.base, place),
+        };
+        let room = start * self.geometry.unit;
         let room = room.saturating_sub(ROOM_BYTES);
         self.arena.prefetch(view.base + room as u64, ROOM_BYTES);
     }
@@ -544,8 +577,17 @@ impl<M: Memory> SlottedPages<M> {
         &self.changed[number]
     }
 
-    /// The header of a changed page, to change it; what its cells take is unknown then.
-    pub(super) fn edit(&mut self, number: usize) -> &mut Header {
+    /// The header of a changed page keeps the cells of a range only; what they take is unknown then.
+    pub(super) fn keep(&mut self, number: usize, range: Range<usize>) {
+        let page = self.changed[number].page;
+        let header = self.edit(number);
+        header.keep(range.clone());
+        let level = header.level();
+        self.outlines.keep((page, level), range, 0..0);
+    }
+
+    /// The header of a changed page, to change it; what its cells take is unknown then. Its outline has to follow.
+    fn edit(&mut self, number: usize) -> &mut Header {
         let changed = &mut self.changed[number];
         changed.held = None;
         if changed.saved != self.operation {
@@ -572,6 +614,7 @@ impl<M: Memory> SlottedPages<M> {
             [Some(first), Some(second)] if after(second) == first => first,
             [first, second] => first.or(second).unwrap_or(0),
         };
+        self.outlines.begin(page, level, self.arena.pool_bytes());
         let mut changed = self.spare_changed();
         (changed.header, changed.held, changed.is_new) = (header, Some(Held::default()), true);
         Ok(self.add_changed((page, base), changed))
@@ -675,12 +718,18 @@ impl<M: Memory> SlottedPages<M> {
                     if let Some(header) = self.before.pop() {
                         let changed = &mut self.changed[number];
                         (changed.header, changed.held) = (header, None);
+                        self.outlines.forget(changed.page);
                     }
                 }
                 Some(Undo::Changed) => {
                     if let Some(changed) = self.changed.pop() {
-                        let place = place_of(changed.header.sequence) as u32;
-                        let state = if changed.is_new { UNKNOWN } else { place + 1 };
+                        let place = place_of(changed.header.sequence);
+                        let state = if changed.is_new {
+                            UNKNOWN
+                        } else {
+                            at_rest(place, changed.header.level())
+                        };
+                        self.outlines.forget(changed.page);
                         self.set_state(changed.page, state);
                         self.spare.push(changed);
                     }

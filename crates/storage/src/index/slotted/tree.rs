@@ -64,6 +64,9 @@ impl<M: Memory> SlottedPages<M> {
         key: &[u64],
         low: usize,
     ) -> Result<std::result::Result<usize, usize>> {
+        if let ([word], Some(outline)) = (key, self.outline_of(view)) {
+            return Ok(outline.find(*word, low));
+        }
         let found = match key {
             // Most keys are one word, and the compiler makes a loop of the other kind for it.
             [word] => self.keys(view)?.find(view.count, &[*word], low),
@@ -87,9 +90,13 @@ impl<M: Memory> SlottedPages<M> {
     /// The page that a cell of an inner page leads to, which has to be one level lower.
     #[inline]
     pub(super) fn child(&mut self, view: &View, index: usize) -> Result<View> {
-        let page = self.keys(view)?.first_value_word(index);
-        let page = page.ok_or_else(|| damaged(view.page, "a cell has no child"))?;
-        self.prefetch_header(page);
+        let page = if let Some(outline) = self.outline_of(view) {
+            outline.child(index)
+        } else {
+            let page = self.keys(view)?.first_value_word(index);
+            page.ok_or_else(|| damaged(view.page, "a cell has no child"))?
+        };
+        self.prefetch_page(page, view.level.saturating_sub(1));
         let child = self.view(page)?;
         if child.level.checked_add(1) != Some(view.level) {
             return Err(damaged(page, "it is not one level below its parent"));
@@ -114,7 +121,11 @@ impl<M: Memory> SlottedPages<M> {
         let Some(mut view) = self.root_view(tree)? else {
             return Ok(None);
         };
-        while view.level > 0 {
+        loop {
+            self.ensure_outline(tree, &mut view)?;
+            if view.level == 0 {
+                break;
+            }
             let index = self.child_index(&view, key)?;
             view = self.child(&view, index)?;
         }
@@ -133,7 +144,11 @@ impl<M: Memory> SlottedPages<M> {
         let Some(mut view) = self.root_view(tree)? else {
             return Ok(None);
         };
-        while view.level > 0 {
+        loop {
+            self.ensure_outline(tree, &mut view)?;
+            if view.level == 0 {
+                break;
+            }
             let index = self.child_index(&view, key)?;
             path.push(step(&view, index), view.page)?;
             view = self.child(&view, index)?;
@@ -261,7 +276,7 @@ impl Scan<'_> {
             let view = pages.again(&view)?;
             let flow = if view.level > 0 {
                 if let Some(next) = pages.neighbour(&view, index, self.direction, (first, end)) {
-                    pages.prefetch_header(next);
+                    pages.prefetch_page(next, view.level.saturating_sub(1));
                 }
                 let child = pages.child(&view, index)?;
                 self.page(pages, child, visit)?

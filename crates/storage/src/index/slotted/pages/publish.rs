@@ -7,7 +7,7 @@
 //!                headers and words are stored in their places and flushed; the next group's first fence waits for them
 //! ```
 
-use super::{Changed, CommitKind, LINE, LINES_IN_A_ROW_MAX, SlottedPages, UNKNOWN};
+use super::{Changed, CommitKind, LINE, LINES_IN_A_ROW_MAX, SlottedPages, UNKNOWN, at_rest};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::index::slotted::header::{self, Seal, after, line_at, lines_of, place_of};
@@ -219,11 +219,11 @@ impl<M: Memory> SlottedPages<M> {
     /// Forgets the group, which is committed.
     pub(super) fn clean(&mut self) {
         while let Some(changed) = self.changed.pop() {
-            let place = place_of(after(changed.header.sequence)) as u32;
+            let place = place_of(after(changed.header.sequence));
             let (state, held) = if changed.is_dropped {
                 (UNKNOWN, None)
             } else {
-                (place + 1, changed.held)
+                (at_rest(place, changed.header.level()), changed.held)
             };
             debug_assert!(held.is_none_or(|held| held.is_right(self, &changed)));
             let page = changed.page;

@@ -4,6 +4,7 @@
 //! or may be again: the one in the page, the one in the making, those that the open transaction may go back to, and those that snapshots show.
 //! To see how long those cells are is to read a line of each, so what was found out about a page is kept in DRAM.
 
+use super::outlines::Entry;
 use super::{Changed, SlottedPages, Undo, View};
 use crate::error::Result;
 use crate::index::slotted::cell::{Cell, Used};
@@ -144,12 +145,13 @@ impl<M: Memory> SlottedPages<M> {
         self.held(number).map(|_| ())
     }
 
-    /// Makes the header of a changed page name a cell at `unit`, in the place of the one at `index` or before it.
+    /// Makes the header of a changed page name `cell`, which is at `unit`, in the place of the one at `index` or before it.
     pub(in crate::index::slotted) fn name_cell(
         &mut self,
         number: usize,
         (index, replaces): (usize, bool),
         (unit, units): (usize, usize),
+        cell: &[u8],
     ) -> Result<()> {
         if replaces {
             self.give_up(number, index)?;
@@ -161,6 +163,11 @@ impl<M: Memory> SlottedPages<M> {
         } else {
             header.insert(index, unit as u8);
         }
+        let (level, start) = (header.level(), header.start());
+        let page = self.changed[number].page;
+        let entry = Entry::of(cell, level);
+        self.outlines
+            .add((page, level), (index, replaces), entry, start);
         self.changed[number].held = held.map(|mut held| {
             held.own.mark(unit, units);
             held.all.mark(unit, units);
@@ -177,8 +184,13 @@ impl<M: Memory> SlottedPages<M> {
     ) -> Result<()> {
         self.give_up(number, index)?;
         let held = self.changed[number].held;
-        self.edit(number).remove(index);
+        let header = self.edit(number);
+        let (level, count) = (header.level(), header.count());
+        header.remove(index);
         self.changed[number].held = held;
+        let page = self.changed[number].page;
+        self.outlines
+            .keep((page, level), 0..index, index + 1..count);
         Ok(())
     }
 
