@@ -26,6 +26,7 @@ mod archive_tests;
 #[cfg(test)]
 mod batch_tests;
 mod batches;
+mod checkpoints;
 mod group;
 mod rebuild;
 #[cfg(test)]
