@@ -4,14 +4,15 @@
 //! (`group`), and it becomes durable by a sync that covers its record, its own or another's.
 
 use super::batches::{Batches, Known, OpenLog, in_frames};
+use super::checkpointer::Checkpointer;
 use super::group::Group;
 use super::unfinished::{Unfinished, is_for_later};
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    BatchStore, CentralLog, ColdSegments, ColdStore, Content, Daemon, FilesLog, Guard, Master,
-    NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog, Persist, Pool,
-    Rings, SessionFilesOptions, Slots, open_store,
+    BatchStore, CentralLog, CheckpointNeed, ColdSegments, ColdStore, Content, Daemon, FilesLog,
+    Guard, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog,
+    Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
 use crate::engine::{
     AfterCrash, CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
@@ -48,7 +49,10 @@ pub(super) struct Shared<P: Platform> {
     pub(super) unfinished: Unfinished,
     /// Held by whoever writes a checkpoint.
     pub(super) checkpoint: Mutex<()>,
+    pub(super) checkpointer: Checkpointer,
     is_poisoned: AtomicBool,
+    /// Why, if a thread has met it and nobody was told.
+    untold: Mutex<Option<StorageError>>,
     pub(super) next_txn: Alone<AtomicU64>,
     sessions: AtomicU32,
     /// Grows with each change of definitions.
@@ -407,7 +411,9 @@ impl<P: Platform> Shared<P> {
             locks,
             unfinished,
             checkpoint: Mutex::new(()),
+            checkpointer: Checkpointer::default(),
             is_poisoned: AtomicBool::new(false),
+            untold: Mutex::default(),
             next_txn: Alone(AtomicU64::new(next_txn)),
             sessions: AtomicU32::new(sessions),
             definitions: AtomicU64::new(0),
@@ -417,7 +423,8 @@ impl<P: Platform> Shared<P> {
             undone,
         };
         // Of pages that are behind, the log is needed until they are not.
-        let can_wait = shared.pages.pool.is_behind() && !shared.is_checkpoint_due();
+        let can_wait =
+            shared.pages.pool.is_behind() && shared.checkpoint_need() == CheckpointNeed::None;
         if is_found && !can_wait {
             shared.write_checkpoint()?;
         }
@@ -583,6 +590,20 @@ impl<P: Platform> Shared<P> {
     /// Lets no session go on.
     pub(super) fn poison(&self) {
         self.is_poisoned.store(true, Ordering::Release);
+    }
+
+    /// Lets no session go on since a thread has met an error, which the first one is told.
+    pub(super) fn stop(&self, error: StorageError) {
+        let untold = &mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.get_or_insert(error);
+        self.poison();
+    }
+
+    /// Why no session goes on.
+    #[cold]
+    pub(super) fn refusal(&self) -> StorageError {
+        let untold = &mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.take().unwrap_or(StorageError::Poisoned)
     }
 
     /// Remembers that a durable step failed, after which memory and files may differ. What would be an error of one statement elsewhere is
