@@ -9,8 +9,8 @@ use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use storage::engine::{
-    ArchiveRange, AreaCounters, Direction, FenceOrder, Footprint, Method, PageWrites, Persisted,
-    ScanRange, Shrunk, VerifyReport,
+    ArchiveRange, AreaCounters, CheckpointCounters, Direction, FenceOrder, Footprint, Method,
+    PageWrites, Persisted, ScanRange, Shrunk, VerifyReport,
 };
 use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 
@@ -58,6 +58,8 @@ pub struct Statistics {
     pub area: AreaCounters,
     /// Bytes of pages that were written since the database was opened, by where they went, in methods with a file of pages.
     pub pages: PageWrites,
+    /// Checkpoints since the database was opened, by who has written them, in page methods.
+    pub checkpoints: CheckpointCounters,
 }
 
 impl Database {
@@ -89,6 +91,7 @@ impl Database {
             log_persisted: Persisted::default(),
             area: AreaCounters::default(),
             pages: PageWrites::default(),
+            checkpoints: CheckpointCounters::default(),
         };
         for partition in 0..core.descriptor.partitions {
             let engine = session.idle_engine(partition)?;
@@ -101,6 +104,7 @@ impl Database {
             statistics.log_persisted += status.log_persisted;
             statistics.area += status.area;
             statistics.pages += status.pages;
+            statistics.checkpoints += status.checkpoints;
         }
         Ok(statistics)
     }

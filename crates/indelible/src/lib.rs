@@ -154,9 +154,9 @@ pub use modelled::{ModelledFiles, ModelledMemories};
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, PowerFailAtomicity, Primitive};
 pub use storage::engine::{
-    ArchiveRange, AreaCounters, Combination, CommitTicket, Direction, Durability, FenceOrder,
-    Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes, PageWrites, PagesKind,
-    Persist, Persisted, Shrunk, VerifyReport, is_page_file,
+    ArchiveRange, AreaCounters, CheckpointCounters, Combination, CommitTicket, Direction,
+    Durability, FenceOrder, Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes,
+    PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport, is_page_file,
 };
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{

@@ -10,7 +10,9 @@ use crate::args::{
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
-use crate::report::{AreaNumbers, FootprintBytes, PageNumbers, PerTxn, RunRow, WrittenBytes};
+use crate::report::{
+    AreaNumbers, CheckpointNumbers, FootprintBytes, PageNumbers, PerTxn, RunRow, WrittenBytes,
+};
 use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use disk::{Delays, FileProfile};
@@ -451,6 +453,7 @@ impl<'s> Setting<'s> {
                 read_floor: None,
                 archive_bytes: None,
                 written_per_txn: WrittenBytes::default(),
+                checkpoints: CheckpointNumbers::default(),
                 area: None,
             }),
         }
@@ -531,6 +534,7 @@ pub(super) fn row(
             file_reads_per_txn: each(after.disk.reads, before.disk.reads),
             written_per_txn: written(measured.txns, before, after),
             area: area(before, after),
+            checkpoints: checkpoints(before, after),
             ..pages
         }),
         layout: layout_name(after.layout).into(),
@@ -608,6 +612,16 @@ fn area(before: &Statistics, after: &Statistics) -> Option<AreaNumbers> {
         flights_by_writers: after.flights_by_writers - before.flights_by_writers,
         slowed: after.slowed - before.slowed,
     })
+}
+
+/// Who wrote checkpoints between two looks.
+fn checkpoints(before: &Statistics, after: &Statistics) -> CheckpointNumbers {
+    let (before, after) = (before.checkpoints, after.checkpoints);
+    CheckpointNumbers {
+        in_background: after.in_background - before.in_background,
+        by_sessions: after.by_sessions - before.by_sessions,
+        waits: after.waits - before.waits,
+    }
 }
 
 /// Lines of the log that reached the emulated device.

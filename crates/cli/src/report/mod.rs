@@ -11,7 +11,7 @@ mod stack;
 pub(crate) use html::{Page, Section, Tone, WordTable};
 pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
 pub(crate) use rows::{
-    AreaNumbers, FootprintBytes, LatencyUs, OwnNumbers, PageNumbers, PerTxn, ReadFloor, RunRow,
-    StandardNumbers, TypeNumbers, WrittenBytes,
+    AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, OwnNumbers, PageNumbers, PerTxn,
+    ReadFloor, RunRow, StandardNumbers, TypeNumbers, WrittenBytes,
 };
 pub(crate) use stack::{StackBar, StackChart};

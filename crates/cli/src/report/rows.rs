@@ -88,6 +88,9 @@ pub(crate) struct PageNumbers {
     /// What the area of page copies did, where pages stay in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) area: Option<AreaNumbers>,
+    /// Who wrote the checkpoints; rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) checkpoints: CheckpointNumbers,
 }
 
 /// What the reads of a run allow.
@@ -119,6 +122,17 @@ pub(crate) struct WrittenBytes {
     pub(crate) single_pages: f64,
     /// Blocks of flash that a million transactions erase, by the model of docs/workloads.md.
     pub(crate) erases_per_million: f64,
+}
+
+/// Checkpoints of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct CheckpointNumbers {
+    /// Beside the transactions.
+    pub(crate) in_background: u64,
+    /// By sessions, whose transactions waited.
+    pub(crate) by_sessions: u64,
+    /// Transactions that waited for one in the background, since the log had become long.
+    pub(crate) waits: u64,
 }
 
 /// What the area of page copies did.

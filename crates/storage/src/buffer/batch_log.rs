@@ -26,7 +26,7 @@ use super::batch_store::{BatchStore, frame_open};
 use super::frame::{Original, PageBytes, unpoisoned};
 use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
-use super::log::{ApplyRecord, CheckpointStart, PageLog, Reserve};
+use super::log::{ApplyRecord, CheckpointNeed, CheckpointStart, PageLog, Reserve};
 use super::look::Look;
 use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
@@ -543,8 +543,8 @@ where
     }
 
     /// Nothing gathers that a checkpoint would end.
-    fn is_due(&self, _bytes_max: u64) -> bool {
-        false
+    fn checkpoint_need(&self, _bytes_max: u64) -> CheckpointNeed {
+        CheckpointNeed::None
     }
 
     fn close(&self) -> Result<()> {

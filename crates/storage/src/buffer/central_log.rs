@@ -13,7 +13,7 @@
 
 use super::claims::Claims;
 use super::cold_segments::ColdSegments;
-use super::log::{CheckpointStart, PageLog, Reserve};
+use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve, URGENT_AT};
 use crate::error::{Result, StorageError};
 use crate::log::numbered::InFront;
 use crate::log::{ArchiveRange, LogIdentity, LogStart, Lsn, Wal, WalOptions};
@@ -46,8 +46,9 @@ pub(super) struct State<D: Directory> {
     claims: Claims<LogStart>,
     /// Claims of transactions that the opening has found: they have the numbers from 1 on. Number 0 is that of what the opening itself undoes.
     unfinished: u32,
-    /// The newest checkpoint that has begun.
+    /// The newest checkpoint that has begun, and where the newest one has that has ended.
     newest: LogStart,
+    ended: Lsn,
     /// Whether somebody leads a sync.
     is_syncing: bool,
 }
@@ -92,6 +93,7 @@ impl<D: Directory> CentralLog<D> {
                 claims: Claims::new(),
                 unfinished: 0,
                 newest: start,
+                ended: start.lsn,
                 is_syncing: false,
             }),
             ended: Condvar::new(),
@@ -215,7 +217,9 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
-        let State { wal, directory, .. } = &mut *self.state();
+        let state = &mut *self.state();
+        state.ended = state.newest.lsn;
+        let State { wal, directory, .. } = state;
         wal.end_checkpoint(start);
         match &self.cold {
             None => while wal.remove_needless(directory)? {},
@@ -289,9 +293,16 @@ impl<D: Directory> PageLog for CentralLog<D> {
         self.state().directory.counters()
     }
 
-    fn is_due(&self, bytes_max: u64) -> bool {
+    fn checkpoint_need(&self, bytes_max: u64) -> CheckpointNeed {
         let state = self.state();
-        state.wal.end().0 - state.newest.lsn.0 >= bytes_max
+        let end = state.wal.end().0;
+        if end - state.ended.0 >= bytes_max.saturating_mul(URGENT_AT) {
+            CheckpointNeed::Urgent
+        } else if end - state.newest.lsn.0 >= bytes_max {
+            CheckpointNeed::Due
+        } else {
+            CheckpointNeed::None
+        }
     }
 
     fn bytes(&self) -> u64 {

@@ -580,12 +580,13 @@ impl<F: File> PageReaders<F> {
         self.singles.as_deref()
     }
 
-    /// Reads a page as it lies on the medium, whole or not. Nobody writes it meanwhile.
-    pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<()> {
+    /// Reads a page as it lies on the medium, and says whether it is intact. Nobody writes it meanwhile.
+    pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
         if let Some(cache) = &self.cache
             && cache.read(id, page)?
         {
-            return Ok(());
+            // The cache has checked it, and to do so again takes as long as to read it.
+            return Ok(true);
         }
         let idle = lock(&self.idle).pop();
         let mut file = match idle {
@@ -594,7 +595,8 @@ impl<F: File> PageReaders<F> {
         };
         let read = file.read_at(u64::from(id.0) * self.page_bytes, page);
         lock(&self.idle).push(file);
-        Ok(read?)
+        read?;
+        Ok(Header(page).is_intact(id))
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) use self::opening::without_gaps;
 use super::ahead::{Ahead, Persisted};
 use super::claims::Claims;
 use super::cold::{Cold, ColdStore};
-use super::log::{CheckpointStart, PageLog, Reserve};
+use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve, URGENT_AT};
 use crate::error::{Result, StorageError};
 use crate::log::numbered::{Found, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp};
 use crate::log::{ArchiveRange, LogStart, Lsn};
@@ -157,8 +157,10 @@ pub struct HorizonLog<P: Places> {
 pub(super) struct Part<P> {
     /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
     missing: AtomicU64,
-    /// Bytes of objects since the newest checkpoint, to be read without the lock; and how many make one due.
+    /// Bytes of objects since the newest checkpoint that has begun, and since the newest one that has ended, to be read without the lock; and how many
+    /// make one due.
     since: AtomicU64,
+    since_ended: AtomicU64,
     due: u64,
     /// Had by whoever makes records durable while others append. Taken before the state.
     syncing: Mutex<()>,
@@ -172,8 +174,9 @@ pub(super) struct State<P> {
     claims: Claims<Lsn>,
     /// Claims of transactions that the opening has found here: they have the numbers from 1 on. Number 0 is that of what the opening itself undoes.
     unfinished: u32,
-    /// Where the place stood when the newest checkpoint began.
+    /// Where the place stood when the newest checkpoint began, and when the newest one began that has ended.
     checkpoint: u64,
+    ended: u64,
     /// As `missing`, of the records behind those that are being made durable.
     behind: u64,
     is_syncing: bool,
@@ -184,6 +187,7 @@ impl<P: Place> Part<P> {
         let due = place.due_bytes();
         let state = State {
             checkpoint: place.tail(),
+            ended: place.tail(),
             place,
             claims: Claims::new(),
             unfinished: 0,
@@ -193,6 +197,7 @@ impl<P: Place> Part<P> {
         Self {
             missing: AtomicU64::new(NOTHING),
             since: AtomicU64::new(0),
+            since_ended: AtomicU64::new(0),
             due,
             syncing: Mutex::new(()),
             state: Alone(Mutex::new(state)),
@@ -201,6 +206,14 @@ impl<P: Place> Part<P> {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State<P>> {
         lock_log(&self.state)
+    }
+
+    /// Lets others read how much there is since checkpoints.
+    fn note_since(&self, state: &State<P>) {
+        let tail = state.place.tail();
+        self.since.store(tail - state.checkpoint, Ordering::Relaxed);
+        self.since_ended
+            .store(tail - state.ended, Ordering::Relaxed);
     }
 }
 
@@ -511,8 +524,7 @@ impl<P: Places> HorizonLog<P> {
         } else {
             self.ahead.appended();
         }
-        let since = state.place.tail() - state.checkpoint;
-        part.since.store(since, Ordering::Relaxed);
+        part.note_since(state);
         Ok(lsn)
     }
 
@@ -732,7 +744,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
             let reserved = state.claims.reserved();
             self.explained(state.place.begin_checkpoint(redo, reserved))?;
             state.checkpoint = state.place.tail();
-            part.since.store(0, Ordering::Relaxed);
+            part.note_since(state);
         }
         self.learned(redo);
         self.newest.store(redo.0, Ordering::SeqCst);
@@ -753,6 +765,11 @@ impl<P: Places> PageLog for HorizonLog<P> {
         };
         let proven = self.part(0)?.state().place.set_start(start.lsn, in_front);
         self.durable_step(proven)?;
+        for part in self.parts() {
+            let state = &mut *part.state();
+            state.ended = state.checkpoint;
+            part.note_since(state);
+        }
         match &self.cold {
             None => self.forget(start.lsn),
             Some(cold) => {
@@ -762,14 +779,24 @@ impl<P: Places> PageLog for HorizonLog<P> {
         }
     }
 
-    fn is_due(&self, bytes_max: u64) -> bool {
-        let mut sum = 0;
-        let is_full = self.parts().any(|part| {
-            let since = part.since.load(Ordering::Relaxed);
-            sum += since;
-            since > part.due
-        });
-        is_full || sum > bytes_max
+    fn checkpoint_need(&self, bytes_max: u64) -> CheckpointNeed {
+        let (mut since, mut since_ended) = (0, 0);
+        let (mut is_due, mut is_urgent) = (false, false);
+        for part in self.parts() {
+            let of_part = part.since.load(Ordering::Relaxed);
+            let of_part_ended = part.since_ended.load(Ordering::Relaxed);
+            is_due |= of_part > part.due;
+            is_urgent |= of_part_ended > part.due.saturating_add(part.due / 2);
+            since += of_part;
+            since_ended += of_part_ended;
+        }
+        if is_urgent || since_ended > bytes_max.saturating_mul(URGENT_AT) {
+            CheckpointNeed::Urgent
+        } else if is_due || since > bytes_max {
+            CheckpointNeed::Due
+        } else {
+            CheckpointNeed::None
+        }
     }
 
     fn close(&self) -> Result<()> {

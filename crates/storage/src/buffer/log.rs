@@ -33,6 +33,21 @@ impl Reserve {
     }
 }
 
+/// How much a log needs a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointNeed {
+    /// Not at all.
+    None,
+    /// It is time for one: there is still room for what is appended while it is written.
+    Due,
+    /// Even so much has been appended behind the newest one that has ended that whoever can should wait for the next.
+    Urgent,
+}
+
+/// A checkpoint is urgent when there is so many times the log behind the newest one that makes one due: once when it begins, and once more when it takes as long
+/// as sessions take to make the next one due. There may be some more before somebody has to wait.
+pub(super) const URGENT_AT: u64 = 3;
+
 /// Where a checkpoint begins.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointStart {
@@ -174,8 +189,9 @@ pub trait PageLog: Send + Sync {
         Ok(false)
     }
 
-    /// Whether a checkpoint is due: there are more than `bytes_max` of records since the newest, or the log may become full.
-    fn is_due(&self, bytes_max: u64) -> bool;
+    /// Whether a checkpoint is due: there are more than `bytes_max` of records since the newest has begun, or the log may become full. It is urgent where
+    /// there are several times as many since the newest that has ended, or the log is nearly full of them.
+    fn checkpoint_need(&self, bytes_max: u64) -> CheckpointNeed;
 
     /// Makes everything durable and marks the end, so that damage to the last record is told from what was never there.
     fn close(&self) -> Result<()>;

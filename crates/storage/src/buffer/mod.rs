@@ -53,7 +53,7 @@ pub use file::{PageFile, PageFileOptions, PageReaders, PageWrites};
 pub use guard::{AreaCounters, DoubleWrite, Guard, NvSlots, Slots};
 pub use home::Home;
 pub use horizon::{Content, HorizonLog, HorizonOptions, Persist};
-pub use log::{CheckpointStart, PageLog, Reserve};
+pub use log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
 pub use look::Look;
 pub use master::Master;
 pub use nv_log::{NvLog, NvLogOptions, Rings};

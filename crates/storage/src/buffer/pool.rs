@@ -320,8 +320,7 @@ impl<D: Directory> Pool<D> {
             return Ok(Header(page.bytes()).is_intact(id));
         }
         let mut page = vec![0; self.page_bytes];
-        self.readers.read(id, &mut page)?;
-        Ok(Header(&page).is_intact(id))
+        self.readers.read(id, &mut page)
     }
 
     /// Bytes of a page.
@@ -567,11 +566,7 @@ impl<D: Directory> Pool<D> {
         id: PageId,
         bytes: &mut [u8],
     ) -> Result<()> {
-        let mut is_intact = false;
-        if missing == Missing::Changes {
-            self.readers.read(id, bytes)?;
-            is_intact = Header(bytes).is_intact(id);
-        }
+        let is_intact = missing == Missing::Changes && self.readers.read(id, bytes)?;
         if !is_intact {
             bytes.fill(0);
         }
@@ -589,7 +584,7 @@ impl<D: Directory> Pool<D> {
             return Ok(false);
         }
         let read = self.readers.read(id, bytes);
-        if read.is_ok() && Header(bytes).is_intact(id) {
+        if matches!(read, Ok(true)) {
             return Ok(false);
         }
         if wanted == Fill::Recover {

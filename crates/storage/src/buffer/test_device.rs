@@ -21,6 +21,8 @@ pub(crate) enum Call {
     ReadPage,
     /// A write of pages.
     WritePages,
+    /// A sync that makes pages durable.
+    SyncPages,
 }
 
 /// What happened to a place in the file of pages.
@@ -229,6 +231,7 @@ impl File for DeviceFile {
 
     fn sync(&mut self, site: &'static Site) -> Result<()> {
         let written = self.content.lock().unwrap().now.clone();
+        self.page_call(Call::SyncPages)?;
         if site.name == "wal.flush" {
             let succeeds = (self.device.meanwhile)(Call::SyncLog);
             *self.device.syncs.lock().unwrap() += 1;

@@ -22,7 +22,7 @@ pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{AfterCrash, Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
-pub use paged::{PagesBase, Rebuild, Replayed, VisitPage};
+pub use paged::{CheckpointCounters, PagesBase, Rebuild, Replayed, VisitPage};
 
 use crate::error::{Result, StorageError};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
@@ -291,6 +291,8 @@ pub struct EngineStatus {
     pub area: AreaCounters,
     /// Bytes of pages that were written, by where they went; nothing where pages lie in durable memory.
     pub pages: PageWrites,
+    /// Checkpoints, by who has written them; in page methods.
+    pub checkpoints: CheckpointCounters,
 }
 
 /// What a deep check found.

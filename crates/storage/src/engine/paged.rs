@@ -26,6 +26,10 @@ mod archive_tests;
 #[cfg(test)]
 mod batch_tests;
 mod batches;
+#[cfg(test)]
+mod checkpoint_tests;
+mod checkpointer;
+mod checkpoints;
 mod group;
 mod rebuild;
 #[cfg(test)]
@@ -43,6 +47,7 @@ mod shrink_tests;
 mod space_tests;
 mod unfinished;
 
+pub use self::checkpointer::CheckpointCounters;
 pub use self::rebuild::{PagesBase, Rebuild, Replayed, VisitPage};
 use self::running::Running;
 use self::shared::{Logged, Shared, is_full};
@@ -123,7 +128,7 @@ impl<P: Platform> Paged<P> {
 
     fn require(&self, state: State) -> Result<()> {
         if self.shared.is_poisoned() {
-            return Err(StorageError::Poisoned);
+            return Err(self.shared.refusal());
         }
         if self.state == state {
             return Ok(());
@@ -460,7 +465,7 @@ impl<P: Platform> Engine for Paged<P> {
 
     fn force(&mut self) -> Result<()> {
         if self.shared.is_poisoned() {
-            return Err(StorageError::Poisoned);
+            return Err(self.shared.refusal());
         }
         self.shared.sync_log()
     }
@@ -537,6 +542,7 @@ impl<P: Platform> Engine for Paged<P> {
             log_persisted: pool.log().persisted(),
             area: cache.map(|cache| cache.counters()).unwrap_or_default(),
             pages,
+            checkpoints: self.shared.checkpointer.counters(),
         }
     }
 

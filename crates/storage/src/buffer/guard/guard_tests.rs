@@ -110,8 +110,7 @@ fn look(image: &SimulatedWorld, guard: Guard, least: &[u64]) -> std::result::Res
     let readers = pages.readers().unwrap();
     for (number, least) in (0..PAGES).zip(least) {
         let mut bytes = vec![0; BYTES];
-        readers.read(id(number), &mut bytes).unwrap();
-        if !Header(&bytes).is_intact(id(number)) {
+        if !readers.read(id(number), &mut bytes).unwrap() {
             return Err(format!("page {number} is torn"));
         }
         let version = Header(&bytes).lsn().0;

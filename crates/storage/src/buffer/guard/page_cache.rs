@@ -330,7 +330,7 @@ impl<F: File> PageCache<F> {
         Ok(())
     }
 
-    /// Reads the page if it is here, which takes no call to the file. Its frame is latched, so nobody puts a version of it.
+    /// Reads the page if it is here, which takes no call to the file, and checks it. Its frame is latched, so nobody puts a version of it.
     pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
         let shard = self.shard(id);
         let Some(versions) = shard.get(&id) else {

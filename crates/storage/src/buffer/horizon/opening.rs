@@ -146,7 +146,8 @@ impl<P: Places> HorizonLog<P> {
             let bytes: u64 = needed.map(Found::bytes).sum();
             let since = bytes.min(state.place.tail());
             state.checkpoint = state.place.tail() - since;
-            part.since.store(since, Ordering::Relaxed);
+            state.ended = state.checkpoint;
+            part.note_since(&state);
         }
         self.learned(end);
         Ok(())

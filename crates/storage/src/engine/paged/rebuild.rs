@@ -12,7 +12,7 @@ use crate::engine::EngineOptions;
 use crate::error::{Result, StorageError};
 use crate::log::archive::Archive;
 use crate::log::{LogIdentity, LogStart, Lsn, WalOptions};
-use crate::page::{Header, PageId};
+use crate::page::PageId;
 use crate::paged::Pages;
 use crate::paged::recovery::Analysis;
 use crate::paged::redo::Redo;
@@ -66,8 +66,7 @@ pub(super) fn copy<D: Directory>(
     };
     let mut page = vec![0; pages.page_bytes()];
     for &id in maps.iter().chain(&used) {
-        pages.pool.readers().read(id, &mut page)?;
-        if !Header(&page).is_intact(id) {
+        if !pages.pool.readers().read(id, &mut page)? {
             let text = "the page is damaged, so pages cannot be copied";
             return Err(pages.pool.file().damage(id, text));
         }

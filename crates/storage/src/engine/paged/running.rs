@@ -1,6 +1,6 @@
 //! A partition with the threads that help its sessions.
 //!
-//! One cleans pages ahead of those who need frames. Where pages stay in an area of durable memory, a few bring them home
+//! One cleans pages ahead of those who need frames, and one writes checkpoints before sessions have to wait for them (`checkpointer`). Where pages stay in an area of durable memory, a few bring them home
 //! (`buffer/guard/page_cache.rs`). One makes durable what has committed without waiting for it, so that a process that dies
 //! loses no more than the commits of a moment. Where pages go past the operating system's cache, a few fetch those that scans come to
 //! (`buffer/fetcher.rs`). Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
@@ -73,6 +73,9 @@ impl<P: Platform> Running<P> {
                 shared.pages.pool.clean();
             });
             running.spawn(format!("log-writer-{partition}"), write_behind);
+            running.spawn(format!("checkpointer-{partition}"), |shared, _| {
+                shared.run_checkpoints();
+            });
         }
         if options.cleaning == Cleaning::InBackground
             && options.access == Access::Write
@@ -82,8 +85,8 @@ impl<P: Platform> Running<P> {
                 let name = format!("flier-{}-{number}", options.partition);
                 running.spawn(name, |shared, _| {
                     let cache = shared.pages.pool.readers().cache();
-                    if cache.is_some_and(|cache| cache.run().is_err()) {
-                        shared.poison();
+                    if let Some(Err(error)) = cache.map(|cache| cache.run()) {
+                        shared.stop(error);
                     }
                 });
             }
@@ -159,6 +162,7 @@ impl<P: Platform> Deref for Running<P> {
 impl<P: Platform> Drop for Running<P> {
     fn drop(&mut self) {
         self.end.set();
+        self.shared.checkpointer.end();
         self.shared.pages.pool.end_cleaning();
         self.shared.pages.pool.end_fetching();
         if let Some(cache) = self.shared.pages.pool.readers().cache() {

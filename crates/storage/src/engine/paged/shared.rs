@@ -4,12 +4,13 @@
 //! (`group`), and it becomes durable by a sync that covers its record, its own or another's.
 
 use super::batches::{Batches, Known, OpenLog, in_frames};
+use super::checkpointer::Checkpointer;
 use super::group::Group;
 use super::unfinished::{Unfinished, is_for_later};
 use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
-    BatchStore, CentralLog, CheckpointStart, ColdSegments, ColdStore, Content, Daemon, FilesLog,
+    BatchStore, CentralLog, CheckpointNeed, ColdSegments, ColdStore, Content, Daemon, FilesLog,
     Guard, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog,
     Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
@@ -32,7 +33,7 @@ use crate::sync::Alone;
 use disk::{Directory, DiskCounters, DiskError};
 use pmem::{Access, Page, PmemError};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Segments are a fraction of the log's limit, so that a small limit has small files; but what a rollback may need of one is kept free, and
 /// is a fraction of this many pages.
@@ -43,18 +44,21 @@ pub(super) struct Shared<P: Platform> {
     pub(super) pages: Pages<P::Files>,
     /// Where the files of pages are, if those of the log are elsewhere.
     apart: Option<Mutex<P::Files>>,
-    group: Group,
+    pub(super) group: Group,
     pub(super) locks: Arc<LockManager>,
     pub(super) unfinished: Unfinished,
     /// Held by whoever writes a checkpoint.
-    checkpoint: Mutex<()>,
+    pub(super) checkpoint: Mutex<()>,
+    pub(super) checkpointer: Checkpointer,
     is_poisoned: AtomicBool,
-    next_txn: Alone<AtomicU64>,
+    /// Why, if a thread has met it and nobody was told.
+    untold: Mutex<Option<StorageError>>,
+    pub(super) next_txn: Alone<AtomicU64>,
     sessions: AtomicU32,
     /// Grows with each change of definitions.
     definitions: AtomicU64,
     pub(super) catalogue: PageId,
-    log_bytes_max: u64,
+    pub(super) log_bytes_max: u64,
     pub(super) replayed: u64,
     pub(super) undone: u64,
 }
@@ -407,7 +411,9 @@ impl<P: Platform> Shared<P> {
             locks,
             unfinished,
             checkpoint: Mutex::new(()),
+            checkpointer: Checkpointer::default(),
             is_poisoned: AtomicBool::new(false),
+            untold: Mutex::default(),
             next_txn: Alone(AtomicU64::new(next_txn)),
             sessions: AtomicU32::new(sessions),
             definitions: AtomicU64::new(0),
@@ -417,7 +423,8 @@ impl<P: Platform> Shared<P> {
             undone,
         };
         // Of pages that are behind, the log is needed until they are not.
-        let can_wait = shared.pages.pool.is_behind() && !shared.is_checkpoint_due();
+        let can_wait =
+            shared.pages.pool.is_behind() && shared.checkpoint_need() == CheckpointNeed::None;
         if is_found && !can_wait {
             shared.write_checkpoint()?;
         }
@@ -585,6 +592,20 @@ impl<P: Platform> Shared<P> {
         self.is_poisoned.store(true, Ordering::Release);
     }
 
+    /// Lets no session go on since a thread has met an error, which the first one is told.
+    pub(super) fn stop(&self, error: StorageError) {
+        let untold = &mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.get_or_insert(error);
+        self.poison();
+    }
+
+    /// Why no session goes on.
+    #[cold]
+    pub(super) fn refusal(&self) -> StorageError {
+        let untold = &mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.take().unwrap_or(StorageError::Poisoned)
+    }
+
     /// Remembers that a durable step failed, after which memory and files may differ. What would be an error of one statement elsewhere is
     /// none here: the transaction may be committed.
     pub(super) fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
@@ -688,85 +709,6 @@ impl<P: Platform> Shared<P> {
     pub(super) fn move_cold(&self) -> Result<()> {
         self.durable_step(self.pages.pool.log().move_cold())
             .map(|_| ())
-    }
-
-    /// Whether the log is long. As long as pages are behind, whoever brings them forward writes a checkpoint then: that can wait while there is room.
-    fn is_checkpoint_due(&self) -> bool {
-        let bytes_max = if self.pages.pool.is_behind() {
-            u64::MAX
-        } else {
-            self.log_bytes_max
-        };
-        self.pages.pool.log().is_due(bytes_max)
-    }
-
-    /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has left out. Says whether there is more to do.
-    pub(super) fn catch_up_step(&self) -> Result<bool> {
-        if self.is_poisoned() {
-            return Err(StorageError::Poisoned);
-        }
-        let pool = &self.pages.pool;
-        if !pool.is_behind() {
-            return Ok(false);
-        }
-        let is_behind = self.durable_step(pool.catch_up_step())?;
-        if !is_behind {
-            self.write_checkpoint()?;
-        }
-        Ok(is_behind)
-    }
-
-    /// Writes a checkpoint if the log is long, unless another session does.
-    pub(super) fn checkpoint_if_due(&self) -> Result<()> {
-        if !self.is_checkpoint_due() {
-            return Ok(());
-        }
-        let one_at_a_time = match self.checkpoint.try_lock() {
-            Err(TryLockError::WouldBlock) => return Ok(()),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Ok(lock) => lock,
-        };
-        match self.checkpoint_holding(&one_at_a_time) {
-            // The next one may find space.
-            Err(error) if is_full(&error) => Ok(()),
-            result => result,
-        }
-    }
-
-    /// Writes all dirty pages and lets recovery begin here. Transactions go on meanwhile. On a full disk nothing has happened.
-    pub(super) fn write_checkpoint(&self) -> Result<()> {
-        let lock = self.checkpoint.lock();
-        self.checkpoint_holding(&lock.unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn checkpoint_holding(&self, _one_at_a_time: &MutexGuard<'_, ()>) -> Result<()> {
-        let pool = &self.pages.pool;
-        let joined = self.group.begin_sync();
-        let start = match pool.log().begin_checkpoint() {
-            Err(error) if is_full(&error) => return Err(error),
-            result => self.durable_step(result)?,
-        };
-        self.group.end_sync(joined);
-        // Read behind the start: transactions with records in front of it have their numbers.
-        let next_txn = self.next_txn.load(Ordering::SeqCst);
-        self.durable_step(self.finish_checkpoint(start, next_txn))
-    }
-
-    fn finish_checkpoint(&self, start: CheckpointStart, next_txn: u64) -> Result<()> {
-        let pool = &self.pages.pool;
-        let old = pool.file().master();
-        if old.start == start.log && old.redo == start.redo {
-            return Ok(());
-        }
-        pool.write_all()?;
-        pool.file().checkpoint(Master {
-            start: start.log,
-            redo: start.redo,
-            next_txn,
-            catalogue: self.catalogue,
-            ..old
-        })?;
-        pool.log().end_checkpoint(start.log)
     }
 }
 

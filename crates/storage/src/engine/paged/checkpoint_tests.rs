@@ -1,0 +1,254 @@
+//! Checkpoints that a thread writes ahead of the sessions: goal and method.
+//!
+//! Goal: with the thread no session writes a checkpoint for its log, and none is missing; whoever closes or drops the engine in the middle of one loses nothing; a device
+//! that fails in the thread stops the partition, and the error is told.
+//!
+//! Method: counters of who has written checkpoints, for each log; a device that stops, or fails, in the sync of a checkpoint, and what a power cut leaves of it.
+
+use super::tests::{TestPlatform, key_of, options};
+use super::*;
+use crate::buffer::test_device::{Call, Device};
+use crate::engine::{Cleaning, Method, create, open};
+use crate::record::{Column, DataType};
+use pmem::device::simulated::{SimulatedSource, SimulatedWorld, WorldOptions};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+const TABLE: TableId = TableId(1);
+
+struct OnDevice(SimulatedWorld, Device);
+
+impl Platform for OnDevice {
+    type Memories = SimulatedSource;
+    type Files = Device;
+
+    fn memories(&self, _partition: u32) -> SimulatedSource {
+        self.0.source()
+    }
+
+    fn files(&self, _partition: u32) -> Result<Device, disk::DiskError> {
+        Ok(self.1.clone())
+    }
+}
+
+fn in_background() -> EngineOptions {
+    EngineOptions {
+        cleaning: Cleaning::InBackground,
+        ring_bytes: 1 << 20,
+        buffer_bytes: 1 << 20,
+        page_cells_max: 8,
+        ..options()
+    }
+}
+
+fn create_on(device: &Device) -> Box<dyn Engine> {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let platform = OnDevice(world, device.clone());
+    let mut engine = create(&platform, Method::FullPageWrites, &in_background()).unwrap();
+    engine.create_table(&table()).unwrap();
+    engine
+}
+
+fn table() -> TableDef {
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("note", DataType::Varchar { max: 200 }),
+    ];
+    TableDef::new(TABLE, "t", columns, vec![0])
+}
+
+fn insert(engine: &mut dyn Engine, id: i64) -> Result<()> {
+    let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+    row.set(0, id).unwrap();
+    row.set(1, "n".repeat(150).as_str()).unwrap();
+    engine.begin()?;
+    engine.insert(TABLE, &row)?;
+    engine.commit(Durability::Immediate).map(|_| ())
+}
+
+/// Rows from 0 on that are there without a gap.
+fn rows(engine: &mut dyn Engine) -> i64 {
+    engine.begin().unwrap();
+    let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+    let mut id = 0;
+    while engine.get(TABLE, &key_of(engine, id), &mut row).unwrap() {
+        id += 1;
+    }
+    engine.abort().unwrap();
+    id
+}
+
+fn rows_after_power_cut(device: &Device) -> i64 {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let platform = OnDevice(world, device.after_power_cut());
+    let opened = open(&platform, Method::FullPageWrites, &options(), &|_| false);
+    let mut engine = opened.unwrap();
+    let report = engine.verify().unwrap();
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
+    rows(&mut *engine)
+}
+
+#[test]
+fn with_a_thread_sessions_write_no_checkpoints() {
+    for method in [
+        Method::FullPageWrites,
+        Method::Dwb,
+        Method::NvLogging,
+        Method::DistributedLog,
+        Method::NvDiskDecentralized,
+        Method::NvmDwbLogOpt,
+    ] {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let platform = TestPlatform(world.clone());
+        let mut first = create(&platform, method, &in_background()).unwrap();
+        first.create_table(&table()).unwrap();
+        let next = AtomicI64::new(0);
+        let add = |engine: &mut dyn Engine| {
+            insert(engine, next.fetch_add(1, Ordering::SeqCst)).unwrap();
+        };
+        // Until it is there sessions do without it.
+        let start = Instant::now();
+        while first.status().checkpoints.in_background == 0 {
+            assert!(start.elapsed().as_secs() < 60, "{method:?}");
+            add(&mut *first);
+        }
+        let before = first.status().checkpoints;
+        std::thread::scope(|threads| {
+            for _ in 0..3 {
+                let mut engine = first.session().unwrap().unwrap();
+                threads.spawn(move || (0..300).for_each(|_| add(&mut *engine)));
+            }
+        });
+        let after = first.status().checkpoints;
+        assert_eq!(after.by_sessions, before.by_sessions, "{method:?}");
+        assert!(
+            after.in_background > before.in_background,
+            "{method:?}: {after:?}"
+        );
+        drop(first);
+        let mut engine = open(&platform, method, &options(), &|_| false).unwrap();
+        assert_eq!(rows(&mut *engine), next.into_inner(), "{method:?}");
+    }
+}
+
+/// A device that tells of the first sync of pages behind the arming, and waits in it for a word.
+struct Stopping {
+    device: Device,
+    is_armed: Arc<AtomicBool>,
+    reached: Receiver<()>,
+    go: Sender<()>,
+}
+
+impl Stopping {
+    fn new() -> Self {
+        let (is_armed, (tell, reached), (go, word)) =
+            (Arc::new(AtomicBool::new(false)), channel(), channel());
+        let (armed, word) = (Arc::clone(&is_armed), Mutex::new(word));
+        let device = Device::new(move |call| {
+            if call == Call::SyncPages && armed.swap(false, Ordering::SeqCst) {
+                tell.send(()).unwrap();
+                let word: &Receiver<()> = &word.lock().unwrap_or_else(PoisonError::into_inner);
+                word.recv().unwrap();
+            }
+            true
+        });
+        Self {
+            device,
+            is_armed,
+            reached,
+            go,
+        }
+    }
+}
+
+/// Lets a session go on until a checkpoint of the thread stands still, and calls `end` meanwhile.
+fn in_the_middle(end: impl FnOnce(Box<dyn Engine>) + Send) {
+    let stopping = Stopping::new();
+    let mut first = create_on(&stopping.device);
+    let acknowledged = AtomicI64::new(0);
+    let add = |engine: &mut dyn Engine| {
+        insert(engine, acknowledged.load(Ordering::SeqCst)).unwrap();
+        acknowledged.fetch_add(1, Ordering::SeqCst);
+    };
+    while first.status().checkpoints.in_background == 0 {
+        add(&mut *first);
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let mut engine = first.session().unwrap().unwrap();
+        stopping.is_armed.store(true, Ordering::SeqCst);
+        // It may have to wait for the thread, which stands still.
+        let session = threads.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                add(&mut *engine);
+            }
+            drop(engine);
+        });
+        stopping.reached.recv().unwrap();
+        is_over.store(true, Ordering::SeqCst);
+        let ending = threads.spawn(|| end(first));
+        stopping.go.send(()).unwrap();
+        session.join().unwrap();
+        ending.join().unwrap();
+    });
+    assert_eq!(
+        rows_after_power_cut(&stopping.device),
+        acknowledged.into_inner()
+    );
+}
+
+#[test]
+fn an_engine_may_be_closed_in_the_middle_of_a_checkpoint() {
+    in_the_middle(|mut engine| engine.close().unwrap());
+}
+
+#[test]
+fn an_engine_may_be_dropped_in_the_middle_of_a_checkpoint() {
+    in_the_middle(drop);
+}
+
+#[test]
+fn a_device_that_fails_in_the_thread_stops_the_partition() {
+    for failing in [Call::SyncPages, Call::WritePages] {
+        let fails = Arc::new(AtomicBool::new(false));
+        let is_failing = Arc::clone(&fails);
+        let device = Device::new(move |call| call != failing || !is_failing.load(Ordering::SeqCst));
+        let mut engine = create_on(&device);
+        let mut other = engine.session().unwrap().unwrap();
+        let mut acknowledged = 0;
+        let mut add = |engine: &mut dyn Engine| {
+            let added = insert(engine, acknowledged);
+            acknowledged += i64::from(added.is_ok());
+            added
+        };
+        while engine.status().checkpoints.in_background == 0 {
+            add(&mut *engine).unwrap();
+        }
+        let before = engine.status().checkpoints;
+        fails.store(true, Ordering::SeqCst);
+        let start = Instant::now();
+        let mut errors = Vec::new();
+        // Who comes first is told, but for those who come before the thread has said why.
+        while !matches!(errors.last(), Some(StorageError::Disk(_))) {
+            assert!(start.elapsed().as_secs() < 60, "{errors:?}");
+            errors.extend(add(&mut *engine).err());
+        }
+        let refused = |error| matches!(error, StorageError::Poisoned);
+        assert!(errors.drain(..errors.len() - 1).all(refused));
+        // What works again is of no use: what is durable of the pages is unknown.
+        fails.store(false, Ordering::SeqCst);
+        assert!(refused(add(&mut *other).unwrap_err()));
+        assert!(refused(engine.checkpoint().unwrap_err()));
+        assert!(refused(engine.force().unwrap_err()));
+        assert_eq!(engine.status().checkpoints.by_sessions, before.by_sessions);
+        drop((engine, other));
+        // The one that was told so may be there.
+        let found = rows_after_power_cut(&device);
+        assert!(
+            (acknowledged..=acknowledged + 1).contains(&found),
+            "{found}"
+        );
+    }
+}

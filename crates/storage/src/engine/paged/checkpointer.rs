@@ -1,0 +1,160 @@
+//! How the thread that writes checkpoints ahead of the sessions is woken, waited for and ended.
+//!
+//! It begins a checkpoint as soon as one is due, when the log still has room for what is appended meanwhile. A session that finds one due wakes it and goes
+//! on. Only where the log has become so long that the thread does not keep up a session waits, at the end of its transaction, when it has neither locks nor
+//! latches, and at most until the thread has looked once more. Without the thread sessions write checkpoints themselves.
+//!
+//! An error ends the thread and stops the partition. A full disk is no such error: the next checkpoint that is due may find room.
+//!
+//! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *looking* → (`end`, or an error) *absent*.
+
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
+use std::ops::AddAssign;
+use std::sync::PoisonError;
+
+/// Checkpoints since the opening, by who has written them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointCounters {
+    /// By the thread, while sessions went on.
+    pub in_background: u64,
+    /// By whoever needed or wanted one, and waited for it.
+    pub by_sessions: u64,
+    /// Times that a session has waited for the thread, at the end of a transaction.
+    pub waits: u64,
+}
+
+impl AddAssign for CheckpointCounters {
+    fn add_assign(&mut self, more: Self) {
+        self.in_background += more.in_background;
+        self.by_sessions += more.by_sessions;
+        self.waits += more.waits;
+    }
+}
+
+/// Who writes a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// The thread.
+    Thread,
+    /// Whoever waits for it.
+    Session,
+}
+
+#[derive(Default)]
+struct State {
+    is_present: bool,
+    is_wanted: bool,
+    is_ending: bool,
+    /// Times that the thread has looked whether a checkpoint is due, and has written it.
+    looks: u64,
+}
+
+/// What sessions and the thread know of each other.
+#[derive(Default)]
+pub(super) struct Checkpointer {
+    state: Mutex<State>,
+    /// The thread is wanted, or is to end.
+    wanted: Condvar,
+    /// It has looked, or is gone.
+    looked: Condvar,
+    in_background: AtomicU64,
+    by_sessions: AtomicU64,
+    waits: AtomicU64,
+}
+
+impl Checkpointer {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Lets the thread look; says whether it is there.
+    pub(super) fn wake(&self) -> bool {
+        let mut state = self.state();
+        state.is_wanted = true;
+        self.wanted.notify_one();
+        state.is_present
+    }
+
+    /// If it is urgent, waits until the thread has looked, or is gone.
+    pub(super) fn wait_if(&self, is_urgent: impl FnOnce() -> bool) {
+        let looks = self.state().looks;
+        // Asked behind that: what ends meanwhile is a look more.
+        if !is_urgent() {
+            return;
+        }
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        // The thread may have taken the last wish before it was urgent.
+        state.is_wanted = true;
+        self.wanted.notify_one();
+        while state.looks == looks && state.is_present {
+            let woken = self.looked.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets the thread end, also if it has not begun.
+    pub(super) fn end(&self) {
+        self.state().is_ending = true;
+        self.wanted.notify_one();
+    }
+
+    /// Says that the calling thread writes checkpoints until [`Present::next`] says no, or it gives up.
+    pub(super) fn begin(&self) -> Present<'_> {
+        self.state().is_present = true;
+        Present(self)
+    }
+
+    /// Notes that a checkpoint was written.
+    pub(super) fn note(&self, writer: Writer) {
+        let count = match writer {
+            Writer::Thread => &self.in_background,
+            Writer::Session => &self.by_sessions,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was written by whom.
+    pub(super) fn counters(&self) -> CheckpointCounters {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        CheckpointCounters {
+            in_background: get(&self.in_background),
+            by_sessions: get(&self.by_sessions),
+            waits: get(&self.waits),
+        }
+    }
+}
+
+/// The thread while it is there.
+pub(super) struct Present<'c>(&'c Checkpointer);
+
+impl Present<'_> {
+    /// Sleeps until it is to look; false when it is to end.
+    pub(super) fn next(&self) -> bool {
+        let mut state = self.0.state();
+        while !state.is_wanted && !state.is_ending {
+            let woken = self.0.wanted.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_wanted = false;
+        !state.is_ending
+    }
+
+    /// Says that it has looked.
+    pub(super) fn looked(&self) {
+        self.0.state().looks += 1;
+        self.0.looked.notify_all();
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_present = false;
+        self.0.looked.notify_all();
+    }
+}
+
+#[cfg(feature = "schedules")]
+#[cfg(test)]
+#[path = "checkpointer_schedule_tests.rs"]
+mod schedule_tests;
