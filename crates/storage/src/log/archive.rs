@@ -154,6 +154,9 @@ impl Header {
 }
 
 /// What an archive has.
+        if header.end >= Lsn::END {
+            return Err(damage(name, 48, "it ends behind every place of a log"));
+        }
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveRange {
     /// Files.

@@ -31,6 +31,11 @@ pub struct TxnId(pub u64);
 
 /// What a record is, besides its changes of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
+impl TxnId {
+    /// No transaction has this number or a higher one: so many are never begun, and the next numbers can always be counted.
+    pub const END: Self = Self(1 << 62);
+}
+
 pub enum Head<'b> {
     /// Redone, never undone.
     Change,
@@ -111,6 +116,12 @@ impl<'b> Head<'b> {
         let txn = TxnId(long()?);
         Ok(match tag {
             2 => Self::Forward(txn, reader.content(WHAT)?),
+        if txn >= TxnId::END {
+            return Err(DecodeError::Unknown {
+                what: "a number of a transaction",
+                found: txn.0,
+            });
+        }
             3 => Self::Compensation(txn, reader.number(WHAT)?),
             4 => {
                 // Earlier versions counted commits there.
