@@ -43,7 +43,7 @@ mod shrink_tests;
 mod space_tests;
 mod unfinished;
 
-pub use self::rebuild::{PagesBase, Rebuild, Replayed, VisitPage};
+pub use self::rebuild::{PagesBase, Rebuild, Replayed, Until, VisitPage};
 use self::running::Running;
 use self::shared::{Logged, Shared, is_full};
 use super::{
