@@ -270,8 +270,8 @@ fn time(micros: u64) -> Timestamp {
     Timestamp((NOON + micros).cast_signed())
 }
 
-fn at(micros: u64) -> Option<Until> {
-    Some(Until::Time(time(micros)))
+fn at(micros: u64) -> Until {
+    Until::Time(time(micros))
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn every_time_in_the_archive_can_be_reached() {
         let (copy, moments) = work_timed(&world, method, &times);
         let archive = opened(&world);
         for until in 10..=91 {
-            let (replayed, found) = rebuilt_until(&copy, &archive, at(until)).unwrap();
+            let (replayed, found) = rebuilt_until(&copy, &archive, Some(at(until))).unwrap();
             let is_later = |(made, _): &(Timestamp, _)| *made > time(until);
             let end = moments.iter().position(is_later).unwrap_or(moments.len());
             assert_eq!(found, moments[end - 1].1, "{method} at {until}");
@@ -292,7 +292,7 @@ fn every_time_in_the_archive_can_be_reached() {
             assert_eq!(replayed.time, last);
         }
         let told = |until| {
-            let refused = rebuilt_until(&copy, &archive, at(until));
+            let refused = rebuilt_until(&copy, &archive, Some(at(until)));
             refused.unwrap_err().to_string()
         };
         assert!(told(9).contains("in front of the backup"), "{}", told(9));
@@ -306,7 +306,7 @@ fn every_time_in_the_archive_can_be_reached() {
 fn commits_without_a_time_are_no_moment() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let (copy, moments, _) = work(&world, Method::Dwb);
-    let refused = rebuilt_until(&copy, &opened(&world), at(0)).unwrap_err();
+    let refused = rebuilt_until(&copy, &opened(&world), Some(at(0))).unwrap_err();
     assert!(refused.to_string().contains("has no time"), "{refused}");
     // Where earlier versions counted commits, there is no time either.
     assert_eq!(crate::clock::decode(moments.len() as u64), None);
