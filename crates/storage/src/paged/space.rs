@@ -188,6 +188,11 @@ impl<D: Directory> Pages<D> {
             let looked = bytes_of(bit, free.map_or(end, |free| free + 1));
             change.account(map, Look::Ranges(&[looked]));
             if let Some(free) = free {
+                // Whoever goes on would wait for its own latch.
+                if change.find(PageId(from.0 - bit + free)).is_some() {
+                    let text = "the page is in use, and its map says that it is free";
+                    return Err(wrong_page(&self.pool, PageId(from.0 - bit + free), text));
+                }
                 change.push(
                     map,
                     PageOp::Bit {
