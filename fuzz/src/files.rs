@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use storage::Platform;
 
+/// Longest file in DRAM: the device is full then.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
 type Contents = Arc<Mutex<Vec<u8>>>;
 
 /// A directory in DRAM.
@@ -111,6 +114,11 @@ impl Directory for MemoryFiles {
 }
 
 impl File for MemoryFile {
+    fn reader(&self) -> disk::Result<Self> {
+        let bytes = Arc::clone(&self.bytes);
+        Ok(Self { bytes })
+    }
+
     fn bytes(&self) -> disk::Result<u64> {
         Ok(lock(&self.bytes).len() as u64)
     }
@@ -135,6 +143,13 @@ impl File for MemoryFile {
     }
 
     fn set_bytes(&mut self, length: u64) -> disk::Result<()> {
+        if length > FILE_BYTES_MAX {
+            // Where other files are sparse, these take memory.
+            return Err(DiskError::OutOfSpace {
+                path: "a file".into(),
+                bytes: length,
+            });
+        }
         lock(&self.bytes).resize(length as usize, 0);
         Ok(())
     }

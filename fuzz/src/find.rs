@@ -44,6 +44,8 @@ pub fn seals_of(input: &Input, salt: u32) -> Vec<Seal> {
             for fields in header_fields(bytes) {
                 add(0..bytes.len(), SealKind::Checkpoint(fields));
             }
+        } else if piece.name.contains(".archive.") {
+            add(0..bytes.len(), SealKind::Archive);
         } else {
             add(0..bytes.len(), SealKind::Last);
         }

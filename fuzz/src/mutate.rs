@@ -3,11 +3,12 @@
 //! Pools are mostly zeros, and most of their meaning is in aligned words: offsets, counts, bitmaps. So places are
 //! chosen among the bytes that are not zero and among the ranges under a checksum, and words get the values at which
 //! programs fail: 0, 1, the largest ones, another word of the same piece, an offset near the old one. Whole pieces are cut, lengthened,
-//! emptied and exchanged now and then. A block of a checkpoint is also mutated in its plain form.
+//! emptied and exchanged now and then. A block of a checkpoint is also mutated in its plain form, and records of an archive go, come twice,
+//! change places and lengths, with counts that fit.
 
 use crate::input::{Input, Part};
 use crate::random::Random;
-use crate::seal::{self, Seal, SealKind};
+use crate::seal::{self, ARCHIVE_HEADER_BYTES, Seal, SealKind};
 use std::ops::Range;
 
 /// An input that the program wrote itself, and what is known about it.
@@ -76,6 +77,11 @@ impl Seed {
             && random.once_in(2)
         {
             let length = change_plain_block(piece, fields, random)?;
+            return Some((part, 0..length));
+        }
+        let is_archive = |seal: &Seal| seal.part == part && seal.kind == SealKind::Archive;
+        if self.seals.iter().any(is_archive) && random.once_in(2) {
+            let length = change_archive(piece, random)?;
             return Some((part, 0..length));
         }
         let length = piece.bytes.len();
@@ -237,5 +243,56 @@ fn change_plain_block(piece: &mut Part, fields: usize, random: &mut Random) -> O
     }
     block.extend_from_slice(&packed);
     piece.bytes.splice(at..at + 12 + stored, block);
+    Some(piece.bytes.len())
+}
+
+/// Changes records of a file of an archive as whole ones, with the counts in its header that fit; gives the piece's length. The checksums are left to the
+/// sealing.
+fn change_archive(piece: &mut Part, random: &mut Random) -> Option<usize> {
+    let (header, content) = piece.bytes.split_at_checked(ARCHIVE_HEADER_BYTES)?;
+    let (header, mut records, mut at) = (header.to_vec(), Vec::new(), 0);
+    while let Some(number) = seal::word(content, at) {
+        let length = usize::try_from(seal::word(content, at + 8)?).ok()?;
+        let payload = content.get(at + 16..)?.get(..length)?;
+        records.push((number, payload.to_vec()));
+        at += 16 + length.next_multiple_of(8);
+    }
+    if records.is_empty() {
+        return None;
+    }
+    let (one, other) = (random.below(records.len()), random.below(records.len()));
+    match random.below(8) {
+        0 => drop(records.remove(one)),
+        1 => records.insert(other, records[one].clone()),
+        2 => records.swap(one, other),
+        3 => records[one].1 = records[other].1.clone(),
+        4 => {
+            let payload = &mut records[one].1;
+            payload.resize(random.below(payload.len() * 2 + 1), random.word() as u8);
+        }
+        5 => {
+            let number = records[one].0.to_le_bytes();
+            records[one].0 = interesting(&number, 0, random);
+        }
+        _ => {
+            let payload = &mut records[one].1;
+            if !payload.is_empty() {
+                let place = random.below(payload.len());
+                change_bytes(payload, place, random);
+            }
+        }
+    }
+    let mut bytes = header;
+    for (number, payload) in &records {
+        bytes.extend_from_slice(&number.to_le_bytes());
+        bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(payload);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    let counts = [records.len() as u64, bytes.len() as u64];
+    for (count, at) in counts.into_iter().zip([56, 64]) {
+        fill(&mut bytes, at, &count.to_le_bytes());
+    }
+    piece.bytes = bytes;
     Some(piece.bytes.len())
 }

@@ -11,6 +11,9 @@ use std::ops::Range;
 use storage::record::checksum::{tuple_checksum, weight};
 use storage::record::variable;
 
+/// Bytes of the header of a file of an archive: fields, checksum of its records, its own.
+pub const ARCHIVE_HEADER_BYTES: usize = 88;
+
 /// One checksum of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seal {
@@ -47,6 +50,8 @@ pub enum SealKind {
     Segment(usize, Vec<usize>),
     /// A checkpoint: the header of so many bytes without its checksum, which seeds the blocks behind it.
     Checkpoint(usize),
+    /// A file of a log's archive: its records, then its header.
+    Archive,
 }
 
 /// Makes the checksums right that cover a touched range. Those that lie in others come first.
@@ -60,9 +65,10 @@ pub fn seal(input: &mut Input, seals: &[Seal], touched: &[(usize, Range<usize>)]
         {
             // A piece that was cut has no room for it any more.
             let end = match seal.kind {
-                SealKind::Segment(..) | SealKind::Checkpoint(_) | SealKind::LogRecord(_) => {
-                    part.bytes.len()
-                }
+                SealKind::Segment(..)
+                | SealKind::Checkpoint(_)
+                | SealKind::LogRecord(_)
+                | SealKind::Archive => part.bytes.len(),
                 _ => seal.range.end,
             };
             if let Some(bytes) = part.bytes.get_mut(seal.range.start..end) {
@@ -128,6 +134,12 @@ impl SealKind {
             }
             Self::Segment(fields, frames) => seal_segment(bytes, *fields, frames)?,
             Self::Checkpoint(fields) => seal_checkpoint(bytes, *fields)?,
+            Self::Archive => {
+                let database = crc32c::crc32c(bytes.get(16..32)?);
+                let content = crc32c::crc32c_append(database, bytes.get(ARCHIVE_HEADER_BYTES..)?);
+                put(bytes, ARCHIVE_HEADER_BYTES - 8, &content.to_le_bytes())?;
+                Self::Last.apply(bytes.get_mut(..ARCHIVE_HEADER_BYTES)?)?;
+            }
         }
         Some(())
     }

@@ -80,8 +80,12 @@ fn archived(archive: &ArchiveRange) -> String {
         none if none.is_empty() => "without a gap".to_owned(),
         gaps => format!("without {gaps}, when the log was used without its archive"),
     };
+    let times = match archive.times {
+        Some((first, newest)) => format!(", commits from {first} to {newest} UTC"),
+        None => String::new(),
+    };
     format!(
-        "records {} to {} in {} files of {}, {missing}",
+        "records {} to {} in {} files of {}, {missing}{times}",
         first.0,
         end.0 - 1,
         archive.files,

@@ -3,7 +3,7 @@
 //! The work is the library's (`Database::restore`), which verifies every checksum and reads the new database back before it
 //! gets its name; here are the progress and the report.
 
-use crate::args::RestoreArgs;
+use crate::args::{RestoreArgs, UntilArg};
 use crate::backup::{add_report, show};
 use crate::output::{Cell, Facts, Format};
 use crate::progress;
@@ -28,9 +28,11 @@ pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
         None => Database::restore_with(&args.file, &args.path, &options, watch),
         Some(archive) => {
             let mut replay = Replay::new(archive);
-            if let Some(place) = args.until {
-                replay = replay.until(place);
-            }
+            replay = match args.until {
+                Some(UntilArg::Place(place)) => replay.until(place),
+                Some(UntilArg::Time(time)) => replay.until_time(time),
+                None => replay,
+            };
             Database::restore_replaying(&args.file, &replay, &args.path, &options, watch)
         }
     };
@@ -49,6 +51,9 @@ pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
         facts.add("replayed", archive.display().to_string());
         facts.add("up to", Cell::Whole(reached));
         facts.add("transactions", Cell::Whole(transactions));
+        if let Some(time) = report.replayed_time {
+            facts.add("the last one of", time.to_string());
+        }
     }
     add_report(&mut facts, &report, format);
     facts.print(format)

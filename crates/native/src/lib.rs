@@ -7,8 +7,8 @@ use disk::{IoMode, NativeDirectory};
 use pmem::Access;
 use pmem::device::{NativeOptions, NativeSource};
 use std::path::{Path, PathBuf};
-use storage::Platform;
 use storage::engine::{self, AfterCrash, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
+use storage::{Clock, Platform};
 
 /// Where a database is on this machine.
 #[derive(Clone, Debug)]
@@ -89,6 +89,7 @@ fn in_background(options: &EngineOptions) -> EngineOptions {
         daemon: Daemon::Thread,
         undoing: AfterCrash::InBackground,
         redoing: AfterCrash::InBackground,
+        clock: Clock::System,
         ..options.clone()
     }
 }

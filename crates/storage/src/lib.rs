@@ -5,6 +5,7 @@
 //! written before commit, at commit, at recovery). No engine uses another.
 
 pub mod buffer;
+mod clock;
 pub mod engine;
 mod error;
 pub mod index;
@@ -20,5 +21,6 @@ pub mod record;
 mod sync;
 pub mod table;
 
+pub use clock::Clock;
 pub use error::{Result, StorageError};
 pub use platform::Platform;

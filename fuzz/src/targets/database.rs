@@ -58,7 +58,7 @@ fn seeds(method: Method) -> Result<Vec<Seed>, String> {
     Ok(seeds)
 }
 
-fn populate(db: &Database) -> indelible::Result<()> {
+pub(super) fn populate(db: &Database) -> indelible::Result<()> {
     let things = db
         .create_table("things")
         .column("id", DataType::Int64)
@@ -96,7 +96,7 @@ fn populate(db: &Database) -> indelible::Result<()> {
     })
 }
 
-fn thing(id: i64) -> Vec<Value> {
+pub(super) fn thing(id: i64) -> Vec<Value> {
     let decimal = indelible::Decimal::new(i128::from(id) * 25, 2);
     let some = |value: Value, every: i64| if id % every == 0 { Value::Null } else { value };
     vec![

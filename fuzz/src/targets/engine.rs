@@ -18,7 +18,7 @@ use storage::record::{
     Changes, Column, DataType, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId, Value,
 };
 
-const TABLE: TableId = TableId(16);
+pub(super) const TABLE: TableId = TableId(16);
 const DATABASE: u128 = 0xf0_22ed;
 const ROWS: i64 = 40;
 
@@ -51,7 +51,7 @@ fn options(layout: LayoutKind) -> EngineOptions {
     }
 }
 
-fn table() -> TableDef {
+pub(super) fn table() -> TableDef {
     let columns = vec![
         Column::new("id", DataType::Int64),
         Column::new("name", DataType::Varchar { max: 20 }),
@@ -116,7 +116,7 @@ fn left_by(method: Method, layout: LayoutKind, death: Death) -> Result<Input, St
     scratch.input().map_err(told)
 }
 
-fn fill(row: &mut Row, id: i64) -> Result<(), String> {
+pub(super) fn fill(row: &mut Row, id: i64) -> Result<(), String> {
     let note = (id % 3 != 0).then(|| Value::Text("a note ".repeat((id % 30) as usize)));
     row.set(0, id).map_err(told)?;
     row.set(1, Value::Text(format!("name {}", id % 9)).as_ref())
@@ -125,7 +125,7 @@ fn fill(row: &mut Row, id: i64) -> Result<(), String> {
 }
 
 /// A transaction that updates, deletes, inserts, and reads what it wrote.
-fn change(engine: &mut dyn Engine) -> Result<(), String> {
+pub(super) fn change(engine: &mut dyn Engine) -> Result<(), String> {
     let tables = engine.tables();
     let shape = tables.first().ok_or("there is no table")?;
     let mut row = Row::new(Arc::clone(&shape.layout));
@@ -163,6 +163,11 @@ fn run(method: Method, input: &Input) -> bool {
     let Ok(mut engine) = engine::open(&platform, method, &options, &decide) else {
         return false;
     };
+    ask(&mut *engine)
+}
+
+/// Checks a partition, reads all of it, and changes it; says whether it was sound.
+pub(super) fn ask(engine: &mut dyn Engine) -> bool {
     let sound = engine.verify().is_ok_and(|report| report.damage.is_empty());
     for shape in engine.tables() {
         let words = shape.primary.shape().words;
@@ -185,7 +190,7 @@ fn run(method: Method, input: &Input) -> bool {
             });
         }
     }
-    if change(&mut *engine).is_ok() {
+    if change(engine).is_ok() {
         let _ = engine.commit(Durability::Immediate);
     } else {
         let _ = engine.abort();

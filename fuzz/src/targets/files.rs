@@ -26,6 +26,7 @@ const IDENTITY: LogIdentity = LogIdentity {
 const OPTIONS: WalOptions = WalOptions {
     segment_bytes: 4096,
     buffer_bytes_max: 1024,
+    spare_bytes_max: 0,
 };
 const ROWS: i64 = 60;
 

@@ -4,6 +4,7 @@
 //! (decoded, opened) rather than refused: a target that takes nothing tests only its first check. Where an answer can be
 //! wrong, the target asserts, and a failed assertion is a finding like any other panic.
 
+mod archives;
 mod database;
 mod engine;
 mod files;
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Target> {
     targets.push(pool::target());
     targets.extend(files::targets());
     targets.extend(engine::targets());
+    targets.extend(archives::targets());
     targets.extend(database::targets());
     targets.push(joins::target());
     targets

@@ -5,7 +5,7 @@
 
 use super::{DomainName, LayoutName};
 use clap::Args;
-use indelible::{Choice, Options};
+use indelible::{Choice, Options, Timestamp};
 use std::path::PathBuf;
 
 pub(super) const BACKUP_EXAMPLES: &str = "\
@@ -24,9 +24,10 @@ Examples:
   indelible restore shop.backup ./shop --method nv-logging --log-directory /dev/shm/shop.log --archive ./shop.archive
 
   indelible restore shop.pages ./shop --replay ./shop.archive --until 81920
+  indelible restore shop.pages ./shop --replay ./shop.archive --until 2026-11-25T03:00:00Z
 
 All or nothing: a backup that is damaged anywhere restores nothing. With --replay the new database is as the old one was where
-the archive ends, or at the place in the log that --until names; `info` says which places an archive has.";
+the archive ends, or at the place in the log or the time that --until names; `info` says which of them an archive has.";
 pub(super) const CONVERT_EXAMPLES: &str = "\
 Example:
   indelible convert ./shop /dev/shm/shop --method nvm-inp
@@ -66,11 +67,31 @@ pub(crate) struct RestoreArgs {
     /// Directory of the archive of the log of the database that was backed up; what it has behind a backup of pages is repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
-    /// Place in the log where repeating ends: records with this number or a higher one are left out
-    #[arg(long, value_name = "PLACE", requires = "replay")]
-    pub(crate) until: Option<u64>,
+    /// Where repeating ends: a place in the log, at which records with this number or a higher one are left out, or a time such as
+    /// 2026-11-25T03:00:00Z (UTC if it names no offset), up to which commits are in
+    #[arg(long, value_name = "PLACE|TIME", requires = "replay", value_parser = until)]
+    pub(crate) until: Option<UntilArg>,
     #[command(flatten)]
     pub(crate) database: OtherDatabaseArgs,
+}
+
+/// Where repeating an archive ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UntilArg {
+    /// In front of this record.
+    Place(u64),
+    /// Behind the commits up to this time.
+    Time(Timestamp),
+}
+
+fn until(text: &str) -> Result<UntilArg, String> {
+    if let Ok(place) = text.parse() {
+        return Ok(UntilArg::Place(place));
+    }
+    let time = Timestamp::parse(text).map(UntilArg::Time);
+    time.ok_or_else(|| {
+        "neither a place in the log, a number, nor a time such as 2026-11-25T03:00:00Z".to_owned()
+    })
 }
 
 /// `convert`.
@@ -150,5 +171,22 @@ impl OtherDatabaseArgs {
             options = options.node_bytes(bytes);
         }
         self.places.add_to(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn until_is_a_place_or_a_time() {
+        assert_eq!(until("81920"), Ok(UntilArg::Place(81920)));
+        let noon = until("2026-11-25T12:00:00Z");
+        assert_eq!(noon, until("2026-11-25T13:30:00+01:30"));
+        assert_eq!(noon, until("2026-11-25 12:00"));
+        assert!(matches!(noon, Ok(UntilArg::Time(_))));
+        for wrong in ["", "-1", "noon", "2026-13-01T00:00:00Z", "12:00"] {
+            assert!(until(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use bench::{
     IsolationName, LoadsName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs,
     TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
-pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs};
+pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};
 pub(crate) use join::{GridPart, JoinArgs, TupleName};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};

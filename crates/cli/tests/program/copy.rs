@@ -3,7 +3,9 @@
 //! Method: the shipped data set goes through all of them; then a damaged backup, a full disk and places that are taken.
 
 use crate::common::{Place, fail, run, succeed};
+use indelible::Timestamp;
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 fn airports() -> &'static str {
     concat!(env!("CARGO_MANIFEST_DIR"), "/data/airports.csv")
@@ -153,8 +155,13 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
     assert!(succeed(&["backup", "--check", &base]).contains("sound"));
     let import = ["import", &db_of_pages, "again", airports()];
     succeed(&[&import[..], &["--primary-key", "iata"]].concat());
+    let middle = succeed(&["dump", &db_of_pages]);
+    let since = UNIX_EPOCH.elapsed().unwrap().as_micros();
+    let then = Timestamp(i64::try_from(since).unwrap()).to_string();
     let index = ["indexes", "create", &db_of_pages, "again", "by_city"];
     succeed(&[&index[..], &["--columns", "city"]].concat());
+    let info = succeed(&["info", &db_of_pages]);
+    assert!(info.contains("commits from"), "{info}");
     let second = succeed(&["dump", &db_of_pages]);
     succeed(&["restore", &base, &new]);
     assert_eq!(succeed(&["dump", &new]), first);
@@ -164,6 +171,12 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
     assert!(report.contains("up to"), "{report}");
     assert_eq!(succeed(&["dump", &newer]), second);
     assert!(succeed(&["verify", &newer]).starts_with("sound"));
+    let earlier = place.at("earlier");
+    let until = ["--replay", &archive, "--until", &then];
+    let report = succeed(&[&["restore", &base, &earlier], &until[..]].concat());
+    assert!(report.contains("the last one of"), "{report}");
+    assert_eq!(succeed(&["dump", &earlier]), middle);
+    assert_ne!(middle, second);
     // What cannot be is one sentence, and leaves nothing.
     let none = place.at("none");
     let refused = |arguments: &[&str]| {
@@ -175,6 +188,12 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
     let far = ["--replay", &archive, "--until", "99999999"];
     let told = refused(&[&[base.as_str(), &none], &far[..]].concat());
     assert!(told.contains("the archive ends at"), "{told}");
+    let future = ["--replay", &archive, "--until", "2999-01-01T00:00:00Z"];
+    let told = refused(&[&[base.as_str(), &none], &future[..]].concat());
+    assert!(told.contains("the newest commit of the archive"), "{told}");
+    let past = ["--replay", &archive, "--until", "2001-01-01T00:00:00Z"];
+    let told = refused(&[&[base.as_str(), &none], &past[..]].concat());
+    assert!(told.contains("in front of the backup"), "{told}");
     let early = ["--replay", &archive, "--until", "1"];
     let told = refused(&[&[base.as_str(), &none], &early[..]].concat());
     assert!(told.contains("the backup stands at"), "{told}");

@@ -45,7 +45,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use storage::engine::{Method, PagesBase};
-use storage::record::TableDef;
+use storage::record::{TableDef, Timestamp};
 use write::BackupWriter;
 
 /// Bytes that are read from a backup at once.
@@ -71,6 +71,8 @@ pub struct CopyReport {
     pub pages: u64,
     /// Of a database from a backup of pages: the place in the log up to which it was made, exclusive, and how many transactions behind the backup are in it.
     pub replayed: Option<(u64, u64)>,
+    /// When the last of those was committed, if the log has times.
+    pub replayed_time: Option<Timestamp>,
     /// Length of the backup file; 0 where there is none.
     pub file_bytes: u64,
     /// How long the partitions of the database that was read were held: the longest that a writer has waited. Zero for a restore.
@@ -342,6 +344,7 @@ impl Database {
             let (method, totals, replayed) = restored?;
             let mut report = report(method, &totals, reader.file_bytes(), Duration::ZERO);
             report.replayed = Some((replayed.reached.0, replayed.committed));
+            report.replayed_time = replayed.time;
             return Ok(report);
         }
         if replay.is_some() {
@@ -424,6 +427,7 @@ fn report(method: Method, totals: &Totals, file_bytes: u64, held: Duration) -> C
         plain_bytes: totals.plain_bytes,
         pages: totals.pages,
         replayed: None,
+        replayed_time: None,
         file_bytes,
         held,
     }

@@ -27,10 +27,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::StorageError;
-use storage::engine::{EngineOptions, Method, PageId, PagesBase, Rebuild, Replayed};
+use storage::engine::{EngineOptions, Method, PageId, PagesBase, Rebuild, Replayed, Until};
 use storage::log::archive::Archive;
 use storage::log::{LogIdentity, Lsn};
-use storage::record::TableDef;
+use storage::record::{TableDef, Timestamp};
 
 /// Bytes of [`encode`].
 const BASE_BYTES: usize = 28;
@@ -41,7 +41,7 @@ const WATCH_PAGES: u64 = 512;
 #[derive(Clone, Debug)]
 pub struct Replay {
     archive: PathBuf,
-    until: Option<Lsn>,
+    until: Option<Until>,
 }
 
 impl Replay {
@@ -57,7 +57,16 @@ impl Replay {
     /// are not in the new database.
     #[must_use]
     pub fn until(mut self, place: u64) -> Self {
-        self.until = Some(Lsn(place));
+        self.until = Some(Until::Place(Lsn(place)));
+        self
+    }
+
+    /// Only commits up to this time and what is in front of the first later one: every transaction of which somebody was told by then that it is
+    /// committed, and none that began to commit later. Commits have their time from the clock of the machine; if that was set back, what was committed
+    /// until it had caught up counts as of the time at which it was set back.
+    #[must_use]
+    pub fn until_time(mut self, time: Timestamp) -> Self {
+        self.until = Some(Until::Time(time));
         self
     }
 }
@@ -150,6 +159,7 @@ pub(super) fn restore<R: Read>(
     let archive = archive.transpose()?;
     let end = archive.as_ref().and_then(Archive::end).unwrap_or_default();
     let scratch = Scratch::new(path)?;
+    let buffer_bytes = options.engine(&recorded).buffer_bytes;
     let mut rebuilding = Rebuilding {
         files: scratch.make(&recorded)?,
         path: &scratch.path,
@@ -161,9 +171,9 @@ pub(super) fn restore<R: Read>(
         .rebuild
         .ok_or_else(|| damaged("it has no pages"))?;
     let until = replay.and_then(|replay| replay.until);
-    let buffer_bytes = options.engine(&recorded).buffer_bytes;
     let replayed = rebuild.finish(archive.as_ref(), until, buffer_bytes)?;
-    let database = Database::open(&scratch.path)?;
+    let like = Options::new().buffer_bytes(buffer_bytes);
+    let database = Database::open_with(&scratch.path, &like)?;
     let fill = |loader: &mut Loader<'_>, watch: CopyWatch<'_>| {
         let (totals, _) = source::read(&database, CopyStage::Rows, loader, watch)?;
         Ok(totals)

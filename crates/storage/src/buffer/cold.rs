@@ -15,6 +15,8 @@ use crate::error::{Result, StorageError};
 use crate::log::archive::{Archive, ArchiveRange};
 use crate::log::numbered::{Found, Place};
 use crate::log::{LogIdentity, Lsn};
+use crate::page::Head;
+use crate::record::Reader;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskError};
 use pmem::{Access, PmemError};
@@ -66,7 +68,14 @@ impl<D: Directory> ColdStore for Archive<D> {
     }
 
     fn look(&self) -> Result<ArchiveRange> {
-        self.read(&mut |_, _| {})
+        let mut times = ArchiveRange::default();
+        let mut range = self.read(&mut |_, bytes| {
+            if let Ok(Head::Commit(_, Some(time), _)) = Head::decode(&mut Reader::new(bytes)) {
+                times.add_time(time);
+            }
+        })?;
+        range.times = times.times;
+        Ok(range)
     }
 }
 

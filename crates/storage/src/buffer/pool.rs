@@ -477,6 +477,10 @@ impl<D: Directory> Pool<D> {
     /// Takes a frame for a page and fills it.
     #[cold]
     fn load(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>> {
+        // The table has room for pages of the file only: a wrong number must not make it larger.
+        if id.0 >= self.readers.pages() {
+            return Err(self.file().damage(id, END_IN_FRONT));
+        }
         let (mut waited, mut written) = (Duration::ZERO, None);
         let (mut clock, (number, mut content)) = loop {
             let mut clock = self.clock();

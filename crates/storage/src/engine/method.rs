@@ -8,6 +8,7 @@ use super::paged::Paged;
 use super::read_only::ReadOnly;
 use super::{Engine, GlobalTxnId};
 use crate::buffer::{Cleaning, Daemon, Guard, Persist};
+use crate::clock::Clock;
 use crate::error::Result;
 use crate::error::StorageError;
 use crate::platform::Platform;
@@ -393,6 +394,8 @@ pub struct EngineOptions {
     pub area_bytes: u64,
     /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
     pub growth_factor: u32,
+    /// Where the page engine's commits take their time from, if their log has an archive.
+    pub clock: Clock,
 }
 
 impl Default for EngineOptions {
@@ -424,6 +427,7 @@ impl Default for EngineOptions {
             persist: Persist::OnInsert,
             area_bytes: 2 << 20,
             growth_factor: 8,
+            clock: Clock::None,
         }
     }
 }

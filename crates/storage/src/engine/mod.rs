@@ -22,7 +22,7 @@ pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{AfterCrash, Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
-pub use paged::{CheckpointCounters, PagesBase, Rebuild, Replayed, VisitPage};
+pub use paged::{CheckpointCounters, PagesBase, Rebuild, Replayed, Until, VisitPage};
 
 use crate::error::{Result, StorageError};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};

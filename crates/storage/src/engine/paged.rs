@@ -48,7 +48,7 @@ mod space_tests;
 mod unfinished;
 
 pub use self::checkpointer::CheckpointCounters;
-pub use self::rebuild::{PagesBase, Rebuild, Replayed, VisitPage};
+pub use self::rebuild::{PagesBase, Rebuild, Replayed, Until, VisitPage};
 use self::running::Running;
 use self::shared::{Logged, Shared, is_full};
 use super::{

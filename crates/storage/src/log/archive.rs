@@ -33,8 +33,10 @@
 use super::wal::{LogIdentity, Lsn};
 use super::wal_segment::{damage, other_byte_order, read_u32, read_u64};
 use crate::error::{Result, StorageError};
+use crate::record::Timestamp;
 use disk::{Directory, DiskError, File};
 use pmem::site;
+use std::ops::ControlFlow;
 
 const KIND: &str = "archive";
 const MAGIC: [u8; 8] = *b"INDLARC\n";
@@ -44,6 +46,9 @@ const CHECKED_BYTES: usize = HEADER_BYTES - 4;
 const RECORD_HEADER_BYTES: usize = 16;
 /// Bytes that are gathered before they go to the file, and read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// Takes the next record of an archive, or breaks off in front of it.
+pub type VisitArchived<'v> = dyn FnMut(Lsn, &[u8]) -> Result<ControlFlow<()>> + 'v;
 
 /// What a file's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +154,9 @@ impl Header {
         if header.end < header.first {
             return Err(damage(name, 48, "it ends in front of where it begins"));
         }
+        if header.end >= Lsn::END {
+            return Err(damage(name, 48, "it ends behind every place of a log"));
+        }
         Ok(header)
     }
 }
@@ -166,6 +174,8 @@ pub struct ArchiveRange {
     pub range: Option<(Lsn, Lsn)>,
     /// Records in between that are not there: their log was used without its archive.
     pub gaps: Vec<(Lsn, Lsn)>,
+    /// When the first and the newest of the commits in it were made which have a time.
+    pub times: Option<(Timestamp, Timestamp)>,
 }
 
 impl ArchiveRange {
@@ -174,6 +184,14 @@ impl ArchiveRange {
         if let Some((_, end)) = self.range.filter(|(_, end)| *end < first) {
             self.gaps.push((end, first));
         }
+    }
+
+    /// Notes when a commit was made.
+    pub fn add_time(&mut self, time: Timestamp) {
+        let first = self.times.map_or(time, |(first, _)| first);
+        // A clock that was set back makes nothing earlier.
+        let newest = self.times.map_or(time, |(_, newest)| newest.max(time));
+        self.times = Some((first, newest));
     }
 }
 
@@ -302,7 +320,8 @@ impl<D: Directory> Archive<D> {
         Ok(found)
     }
 
-    /// Hands the records from `from` on to `visit`, in their order and without a gap: those in front of `until`, or all. Returns where they end.
+    /// Hands the records from `from` on to `visit`, in their order and without a gap: those in front of `until`, or all, or those in front of the one
+    /// at which `visit` breaks off. Returns where they end.
     ///
     /// # Errors
     /// A file that is missing, cut off, foreign or damaged, with its name and the last point that can be reached; a point that the archive does not have.
@@ -310,7 +329,7 @@ impl<D: Directory> Archive<D> {
         &self,
         from: Lsn,
         until: Option<Lsn>,
-        visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+        visit: &mut VisitArchived<'_>,
     ) -> Result<Lsn> {
         if let Some(until) = until.filter(|until| *until < from) {
             return Err(StorageError::Unsupported(format!(
@@ -337,17 +356,21 @@ impl<D: Directory> Archive<D> {
                 return Err(limited(damage(&name, 40, detail), reached));
             }
             let end = until.unwrap_or(header.end).min(header.end);
-            let mut visited = Ok(());
+            let (mut visited, mut last) = (Ok(ControlFlow::Continue(())), reached);
             let read = read_records(&name, &mut file, &header, &mut |lsn, bytes| {
                 if (reached..end).contains(&lsn) {
                     visited = visit(lsn, bytes);
+                    last = lsn;
                 }
-                if visited.is_err() {
-                    return Err(StorageError::Poisoned);
+                match visited {
+                    Ok(ControlFlow::Continue(())) => Ok(()),
+                    // It ends the reading.
+                    _ => Err(StorageError::Poisoned),
                 }
-                Ok(())
             });
-            visited?;
+            if visited?.is_break() {
+                return Ok(last);
+            }
             read.map_err(|error| limited(error, reached))?;
             reached = end;
         }

@@ -6,6 +6,7 @@
 use super::*;
 use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 const IDENTITY: LogIdentity = LogIdentity {
@@ -181,7 +182,7 @@ fn replay(
     let mut numbers = Vec::new();
     let reached = archive.replay(Lsn(from), until.map(Lsn), &mut |lsn, _| {
         numbers.push(lsn.0);
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok((numbers, reached.0))
 }

@@ -54,6 +54,8 @@ pub struct Lsn(pub u64);
 impl Lsn {
     /// Where a new log begins. Not zero, so that a run of zeros is never a valid frame.
     pub const FIRST: Self = Self(8);
+    /// No log gets this far, so what lies behind a place in front of it can always be counted.
+    pub const END: Self = Self(1 << 62);
 }
 
 /// Whose log it is.

@@ -5,10 +5,11 @@
 //! head     1 change         –: redone, never undone (splits, merges, new pages of an index)
 //!          2 forward        transaction u64 | undo entry, with its length
 //!          3 compensation   transaction u64 | entries that are left to undo u32
-//!          4 commit         transaction u64 | zeros u64 | pages to free
+//!          4 commit         transaction u64 | time u64 | pages to free
 //!          5 abort          transaction u64 | pages to free: everything is undone
 //!          6 prepare        transaction u64 | global transaction u64 | pages to free on commit
 //!          7 freed          transaction u64: one of its pages is free now
+//! time     microseconds since 1970, 0 without a clock. Numbers below 2^48 are no times: earlier versions counted commits there
 //! pages    count u32 | numbers u32 each
 //! undo     tag u8 | root of the tree u32 | key words u8, words u64 each | rest
 //!          1 remove the key | 2 insert: long u8, value | 3 replace: long u8, value | 4 patch: offset u16, bytes
@@ -22,12 +23,18 @@
 //! Pages that a transaction gives up are freed after its end is in the log, which names them; a crash in between leaves them to recovery.
 
 use super::header::PageId;
+use crate::clock;
 use crate::engine::GlobalTxnId;
-use crate::record::{DecodeError, MAX_KEY_WORDS, Reader};
+use crate::record::{DecodeError, MAX_KEY_WORDS, Reader, Timestamp};
 
 /// A transaction of the page engine; unique in the life of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
+
+impl TxnId {
+    /// No transaction has this number or a higher one: so many are never begun, and the next numbers can always be counted.
+    pub const END: Self = Self(1 << 62);
+}
 
 /// What a record is, besides its changes of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +45,8 @@ pub enum Head<'b> {
     Forward(TxnId, &'b [u8]),
     /// One undo entry's work; so many are left.
     Compensation(TxnId, u32),
-    /// The transaction is committed; these pages are free then.
-    Commit(TxnId, Vec<PageId>),
+    /// The transaction is committed, at this time if there is a clock; these pages are free then.
+    Commit(TxnId, Option<Timestamp>, Vec<PageId>),
     /// The transaction is undone; these pages are free then.
     Abort(TxnId, Vec<PageId>),
     /// The transaction's fate stands in the commit table.
@@ -82,9 +89,9 @@ impl<'b> Head<'b> {
                 tagged(3, *txn);
                 out.extend_from_slice(&left.to_le_bytes());
             }
-            Self::Commit(txn, pages) => {
+            Self::Commit(txn, time, pages) => {
                 tagged(4, *txn);
-                out.extend_from_slice(&[0; 8]);
+                out.extend_from_slice(&clock::encode(*time).to_le_bytes());
                 put_pages(pages, out);
             }
             Self::Abort(txn, pages) => {
@@ -109,13 +116,18 @@ impl<'b> Head<'b> {
         }
         let mut long = || reader.array(WHAT).map(u64::from_le_bytes);
         let txn = TxnId(long()?);
+        if txn >= TxnId::END {
+            return Err(DecodeError::Unknown {
+                what: "a number of a transaction",
+                found: txn.0,
+            });
+        }
         Ok(match tag {
             2 => Self::Forward(txn, reader.content(WHAT)?),
             3 => Self::Compensation(txn, reader.number(WHAT)?),
             4 => {
-                // Earlier versions counted commits there.
-                long()?;
-                Self::Commit(txn, take_pages(reader)?)
+                let time = clock::decode(long()?);
+                Self::Commit(txn, time, take_pages(reader)?)
             }
             5 => Self::Abort(txn, take_pages(reader)?),
             6 => Self::Prepare(txn, GlobalTxnId(long()?), take_pages(reader)?),

@@ -69,7 +69,7 @@ impl Analysis {
                     open.undo.pop();
                 }
             }
-            Head::Commit(_, pages) => {
+            Head::Commit(.., pages) => {
                 self.commits += 1;
                 self.end(txn, session, pages);
             }
@@ -226,7 +226,7 @@ impl<D: Directory> Pages<D> {
         frees: Vec<PageId>,
     ) -> Result<(Lsn, Vec<PageId>)> {
         let reserve = self.reserve_for_freeing(session, frees.len());
-        let head = Head::Commit(txn, frees);
+        let head = Head::Commit(txn, self.clock.now(), frees);
         let lsn = self.log_head(&head, reserve)?;
         match head {
             Head::Commit(.., frees) => Ok((lsn, frees)),

@@ -41,6 +41,8 @@ pub struct Redo<'p, D: Directory> {
     from: Lsn,
     has_threads: bool,
     room: usize,
+    /// Pages that records may name.
+    pages_max: u32,
     /// Whether some were repeated.
     has_begun: bool,
     changes: Changes,
@@ -183,9 +185,16 @@ impl<'p, D: Directory> Redo<'p, D> {
             from,
             has_threads,
             room,
+            // The page behind the last one can be counted.
+            pages_max: u32::MAX,
             has_begun: false,
             changes: Changes::default(),
         }
+    }
+
+    /// Lets records name this many pages only.
+    pub fn limit(&mut self, pages: u32) {
+        self.pages_max = pages;
     }
 
     /// Takes the next record.
@@ -199,6 +208,13 @@ impl<'p, D: Directory> Redo<'p, D> {
         while reader.remaining() > 0 {
             let from = record.len() - reader.remaining();
             let section = Section::decode(&mut reader).map_err(log_damage)?;
+            if section.page.0 >= self.pages_max {
+                let found = u64::from(section.page.0);
+                return Err(log_damage(DecodeError::Unknown {
+                    what: "a number of a page",
+                    found,
+                }));
+            }
             let bytes = &mut self.changes.bytes;
             let begin = bytes.len();
             let to = record.len() - reader.remaining();

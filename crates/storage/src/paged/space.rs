@@ -9,6 +9,7 @@ use super::trail::Structure;
 use super::transaction::LogRoom;
 use crate::buffer::file::first_page;
 use crate::buffer::{Look, Pool};
+use crate::clock::Clock;
 use crate::error::Result;
 use crate::page::header::HEADER_BYTES;
 use crate::page::{Header, PageId, PageKind, PageOp, Slotted};
@@ -23,6 +24,8 @@ pub struct Pages<D: Directory> {
     free_from: FreeFrom,
     /// How often the structure of each tree has changed.
     pub(super) structure: Structure,
+    /// Where commits take their time from.
+    pub(super) clock: Clock,
     /// Most cells of a page of a tree, where that is less than what fits.
     cells_max: usize,
 }
@@ -123,8 +126,14 @@ impl<D: Directory> Pages<D> {
             pool,
             free_from: FreeFrom::default(),
             structure: Structure::new(),
+            clock: Clock::None,
             cells_max,
         }
+    }
+
+    /// Lets commits have a time.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
     }
 
     /// Whether a page of a tree takes so many more bytes of cells, in one cell more or in one that it has.
@@ -179,6 +188,11 @@ impl<D: Directory> Pages<D> {
             let looked = bytes_of(bit, free.map_or(end, |free| free + 1));
             change.account(map, Look::Ranges(&[looked]));
             if let Some(free) = free {
+                // Whoever goes on would wait for its own latch.
+                if change.find(PageId(from.0 - bit + free)).is_some() {
+                    let text = "the page is in use, and its map says that it is free";
+                    return Err(wrong_page(&self.pool, PageId(from.0 - bit + free), text));
+                }
                 change.push(
                     map,
                     PageOp::Bit {

@@ -49,7 +49,15 @@ pub(super) fn archive(world: &SimulatedWorld) -> SimulatedDirectory {
 }
 
 pub(super) fn new_engine(world: &SimulatedWorld, method: Method) -> Box<dyn Engine> {
-    let mut engine = create(&Archived(world.clone()), method, &options()).unwrap();
+    new_engine_with(world, method, &options())
+}
+
+pub(super) fn new_engine_with(
+    world: &SimulatedWorld,
+    method: Method,
+    options: &EngineOptions,
+) -> Box<dyn Engine> {
+    let mut engine = create(&Archived(world.clone()), method, options).unwrap();
     let columns = vec![
         Column::new("id", DataType::Int64),
         Column::new("note", DataType::Varchar { max: 200 }),

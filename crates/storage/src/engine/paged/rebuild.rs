@@ -12,10 +12,11 @@ use crate::engine::EngineOptions;
 use crate::error::{Result, StorageError};
 use crate::log::archive::Archive;
 use crate::log::{LogIdentity, LogStart, Lsn, WalOptions};
-use crate::page::PageId;
+use crate::page::{Head, PageId, TxnId};
 use crate::paged::Pages;
 use crate::paged::recovery::Analysis;
 use crate::paged::redo::Redo;
+use crate::record::{DecodeError, Reader, Timestamp};
 use disk::Directory;
 use pmem::Access;
 use std::ops::ControlFlow;
@@ -38,6 +39,15 @@ pub struct PagesBase {
 /// Takes a page of a copy, and says whether to go on.
 pub type VisitPage<'v> = dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()> + 'v;
 
+/// Where repeating an archive ends, in front of what it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Records with this number or a higher one are left out.
+    Place(Lsn),
+    /// The first commit that has a later time is left out, and all behind it.
+    Time(Timestamp),
+}
+
 /// What became of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
@@ -45,6 +55,8 @@ pub struct Replayed {
     pub reached: Lsn,
     /// Transactions that had committed by then.
     pub committed: u64,
+    /// When the last one of those did, if records have a time.
+    pub time: Option<Timestamp>,
     /// Transactions that were undone.
     pub undone: u64,
 }
@@ -77,6 +89,9 @@ pub(super) fn copy<D: Directory>(
     Ok(base)
 }
 
+/// Bytes of records behind which there may be a page more. One that takes a page says so in two pages, with more bytes.
+const RECORD_BYTES_A_PAGE: u64 = 16;
+
 /// A partition that is being made.
 pub struct Rebuild<D: Directory> {
     file: PageFile<D>,
@@ -90,13 +105,20 @@ impl<D: Directory> Rebuild<D> {
     /// Begins in the place of a new partition of the method `dwb-off` which is closed, through two handles of its directory. Records go up to `end`.
     ///
     /// # Errors
-    /// Those of the files.
+    /// Those of the files; a copy that stands where no log gets.
     pub fn begin(
         (pages, log): (D, D),
         options: &EngineOptions,
         base: PagesBase,
         end: Lsn,
     ) -> Result<Self> {
+        if base.lsn.max(end) >= Lsn::END || base.next_txn >= TxnId::END.0 {
+            let text = format!(
+                "a copy of pages stands at {}, where no log gets",
+                base.lsn.0
+            );
+            return Err(StorageError::Unsupported(text));
+        }
         let identity = LogIdentity {
             database: options.database_id,
             partition: options.partition,
@@ -147,11 +169,11 @@ impl<D: Directory> Rebuild<D> {
     /// Repeats what an archive has behind the copy, up to a point or all of it, and undoes what has not ended there.
     ///
     /// # Errors
-    /// Those of [`Archive::replay`]; records that do not fit the pages.
+    /// Those of [`Archive::replay`]; a time that the archive does not have; records that do not fit the pages.
     pub fn finish<A: Directory>(
         self,
         archive: Option<&Archive<A>>,
-        until: Option<Lsn>,
+        until: Option<Until>,
         buffer_bytes: u64,
     ) -> Result<Replayed> {
         let Self {
@@ -166,27 +188,16 @@ impl<D: Directory> Rebuild<D> {
         let sizes = WalOptions::default();
         let log = CentralLog::open(access, log, identity, sizes, start, nothing, None)?;
         let pages = Pages::new(Pool::new(file, Box::new(log), buffer_bytes)?, usize::MAX);
-        let mut analysis = Analysis {
-            next_txn: base.next_txn,
-            ..Analysis::default()
-        };
-        let mut reached = base.lsn;
-        let mut redo = Redo::new(&pages, base.lsn, buffer_bytes, false);
+        let mut repeated = Repeated::of(base);
         if let Some(archive) = archive {
-            reached = archive.replay(base.lsn, until, &mut |lsn, bytes| {
-                if bytes.is_empty() {
-                    return Ok(());
-                }
-                let looked = analysis.record(0, bytes);
-                looked.map_err(|error| StorageError::DamagedFile {
-                    file: "the archive of the log".to_owned(),
-                    offset: lsn.0,
-                    detail: error.to_string(),
-                })?;
-                redo.record(lsn, bytes)
-            })?;
-            redo.repeat()?;
+            repeated.repeat(&pages, archive, until, buffer_bytes)?;
         }
+        let Repeated {
+            analysis,
+            reached,
+            times,
+            ..
+        } = repeated;
         let (committed, next_txn) = (analysis.commits, analysis.next_txn);
         let (undone, _) = pages.finish(analysis, &|_| false, &|_| false)?;
         let pool = &pages.pool;
@@ -204,7 +215,126 @@ impl<D: Directory> Rebuild<D> {
         Ok(Replayed {
             reached,
             committed,
+            time: times.last,
             undone,
         })
+    }
+}
+
+/// What an archive has behind a copy.
+struct Repeated {
+    base: PagesBase,
+    analysis: Analysis,
+    reached: Lsn,
+    times: Times,
+}
+
+impl Repeated {
+    fn of(base: PagesBase) -> Self {
+        let analysis = Analysis {
+            next_txn: base.next_txn,
+            ..Analysis::default()
+        };
+        Self {
+            base,
+            analysis,
+            reached: base.lsn,
+            times: Times::default(),
+        }
+    }
+
+    fn repeat<D: Directory, A: Directory>(
+        &mut self,
+        pages: &Pages<D>,
+        archive: &Archive<A>,
+        until: Option<Until>,
+        buffer_bytes: u64,
+    ) -> Result<()> {
+        let base = self.base;
+        let mut redo = Redo::new(pages, base.lsn, buffer_bytes, false);
+        let mut record_bytes = 0;
+        let place = match until {
+            Some(Until::Place(place)) => Some(place),
+            Some(Until::Time(time)) => {
+                self.times.until = Some(time);
+                None
+            }
+            None => None,
+        };
+        self.reached = archive.replay(base.lsn, place, &mut |lsn, bytes| {
+            if bytes.is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let damaged = |error: DecodeError| StorageError::DamagedFile {
+                file: "the archive of the log".to_owned(),
+                offset: lsn.0,
+                detail: error.to_string(),
+            };
+            let head = Head::decode(&mut Reader::new(bytes)).map_err(damaged)?;
+            if self.times.look(lsn, &head)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            self.analysis.record(0, bytes).map_err(damaged)?;
+            // Nobody takes pages without many records: whatever they name, the file grows no faster than the archive was long.
+            record_bytes += bytes.len() as u64;
+            let more = record_bytes / RECORD_BYTES_A_PAGE + 1;
+            let most = u64::from(base.pages).saturating_add(more);
+            redo.limit(u32::try_from(most).unwrap_or(u32::MAX));
+            redo.record(lsn, bytes)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.times.check()?;
+        redo.repeat()
+    }
+}
+
+/// The times of commits that are repeated.
+#[derive(Default)]
+struct Times {
+    until: Option<Timestamp>,
+    /// The latest one that is not behind `until`.
+    last: Option<Timestamp>,
+    /// The first one behind it.
+    next: Option<Timestamp>,
+}
+
+impl Times {
+    /// Looks at the next record, and breaks off if it is the first commit behind the time that is asked for.
+    fn look(&mut self, lsn: Lsn, head: &Head<'_>) -> Result<ControlFlow<()>> {
+        let Head::Commit(_, time, _) = head else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        match (self.until, *time) {
+            // What is behind it may be of any time.
+            (Some(_), None) => {
+                return Err(StorageError::Unsupported(format!(
+                    "the commit at {} has no time, since an earlier version made it: choose a place instead",
+                    lsn.0
+                )));
+            }
+            (Some(until), Some(time)) if time > until => {
+                self.next = Some(time);
+                return Ok(ControlFlow::Break(()));
+            }
+            _ => self.last = self.last.max(*time),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Fails if the records do not tell how it was at the time that was asked for.
+    fn check(&self) -> Result<()> {
+        let wrong = match (self.until, self.last, self.next) {
+            (Some(until), None, Some(next)) => format!(
+                "the first commit behind the backup is of {next}, so {until} may be in front of the backup: choose a later time, an older backup, or this one without its archive"
+            ),
+            (Some(until), Some(last), None) if last < until => format!(
+                "the newest commit of the archive is of {last}, so {until} cannot be reached: choose that time or an earlier one, or no end at all"
+            ),
+            (Some(_), None, None) => {
+                "the archive has no commit behind the backup: choose no end".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(StorageError::Unsupported(wrong))
     }
 }

@@ -2,19 +2,24 @@
 //! never gives a shorter history, but one error that says how far it can be followed.
 //!
 //! Method: a small engine of each kind of log, whose pages are copied while it works; what it holds behind each transaction is noted with the place of its
-//! record, and compared with what is rebuilt up to there, and to each place in between. Then files are removed, cut, exchanged and flipped.
+//! record and its time, and compared with what is rebuilt up to there, and to each place and time in between. Then files are removed, cut, exchanged
+//! and flipped; and records change with the checksums that fit them, which is a sample of what the fuzz target `archive` does.
 
-use super::archive_tests::{archive, change, new_engine, reopen};
+use super::archive_tests::{archive, change, new_engine, new_engine_with, reopen};
 use super::tests::options;
 use super::*;
+use crate::clock::Clock;
 use crate::engine::{Method, create};
 use crate::log::archive::Archive;
 use crate::log::{LogIdentity, Lsn};
 use crate::page::PageId;
+use crate::record::Timestamp;
+use crate::sync::{AtomicU64, Ordering};
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory as _, File as _};
 use pmem::device::simulated::{SimulatedWorld, WorldOptions};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const TABLE: TableId = TableId(1);
 /// The new partition is another database's.
@@ -52,6 +57,24 @@ fn rebuilt(
     world: &SimulatedWorld,
     until: Option<Lsn>,
 ) -> Result<(Replayed, Vec<i64>)> {
+    rebuilt_until(copy, &opened(world), until.map(Until::Place))
+}
+
+fn rebuilt_until(
+    copy: &Copy,
+    archive: &Archive<SimulatedDirectory>,
+    until: Option<Until>,
+) -> Result<(Replayed, Vec<i64>)> {
+    let (replayed, mut engine) = partition(copy, archive, until)?;
+    assert_eq!(engine.verify()?.damage, Vec::<String>::new());
+    Ok((replayed, ids(&mut *engine)))
+}
+
+fn partition(
+    copy: &Copy,
+    archive: &Archive<SimulatedDirectory>,
+    until: Option<Until>,
+) -> Result<(Replayed, Box<dyn Engine>)> {
     let other = SimulatedWorld::new(WorldOptions::default());
     let options = EngineOptions {
         database_id: OTHER,
@@ -60,15 +83,14 @@ fn rebuilt(
     let platform = Alone(other.clone());
     create(&platform, Method::DwbOff, &options)?.close()?;
     let files = || SimulatedDirectory::new(&other);
-    let end = opened(world).end().unwrap_or_default();
+    let end = archive.end().unwrap_or_default();
     let mut rebuild = Rebuild::begin((files(), files()), &options, copy.base, end)?;
     for (id, page) in &copy.pages {
         rebuild.page(*id, page)?;
     }
-    let replayed = rebuild.finish(Some(&opened(world)), until, 0)?;
-    let mut engine = crate::engine::open(&platform, Method::DwbOff, &options, &|_| false)?;
-    assert_eq!(engine.verify()?.damage, Vec::<String>::new());
-    Ok((replayed, ids(&mut *engine)))
+    let replayed = rebuild.finish(Some(archive), until, 0)?;
+    let engine = crate::engine::open(&platform, Method::DwbOff, &options, &|_| false)?;
+    Ok((replayed, engine))
 }
 
 /// Platform without an archive.
@@ -210,6 +232,238 @@ fn what_is_missing_or_damaged_is_named_with_the_last_point() {
     }
     assert!(errors > 60, "{errors} errors");
     rebuilt(&copy, &world, None).unwrap();
+}
+
+/// Works behind a copy with the times of a clock, one for each commit; says what there was behind each, in the order of the log.
+fn work_timed(
+    world: &SimulatedWorld,
+    method: Method,
+    times: &[u64],
+) -> (Copy, Vec<(Timestamp, Vec<i64>)>) {
+    let micros = Arc::new(AtomicU64::new(NOON));
+    let options = EngineOptions {
+        clock: Clock::Set(Arc::clone(&micros)),
+        ..options()
+    };
+    let mut engine = new_engine_with(world, method, &options);
+    for id in 0..4 {
+        change(&mut *engine, id).unwrap();
+    }
+    let copied = copy(&mut *engine);
+    let mut moments = Vec::new();
+    for (id, &now) in (0..).zip(times) {
+        micros.store(NOON + now, Ordering::Relaxed);
+        change(&mut *engine, id % 7).unwrap();
+        moments.push((time(now), ids(&mut *engine)));
+        if id % 5 == 4 {
+            engine.checkpoint().unwrap();
+            engine.assist().unwrap();
+        }
+    }
+    engine.close().unwrap();
+    (copied, moments)
+}
+
+const NOON: u64 = 1_790_000_000_000_000;
+
+fn time(micros: u64) -> Timestamp {
+    Timestamp((NOON + micros).cast_signed())
+}
+
+fn at(micros: u64) -> Until {
+    Until::Time(time(micros))
+}
+
+#[test]
+fn every_time_in_the_archive_can_be_reached() {
+    // Two commits at one time, and a clock that was set back and catches up.
+    let times = [10, 20, 20, 35, 50, 15, 30, 49, 50, 51, 90, 91];
+    for method in METHODS {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let (copy, moments) = work_timed(&world, method, &times);
+        let archive = opened(&world);
+        for until in 10..=91 {
+            let (replayed, found) = rebuilt_until(&copy, &archive, Some(at(until))).unwrap();
+            let is_later = |(made, _): &(Timestamp, _)| *made > time(until);
+            let end = moments.iter().position(is_later).unwrap_or(moments.len());
+            assert_eq!(found, moments[end - 1].1, "{method} at {until}");
+            assert_eq!(replayed.committed, end as u64, "{method} at {until}");
+            let last = moments[..end].iter().map(|(made, _)| *made).max();
+            assert_eq!(replayed.time, last);
+        }
+        let told = |until| {
+            let refused = rebuilt_until(&copy, &archive, Some(at(until)));
+            refused.unwrap_err().to_string()
+        };
+        assert!(told(9).contains("in front of the backup"), "{}", told(9));
+        assert!(told(92).contains("cannot be reached"), "{}", told(92));
+        let (all, _) = rebuilt_until(&copy, &archive, None).unwrap();
+        assert_eq!(all.committed, times.len() as u64);
+    }
+}
+
+#[test]
+fn commits_without_a_time_are_no_moment() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let (copy, moments, _) = work(&world, Method::Dwb);
+    let refused = rebuilt_until(&copy, &opened(&world), Some(at(0))).unwrap_err();
+    assert!(refused.to_string().contains("has no time"), "{refused}");
+    // Where earlier versions counted commits, there is no time either.
+    assert_eq!(crate::clock::decode(moments.len() as u64), None);
+}
+
+/// Of a file of an archive.
+const HEADER_BYTES: usize = 88;
+
+/// Numbers that are the same in each run.
+struct Random(u64);
+
+impl Random {
+    /// A number below a bound; 0 if there is none.
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((word ^ word >> 31) % bound.max(1) as u64) as usize
+    }
+}
+
+/// Gives a file of an archive the checksums that its bytes should have.
+fn seal(file: &mut [u8]) {
+    let database = crc32c::crc32c(&file[16..32]);
+    let content = crc32c::crc32c_append(database, &file[HEADER_BYTES..]);
+    file[80..84].copy_from_slice(&content.to_le_bytes());
+    let header = crc32c::crc32c(&file[..84]);
+    file[84..88].copy_from_slice(&header.to_le_bytes());
+}
+
+/// Where the records of a file are.
+fn records_of(file: &[u8]) -> Vec<Range<usize>> {
+    let (mut at, mut found) = (HEADER_BYTES, Vec::new());
+    while let Some((bytes, _)) = file.get(at + 8..).and_then(<[u8]>::split_first_chunk) {
+        let padded = u64::from_le_bytes(*bytes).checked_next_multiple_of(8);
+        let end = padded.and_then(|padded| padded.checked_add(at as u64 + 16));
+        let Some(end) = end.filter(|end| *end <= file.len() as u64) else {
+            break;
+        };
+        found.push(at..end as usize);
+        at = end as usize;
+    }
+    found
+}
+
+/// Makes the largest number of four or eight bytes.
+fn put_ones(file: &mut [u8], at: usize, random: &mut Random) {
+    let bytes = 4 + random.below(2) * 4;
+    if let Some(number) = file.get_mut(at..at + bytes) {
+        number.fill(0xff);
+    }
+}
+
+/// Makes one file of an archive hostile.
+fn make_hostile(files: &mut BTreeMap<String, Vec<u8>>, other: &[Vec<u8>], random: &mut Random) {
+    let names: Vec<String> = files.keys().cloned().collect();
+    let name = &names[random.below(names.len())];
+    let kind = random.below(10);
+    let donor = match kind {
+        0 => other[random.below(other.len())].clone(),
+        _ => files[&names[random.below(names.len())]].clone(),
+    };
+    let file = files.get_mut(name).unwrap();
+    let records = records_of(file);
+    let one = records.get(random.below(records.len())).cloned();
+    let one = one.unwrap_or(0..file.len());
+    match kind {
+        // Another database's, or another place's.
+        0 | 1 => *file = donor,
+        2 => file.truncate(random.below(file.len())),
+        3 => drop(file.drain(one)),
+        4 => {
+            let twice = file[one.clone()].to_vec();
+            file.splice(one.end..one.end, twice);
+        }
+        // A transaction or a page that no writer comes to, and a place where no log gets.
+        5 => put_ones(file, one.start + 17, random),
+        6 => put_ones(file, 48, random),
+        _ => {
+            let within = if kind == 7 { 0..HEADER_BYTES } else { one };
+            let place = within.start + random.below(within.len());
+            let end = file.len().min(place + 1 + random.below(8));
+            let start = file.len().min(place);
+            let value = [0, 1, 0x7f, 0x80, 0xff, random.below(256) as u8];
+            file[start..end].fill(value[random.below(value.len())]);
+        }
+    }
+    if file.len() >= HEADER_BYTES {
+        if kind >= 2 && kind != 7 {
+            // The counts fit as well.
+            let counts = [records_of(file).len() as u64, file.len() as u64];
+            for (at, count) in [56, 64].into_iter().zip(counts) {
+                file[at..at + 8].copy_from_slice(&count.to_le_bytes());
+            }
+        }
+        seal(file);
+    }
+}
+
+#[test]
+fn hostile_archives_are_refused_or_give_a_partition() {
+    let mut outcomes = [0, 0];
+    for (number, method) in METHODS.into_iter().enumerate() {
+        let mut random = Random(number as u64);
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let (copy, ..) = work(&world, method);
+        let read = |world| {
+            let files = archive(world);
+            let names = files.list().unwrap();
+            let content = names
+                .into_iter()
+                .map(|name| (bytes_of(&files, &name), name));
+            content.map(|(bytes, name)| (name, bytes)).collect()
+        };
+        let whole: BTreeMap<String, Vec<u8>> = read(&world);
+        let foreign = SimulatedWorld::new(WorldOptions::default());
+        let mut engine = new_engine_with(
+            &foreign,
+            method,
+            &EngineOptions {
+                database_id: OTHER,
+                ..options()
+            },
+        );
+        change(&mut *engine, 1).unwrap();
+        engine.close().unwrap();
+        let foreign: Vec<Vec<u8>> = read(&foreign).into_values().collect();
+        for _ in 0..HOSTILE {
+            let mut files = whole.clone();
+            for _ in 0..=random.below(3) {
+                make_hostile(&mut files, &foreign, &mut random);
+            }
+            let hostile = SimulatedWorld::new(WorldOptions::default());
+            for (name, bytes) in &files {
+                put(&archive(&hostile), name, bytes);
+            }
+            outcomes[usize::from(is_partition(&copy, &hostile))] += 1;
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 20), "{outcomes:?}");
+}
+
+/// Archives for each method.
+const HOSTILE: usize = 150;
+
+/// Whether there is a partition that can be read, or else an error.
+fn is_partition(copy: &Copy, world: &SimulatedWorld) -> bool {
+    let identity = LogIdentity {
+        database: options().database_id,
+        partition: 0,
+    };
+    let opened = Archive::open(archive(world), identity);
+    opened.is_ok_and(|archive| {
+        let _ = archive.read(&mut |_, _| {});
+        let made = partition(copy, &archive, None);
+        made.is_ok_and(|(_, mut engine)| engine.verify().is_ok())
+    })
 }
 
 fn bytes_of(files: &SimulatedDirectory, name: &str) -> Vec<u8> {

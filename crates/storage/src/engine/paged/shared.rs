@@ -390,7 +390,10 @@ impl<P: Platform> Shared<P> {
                 Pool::in_memory(file, log, home)?
             }
         };
-        let pages = Pages::new(pool, options.page_cells_max);
+        let mut pages = Pages::new(pool, options.page_cells_max);
+        if platform.archive_files(options.partition)?.is_some() {
+            pages.set_clock(options.clock.clone());
+        }
         if is_found {
             Self::repeat(&pages, axes, master.redo, options)?;
         }

@@ -5,7 +5,10 @@
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
+use crate::buffer::Reserve;
 use crate::engine::{Method, open};
+use crate::page::Head;
+use crate::paged::Change;
 use crate::record::{Column, DataType};
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory, File};
@@ -139,4 +142,27 @@ fn the_place_of_removed_files_is_free_when_it_is_durable_that_they_are_gone() {
     let pages = pool.file().pages();
     let grown = pool.grow(pages + 1);
     assert!(grown.as_ref().is_err_and(is_full), "{grown:?}");
+}
+
+/// A split that took the very page for its new one waited for itself, for ever: a map said that the page is free, which is damage. Fuzzing of archives
+/// found it.
+#[test]
+fn a_page_that_is_to_be_split_is_not_taken_for_a_free_one() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = filled(&world);
+    {
+        let pages = &engine.shared.pages;
+        let (_, used) = pages.used().unwrap();
+        // The newest page, which is the leaf of the last rows.
+        let &newest = used.iter().max().unwrap();
+        let mut change = Change::new();
+        pages.release(&mut change, newest).unwrap();
+        let reserve = Reserve::Keep(0);
+        change
+            .finish(&pages.pool, &Head::Change, reserve, &mut Vec::new())
+            .unwrap();
+    }
+    let error = (ROWS..ROWS + 60).find_map(|id| insert(&mut engine, id).err());
+    let told = error.unwrap().to_string();
+    assert!(told.contains("its map says that it is free"), "{told}");
 }
