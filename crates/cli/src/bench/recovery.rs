@@ -443,8 +443,7 @@ impl LogLength {
 /// Bytes that the log has taken: of files their length, of rings what was stored there.
 fn log_bytes(method: Method, statistics: &Statistics) -> u64 {
     if method.has_rings() {
-        let log = &statistics.memory.parts[Part::Log as usize];
-        log.bytes_stored + log.bytes_streamed
+        statistics.memory.parts[Part::Log as usize].bytes_stored
     } else {
         statistics.footprint.log
     }

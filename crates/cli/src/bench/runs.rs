@@ -526,7 +526,6 @@ pub(super) fn row(
 ) -> RunRow {
     let (memory_before, memory_after) = (before.memory.total(), after.memory.total());
     let each = |after: u64, before: u64| (after - before) as f64 / measured.txns.max(1) as f64;
-    let stored = |total: &pmem::PartCounters| total.bytes_stored + total.bytes_streamed;
     let footprint = after.footprint;
     let bare = bare_row(setting, about, measured);
     RunRow {
@@ -546,7 +545,7 @@ pub(super) fn row(
             log_stores: each(log_stores(after), log_stores(before)),
             lines_flushed: each(memory_after.lines_flushed, memory_before.lines_flushed),
             fences: each(after.memory.fences, before.memory.fences),
-            bytes_written: each(stored(&memory_after), stored(&memory_before))
+            bytes_written: each(memory_after.bytes_stored, memory_before.bytes_stored)
                 + each(after.disk.bytes_written, before.disk.bytes_written),
             syncs: each(after.disk.syncs, before.disk.syncs),
             records_ahead: each(after.log_persisted.ahead, before.log_persisted.ahead),
@@ -575,10 +574,7 @@ const RANDOM_WRITES: f64 = 2.29;
 /// What was written between two looks, a transaction.
 fn written(txns: u64, before: &Statistics, after: &Statistics) -> WrittenBytes {
     let each = |count: u64| count as f64 / txns.max(1) as f64;
-    let stored = |statistics: &Statistics| {
-        let total = statistics.memory.total();
-        total.bytes_stored + total.bytes_streamed
-    };
+    let stored = |statistics: &Statistics| statistics.memory.total().bytes_stored;
     let in_files = after.disk.bytes_written - before.disk.bytes_written;
     let in_memory = stored(after) - stored(before);
     let pages = after.pages.home_bytes - before.pages.home_bytes;

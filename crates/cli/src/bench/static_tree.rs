@@ -212,7 +212,7 @@ impl Counted {
                 .counters();
             let total = counters.total();
             sum.lines_flushed += total.lines_flushed;
-            sum.bytes_written += total.bytes_stored + total.bytes_streamed;
+            sum.bytes_written += total.bytes_stored;
             sum.fences += counters.fences;
         }
         sum

@@ -302,7 +302,7 @@ pub struct PartCounters {
     pub lines_flushed: u64,
     /// Bytes stored with streaming stores.
     pub bytes_streamed: u64,
-    /// Bytes handed to store operations.
+    /// Bytes handed to store operations, streamed ones among them.
     pub bytes_stored: u64,
 }
 

@@ -134,8 +134,7 @@ fn metrics(before: &Statistics, after: &Statistics, operations: usize) -> Metric
             &before.memory.parts[part as usize],
             &after.memory.parts[part as usize],
         );
-        let stored = after.bytes_stored + after.bytes_streamed;
-        (stored - before.bytes_stored - before.bytes_streamed) as f64
+        (after.bytes_stored - before.bytes_stored) as f64
     };
     let (total_before, total_after) = (before.memory.total(), after.memory.total());
     let files = (after.disk.bytes_written - before.disk.bytes_written) as f64;

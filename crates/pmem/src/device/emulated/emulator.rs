@@ -297,6 +297,7 @@ impl Region {
         self.enter(part);
         self.charge(|state, shared| {
             let counts = &mut state.tallies[self.number as usize].parts[part as usize];
+            counts.bytes_stored += bytes;
             counts.bytes_streamed += bytes;
             state.stream(shared, self.number, part, offset, bytes)
         });

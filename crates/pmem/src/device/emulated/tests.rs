@@ -277,6 +277,10 @@ fn streaming_bypasses_the_cache() {
         (counts.loads, counts.stores, counts.bytes_streamed),
         (0, 2, 128)
     );
+    assert_eq!(
+        counts.bytes_stored, 128,
+        "streaming is storing, on every device"
+    );
     // Words of one line join on their way.
     for word in 0..8 {
         memory.stream(128 + word * 8, &[2; 8], site!("emulated-test.stream-words"));

@@ -14,6 +14,7 @@ use crate::buffer::{
     Guard, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog,
     Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
+use crate::clock::Clock;
 use crate::engine::{
     AfterCrash, CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
 };
@@ -391,9 +392,7 @@ impl<P: Platform> Shared<P> {
             }
         };
         let mut pages = Pages::new(pool, options.page_cells_max);
-        if platform.archive_files(options.partition)?.is_some() {
-            pages.set_clock(options.clock.clone());
-        }
+        pages.set_clock(Self::clock(platform, options)?);
         if is_found {
             Self::repeat(&pages, axes, master.redo, options)?;
         }
@@ -406,8 +405,8 @@ impl<P: Platform> Shared<P> {
         let locks = LockManager::new(LockOptions::default());
         let undone = undone + later.len() as u64;
         let unfinished = Unfinished::take(&pages, (&locks, master.catalogue), later)?;
-        let sessions = pages.pool.log().first_session();
         let shared = Self {
+            sessions: AtomicU32::new(pages.pool.log().first_session()),
             pages,
             apart: places.apart.map(Mutex::new),
             group: Group::new(group_options(options)),
@@ -418,7 +417,6 @@ impl<P: Platform> Shared<P> {
             is_poisoned: AtomicBool::new(false),
             untold: Mutex::default(),
             next_txn: Alone(AtomicU64::new(next_txn)),
-            sessions: AtomicU32::new(sessions),
             definitions: AtomicU64::new(0),
             catalogue: master.catalogue,
             log_bytes_max: options.checkpoint_log_bytes,
@@ -439,6 +437,12 @@ impl<P: Platform> Shared<P> {
             shared.pages.pool.file().clear_area()?;
         }
         Ok(shared)
+    }
+
+    /// What the times of commits are read from: only a log with an archive needs them.
+    fn clock(platform: &P, options: &EngineOptions) -> Result<Clock> {
+        let archive = platform.archive_files(options.partition)?;
+        Ok(archive.map_or(Clock::None, |_| options.clock.clone()))
     }
 
     /// Repeats what the log has on pages that do not have it.
