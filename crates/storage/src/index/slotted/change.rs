@@ -14,9 +14,38 @@ use super::tree::{Path, SlottedTree};
 use crate::error::{Result, StorageError};
 use crate::index::cow::Value;
 use pmem::{Memory, Part, PmemError};
+use std::ops::Range;
 
-/// Cells on their way into a page.
-type Cells = Vec<Vec<u8>>;
+/// Cells on their way into a page, one behind the other.
+#[derive(Default)]
+struct Cells {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Cells {
+    fn push(&mut self, cell: &[u8]) {
+        self.bytes.extend_from_slice(cell);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[index]]
+    }
+
+    fn range(&self, range: Range<usize>) -> impl Iterator<Item = &[u8]> + Clone {
+        range.map(|index| self.get(index))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.range(0..self.len())
+    }
+}
 
 impl SlottedTree {
     /// The part of the database that a page of a level is of.
@@ -47,7 +76,7 @@ impl<M: Memory> SlottedPages<M> {
             let (depth, index) = (path.length - 1, path.leaf().index);
             self.splice(tree, &path, depth, (index, 0), std::slice::from_ref(&cell))?;
         } else {
-            let page = self.fill(tree, 0, std::slice::from_ref(&cell))?;
+            let page = self.fill(tree, 0, std::iter::once(&cell[..]))?;
             self.move_root(tree, page);
         }
         self.cell = cell;
@@ -202,18 +231,17 @@ impl<M: Memory> SlottedPages<M> {
         cells: &[Vec<u8>],
     ) -> Result<(View, Cells)> {
         let view = self.view(page)?;
-        let mut all = Vec::with_capacity(view.count + cells.len());
-        for index in 0..view.count {
+        let mut all = Cells::default();
+        all.bytes.reserve(self.geometry.page_bytes);
+        all.ends.reserve(view.count + cells.len());
+        for index in 0..=view.count {
             if index == at {
-                all.extend_from_slice(cells);
+                cells.iter().for_each(|cell| all.push(cell));
             }
-            if index < at || index >= at + removed {
+            if index < view.count && !(at..at + removed).contains(&index) {
                 let cell = self.cell(&view, index)?;
-                all.push(self.arena.bytes(cell.at, cell.bytes())?.to_vec());
+                all.push(self.arena.bytes(cell.at, cell.bytes())?);
             }
-        }
-        if at == view.count {
-            all.extend_from_slice(cells);
         }
         Ok((view, all))
     }
@@ -229,12 +257,12 @@ impl<M: Memory> SlottedPages<M> {
     ) -> Result<()> {
         let page = path.steps[depth].page;
         let (view, all) = self.cells_with(page, (at, removed), cells)?;
-        let units: usize = all.iter().map(|cell| self.units(cell)).sum();
+        let units: usize = all.all().map(|cell| self.units(cell)).sum();
         let capacity = self.geometry.units - self.geometry.head_units(lines_of(all.len() + 1));
         let old_count = view.count;
         let cells_max = self.cells_max(tree, view.level, old_count);
         if all.len() <= cells_max && 8 * units <= 7 * capacity {
-            let new = self.fill(tree, view.level, &all)?;
+            let new = self.fill(tree, view.level, all.all())?;
             self.discard(page)?;
             return self.lead_to(tree, path, depth, new, None);
         }
@@ -244,23 +272,21 @@ impl<M: Memory> SlottedPages<M> {
         } else {
             self.middle(&all, units, cells_max)
         };
-        let separator = key_of(&all[middle]);
+        let separator = key_of(all.get(middle));
         if at >= middle {
-            let right = self.fill(tree, view.level, &all[middle..])?;
+            let right = self.fill(tree, view.level, all.range(middle..all.len()))?;
             let number = self.own(page)?;
-            self.keep(number, 0..middle);
-            self.look_again(number)?;
+            self.keep(number, 0..middle)?;
             return self.lead_to(tree, path, depth, page, Some((separator, right)));
         }
-        let left = self.fill(tree, view.level, &all[..middle])?;
+        let left = self.fill(tree, view.level, all.range(0..middle))?;
         if at + cells.len() <= middle {
             let number = self.own(page)?;
             let gone = middle - cells.len() + removed;
-            self.keep(number, gone..old_count);
-            self.look_again(number)?;
+            self.keep(number, gone..old_count)?;
             return self.lead_to(tree, path, depth, left, Some((separator, page)));
         }
-        let right = self.fill(tree, view.level, &all[middle..])?;
+        let right = self.fill(tree, view.level, all.range(middle..all.len()))?;
         self.discard(page)?;
         self.lead_to(tree, path, depth, left, Some((separator, right)))
     }
@@ -268,7 +294,7 @@ impl<M: Memory> SlottedPages<M> {
     /// Where cells are split so that both halves are about as long, and neither has too many cells.
     fn middle(&self, all: &Cells, units: usize, cells_max: usize) -> usize {
         let mut before = 0;
-        let by_units = all.iter().position(|cell| {
+        let by_units = all.all().position(|cell| {
             let own = self.units(cell);
             before += own;
             2 * before >= units + own
@@ -279,21 +305,20 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     /// A new page of these cells.
-    fn fill(&mut self, tree: SlottedTree, level: u8, cells: &[Vec<u8>]) -> Result<u64> {
+    fn fill<'c>(
+        &mut self,
+        tree: SlottedTree,
+        level: u8,
+        cells: impl Iterator<Item = &'c [u8]> + Clone,
+    ) -> Result<u64> {
         let part = tree.part(level);
         let number = self.create_page(level, part)?;
-        let (page, base) = (self.changed(number).page, self.changed(number).base);
         self.arena.enter(part);
-        for (index, cell) in cells.iter().enumerate() {
-            let units = self.units(cell);
-            let Some(unit) = self.room(number, units, (1, self.geometry.cells_max))? else {
-                let text = "entries of this length do not fit the pages".to_owned();
-                return Err(StorageError::Unsupported(text));
-            };
-            self.stage(base + (unit * self.geometry.unit) as u64, cell)?;
-            self.name_cell(number, (index, false), (unit, units), cell)?;
+        if !self.fill_new(number, cells)? {
+            let text = "entries of this length do not fit the pages".to_owned();
+            return Err(StorageError::Unsupported(text));
         }
-        Ok(page)
+        Ok(self.changed(number).page)
     }
 
     /// Makes the parent of the page at `depth` of a way lead to `page` in its place, and behind it to another page from a key on.
@@ -314,7 +339,7 @@ impl<M: Memory> SlottedPages<M> {
             };
             let level = self.view(page)?.level + 1;
             let left = inner_cell(&vec![0; tree.key_words], page);
-            let root = self.fill(tree, level, &[left, right])?;
+            let root = self.fill(tree, level, [&left[..], &right].into_iter())?;
             self.move_root(tree, root);
             return Ok(());
         };
@@ -398,7 +423,8 @@ impl<M: Memory> SlottedPages<M> {
         if left.level > 0 {
             // The key of a first cell is never looked at, so it may be greater than keys below it. Now it will be.
             let separator = self.key(&above, first + 1, tree.key_words)?.to_vec();
-            moved[0] = inner_cell(&separator, self.child(&right, 0)?.page);
+            let cell = inner_cell(&separator, self.child(&right, 0)?.page);
+            moved = self.cells_with(right.page, (0, 1), &[cell])?.1;
         }
         let number = self.own(left.page)?;
         let head = self.geometry.head_units(self.changed(number).lines());
@@ -417,8 +443,8 @@ impl<M: Memory> SlottedPages<M> {
             return Ok(false);
         }
         let (_, mut all) = self.cells_with(left.page, (left.count, 0), &[])?;
-        all.extend(moved);
-        let new = match self.fill(tree, left.level, &all) {
+        moved.all().for_each(|cell| all.push(cell));
+        let new = match self.fill(tree, left.level, all.all()) {
             // On a full device a deletion goes without.
             Err(StorageError::Memory(PmemError::OutOfSpace { .. })) => return Ok(false),
             new => new?,
@@ -430,11 +456,11 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     /// Adds cells behind those of a changed page, which has room below all of its cells.
-    fn append(&mut self, tree: SlottedTree, number: usize, cells: &[Vec<u8>]) -> Result<()> {
+    fn append(&mut self, tree: SlottedTree, number: usize, cells: &Cells) -> Result<()> {
         let base = self.changed(number).base;
         self.arena
             .enter(tree.part(self.changed(number).header.level()));
-        for cell in cells {
+        for cell in cells.all() {
             let units = self.units(cell);
             let header = &self.changed(number).header;
             let (unit, index) = (header.start() - units, header.count());

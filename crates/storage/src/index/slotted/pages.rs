@@ -28,7 +28,6 @@ use crate::error::Result;
 use crate::index::cow::limbo::Limbo;
 use crate::probe::{self, Activity};
 use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
-use std::ops::Range;
 use std::sync::Arc;
 
 use outlines::Outlines;
@@ -135,8 +134,8 @@ pub(super) struct View {
     pub(super) level: u8,
     pub(super) count: usize,
     source: Source,
-    /// Whether the page has an outline.
-    is_outlined: bool,
+    /// Where the page has its outline, if it has one.
+    outline: Option<usize>,
 }
 
 impl View {
@@ -363,13 +362,13 @@ impl<M: Memory> SlottedPages<M> {
                 level,
                 count: changed.header.count(),
                 source: Source::Changed(number),
-                is_outlined: self.outlines.of(page, level).is_some(),
+                outline: self.outlines.place_of(page, level),
             });
         }
         let (place, kind) = at_place(state);
-        let outline = self.outlines.of(page, kind);
-        let is_outlined = outline.is_some();
-        let (level, count) = if let Some(outline) = outline {
+        let outline = self.outlines.place_of(page, kind);
+        let found = outline.and_then(|place| self.outlines.at(place, kind));
+        let (level, count) = if let Some(outline) = found {
             (outline.level(), outline.count())
         } else {
             let line = base + line_at(place, 0) as u64;
@@ -381,7 +380,7 @@ impl<M: Memory> SlottedPages<M> {
             level,
             count,
             source: Source::Place(place),
-            is_outlined,
+            outline,
         })
     }
 
@@ -575,15 +574,6 @@ impl<M: Memory> SlottedPages<M> {
     /// A changed page.
     pub(super) fn changed(&self, number: usize) -> &Changed {
         &self.changed[number]
-    }
-
-    /// The header of a changed page keeps the cells of a range only; what they take is unknown then.
-    pub(super) fn keep(&mut self, number: usize, range: Range<usize>) {
-        let page = self.changed[number].page;
-        let header = self.edit(number);
-        header.keep(range.clone());
-        let level = header.level();
-        self.outlines.keep((page, level), range, 0..0);
     }
 
     /// The header of a changed page, to change it; what its cells take is unknown then. Its outline has to follow.

@@ -180,20 +180,16 @@ impl Places {
         memory.get_mut(first..first + self.bytes_each)
     }
 
-    /// The outline of a page.
+    /// The place that a page has.
     #[inline]
-    fn of(&self, page: u64, number: u64) -> Option<&[u8]> {
+    fn place_of(&self, page: u64, number: u64) -> Option<usize> {
         let set = self.set(number);
         let place = match self.owners.get(set.clone()) {
             Some(owners) => set.start + owners.iter().position(|&owner| owner == page)?,
             None => set.start,
         };
-        self.bytes(place).filter(|outline| word(outline, 0) == page)
-    }
-
-    fn place_of(&self, page: u64, number: u64) -> Option<usize> {
-        self.set(number)
-            .find(|&place| self.bytes(place).map(|outline| word(outline, 0)) == Some(page))
+        let outline = self.bytes(place)?;
+        (word(outline, 0) == page).then_some(place)
     }
 
     fn give(&mut self, place: usize, page: u64) {
@@ -256,6 +252,7 @@ impl Places {
 }
 
 /// The word at `at`.
+#[inline]
 fn word(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
     word.map_or(0, u64::from_le_bytes)
@@ -292,12 +289,18 @@ impl Outlines {
         }
     }
 
-    /// The outline of a page of this level.
+    /// The place of the outline of a page of this level.
     #[inline]
-    pub(super) fn of(&self, page: u64, level: u8) -> Option<Outline<'_>> {
+    pub(super) fn place_of(&self, page: u64, level: u8) -> Option<usize> {
+        let number = self.numbers.of(page);
+        self.places(level).place_of(page, number)
+    }
+
+    /// The outline in a place.
+    #[inline]
+    pub(super) fn at(&self, place: usize, level: u8) -> Option<Outline<'_>> {
         let places = self.places(level);
-        let bytes = places.of(page, self.numbers.of(page))?;
-        let cells_max = places.cells_max;
+        let (bytes, cells_max) = (places.bytes(place)?, places.cells_max);
         Some(Outline { bytes, cells_max })
     }
 
@@ -361,6 +364,34 @@ impl Outlines {
         }
     }
 
+    /// The header of a page that had no cells names some, the lowest of which begins at `start`.
+    pub(super) fn fill(
+        &mut self,
+        (page, level): (u64, u8),
+        entries: impl Iterator<Item = Option<Entry>>,
+        start: usize,
+    ) {
+        let number = self.numbers.of(page);
+        let places = self.places_mut(level);
+        let (cells_max, words) = (places.cells_max, places.words);
+        let place = places.place_of(page, number);
+        let Some(outline) = place.and_then(|place| places.bytes_mut(place)) else {
+            return;
+        };
+        outline[START_AT] = start as u8;
+        for (index, entry) in entries.enumerate() {
+            let Some(entry) = entry.filter(|_| index < cells_max) else {
+                places.forget(page, number);
+                return;
+            };
+            outline[CELLS_AT] = index as u8 + 1;
+            let rows = outline[HEAD..].chunks_exact_mut(8 * cells_max).take(words);
+            for (row, word) in rows.zip([entry.key, entry.child]) {
+                row[8 * index..8 * (index + 1)].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+
     /// The header of a page keeps the cells of two ranges only.
     pub(super) fn keep(
         &mut self,
@@ -399,10 +430,9 @@ impl<M: Memory> SlottedPages<M> {
     /// The outline of a page, if it has one.
     #[inline]
     pub(in crate::index::slotted) fn outline_of(&self, view: &View) -> Option<Outline<'_>> {
-        if !view.is_outlined {
-            return None;
-        }
-        self.outlines.of(view.page, view.level)
+        let outline = self.outlines.at(view.outline?, view.level)?;
+        // Another page may have taken the place since.
+        (word(outline.bytes, 0) == view.page).then_some(outline)
     }
 
     /// Makes an outline of a page that has none, if its tree's pages have some.
@@ -412,28 +442,28 @@ impl<M: Memory> SlottedPages<M> {
         tree: SlottedTree,
         view: &mut View,
     ) -> Result<()> {
-        if !view.is_outlined && tree.key_words == 1 && self.outlines.leaves.count_max > 0 {
-            view.is_outlined = self.read_outline(view)?;
+        if view.outline.is_none() && tree.key_words == 1 && self.outlines.leaves.count_max > 0 {
+            view.outline = self.read_outline(view)?;
         }
         Ok(())
     }
 
-    /// Makes an outline of what a page has; false if it gets none.
+    /// Makes an outline of what a page has, and gives its place if it gets one.
     #[cold]
-    fn read_outline(&mut self, view: &View) -> Result<bool> {
+    fn read_outline(&mut self, view: &View) -> Result<Option<usize>> {
         let Source::Place(place) = view.source else {
-            return Ok(false);
+            return Ok(None);
         };
         let pool_bytes = self.arena.pool_bytes();
         if !self.outlines.begin(view.page, view.level, pool_bytes) {
-            return Ok(false);
+            return Ok(None);
         }
         let read = self.read_entries(view, header::start(&self.arena, view.base, place));
         if read.is_err() {
             self.outlines.forget(view.page);
         }
         read?;
-        Ok(self.outlines.of(view.page, view.level).is_some())
+        Ok(self.outlines.place_of(view.page, view.level))
     }
 
     fn read_entries(&mut self, view: &View, start: usize) -> Result<()> {
@@ -475,11 +505,15 @@ impl<M: Memory> SlottedPages<M> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, INNER_CELLS, LEAF_CELLS, Outlines};
+    use super::{Entry, INNER_CELLS, LEAF_CELLS, Outline, Outlines};
     use pmem::device::simulated::mix;
     use std::collections::BTreeMap;
 
     const PAGE_BYTES: usize = 4032;
+
+    fn of(outlines: &Outlines, page: u64, level: u8) -> Option<Outline<'_>> {
+        outlines.at(outlines.place_of(page, level)?, level)
+    }
 
     /// Random changes of pages and of their outlines: an outline says what its page has, whichever pages have one.
     #[test]
@@ -523,14 +557,14 @@ mod tests {
                 5 if cells.len() > at => {
                     cells[at] = (word, !word);
                     outlines.add(id, (at, true), None, 0);
-                    assert!(outlines.of(page, level).is_none());
+                    assert!(of(&outlines, page, level).is_none());
                 }
                 _ => {
                     cells.insert(at, (word, !word));
                     outlines.add(id, (at, false), Some(entry(cells[at], level)), step % 200);
                 }
             }
-            let Some(outline) = outlines.of(page, level) else {
+            let Some(outline) = of(&outlines, page, level) else {
                 without += 1;
                 continue;
             };
@@ -568,7 +602,7 @@ mod tests {
                     Some(entry((key, key), level)),
                     7,
                 );
-                let outline = outlines.of(page, level).unwrap();
+                let outline = of(&outlines, page, level).unwrap();
                 assert_eq!(outline.start(), 7);
                 for (wanted, low) in (0..key + 3).flat_map(|key| [(key, 0), (key, 1)]) {
                     let place = (low..=count).find(|index| 2 * *index as u64 + 1 >= wanted);
@@ -584,7 +618,7 @@ mod tests {
             let more = Some(entry((u64::MAX, 0), level));
             outlines.add((page, level), (most, false), more, 7);
             assert!(
-                outlines.of(page, level).is_none(),
+                of(&outlines, page, level).is_none(),
                 "it has more cells than an outline"
             );
         }
@@ -595,7 +629,7 @@ mod tests {
         let mut outlines = Outlines::new(PAGE_BYTES, 0);
         assert!(!outlines.begin(PAGE_BYTES as u64, 0, 1 << 20));
         outlines.forget(PAGE_BYTES as u64);
-        assert!(outlines.of(PAGE_BYTES as u64, 0).is_none());
+        assert!(of(&outlines, PAGE_BYTES as u64, 0).is_none());
         outlines.prefetch(PAGE_BYTES as u64, 0);
     }
 }

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::index::slotted::cell::{Cell, Used};
 use crate::index::slotted::header::{self, Header, lines_of};
 use pmem::Memory;
+use std::ops::Range;
 
 /// Pages of which [`Rooms`] knows the units at once: 10 MB if there are so many.
 const ROOMS_MAX: usize = 1 << 18;
@@ -139,10 +140,56 @@ impl<M: Memory> SlottedPages<M> {
         Ok(*self.changed[number].held.insert(Held { own, all }))
     }
 
-    /// Finds out what the cells of a changed page take, whose lines have just been read.
-    pub(in crate::index::slotted) fn look_again(&mut self, number: usize) -> Result<()> {
-        self.changed[number].held = None;
+    /// The header of a changed page, whose cells have just been read, keeps those of a range only.
+    pub(in crate::index::slotted) fn keep(
+        &mut self,
+        number: usize,
+        range: Range<usize>,
+    ) -> Result<()> {
+        for index in (0..range.start).chain(range.end..self.changed[number].header.count()) {
+            self.give_up(number, index)?;
+        }
+        let (page, held) = (self.changed[number].page, self.changed[number].held);
+        let header = self.edit(number);
+        header.keep(range.clone());
+        let level = header.level();
+        self.changed[number].held = held;
+        self.outlines.keep((page, level), range, 0..0);
         self.held(number).map(|_| ())
+    }
+
+    /// Stores cells, in the order of their keys, at the end of a page that the group has made and that has none, and makes its header name them. False if
+    /// they have no room there.
+    pub(in crate::index::slotted) fn fill_new<'c>(
+        &mut self,
+        number: usize,
+        cells: impl Iterator<Item = &'c [u8]> + Clone,
+    ) -> Result<bool> {
+        let (count, unit_bytes) = (cells.clone().count(), self.geometry.unit);
+        let Changed { page, base, .. } = *self.changed[number];
+        let head = self.geometry.head_units(lines_of(count));
+        let units = cells.clone().map(|cell| cell.len().div_ceil(unit_bytes));
+        if count > self.geometry.cells_max || head + units.sum::<usize>() > self.geometry.units {
+            return Ok(false);
+        }
+        let (mut own, mut start) = (Used::default(), self.geometry.units);
+        for (index, cell) in cells.clone().enumerate() {
+            let units = cell.len().div_ceil(unit_bytes);
+            start -= units;
+            self.arena.store(base + (start * unit_bytes) as u64, cell)?;
+            self.changed[number].header.insert(index, start as u8);
+            own.mark(start, units);
+        }
+        let first = base + (start * unit_bytes) as u64;
+        self.staged
+            .push((first, (self.geometry.units - start) * unit_bytes));
+        let changed = &mut self.changed[number];
+        changed.lines = lines_of(count);
+        changed.held = Some(Held { own, all: own });
+        let level = changed.header.level();
+        let entries = cells.map(|cell| Entry::of(cell, level));
+        self.outlines.fill((page, level), entries, start);
+        Ok(true)
     }
 
     /// Makes the header of a changed page name `cell`, which is at `unit`, in the place of the one at `index` or before it.
