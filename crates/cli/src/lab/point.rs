@@ -102,10 +102,6 @@ impl Point {
 
     /// What insertions are told beside the parameters.
     fn btree(&self, add: &mut impl FnMut(&str, &str), size: &Size) {
-        // In the paper a search reads pages alone; on this machine's own memory users have what is in DRAM as well.
-        if matches!(self.get("method"), "fash" | "fast") && !self.get("read-ns").is_empty() {
-            add("outlines", "0");
-        }
         let rows = u64::from(size.btree_rows);
         let together = self.get("txn-size").parse().unwrap_or(1);
         add("txns", &rows.div_ceil(together).to_string());

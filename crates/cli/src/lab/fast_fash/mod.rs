@@ -48,12 +48,12 @@ pub(super) const PAPER: Paper = Paper {
 const METHODS: &[&[&str]] = &[
     &[
         "fast",
-        "in the memory, changed there",
+        "in the memory, changed there; their keys in DRAM as well",
         "one page's header, where that is all that changed; else as fash",
     ],
     &[
         "fash",
-        "in the memory, changed there",
+        "in the memory, changed there; their keys in DRAM as well",
         "the headers of the pages that changed, into a log, then in place",
     ],
     &[
@@ -123,7 +123,7 @@ const ORDER: [Check; 2] = [
         paper: "nvwal is the slowest",
         source: "5",
         test: faster(FASH, NVWAL, Within::Each(0.95, ANY)),
-        why: "Frames of nvwal are in ordinary memory, without the latency that pages of the others have to be read with.",
+        why: "Frames of nvwal are in ordinary memory, without the latency that pages of the others have to be read with; of those only keys are in DRAM.",
     },
 ];
 
