@@ -265,7 +265,10 @@ fn change_archive(piece: &mut Part, random: &mut Random) -> Option<usize> {
         0 => drop(records.remove(one)),
         1 => records.insert(other, records[one].clone()),
         2 => records.swap(one, other),
-        3 => records[one].1 = records[other].1.clone(),
+        3 => {
+            let record = records[other].1.clone();
+            records[one].1 = record;
+        }
         4 => {
             let payload = &mut records[one].1;
             payload.resize(random.below(payload.len() * 2 + 1), random.word() as u8);

@@ -275,7 +275,7 @@ fn threads_share_a_partition() {
         )
     };
     assert!(refused(&["--method", "dwb,inp"]).contains("use --partitions 2"));
-    for size in ["--ring", "--rings", "--area"] {
+    for size in ["--ring", "--rings", "--area", "--outlines"] {
         let ignored = refused(&["--method", "dwb,full-page-writes", size, "4000000"]);
         assert!(ignored.contains(&format!("{size} is for")), "{ignored}");
     }
