@@ -785,8 +785,9 @@ impl<P: Places> PageLog for HorizonLog<P> {
         for part in self.parts() {
             let of_part = part.since.load(Ordering::Relaxed);
             let of_part_ended = part.since_ended.load(Ordering::Relaxed);
-            is_due |= of_part > part.due;
-            is_urgent |= of_part_ended > part.due.saturating_add(part.due / 2);
+            // What is not used when sessions wait is room for the next transaction of each: half of a ring.
+            is_due |= of_part > part.due - part.due / 4;
+            is_urgent |= of_part_ended > part.due;
             since += of_part;
             since_ended += of_part_ended;
         }

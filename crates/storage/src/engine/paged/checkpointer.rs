@@ -75,14 +75,23 @@ impl Checkpointer {
         state.is_present
     }
 
-    /// If it is urgent, waits until the thread has looked, or is gone.
-    pub(super) fn wait_if(&self, is_urgent: impl FnOnce() -> bool) {
-        let looks = self.state().looks;
-        // Asked behind that: what ends meanwhile is a look more.
-        if !is_urgent() {
-            return;
+    /// While it is urgent, waits until the thread has looked twice, or is gone: the first look may have begun before it was urgent.
+    pub(super) fn wait_if(&self, is_urgent: impl Fn() -> bool) {
+        for look in 0..2 {
+            let looks = self.state().looks;
+            // Asked behind that: what ends meanwhile is a look more.
+            if !is_urgent() {
+                return;
+            }
+            if look == 0 {
+                self.waits.fetch_add(1, Ordering::Relaxed);
+            }
+            self.wait_for_look(looks);
         }
-        self.waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until the thread has looked more often than so many times, or is gone.
+    fn wait_for_look(&self, looks: u64) {
         let mut state = self.state();
         // The thread may have taken the last wish before it was urgent.
         state.is_wanted = true;

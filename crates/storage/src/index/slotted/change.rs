@@ -236,7 +236,9 @@ impl<M: Memory> SlottedPages<M> {
         all.ends.reserve(view.count + cells.len());
         for index in 0..=view.count {
             if index == at {
-                cells.iter().for_each(|cell| all.push(cell));
+                for cell in cells {
+                    all.push(cell);
+                }
             }
             if index < view.count && !(at..at + removed).contains(&index) {
                 let cell = self.cell(&view, index)?;
@@ -443,7 +445,9 @@ impl<M: Memory> SlottedPages<M> {
             return Ok(false);
         }
         let (_, mut all) = self.cells_with(left.page, (left.count, 0), &[])?;
-        moved.all().for_each(|cell| all.push(cell));
+        for cell in moved.all() {
+            all.push(cell);
+        }
         let new = match self.fill(tree, left.level, all.all()) {
             // On a full device a deletion goes without.
             Err(StorageError::Memory(PmemError::OutOfSpace { .. })) => return Ok(false),
