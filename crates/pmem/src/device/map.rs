@@ -32,6 +32,8 @@ const RESERVED_BYTES: u64 = 256 << 30;
 const BASE_ALIGN_BYTES: u64 = 2 << 20;
 /// The shortest file that can be opened.
 const FILE_BYTES_MIN: u64 = 4096;
+/// Touched in one call: a huge page, if the filesystem has them.
+const TOUCHED_BYTES: u64 = 2 << 20;
 /// One write of zeros, where the filesystem cannot allocate.
 const ZEROS_BYTES: usize = 1 << 20;
 
@@ -349,7 +351,37 @@ impl Mapping {
                 sync_file(&file.descriptor, &file.path)?;
             }
         }
-        self.extend_to(bytes)
+        let grown_from = self.mapped_bytes;
+        self.extend_to(bytes)?;
+        if self.medium() == Medium::SharedMemory {
+            self.touch_ahead(grown_from);
+        }
+        Ok(())
+    }
+
+    /// Lets a thread touch what is mapped from `first` on, ahead of whoever stores to it. The first touch of a page of shared memory fills it with
+    /// zeros, which takes as long as a short transaction. Where there is no such thread, or the kernel doesn't know how (before Linux 5.14), the
+    /// first store does it. An ordinary file is left alone: its pages would be written back without need.
+    fn touch_ahead(&self, first: u64) {
+        let end = self.mapped_bytes;
+        let range = Arc::downgrade(&self.range);
+        let touch = move || {
+            for at in (first..end).step_by(TOUCHED_BYTES as usize) {
+                let Some(range) = range.upgrade() else {
+                    return;
+                };
+                let address = range.base.as_ptr().wrapping_add(at as usize).cast();
+                let length = TOUCHED_BYTES.min(end - at) as usize;
+                // SAFETY: the range stays as it is as long as it is held, and no byte of it changes.
+                let touched =
+                    unsafe { rustix::mm::madvise(address, length, Advice::LinuxPopulateWrite) };
+                if touched.is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("indelible-touch".into());
+        let _ = thread.spawn(touch);
     }
 
     /// Writes the dirty pages between two offsets to the medium and waits.

@@ -109,6 +109,33 @@ fn bytes_survive_reopening_and_growth_does_not_move() {
     }
 }
 
+/// Beside the thread that touches what is new.
+#[test]
+fn what_grew_may_be_stored_to_and_go_away_at_once() {
+    let scratch = Scratch::shared("touch");
+    let source = scratch.source();
+    let first = |at: u64| at * 4096 + 8;
+    for seed in 0..20 {
+        let name = format!("pool-{seed}");
+        let mut memory = source.create(&name, 4096).unwrap();
+        memory.store(first(0), &pattern(100, seed));
+        for pages in [300_u64, 1500, 3000] {
+            memory.grow(pages * 4096).unwrap();
+            for at in (1..pages).rev().step_by(7) {
+                memory.store(first(at), &pattern(100, seed + at as usize));
+            }
+        }
+        drop(memory);
+        let memory = source.open(&name, Access::Write).unwrap();
+        for at in std::iter::once(0).chain((1..3000).rev().step_by(7)) {
+            let stored = pattern(100, seed + at as usize);
+            assert_eq!(read(&memory, first(at), 100), stored, "page {at}");
+        }
+        drop(memory);
+        source.remove(&name).unwrap();
+    }
+}
+
 #[test]
 fn a_second_opener_is_told_at_once() {
     let scratch = Scratch::shared("lock");

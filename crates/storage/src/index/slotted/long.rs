@@ -21,7 +21,7 @@ pub(super) const HEAD_BYTES: usize = 16;
 pub(super) fn write<M: Memory>(pages: &mut SlottedPages<M>, value: &[u8]) -> Result<u64> {
     let room = pages.geometry.page_bytes - HEAD_BYTES;
     let mut next = 0;
-    let mut image = Vec::with_capacity(pages.geometry.page_bytes);
+    let mut image = std::mem::take(&mut pages.part);
     // From the end, so that every part knows its next one.
     for part in value.chunks(room).rev() {
         let page = pages.allocate_part(HEAD_BYTES + part.len())?;
@@ -36,6 +36,7 @@ pub(super) fn write<M: Memory>(pages: &mut SlottedPages<M>, value: &[u8]) -> Res
         pages.write_part(base, &mut image)?;
         next = page;
     }
+    pages.part = image;
     Ok(next)
 }
 

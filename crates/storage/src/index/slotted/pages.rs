@@ -40,8 +40,8 @@ const EXTENSION_BYTES: usize = 64 << 10;
 const STREAMED_BYTES_MIN: usize = 512;
 /// Groups in a row that commit by a line. The record before them has sequence numbers, which must not come round meanwhile.
 const LINES_IN_A_ROW_MAX: u32 = 1 << 20;
-/// Bytes of a page that are asked for where the next cell is likely to go.
-const ROOM_BYTES: usize = 2 * LINE as usize;
+/// Most bytes of a page that are asked for where the next cell is likely to go.
+const ROOM_BYTES_MAX: usize = 8 * LINE as usize;
 /// States of a page below that of the first one that the group has changed: unknown, or what [`at_rest`] makes.
 const UNKNOWN: u32 = 0;
 const CHANGED: u32 = 5;
@@ -195,6 +195,8 @@ pub struct SlottedPages<M: Memory> {
     classes: [Option<ClassId>; 2],
     /// A cell in the making.
     pub(super) cell: Vec<u8>,
+    /// A part of a long value in the making.
+    pub(super) part: Vec<u8>,
     /// Blocks that snapshots show, and headers.
     limbo: Limbo,
     versions: Arc<Versions>,
@@ -295,6 +297,7 @@ impl<M: Memory> SlottedPages<M> {
             lines_in_a_row: 0,
             classes: [None; 2],
             cell: Vec::new(),
+            part: Vec::new(),
             limbo: Limbo::default(),
             versions: Arc::default(),
             rooms: Rooms::default(),
@@ -508,8 +511,11 @@ impl<M: Memory> SlottedPages<M> {
             None => header::start(&self.arena, view.base, place),
         };
         let room = start * self.geometry.unit;
-        let room = room.saturating_sub(ROOM_BYTES);
-        self.arena.prefetch(view.base + room as u64, ROOM_BYTES);
+        // The cell is not made yet; most are as long as the one before.
+        let bytes = (self.cell.len() + LINE as usize).min(ROOM_BYTES_MAX);
+        let room = room.saturating_sub(bytes);
+        self.arena.prefetch(view.base + room as u64, bytes);
+        self.rooms.prefetch(view.page >> self.shift);
     }
 
     /// Makes the page one that the group changes; gives its number among those.

@@ -9,11 +9,14 @@ use super::{Changed, SlottedPages, Undo, View};
 use crate::error::Result;
 use crate::index::slotted::cell::{Cell, Used};
 use crate::index::slotted::header::{self, Header, lines_of};
-use pmem::Memory;
+use pmem::{Buffer, Buffers, Memory};
 use std::ops::Range;
 
-/// Pages of which [`Rooms`] knows the units at once: 10 MB if there are so many.
+/// Pages of which [`Rooms`] knows the units at once: 16 MiB if there are so many.
 const ROOMS_MAX: usize = 1 << 18;
+const ROOMS_MIN: usize = 1 << 8;
+/// Of one page: its offset and its units. A line.
+const ROOM_BYTES: usize = 64;
 
 /// Units that the cells of a changed page take.
 #[derive(Clone, Copy, Default)]
@@ -27,36 +30,76 @@ pub(super) struct Held {
 /// Units that the cells of pages take, by the headers in force; each page has one place, which it shares with others.
 #[derive(Default)]
 pub(super) struct Rooms {
-    /// A page and its units; page 0 is none.
-    entries: Vec<[u64; 5]>,
+    /// A page and its units; page 0 is none. Without memory nothing is known.
+    memory: Option<Buffer>,
+    /// Pages that there is memory for: all, or [`ROOMS_MAX`].
+    count: usize,
 }
 
 impl Rooms {
-    fn entry(&mut self, number: u64) -> &mut [u64; 5] {
-        if self.entries.is_empty() {
-            // The system gives the memory when it is written to.
-            self.entries = vec![[0; 5]; ROOMS_MAX];
+    /// Makes room for page `number` of the pool; what is known stays.
+    #[cold]
+    fn grow(&mut self, number: u64) {
+        let count = (number as usize + 1).max(4 * self.count);
+        self.count = count.clamp(ROOMS_MIN, ROOMS_MAX);
+        let made = Buffers::new(self.count * ROOM_BYTES, 1).ok();
+        let mut made = made.and_then(|(_, mut buffers)| buffers.pop());
+        if let (Some(made), Some(known)) = (&mut made, &self.memory) {
+            made.bytes_mut()[..known.bytes().len()].copy_from_slice(known.bytes());
         }
-        &mut self.entries[number as usize % ROOMS_MAX]
+        self.memory = made;
+    }
+
+    fn place(number: u64) -> usize {
+        number as usize % ROOMS_MAX * ROOM_BYTES
+    }
+
+    /// Asks for what is known of a page ahead of its use.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u64) {
+        if let Some(memory) = &self.memory {
+            memory.prefetch(Self::place(number), ROOM_BYTES);
+        }
     }
 
     /// What is known of page `page`, which is the pool's page number `number`.
-    pub(super) fn get(&mut self, page: u64, number: u64) -> Option<Held> {
-        let &mut [owner, ref bits @ ..] = self.entry(number);
-        let own = Used { bits: *bits };
-        (owner == page).then_some(Held { own, all: own })
+    pub(super) fn get(&self, page: u64, number: u64) -> Option<Held> {
+        let place = Self::place(number);
+        let room = self
+            .memory
+            .as_ref()?
+            .bytes()
+            .get(place..place + ROOM_BYTES)?;
+        let (words, _) = room.as_chunks();
+        let mut words = words.iter().map(|&word| u64::from_le_bytes(word));
+        if words.next() != Some(page) {
+            return None;
+        }
+        let mut own = Used::default();
+        for (bits, word) in own.bits.iter_mut().zip(words) {
+            *bits = word;
+        }
+        Some(Held { own, all: own })
     }
 
     /// Keeps what is known of a page whose header is in force now.
     pub(super) fn keep(&mut self, page: u64, number: u64, held: Option<Held>) {
-        let entry = self.entry(number);
-        match held {
-            Some(Held { own, .. }) => {
-                let [a, b, c, d] = own.bits;
-                *entry = [page, a, b, c, d];
-            }
-            None if entry[0] == page => entry[0] = 0,
-            None => {}
+        if held.is_none() && self.get(page, number).is_none() {
+            return;
+        }
+        if number as usize >= self.count && self.count < ROOMS_MAX {
+            self.grow(number);
+        }
+        let place = Self::place(number);
+        let Some(memory) = &mut self.memory else {
+            return;
+        };
+        let room = &mut memory.bytes_mut()[place..place + ROOM_BYTES];
+        let bits = held.unwrap_or_default().own.bits;
+        let owner = if held.is_some() { page } else { 0 };
+        let words = std::iter::once(owner).chain(bits);
+        for (room, word) in room.as_chunks_mut().0.iter_mut().zip(words) {
+            *room = word.to_le_bytes();
         }
     }
 }
@@ -280,5 +323,42 @@ impl<M: Memory> SlottedPages<M> {
             units += self.cell(view, index)?.bytes().div_ceil(self.geometry.unit);
         }
         Ok(units)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_page_stays_until_another_takes_its_place() {
+        let known = |bits| Held {
+            own: Used { bits },
+            ..Held::default()
+        };
+        let bits = |rooms: &Rooms, page, number| rooms.get(page, number).map(|held| held.own.bits);
+        let mut rooms = Rooms::default();
+        assert_eq!(bits(&rooms, 4096, 1), None);
+        rooms.prefetch(1);
+        rooms.keep(4096, 1, None);
+        rooms.keep(4096, 1, Some(known([1, 2, 3, 4])));
+        // Behind the memory, which grows.
+        let far = ROOMS_MIN as u64 + 7;
+        assert_eq!(bits(&rooms, far << 12, far), None);
+        rooms.keep(far << 12, far, Some(known([5; 4])));
+        let last = ROOMS_MAX as u64 - 1;
+        rooms.keep(last << 12, last, Some(known([6; 4])));
+        assert_eq!(bits(&rooms, 4096, 1), Some([1, 2, 3, 4]));
+        assert_eq!(bits(&rooms, far << 12, far), Some([5; 4]));
+        assert_eq!(bits(&rooms, last << 12, last), Some([6; 4]));
+        // In the place of the first one.
+        let other = ROOMS_MAX as u64 + 1;
+        rooms.keep(other << 12, other, None);
+        assert_eq!(bits(&rooms, 4096, 1), Some([1, 2, 3, 4]));
+        rooms.keep(other << 12, other, Some(known([7; 4])));
+        assert_eq!(bits(&rooms, 4096, 1), None);
+        assert_eq!(bits(&rooms, other << 12, other), Some([7; 4]));
+        rooms.keep(other << 12, other, None);
+        assert_eq!(bits(&rooms, other << 12, other), None);
     }
 }
