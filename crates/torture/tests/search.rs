@@ -21,7 +21,7 @@ fn config(method: Method, seed: u64) -> Config {
 }
 
 /// What a search finds where a step is left out. Whether one of a thousand images shows it is a matter of the seed, so several are tried.
-fn found_without(site: &str, config: Config) -> FailureReport {
+fn found_without(site: &str, config: &Config) -> FailureReport {
     (config.seed..config.seed + 8)
         .find_map(|seed| {
             let disabled = vec![site.into()];
@@ -79,7 +79,7 @@ fn no_image_is_wrong_where_lines_are_whole() {
         assert!(report.images > 0 && report.nested > 0, "{report:?}");
     }
     for site in ["fast.whole-line", "fast.line-fence"] {
-        let line = found_without(site, fast(1)).replay(Method::Fast);
+        let line = found_without(site, &fast(1)).replay(Method::Fast);
         assert!(line.contains("--power-fail-atomicity 64"), "{line}");
     }
 }
@@ -131,14 +131,14 @@ fn a_missing_flush_or_fence_is_noticed() {
         "heap.run-word",
         "heap.run-bitmap-fence",
     ] {
-        found_without(site, config(Method::NvmInp, 1));
+        found_without(site, &config(Method::NvmInp, 1));
     }
 }
 
 #[test]
 fn a_missing_sync_is_noticed() {
     for site in ["wal.flush", "checkpoint.content"] {
-        found_without(site, config(Method::Inp, 1));
+        found_without(site, &config(Method::Inp, 1));
     }
 }
 
@@ -158,7 +158,7 @@ fn a_recovery_that_trusts_what_it_reads_is_noticed() {
             images_max: 20_000,
             ..config(method, 1)
         };
-        let what = found_without(site, config).what;
+        let what = found_without(site, &config).what;
         assert!(
             what.starts_with("after the death of the process"),
             "{} without {site}: {what:?}",
