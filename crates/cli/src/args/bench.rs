@@ -332,7 +332,7 @@ pub(crate) struct RunArgs {
     /// Bytes of durable memory in each partition for copies of pages, in methods with such an area: 128 KiB or more
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
-    /// Bytes of log after which a checkpoint is written, in methods that have them
+    /// Bytes of log after which a checkpoint is written, in methods that have them; images of pages count an eighth
     #[arg(long, value_name = "BYTES")]
     pub(crate) log_bytes: Option<u64>,
     /// Most bytes of DRAM in each partition for the keys of slotted pages, in fash and fast; with 0 a search reads the pages alone, as in the paper. 64 MiB by default

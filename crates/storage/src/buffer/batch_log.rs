@@ -543,7 +543,7 @@ where
     }
 
     /// Nothing gathers that a checkpoint would end.
-    fn checkpoint_need(&self, _bytes_max: u64) -> CheckpointNeed {
+    fn checkpoint_need(&self, _due: u64, _urgent: u64) -> CheckpointNeed {
         CheckpointNeed::None
     }
 

@@ -13,7 +13,7 @@
 
 use super::claims::Claims;
 use super::cold_segments::ColdSegments;
-use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve, URGENT_AT};
+use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::numbered::InFront;
 use crate::log::{ArchiveRange, LogIdentity, LogStart, Lsn, Wal, WalOptions};
@@ -22,9 +22,12 @@ use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 use disk::{Directory, DiskCounters};
 use pmem::Access;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// Bytes that a record's frame takes beyond its payload, and the frame of a mark behind it; generously.
 const FRAME_BYTES: u64 = 128;
+/// How long others have the log between two files that are removed.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// The log of one partition.
 pub struct CentralLog<D: Directory> {
@@ -61,6 +64,10 @@ impl<D: Directory> State<D> {
         self.wal.make_room(&self.directory, room)?;
         self.claims.claim(session, bytes, self.newest);
         Ok(())
+    }
+
+    fn remove_needless(&mut self) -> Result<bool> {
+        self.wal.remove_needless(&self.directory)
     }
 }
 
@@ -217,13 +224,18 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
-        let state = &mut *self.state();
+        let mut state = self.state();
         state.ended = state.newest.lsn;
-        let State { wal, directory, .. } = state;
-        wal.end_checkpoint(start);
-        match &self.cold {
-            None => while wal.remove_needless(directory)? {},
-            Some(cold) => cold.wake(),
+        state.wal.end_checkpoint(start);
+        if let Some(cold) = &self.cold {
+            cold.wake();
+            return Ok(());
+        }
+        // To remove a long file takes milliseconds. Others have the log between two, for which it has to be free for a moment: a mutex is not fair.
+        while state.remove_needless()? {
+            drop(state);
+            std::thread::sleep(PAUSE);
+            state = self.state();
         }
         Ok(())
     }
@@ -293,12 +305,12 @@ impl<D: Directory> PageLog for CentralLog<D> {
         self.state().directory.counters()
     }
 
-    fn checkpoint_need(&self, bytes_max: u64) -> CheckpointNeed {
+    fn checkpoint_need(&self, due: u64, urgent: u64) -> CheckpointNeed {
         let state = self.state();
         let end = state.wal.end().0;
-        if end - state.ended.0 >= bytes_max.saturating_mul(URGENT_AT) {
+        if end - state.ended.0 >= urgent {
             CheckpointNeed::Urgent
-        } else if end - state.newest.lsn.0 >= bytes_max {
+        } else if end - state.newest.lsn.0 >= due {
             CheckpointNeed::Due
         } else {
             CheckpointNeed::None

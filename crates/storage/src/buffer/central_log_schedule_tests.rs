@@ -23,6 +23,7 @@ const IDENTITY: LogIdentity = LogIdentity {
 };
 const OPTIONS: WalOptions = WalOptions {
     segment_bytes: 256,
+    long_segment_bytes: 0,
     buffer_bytes_max: 64,
     spare_bytes_max: 8 << 10,
 };

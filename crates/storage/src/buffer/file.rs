@@ -54,6 +54,8 @@ pub struct PageFile<D: Directory> {
     cache: Option<Arc<PageCache<D::File>>>,
     /// What writes pages one by one, if sessions do.
     singles: Option<Arc<SinglePages<D::File>>>,
+    /// What syncs pages ahead, beside those who write: where neither of these is there.
+    ahead: Option<Arc<Mutex<D::File>>>,
     page_bytes: usize,
     /// Pages that the file has room for; its readers know too.
     pages: Arc<AtomicU32>,
@@ -139,6 +141,7 @@ impl<D: Directory> PageFile<D> {
             area: None,
             cache: None,
             singles: None,
+            ahead: None,
             written: PageWrites::default(),
             page_bytes,
             pages: Arc::new(AtomicU32::new(master.pages)),
@@ -181,6 +184,8 @@ impl<D: Directory> PageFile<D> {
                 if let Some(area) = in_file {
                     self.singles = area.singles(directory, &self.name)?.map(Arc::new);
                     self.area = Some(Box::new(area));
+                } else if access == Access::Write {
+                    self.ahead = Some(Arc::new(Mutex::new(directory.open(&self.name)?)));
                 }
             }
         }
@@ -237,6 +242,7 @@ impl<D: Directory> PageFile<D> {
             area: None,
             cache: None,
             singles: None,
+            ahead: None,
             written: PageWrites::default(),
             page_bytes,
             pages: Arc::new(AtomicU32::new(pages)),
@@ -366,6 +372,7 @@ impl<D: Directory> PageFile<D> {
             idle: Mutex::default(),
             cache: self.cache.clone(),
             singles: self.singles.clone(),
+            ahead: self.ahead.clone(),
             pages: Arc::clone(&self.pages),
             page_bytes: self.page_bytes as u64,
         })
@@ -546,6 +553,8 @@ pub struct PageReaders<F> {
     cache: Option<Arc<PageCache<F>>>,
     /// What writes them one by one, if sessions do.
     singles: Option<Arc<SinglePages<F>>>,
+    /// What syncs them ahead, beside those who write.
+    ahead: Option<Arc<Mutex<F>>>,
     pages: Arc<AtomicU32>,
     page_bytes: u64,
 }
@@ -578,6 +587,20 @@ impl<F: File> PageReaders<F> {
     /// What writes pages one by one, if sessions do.
     pub fn singles(&self) -> Option<&SinglePages<F>> {
         self.singles.as_deref()
+    }
+
+    /// Whether a batch of pages has syncs of its own.
+    pub fn have_batches_syncs(&self) -> bool {
+        self.ahead.is_none() && self.cache.is_none()
+    }
+
+    /// Lets the medium have what was written by now, so that the sync of a checkpoint, for which others may have to wait, finds little. Where batches
+    /// have syncs of their own there is nothing to do.
+    pub fn sync_ahead(&self) -> Result<()> {
+        match &self.ahead {
+            Some(file) => Ok(lock(file).sync(site!("page-file.ahead"))?),
+            None => Ok(()),
+        }
     }
 
     /// Reads a page as it lies on the medium, and says whether it is intact. Nobody writes it meanwhile.

@@ -30,7 +30,7 @@ pub(super) use self::opening::without_gaps;
 use super::ahead::{Ahead, Persisted};
 use super::claims::Claims;
 use super::cold::{Cold, ColdStore};
-use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve, URGENT_AT};
+use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::numbered::{Found, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp};
 use crate::log::{ArchiveRange, LogStart, Lsn};
@@ -46,6 +46,8 @@ use std::sync::atomic::AtomicBool;
 pub const SESSIONS_MAX: usize = 1024;
 /// Nothing of a ring is missing.
 const NOTHING: u64 = u64::MAX;
+/// A checkpoint is due when so much of what makes it urgent is left: one of so many parts.
+const DUE_EARLY: u64 = 4;
 /// Times that a session looks again before it sleeps until another has made its records durable.
 const SPINS_MAX: u32 = 500;
 
@@ -779,25 +781,30 @@ impl<P: Places> PageLog for HorizonLog<P> {
         }
     }
 
-    fn checkpoint_need(&self, bytes_max: u64) -> CheckpointNeed {
+    fn checkpoint_need(&self, due: u64, urgent: u64) -> CheckpointNeed {
         let (mut since, mut since_ended) = (0, 0);
         let (mut is_due, mut is_urgent) = (false, false);
         for part in self.parts() {
             let of_part = part.since.load(Ordering::Relaxed);
             let of_part_ended = part.since_ended.load(Ordering::Relaxed);
             // What is not used when sessions wait is room for the next transaction of each: half of a ring.
-            is_due |= of_part > part.due - part.due / 4;
+            is_due |= of_part > part.due - part.due / DUE_EARLY;
             is_urgent |= of_part_ended > part.due;
             since += of_part;
             since_ended += of_part_ended;
         }
-        if is_urgent || since_ended > bytes_max.saturating_mul(URGENT_AT) {
+        if is_urgent || since_ended > urgent {
             CheckpointNeed::Urgent
-        } else if is_due || since > bytes_max {
+        } else if is_due || since > due {
             CheckpointNeed::Due
         } else {
             CheckpointNeed::None
         }
+    }
+
+    fn checkpoint_span(&self) -> u64 {
+        let spans = self.parts().map(|part| part.due / DUE_EARLY);
+        spans.min().unwrap_or(u64::MAX)
     }
 
     fn close(&self) -> Result<()> {

@@ -44,10 +44,6 @@ pub enum CheckpointNeed {
     Urgent,
 }
 
-/// A checkpoint is urgent when there is so many times the log behind the newest one that makes one due: once when it begins, and once more when it takes as long
-/// as sessions take to make the next one due. There may be some more before somebody has to wait.
-pub(super) const URGENT_AT: u64 = 3;
-
 /// Where a checkpoint begins.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointStart {
@@ -189,9 +185,14 @@ pub trait PageLog: Send + Sync {
         Ok(false)
     }
 
-    /// Whether a checkpoint is due: there are more than `bytes_max` of records since the newest has begun, or the log may become full. It is urgent where
-    /// there are several times as many since the newest that has ended, or the log is nearly full of them.
-    fn checkpoint_need(&self, bytes_max: u64) -> CheckpointNeed;
+    /// Whether a checkpoint is due: there are `due` bytes of records since the newest has begun, or the log may become full. It is urgent where
+    /// there are `urgent` bytes since the newest that has ended, or the log is nearly full of them.
+    fn checkpoint_need(&self, due: u64, urgent: u64) -> CheckpointNeed;
+
+    /// Most bytes of records over which a checkpoint that is due may be spread before it is urgent, where the log has room for so many only.
+    fn checkpoint_span(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Makes everything durable and marks the end, so that damage to the last record is told from what was never there.
     fn close(&self) -> Result<()>;

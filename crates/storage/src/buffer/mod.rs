@@ -31,6 +31,7 @@ mod horizon_explore;
 #[cfg(test)]
 #[cfg(feature = "schedules")]
 mod horizon_schedules;
+pub mod images;
 pub mod log;
 pub mod look;
 pub mod master;
@@ -53,6 +54,7 @@ pub use file::{PageFile, PageFileOptions, PageReaders, PageWrites};
 pub use guard::{AreaCounters, DoubleWrite, Guard, NvSlots, Slots};
 pub use home::Home;
 pub use horizon::{Content, HorizonLog, HorizonOptions, Persist};
+pub use images::Images;
 pub use log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
 pub use look::Look;
 pub use master::Master;

@@ -23,6 +23,7 @@ use super::fetcher::Fetcher;
 use super::file::{PageFile, PageReaders};
 use super::frame::{Content, FETCHED, Frame, NOT_HERE, Original, PageBytes, PageTable, unpoisoned};
 use super::home::{CHECKED, Home, Unusable};
+use super::images::Images;
 use super::log::PageLog;
 use super::look::Look;
 use super::nv_pages::Edit;
@@ -74,6 +75,7 @@ pub struct Pool<D: Directory> {
     file: Mutex<PageFile<D>>,
     readers: PageReaders<D::File>,
     log: Box<dyn PageLog>,
+    images: Images,
     /// What pages lack that have no frame, since an opening has left it to whoever brings them into one.
     behind: Behind,
     page_bytes: usize,
@@ -270,6 +272,7 @@ impl<D: Directory> Pool<D> {
             readers: file.readers()?,
             file: Mutex::new(file),
             log,
+            images: Images::default(),
             behind: Behind::default(),
             page_bytes,
             home: None,
@@ -331,6 +334,11 @@ impl<D: Directory> Pool<D> {
     /// The log.
     pub fn log(&self) -> &dyn PageLog {
         &*self.log
+    }
+
+    /// What is known of the images of pages in the log.
+    pub fn images(&self) -> &Images {
+        &self.images
     }
 
     /// What reads the file of pages, also while it is written.
@@ -709,11 +717,14 @@ impl<D: Directory> Pool<D> {
         }
     }
 
-    /// Writes dirty pages in front of the hand, whenever it has moved, until [`Pool::end_cleaning`]. An error ends it too: who needs a
+    /// Writes dirty pages in front of the hand, whenever it has moved, until [`Pool::end_cleaning`]. A write that fails ends it too: who needs a
     /// frame meets it again.
-    pub fn clean(&self) {
+    ///
+    /// # Errors
+    /// A failed sync, behind which it is unknown what is durable of the pages.
+    pub fn clean(&self) -> Result<()> {
         if self.home.is_some() {
-            return;
+            return Ok(());
         }
         let present = self.cleaner.begin();
         while present.next() {
@@ -736,10 +747,13 @@ impl<D: Directory> Pool<D> {
                 });
                 let pages = latched.collect();
                 if self.write_latched(&mut batch, pages).is_err() {
-                    return;
+                    return Ok(());
                 }
+                drop(batch);
+                self.readers.sync_ahead()?;
             }
         }
+        Ok(())
     }
 
     /// Lets [`Pool::clean`] return.
@@ -768,6 +782,11 @@ impl<D: Directory> Pool<D> {
     /// Writes every page that has a change which the log has now, while others go on. A latch that somebody has is waited for, since its
     /// holder may have logged a change that the page does not have yet; never while another one is held.
     pub fn write_all(&self) -> Result<()> {
+        self.write_all_by(&mut |_, _| Ok(()))
+    }
+
+    /// The same, and calls `written` behind each part of the frames that has had pages to write: it is told how many of all frames it has seen.
+    pub fn write_all_by(&self, written: &mut dyn FnMut(usize, usize) -> Result<()>) -> Result<()> {
         while self.is_behind() && self.catch_up_step()? {}
         if let Some(home) = &self.home {
             return if home.has_copies() {
@@ -778,14 +797,16 @@ impl<D: Directory> Pool<D> {
         }
         let batch = &mut Batch::default();
         let all: Vec<usize> = (0..self.frames.len()).collect();
-        // Where a batch has syncs, many pages share them; else whoever needs one of the pages waits for few others.
-        let at_once = match self.readers.cache() {
-            Some(_) if self.cleaner.is_present() => BATCH_PAGES / 2,
-            _ => 4 * BATCH_PAGES,
+        // Where a batch has syncs, many pages share them; else whoever needs one of the pages waits for few others, and whoever syncs the log for little else.
+        let at_once = if self.readers.have_batches_syncs() || !self.cleaner.is_present() {
+            4 * BATCH_PAGES
+        } else {
+            BATCH_PAGES / 2
         };
-        for numbers in all.chunks(at_once) {
+        for (numbers, part) in all.chunks(at_once).zip(1_usize..) {
             let is_dirty = |number: &usize| self.frames[*number].dirty.load(Ordering::Relaxed);
-            if numbers.iter().any(is_dirty) {
+            let has_pages = numbers.iter().any(is_dirty);
+            if has_pages {
                 self.await_room(numbers.len());
             }
             let (mut busy, mut latched) = (Vec::new(), Vec::new());
@@ -800,6 +821,9 @@ impl<D: Directory> Pool<D> {
                 let content = unpoisoned(self.frames[number].latch.read());
                 let latched = self.dirty_page(number, content);
                 self.write_latched(batch, latched.into_iter().collect())?;
+            }
+            if has_pages {
+                written(all.len().min(part * at_once), all.len())?;
             }
         }
         Ok(())

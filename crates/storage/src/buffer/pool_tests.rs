@@ -231,7 +231,7 @@ fn the_cleaner_writes_ahead_of_those_who_need_frames() {
     assert!(writers.len() > 5);
     assert!(writers.iter().all(|&writer| writer == cleaner_id));
     pool.end_cleaning();
-    cleaner.join().unwrap();
+    cleaner.join().unwrap().unwrap();
     assert!(!pool.cleaner.is_present());
 }
 
@@ -268,7 +268,7 @@ fn a_cleaner_that_cannot_write_leaves_the_error_to_who_needs_a_frame() {
     let failed: Result<()> = changed.by_ref().collect();
     assert!(matches!(failed, Err(StorageError::Disk(_))), "{failed:?}");
     pool.end_cleaning();
-    cleaner.join().unwrap();
+    cleaner.join().unwrap().unwrap();
 }
 
 #[test]

@@ -27,6 +27,7 @@ impl Kind for Files {
             access: Access::Write,
             series: WalOptions {
                 segment_bytes: 1 << 10,
+                long_segment_bytes: 0,
                 buffer_bytes_max: 512,
                 spare_bytes_max: 0,
             },

@@ -39,6 +39,7 @@ fn options() -> SessionFilesOptions {
         access: Access::Write,
         series: WalOptions {
             segment_bytes: 4 << 10,
+            long_segment_bytes: 0,
             buffer_bytes_max: 512,
             spare_bytes_max: 0,
         },

@@ -106,11 +106,17 @@ impl LogStart {
     };
 }
 
+/// Segments that a checkpoint may leave before they become long.
+const SHORT_SEGMENTS: usize = 4;
+
 /// Sizes of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct WalOptions {
     /// Bytes of a segment file. A record that is longer gets a segment of its own length.
     pub segment_bytes: u64,
+    /// Bytes of those behind the first few that a checkpoint leaves: others wait while a segment is made. If it is less than a usual segment, all have
+    /// that length.
+    pub long_segment_bytes: u64,
     /// Appended bytes after which they are handed to the file without a sync. While a sync runs there may be more, up to
     /// 16 times as many.
     pub buffer_bytes_max: usize,
@@ -118,10 +124,19 @@ pub struct WalOptions {
     pub spare_bytes_max: u64,
 }
 
+impl WalOptions {
+    /// The lengths of segments, the usual one first.
+    fn lengths(&self) -> [u64; 2] {
+        let long = self.long_segment_bytes.max(self.segment_bytes);
+        [self.segment_bytes, long]
+    }
+}
+
 impl Default for WalOptions {
     fn default() -> Self {
         Self {
             segment_bytes: 16 << 20,
+            long_segment_bytes: 0,
             buffer_bytes_max: 1 << 20,
             spare_bytes_max: 0,
         }
@@ -270,12 +285,7 @@ impl<D: Directory> Wal<D> {
             current: None,
             next_segment: start.segment,
             segments,
-            spares: Spares::new(
-                identity,
-                kind,
-                options.segment_bytes,
-                options.spare_bytes_max,
-            ),
+            spares: Spares::new(identity, kind, options.lengths(), options.spare_bytes_max),
             buffer: Vec::new(),
             spare: Vec::new(),
             running: 0,
@@ -578,10 +588,11 @@ impl<D: Directory> Wal<D> {
 
     /// Ends the current segment and makes the next one, with room for at least `record_bytes`.
     fn roll(&mut self, directory: &D, record_bytes: u64) -> Result<()> {
-        let bytes = self
-            .options
-            .segment_bytes
-            .max((HEADER_BYTES + FRAME_BYTES) as u64 + record_bytes);
+        let is_needed = |&&(number, _): &&(u64, u64)| number >= self.start.segment;
+        let needed = self.segments.iter().rev().take_while(is_needed).count();
+        let [usual, long] = self.options.lengths();
+        let bytes = if needed < SHORT_SEGMENTS { usual } else { long };
+        let bytes = bytes.max((HEADER_BYTES + FRAME_BYTES) as u64 + record_bytes);
         let header = SegmentHeader {
             identity: self.identity,
             number: self.next_segment,

@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! 1. A spare can be used only when it is durable that its old name is gone. So no crash brings that name back with what the file has then.
-//! 2. A spare has the length of a usual segment.
+//! 2. A spare has one of the lengths that segments have.
 //!
 //! What a spare has of its old records is valid nowhere in the new segment: their positions are others, and their checksums are seeded with
 //! another header.
@@ -20,22 +20,22 @@ pub(super) struct Spares {
     identity: LogIdentity,
     /// What their files are named with.
     kind: String,
-    segment_bytes: u64,
-    /// How many are kept.
+    lengths: [u64; 2],
+    /// How many bytes are kept.
     most: u64,
-    /// Numbers of those that can be used, and of those whose old name may come back.
-    ready: Vec<u64>,
-    renamed: Vec<u64>,
+    /// Numbers and lengths of those that can be used, and of those whose old name may come back.
+    ready: Vec<(u64, u64)>,
+    renamed: Vec<(u64, u64)>,
 }
 
 impl Spares {
     /// None, for a log whose files are named with `kind`.
-    pub(super) fn new(identity: LogIdentity, kind: &str, segment_bytes: u64, most: u64) -> Self {
+    pub(super) fn new(identity: LogIdentity, kind: &str, lengths: [u64; 2], most: u64) -> Self {
         Self {
             identity,
             kind: format!("{kind}-spare"),
-            segment_bytes,
-            most: most / segment_bytes,
+            lengths,
+            most,
             ready: Vec::new(),
             renamed: Vec::new(),
         }
@@ -45,26 +45,24 @@ impl Spares {
         self.identity.file_name(&self.kind, number)
     }
 
-    fn count(&self) -> u64 {
-        (self.ready.len() + self.renamed.len()) as u64
-    }
-
     /// Bytes that they take.
     pub(super) fn bytes(&self) -> u64 {
-        self.count() * self.segment_bytes
+        let all = self.ready.iter().chain(&self.renamed);
+        all.map(|&(_, bytes)| bytes).sum()
     }
 
     /// Whether a needless file of that length is of use.
     fn wants(&self, bytes: u64) -> bool {
-        bytes == self.segment_bytes && self.count() < self.most
+        self.lengths.contains(&bytes) && self.bytes() + bytes <= self.most
     }
 
     /// Takes over those that an earlier process has left, as far as they are of use.
     pub(super) fn find<D: Directory>(&mut self, directory: &D) -> Result<()> {
         for number in self.identity.numbers(directory, &self.kind)? {
             let name = self.name(number);
-            if self.wants(directory.open(&name)?.bytes()?) {
-                self.renamed.push(number);
+            let bytes = directory.open(&name)?.bytes()?;
+            if self.wants(bytes) {
+                self.renamed.push((number, bytes));
             } else {
                 directory.remove(&name)?;
             }
@@ -83,7 +81,7 @@ impl Spares {
             return Ok(directory.remove(name)?);
         }
         directory.rename(name, &self.name(number))?;
-        self.renamed.push(number);
+        self.renamed.push((number, bytes));
         Ok(())
     }
 
@@ -99,16 +97,16 @@ impl Spares {
 
     /// The name of one to be a segment of that length, which is none any more.
     pub(super) fn pop(&mut self, bytes: u64) -> Option<String> {
-        let fits = bytes == self.segment_bytes;
-        let number = fits.then(|| self.ready.pop()).flatten()?;
+        let place = self.ready.iter().rposition(|&(_, has)| has == bytes)?;
+        let (number, _) = self.ready.remove(place);
         Some(self.name(number))
     }
 
     /// Gives the space of all of them back, which is free when it returns, and says whether there were any.
     pub(super) fn give_up<D: Directory>(&mut self, directory: &D) -> Result<bool> {
         let numbers = self.ready.drain(..).chain(self.renamed.drain(..));
-        let numbers: Vec<u64> = numbers.collect();
-        for &number in &numbers {
+        let numbers: Vec<_> = numbers.collect();
+        for &(number, _) in &numbers {
             directory.remove(&self.name(number))?;
         }
         if !numbers.is_empty() {

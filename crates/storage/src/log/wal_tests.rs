@@ -16,6 +16,7 @@ const IDENTITY: LogIdentity = LogIdentity {
 };
 const OPTIONS: WalOptions = WalOptions {
     segment_bytes: 1024,
+    long_segment_bytes: 0,
     buffer_bytes_max: 256,
     spare_bytes_max: 4096,
 };
@@ -73,6 +74,46 @@ fn a_record_longer_than_a_segment_gets_one_of_its_own() {
     }
     wal.flush().unwrap();
     assert_eq!(open(&world).2, [long.clone(), record(1), long]);
+}
+
+#[test]
+fn segments_are_long_behind_the_first_few_and_those_of_either_length_are_used_again() {
+    let world = world();
+    let directory = SimulatedDirectory::new(&world);
+    let options = WalOptions {
+        long_segment_bytes: 4096,
+        spare_bytes_max: 1 << 20,
+        ..OPTIONS
+    };
+    let nothing = &mut |_, _: &[u8]| Ok(());
+    let mut wal = Wal::open(&directory, IDENTITY, options, LogStart::NEW, nothing).unwrap();
+    let mut expected = Vec::new();
+    let fill = |wal: &mut Wal<SimulatedDirectory>, expected: &mut Vec<Vec<u8>>| {
+        let short = SHORT_SEGMENTS as u64 * 1024;
+        while wal.file_bytes() < short + 2 * 4096 {
+            wal.append(&directory, &record(9)).unwrap();
+            expected.push(record(9));
+        }
+        wal.flush().unwrap();
+        let lengths = wal.segments.iter().map(|&(_, bytes)| bytes);
+        lengths.collect::<Vec<_>>()
+    };
+    let lengths = fill(&mut wal, &mut expected);
+    assert_eq!(lengths, [1024, 1024, 1024, 1024, 4096, 4096]);
+    assert_eq!(open(&world).2, expected);
+    let start = wal.begin_checkpoint().unwrap();
+    wal.end_checkpoint(start);
+    while wal.remove_needless(&directory).unwrap() {}
+    assert_eq!(spares(&directory), 6);
+    for number in 0..60 {
+        wal.append(&directory, &record(number)).unwrap();
+    }
+    wal.flush().unwrap();
+    assert_eq!(wal.segments.len() + spares(&directory), 6, "none was made");
+    assert_eq!(
+        open_at(&world, start).unwrap().2,
+        (0..60).map(record).collect::<Vec<_>>()
+    );
 }
 
 #[test]

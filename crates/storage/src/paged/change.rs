@@ -99,11 +99,12 @@ impl<'p> Change<'p> {
         if let Some(home) = pool.home() {
             return change_in_memory(pool, home, &mut self.pages, (head, reserve), record);
         }
-        let lsn = pool.log().insert(
-            reserve,
-            &mut |image_from, record| self.encode(head, image_from, record),
-            record,
-        )?;
+        let mut images = 0;
+        let encode = &mut |image_from, record: &mut Vec<u8>| {
+            images = self.encode(head, image_from, record);
+        };
+        let lsn = pool.log().insert(reserve, encode, record)?;
+        pool.images().add(images);
         for mut page in self.pages {
             if !page.ops.is_empty() {
                 apply(pool, &mut page.guard, &page.ops, lsn)?;
@@ -112,12 +113,15 @@ impl<'p> Change<'p> {
         Ok(lsn)
     }
 
-    fn encode(&self, head: &Head<'_>, image_from: Lsn, record: &mut Vec<u8>) {
+    /// Says how many bytes of the record are images.
+    fn encode(&self, head: &Head<'_>, image_from: Lsn, record: &mut Vec<u8>) -> usize {
         head.encode(record);
-        for page in self.pages.iter().filter(|page| !page.ops.is_empty()) {
+        let changed = self.pages.iter().filter(|page| !page.ops.is_empty());
+        let images = changed.map(|page| {
             let image_from = if page.is_new { Lsn(0) } else { image_from };
-            encode_section(&page.guard, image_from, &page.ops, record);
-        }
+            encode_section(&page.guard, image_from, &page.ops, record)
+        });
+        images.sum()
     }
 }
 
@@ -153,20 +157,33 @@ pub(super) fn change_one<D: Directory>(
         };
         return change_in_memory(pool, home, &mut [touched], (head, reserve), record);
     }
+    let mut image = 0;
     let encode = &mut |image_from, record: &mut Vec<u8>| {
         head.encode(record);
-        encode_section(&guard, image_from, ops, record);
+        image = encode_section(&guard, image_from, ops, record);
     };
     let lsn = pool.log().insert(reserve, encode, record)?;
+    pool.images().add(image);
     apply(pool, &mut guard, ops, lsn)?;
     Ok(lsn)
 }
 
-/// The operations on a page, with the page itself if it has not changed since `image_from`.
-fn encode_section(guard: &WriteGuard<'_>, image_from: Lsn, ops: &[u8], record: &mut Vec<u8>) {
+/// The operations on a page, with the page itself if it has not changed since `image_from`: says how many bytes that takes.
+fn encode_section(
+    guard: &WriteGuard<'_>,
+    image_from: Lsn,
+    ops: &[u8],
+    record: &mut Vec<u8>,
+) -> usize {
     let bytes = guard.bytes();
     let before = (Header(bytes).lsn() < image_from).then_some(bytes);
+    let start = record.len();
     Section::encode(guard.id(), before, ops, record);
+    if before.is_some() {
+        record.len() - start - ops.len()
+    } else {
+        0
+    }
 }
 
 fn apply<D: Directory>(

@@ -252,3 +252,45 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
         );
     }
 }
+
+#[test]
+fn images_count_little_towards_the_next_checkpoint() {
+    const LOG_BYTES: u64 = 64 << 10;
+    let options = EngineOptions {
+        checkpoint_log_bytes: LOG_BYTES,
+        page_cells_max: 8,
+        ..options()
+    };
+    let platform = TestPlatform(SimulatedWorld::new(WorldOptions::default()));
+    let mut engine = create(&platform, Method::FullPageWrites, &options).unwrap();
+    engine.create_table(&table()).unwrap();
+    let ids = 0..800;
+    for id in ids.clone() {
+        insert(&mut *engine, id).unwrap();
+    }
+    engine.checkpoint().unwrap();
+    let before = engine.status().checkpoints.by_sessions;
+    let mut changes = Changes::new(Arc::clone(&engine.tables()[0].layout));
+    let mut change_a_row_of_each_page = |note: &str| {
+        changes.set(1, note.repeat(100).as_str()).unwrap();
+        for id in ids.clone().step_by(8) {
+            let key = key_of(&*engine, id);
+            engine.begin().unwrap();
+            engine.update(TABLE, &key, &changes).unwrap();
+            engine.commit(Durability::Immediate).unwrap();
+        }
+        (
+            engine.status().checkpoints.by_sessions,
+            engine.footprint().unwrap().log,
+        )
+    };
+    let (written, log_bytes) = change_a_row_of_each_page("a");
+    assert_eq!(written, before, "{log_bytes}");
+    assert!(log_bytes > 2 * LOG_BYTES, "{log_bytes}");
+    // Without images as many bytes are too many.
+    let mut rounds = 0;
+    while change_a_row_of_each_page("b").0 == before {
+        rounds += 1;
+        assert!(rounds < 10);
+    }
+}

@@ -60,6 +60,17 @@ pub(super) struct Checkpointer {
     in_background: AtomicU64,
     by_sessions: AtomicU64,
     waits: AtomicU64,
+    /// Those who wait for a checkpoint that is being written.
+    waiting: AtomicU64,
+}
+
+/// Somebody waits for a checkpoint.
+pub(super) struct Hurry<'c>(&'c Checkpointer);
+
+impl Drop for Hurry<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Checkpointer {
@@ -90,8 +101,20 @@ impl Checkpointer {
         }
     }
 
+    /// Says that somebody waits until the thread has written its checkpoint.
+    pub(super) fn hurry(&self) -> Hurry<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Hurry(self)
+    }
+
+    /// Whether somebody waits for what the thread writes, or for its end.
+    pub(super) fn is_hurried(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0 || self.state().is_ending
+    }
+
     /// Waits until the thread has looked more often than so many times, or is gone.
     fn wait_for_look(&self, looks: u64) {
+        let _hurry = self.hurry();
         let mut state = self.state();
         // The thread may have taken the last wish before it was urgent.
         state.is_wanted = true;

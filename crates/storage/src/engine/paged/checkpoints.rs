@@ -3,7 +3,8 @@
 //! It writes all dirty pages and lets recovery begin where it has begun itself; transactions go on meanwhile. One is written at a time, under a lock of its
 //! own, which is the first in the order of locks. On a full disk nothing has happened.
 //!
-//! On real devices a thread writes those that are due (`checkpointer`). Elsewhere the session does that has made the log so long, and its transaction waits.
+//! On real devices a thread writes those that are due (`checkpointer`), at a pace that leaves the device to the sessions unless somebody waits for it. Elsewhere
+//! the session does that has made the log so long, and its transaction waits.
 
 use super::checkpointer::Writer;
 use super::shared::{Shared, is_full};
@@ -12,16 +13,33 @@ use crate::error::{Result, StorageError};
 use crate::platform::Platform;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// A checkpoint is urgent when there is so many times the log behind the newest one that makes one due: once when it begins, and once more when it takes as long
+/// as sessions take to make the next one due. There may be some more before somebody has to wait.
+const URGENT_AT: u64 = 3;
+/// The thread spreads its writes over so many of so many parts of the time until the next checkpoint is due, as the log goes.
+const PACE: (u128, u128) = (3, 4);
+/// How often it looks whether it may go on, and the longest that it waits between two parts.
+const PACE_PAUSE: Duration = Duration::from_millis(1);
+const PACE_WAIT_MAX: Duration = Duration::from_millis(100);
 
 impl<P: Platform> Shared<P> {
     /// Whether the log is long. As long as pages are behind, whoever brings them forward writes a checkpoint then: that can wait while there is room.
     pub(super) fn checkpoint_need(&self) -> CheckpointNeed {
-        let bytes_max = if self.pages.pool.is_behind() {
-            u64::MAX
-        } else {
-            self.log_bytes_max
-        };
-        self.pages.pool.log().checkpoint_need(bytes_max)
+        let pool = &self.pages.pool;
+        if pool.is_behind() {
+            return pool.log().checkpoint_need(u64::MAX, u64::MAX);
+        }
+        let urgent = self.log_bytes_max.saturating_mul(URGENT_AT);
+        let urgent = urgent.saturating_add(pool.images().free_since_ended());
+        pool.log().checkpoint_need(self.due_bytes(), urgent)
+    }
+
+    /// Bytes of log behind the newest checkpoint that make the next one due.
+    fn due_bytes(&self) -> u64 {
+        let free = self.pages.pool.images().free_since_newest();
+        self.log_bytes_max.saturating_add(free)
     }
 
     /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has left out. Says whether there is more to do.
@@ -105,6 +123,7 @@ impl<P: Platform> Shared<P> {
     }
 
     fn checkpoint_by(&self, writer: Writer) -> Result<()> {
+        let _hurry = self.checkpointer.hurry();
         let lock = self.checkpoint.lock();
         self.checkpoint_holding(&lock.unwrap_or_else(PoisonError::into_inner), writer)
     }
@@ -121,6 +140,7 @@ impl<P: Platform> Shared<P> {
             result => self.durable_step(result)?,
         };
         self.group.end_sync(joined);
+        pool.images().begin_checkpoint();
         // Read behind the start: transactions with records in front of it have their numbers.
         let next_txn = self.next_txn.load(Ordering::SeqCst);
         self.durable_step(self.finish_checkpoint(start, next_txn, writer))
@@ -137,7 +157,10 @@ impl<P: Platform> Shared<P> {
         if old.start == start.log && old.redo == start.redo {
             return Ok(());
         }
-        pool.write_all()?;
+        match writer {
+            Writer::Session => pool.write_all()?,
+            Writer::Thread => pool.write_all_by(&mut |done, all| self.keep_pace(done, all))?,
+        }
         pool.file().checkpoint(Master {
             start: start.log,
             redo: start.redo,
@@ -146,7 +169,31 @@ impl<P: Platform> Shared<P> {
             ..old
         })?;
         pool.log().end_checkpoint(start.log)?;
+        pool.images().end_checkpoint();
         self.checkpointer.note(writer);
+        Ok(())
+    }
+
+    /// Lets the thread wait that has written pages of so many of all frames, as long as the log has not become longer by the share that is due until then: sessions
+    /// have the device meanwhile. Not for ever, as the log may rest.
+    fn keep_pace(&self, done: usize, all: usize) -> Result<()> {
+        let pool = &self.pages.pool;
+        if pool.readers().cache().is_some() {
+            // What is put there is durable, and goes home later.
+            return Ok(());
+        }
+        pool.readers().sync_ahead()?;
+        let mut waited = Duration::ZERO;
+        let is_early = || {
+            let span = self.due_bytes().min(pool.log().checkpoint_span());
+            let due = u128::from(span) * PACE.0 * done as u128 / (PACE.1 * all as u128);
+            let due = u64::try_from(due).unwrap_or(u64::MAX);
+            pool.log().checkpoint_need(due, u64::MAX) == CheckpointNeed::None
+        };
+        while waited < PACE_WAIT_MAX && !self.checkpointer.is_hurried() && is_early() {
+            std::thread::sleep(PACE_PAUSE);
+            waited += PACE_PAUSE;
+        }
         Ok(())
     }
 }

@@ -70,7 +70,9 @@ impl<P: Platform> Running<P> {
         if options.cleaning == Cleaning::InBackground && options.access == Access::Write {
             let partition = options.partition;
             running.spawn(format!("cleaner-{partition}"), |shared, _| {
-                shared.pages.pool.clean();
+                if let Err(error) = shared.pages.pool.clean() {
+                    shared.stop(error);
+                }
             });
             running.spawn(format!("log-writer-{partition}"), write_behind);
             running.spawn(format!("checkpointer-{partition}"), |shared, _| {

@@ -1,0 +1,80 @@
+//! How many bytes of the log are images of pages, which count less than records when the next checkpoint is due.
+//!
+//! A checkpoint bounds what an opening repeats. An image costs that little: the page is written, which its changes alone need too, and it is not read. So
+//! with images a checkpoint may be further away in bytes; and it had better be, as each one lets all pages be logged whole again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An image counts as one of so many of its bytes: it takes as long to repeat as records that are that much shorter, and a log
+/// of images alone gets so many times as long as one of records.
+const SHARE: u64 = 8;
+
+/// Bytes of images in the log since the opening.
+#[derive(Default)]
+pub struct Images {
+    logged: AtomicU64,
+    /// How many there were when the newest checkpoint began, and when the newest one did that has ended.
+    newest: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Images {
+    /// The longest log of which so many bytes count.
+    pub fn log_bytes(counted: u64) -> u64 {
+        counted.saturating_mul(SHARE)
+    }
+
+    /// Notes that so many bytes were logged.
+    #[inline]
+    pub fn add(&self, bytes: usize) {
+        if bytes > 0 {
+            self.logged.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a checkpoint has begun.
+    pub fn begin_checkpoint(&self) {
+        let logged = self.logged.load(Ordering::Relaxed);
+        self.newest.store(logged, Ordering::Relaxed);
+    }
+
+    /// Notes that it has ended.
+    pub fn end_checkpoint(&self) {
+        let newest = self.newest.load(Ordering::Relaxed);
+        self.ended.store(newest, Ordering::Relaxed);
+    }
+
+    /// Bytes that count for nothing of those behind the newest checkpoint.
+    pub fn free_since_newest(&self) -> u64 {
+        self.free_since(&self.newest)
+    }
+
+    /// Of those behind the newest one that has ended.
+    pub fn free_since_ended(&self) -> u64 {
+        self.free_since(&self.ended)
+    }
+
+    fn free_since(&self, place: &AtomicU64) -> u64 {
+        let since = place.load(Ordering::Relaxed);
+        let bytes = self.logged.load(Ordering::Relaxed).saturating_sub(since);
+        bytes - bytes / SHARE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_count_from_checkpoint_to_checkpoint() {
+        let images = Images::default();
+        images.add(8000);
+        assert_eq!(images.free_since_newest(), 7000);
+        images.begin_checkpoint();
+        images.add(800);
+        assert_eq!(images.free_since_newest(), 700);
+        assert_eq!(images.free_since_ended(), 7700);
+        images.end_checkpoint();
+        assert_eq!(images.free_since_ended(), 700);
+    }
+}
