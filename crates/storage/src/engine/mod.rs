@@ -22,7 +22,7 @@ pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{AfterCrash, Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
-pub use paged::{CheckpointCounters, PagesBase, Rebuild, Replayed, Until, VisitPage};
+pub use paged::{CheckpointCounters, Mark, PagesBase, Rebuild, Replayed, Until, VisitPage};
 
 use crate::error::{Result, StorageError};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
@@ -143,6 +143,20 @@ pub trait Engine: Send {
     /// Bytes in use.
     fn footprint(&mut self) -> Result<Footprint>;
 
+    /// Whether its log has an archive.
+    fn has_archive(&self) -> bool {
+        false
+    }
+
+    /// Notes in a log with an archive that no transaction is open now, in any partition: each of them gets the mark with this number, which is higher than
+    /// those before, while somebody holds them all. It is durable with what comes behind it, and waits for nothing. Not inside a transaction.
+    ///
+    /// # Errors
+    /// A statement error if the log has no room for it, which changes nothing.
+    fn mark(&mut self, _number: GlobalTxnId) -> Result<()> {
+        Ok(())
+    }
+
     /// What the archive of its log has, if it has one. Reads all of it.
     fn archive(&self) -> Result<Option<ArchiveRange>> {
         Ok(None)
@@ -224,7 +238,7 @@ pub enum Isolation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct CommitTicket(pub u64);
 
-/// Number of a transaction over several partitions, unique in the life of a database and never 0.
+/// Number of a transaction over several partitions, or of a mark in their logs, unique in the life of a database and never 0. Numbers grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GlobalTxnId(pub u64);
 

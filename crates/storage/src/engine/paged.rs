@@ -31,6 +31,8 @@ mod checkpoint_tests;
 mod checkpointer;
 mod checkpoints;
 mod group;
+#[cfg(test)]
+mod mark_tests;
 mod rebuild;
 #[cfg(test)]
 mod rebuild_tests;
@@ -48,7 +50,7 @@ mod space_tests;
 mod unfinished;
 
 pub use self::checkpointer::CheckpointCounters;
-pub use self::rebuild::{PagesBase, Rebuild, Replayed, Until, VisitPage};
+pub use self::rebuild::{Mark, PagesBase, Rebuild, Replayed, Until, VisitPage};
 use self::running::Running;
 use self::shared::{Logged, Shared, is_full};
 use super::{
@@ -473,6 +475,22 @@ impl<P: Platform> Engine for Paged<P> {
     fn checkpoint(&mut self) -> Result<()> {
         self.require(State::Idle)?;
         self.shared.write_checkpoint()
+    }
+
+    fn has_archive(&self) -> bool {
+        self.shared.pages.pool.log().has_archive()
+    }
+
+    fn mark(&mut self, number: GlobalTxnId) -> Result<()> {
+        if !self.has_archive() {
+            return Ok(());
+        }
+        self.require(State::Idle)?;
+        match self.shared.pages.mark(self.session, number) {
+            Err(error) if error.is_statement_error() => return Err(error),
+            marked => self.shared.durable_step(marked)?,
+        };
+        self.shared.checkpoint_ahead()
     }
 
     fn assist(&mut self) -> Result<()> {

@@ -9,6 +9,7 @@
 //!          5 abort          transaction u64 | pages to free: everything is undone
 //!          6 prepare        transaction u64 | global transaction u64 | pages to free on commit
 //!          7 freed          transaction u64: one of its pages is free now
+//!          8 mark           number u64 | time u64: in no partition anybody is between two; all have this mark
 //! time     microseconds since 1970, 0 without a clock. Numbers below 2^48 are no times: earlier versions counted commits there
 //! pages    count u32 | numbers u32 each
 //! undo     tag u8 | root of the tree u32 | key words u8, words u64 each | rest
@@ -53,6 +54,8 @@ pub enum Head<'b> {
     Prepare(TxnId, GlobalTxnId, Vec<PageId>),
     /// One of the pages that the transaction's end names is free.
     Freed(TxnId),
+    /// No transaction is open, in this partition or another one: a moment that the logs of all partitions know.
+    Mark(GlobalTxnId, Option<Timestamp>),
 }
 
 fn put_pages(pages: &[PageId], out: &mut Vec<u8>) {
@@ -104,6 +107,11 @@ impl<'b> Head<'b> {
                 put_pages(pages, out);
             }
             Self::Freed(txn) => tagged(7, *txn),
+            Self::Mark(number, time) => {
+                out.push(8);
+                out.extend_from_slice(&number.0.to_le_bytes());
+                out.extend_from_slice(&clock::encode(*time).to_le_bytes());
+            }
         }
     }
 
@@ -115,6 +123,9 @@ impl<'b> Head<'b> {
             return Ok(Self::Change);
         }
         let mut long = || reader.array(WHAT).map(u64::from_le_bytes);
+        if tag == 8 {
+            return Ok(Self::Mark(GlobalTxnId(long()?), clock::decode(long()?)));
+        }
         let txn = TxnId(long()?);
         if txn >= TxnId::END {
             return Err(DecodeError::Unknown {

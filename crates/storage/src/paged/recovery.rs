@@ -45,7 +45,7 @@ impl Analysis {
         let head = Head::decode(&mut Reader::new(bytes))?;
         self.records += 1;
         let txn = match &head {
-            Head::Change => return Ok(()),
+            Head::Change | Head::Mark(..) => return Ok(()),
             Head::Forward(txn, _)
             | Head::Compensation(txn, _)
             | Head::Commit(txn, ..)
@@ -55,7 +55,7 @@ impl Analysis {
         };
         self.next_txn = self.next_txn.max(txn.0 + 1);
         match head {
-            Head::Change => {}
+            Head::Change | Head::Mark(..) => {}
             Head::Forward(_, undo) => self.open(txn, session).undo.push(undo),
             Head::Compensation(_, left) => {
                 let open = self.open(txn, session);
@@ -202,6 +202,14 @@ impl<D: Directory> Pages<D> {
             tree.pages(self, &mut |id, _| frees.push(id))?;
         }
         Ok(frees)
+    }
+
+    /// Logs a mark, for which there has to be as much room as for a change. It needs none of it later.
+    pub fn mark(&self, session: u32, number: GlobalTxnId) -> Result<Lsn> {
+        let head = Head::Mark(number, self.clock.now());
+        let logged = self.log_head(&head, Reserve::Bytes(session, 0));
+        self.pool.log().end(session);
+        logged
     }
 
     /// Logs that a transaction is prepared, with what its commit frees, and says where.

@@ -25,7 +25,7 @@ const METHODS: [Method; 4] = [
     Method::DistributedLog,
 ];
 
-struct Archived(SimulatedWorld);
+pub(super) struct Archived(pub(super) SimulatedWorld);
 
 impl Platform for Archived {
     type Memories = SimulatedSource;

@@ -78,6 +78,14 @@ impl<P: Platform> Shared<P> {
         Ok(())
     }
 
+    /// As [`Shared::checkpoint_if_due`], for one who keeps others waiting: does not wait for the thread.
+    pub(super) fn checkpoint_ahead(&self) -> Result<()> {
+        if self.checkpoint_need() == CheckpointNeed::None || self.checkpointer.wake() {
+            return Ok(());
+        }
+        self.try_checkpoint()
+    }
+
     /// Writes a checkpoint, unless another session does or there is no room for it.
     fn try_checkpoint(&self) -> Result<()> {
         let one_at_a_time = match self.checkpoint.try_lock() {

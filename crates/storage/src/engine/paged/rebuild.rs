@@ -5,10 +5,13 @@
 //! the point that is asked for, ends; then transactions that have not ended there are undone. So the content is that of the moment, and each
 //! transaction is in it wholly or not at all. What is made has the plainest guard and a log of its own, which begins behind all records: nobody but the
 //! one who makes it uses it, and after a failure it is thrown away.
+//!
+//! Of a database of several partitions each has an archive of its own, which ends at a moment of its own. What they have in common are marks ([`Mark`]): who makes
+//! the database again looks for the newest one that all archives have, and repeats each of them up to there.
 
 use super::shared::file_options;
 use crate::buffer::{CentralLog, Guard, Master, PageFile, Pool};
-use crate::engine::EngineOptions;
+use crate::engine::{EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use crate::log::archive::Archive;
 use crate::log::{LogIdentity, LogStart, Lsn, WalOptions};
@@ -46,6 +49,17 @@ pub enum Until {
     Place(Lsn),
     /// The first commit that has a later time is left out, and all behind it.
     Time(Timestamp),
+}
+
+/// A moment in which no transaction was open in any partition, as the archive of one of them has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The same in the archives of all partitions. Later marks have higher numbers.
+    pub number: GlobalTxnId,
+    /// What is in front of it was made by then.
+    pub place: Lsn,
+    /// When it was, if records have a time.
+    pub time: Option<Timestamp>,
 }
 
 /// What became of records.
@@ -166,6 +180,44 @@ impl<D: Directory> Rebuild<D> {
         self.file.write(&[id], page)
     }
 
+    /// The marks that an archive has behind the copy, the oldest first: all, or those up to a time and the first one behind it.
+    ///
+    /// # Errors
+    /// Those of [`Archive::replay`]; a mark without a time, where that matters; marks that are not in their order.
+    pub fn marks<A: Directory>(
+        &self,
+        archive: &Archive<A>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<Mark>> {
+        let mut marks: Vec<Mark> = Vec::new();
+        archive.replay(self.base.lsn, None, &mut |place, bytes| {
+            if bytes.is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let Head::Mark(number, time) = head(place, bytes)? else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            if marks.last().is_some_and(|last| last.number >= number) {
+                let detail = "a mark has a number that is not behind that of the one before";
+                return Err(damage(place, detail.to_owned()));
+            }
+            marks.push(Mark {
+                number,
+                place,
+                time,
+            });
+            match (until, time) {
+                (Some(_), None) => Err(StorageError::Unsupported(format!(
+                    "the mark at {} has no time: choose no end",
+                    place.0
+                ))),
+                (Some(until), Some(time)) if time > until => Ok(ControlFlow::Break(())),
+                _ => Ok(ControlFlow::Continue(())),
+            }
+        })?;
+        Ok(marks)
+    }
+
     /// Repeats what an archive has behind the copy, up to a point or all of it, and undoes what has not ended there.
     ///
     /// # Errors
@@ -265,16 +317,12 @@ impl Repeated {
             if bytes.is_empty() {
                 return Ok(ControlFlow::Continue(()));
             }
-            let damaged = |error: DecodeError| StorageError::DamagedFile {
-                file: "the archive of the log".to_owned(),
-                offset: lsn.0,
-                detail: error.to_string(),
-            };
-            let head = Head::decode(&mut Reader::new(bytes)).map_err(damaged)?;
+            let head = head(lsn, bytes)?;
             if self.times.look(lsn, &head)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            self.analysis.record(0, bytes).map_err(damaged)?;
+            let looked = self.analysis.record(0, bytes);
+            looked.map_err(|error| undecodable(lsn, &error))?;
             // Nobody takes pages without many records: whatever they name, the file grows no faster than the archive was long.
             record_bytes += bytes.len() as u64;
             let more = record_bytes / RECORD_BYTES_A_PAGE + 1;
@@ -285,6 +333,25 @@ impl Repeated {
         })?;
         self.times.check()?;
         redo.repeat()
+    }
+}
+
+/// What a record of an archive is.
+fn head(lsn: Lsn, bytes: &[u8]) -> Result<Head<'_>> {
+    Head::decode(&mut Reader::new(bytes)).map_err(|error| undecodable(lsn, &error))
+}
+
+#[cold]
+fn undecodable(lsn: Lsn, error: &DecodeError) -> StorageError {
+    damage(lsn, error.to_string())
+}
+
+#[cold]
+fn damage(lsn: Lsn, detail: String) -> StorageError {
+    StorageError::DamagedFile {
+        file: "the archive of the log".to_owned(),
+        offset: lsn.0,
+        detail,
     }
 }
 

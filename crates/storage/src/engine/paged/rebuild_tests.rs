@@ -26,12 +26,12 @@ const TABLE: TableId = TableId(1);
 const OTHER: u128 = 99;
 
 /// A copy of pages.
-struct Copy {
-    base: PagesBase,
+pub(super) struct Copy {
+    pub(super) base: PagesBase,
     pages: Vec<(PageId, Vec<u8>)>,
 }
 
-fn copy(engine: &mut dyn Engine) -> Copy {
+pub(super) fn copy(engine: &mut dyn Engine) -> Copy {
     let mut pages = Vec::new();
     let base = engine.copy_pages(&mut |_, id, page| {
         pages.push((id, page.to_vec()));
@@ -70,27 +70,39 @@ fn rebuilt_until(
     Ok((replayed, ids(&mut *engine)))
 }
 
-fn partition(
+pub(super) fn partition(
     copy: &Copy,
     archive: &Archive<SimulatedDirectory>,
     until: Option<Until>,
 ) -> Result<(Replayed, Box<dyn Engine>)> {
     let other = SimulatedWorld::new(WorldOptions::default());
-    let options = EngineOptions {
-        database_id: OTHER,
-        ..options()
-    };
-    let platform = Alone(other.clone());
-    create(&platform, Method::DwbOff, &options)?.close()?;
-    let files = || SimulatedDirectory::new(&other);
+    let replayed = begun(copy, archive, &other)?.finish(Some(archive), until, 0)?;
+    let engine = crate::engine::open(&Alone(other), Method::DwbOff, &other_options(), &|_| false)?;
+    Ok((replayed, engine))
+}
+
+/// A partition in another world that has the pages of a copy.
+pub(super) fn begun(
+    copy: &Copy,
+    archive: &Archive<SimulatedDirectory>,
+    other: &SimulatedWorld,
+) -> Result<Rebuild<SimulatedDirectory>> {
+    let options = other_options();
+    create(&Alone(other.clone()), Method::DwbOff, &options)?.close()?;
+    let files = || SimulatedDirectory::new(other);
     let end = archive.end().unwrap_or_default();
     let mut rebuild = Rebuild::begin((files(), files()), &options, copy.base, end)?;
     for (id, page) in &copy.pages {
         rebuild.page(*id, page)?;
     }
-    let replayed = rebuild.finish(Some(archive), until, 0)?;
-    let engine = crate::engine::open(&platform, Method::DwbOff, &options, &|_| false)?;
-    Ok((replayed, engine))
+    Ok(rebuild)
+}
+
+fn other_options() -> EngineOptions {
+    EngineOptions {
+        database_id: OTHER,
+        ..options()
+    }
 }
 
 /// Platform without an archive.
@@ -110,7 +122,7 @@ impl Platform for Alone {
 }
 
 /// The keys that a partition has.
-fn ids(engine: &mut dyn Engine) -> Vec<i64> {
+pub(super) fn ids(engine: &mut dyn Engine) -> Vec<i64> {
     let mut found = Vec::new();
     engine.begin().unwrap();
     for id in 0..20 {
