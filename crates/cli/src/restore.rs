@@ -8,8 +8,9 @@ use crate::backup::{add_report, show};
 use crate::output::{Cell, Facts, Format};
 use crate::progress;
 use anyhow::{Context, Result};
-use indelible::{CopyStage, Database, Replay};
+use indelible::{CopyStage, Database, Replay, ReplayEnd, ReplayReport};
 use std::fs;
+use std::path::Path;
 
 /// Runs the command.
 pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
@@ -47,14 +48,28 @@ pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
     let mut facts = Facts::default();
     facts.add("database", args.path.display().to_string());
     facts.add("backup", args.file.display().to_string());
-    if let (Some(archive), Some((reached, transactions))) = (&args.replay, report.replayed) {
-        facts.add("replayed", archive.display().to_string());
-        facts.add("up to", Cell::Whole(reached));
-        facts.add("transactions", Cell::Whole(transactions));
-        if let Some(time) = report.replayed_time {
-            facts.add("the last one of", time.to_string());
-        }
+    if let (Some(archive), Some(replayed)) = (&args.replay, &report.replayed) {
+        add_replayed(&mut facts, archive, replayed);
     }
     add_report(&mut facts, &report, format);
     facts.print(format)
+}
+
+/// As of when the new database is.
+fn add_replayed(facts: &mut Facts, archive: &Path, replayed: &ReplayReport) {
+    facts.add("replayed", archive.display().to_string());
+    match (replayed.end, replayed.places.as_slice()) {
+        (ReplayEnd::Backup, _) => {
+            let text =
+                "the backup: the archives of its partitions have no mark in common behind it";
+            facts.add("up to", text.to_owned());
+        }
+        (ReplayEnd::Place, &[reached]) => facts.add("up to", Cell::Whole(reached)),
+        (ReplayEnd::Mark(Some(time)), _) => facts.add("up to", format!("the mark of {time}")),
+        _ => facts.add("up to", "a mark".to_owned()),
+    }
+    facts.add("transactions", Cell::Whole(replayed.transactions));
+    if let Some(time) = replayed.last_commit {
+        facts.add("the last one of", time.to_string());
+    }
 }

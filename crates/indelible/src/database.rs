@@ -7,6 +7,7 @@
 use crate::commit_table::CommitTable;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
+use crate::log_marks::Marking;
 use crate::mark::MarkBit;
 use crate::options::{Mode, TransactionOptions};
 use crate::partition::Partition;
@@ -29,6 +30,8 @@ use storage::engine::{Durability, Method};
 /// them, is dropped.
 #[derive(Clone)]
 pub struct Database {
+    /// Goes first: its thread has the core as well.
+    pub(crate) marking: Option<Arc<Marking>>,
     pub(crate) core: Arc<Core>,
 }
 
@@ -55,6 +58,8 @@ pub(crate) struct Core {
     pub(crate) leads_at_once: bool,
     pub(crate) opened_in: Duration,
     pub(crate) recording: Recording,
+    /// Whether the logs of several partitions have archives, which have moments in common by their marks only.
+    pub(crate) has_marks: bool,
     pub(crate) is_closed: bool,
     pub(crate) _mark: MarkBit,
     pub(crate) _platform: Box<dyn Any + Send + Sync>,
@@ -81,12 +86,17 @@ impl Core {
         if std::mem::replace(&mut self.is_closed, true) || self.is_read_only() {
             return result;
         }
-        for partition in &self.partitions {
-            // One that is stopped, or held by a transaction that was forgotten, is left to recovery.
-            if let Ok(mut seat) = partition.take(Duration::ZERO) {
-                let closed = seat.engine.close();
-                result = result.and(closed.map_err(Error::from));
-            }
+        // One that is stopped, or held by a transaction that was forgotten, is left to recovery.
+        let seats = self.partitions.iter();
+        let mut seats: Vec<_> = seats
+            .filter_map(|partition| partition.take(Duration::ZERO).ok())
+            .collect();
+        if seats.len() == self.partitions.len() {
+            result = self.mark_last(&mut seats);
+        }
+        for seat in &mut seats {
+            let closed = seat.engine.close();
+            result = result.and(closed.map_err(Error::from));
         }
         result
     }
@@ -293,7 +303,10 @@ impl Database {
     /// handle closes as well, without waiting and without a report of errors.
     pub fn close(self) -> Result<()> {
         self.force()?;
-        Arc::into_inner(self.core).map_or(Ok(()), |mut core| {
+        let Self { marking, core } = self;
+        // It ends with the last handle, and has the core until then.
+        drop(marking);
+        Arc::into_inner(core).map_or(Ok(()), |mut core| {
             core.close_partitions()?;
             core.recording.finish().map(drop)
         })

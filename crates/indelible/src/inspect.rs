@@ -220,6 +220,7 @@ impl Database {
     /// Bounds recovery time: writes a checkpoint in every partition, where the method has one.
     pub fn checkpoint(&self) -> Result<()> {
         let mut session = self.hold_all()?;
+        session.mark()?;
         for partition in 0..self.core.descriptor.partitions {
             session.define(partition, |engine| engine.checkpoint())?;
         }

@@ -101,6 +101,7 @@ mod error;
 mod inspect;
 mod key;
 mod key_value;
+mod log_marks;
 mod mark;
 #[cfg(test)]
 mod model;
@@ -127,7 +128,9 @@ mod trace;
 mod transaction;
 mod worker;
 
-pub use backup::{CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay};
+pub use backup::{
+    CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay, ReplayEnd, ReplayReport,
+};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::{Disks, EmulatedPlatform};

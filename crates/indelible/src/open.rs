@@ -60,7 +60,7 @@ impl Database {
             // What was made is of no use; the first error is the one to report.
             let _ = platform::remove_files(path, existed);
         }
-        created
+        Ok(created?.with_marking(&options))
     }
 
     /// Opens a database with the options recorded in it.
@@ -91,7 +91,8 @@ impl Database {
             let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
             native.devices.options = native_options(options, recorded.domain);
         }
-        Self::open_on(native, options).map_err(|error| at(path, error))
+        let opened = Self::open_on(native, options).map_err(|error| at(path, error));
+        Ok(opened?.with_marking(options))
     }
 
     /// Opens the database in a directory, or creates it if there is none.
@@ -226,6 +227,7 @@ impl Database {
         start: Instant,
         platform: Box<dyn Any + Send + Sync>,
     ) -> Result<Self> {
+        let has_archive = engines.first().is_some_and(|engine| engine.has_archive());
         let mut catalogue = BTreeMap::new();
         for shape in engines
             .first()
@@ -266,13 +268,19 @@ impl Database {
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
             recording,
+            has_marks: has_archive
+                && descriptor.partitions > 1
+                && options.mode.access() == Access::Write,
             alone: Mutex::new(()),
             turns: Turns::default(),
             is_closed: false,
             _mark: mark,
             _platform: platform,
         };
-        Ok(Self { core: core.into() })
+        Ok(Self {
+            marking: None,
+            core: core.into(),
+        })
     }
 }
 

@@ -50,6 +50,7 @@ const DIFFERENCES_BYTES: u64 = 16 << 20;
 /// Most rings of a partition that sessions share.
 pub const RINGS_MAX: u32 = 256;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
+const MARK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
 
 /// How the method is chosen.
@@ -140,6 +141,7 @@ pub struct Options {
     pub(crate) record_trace: Option<PathBuf>,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
+    pub(crate) mark_interval: Option<Duration>,
     pub(crate) wait_limit: Option<Duration>,
     pub(crate) isolation: Isolation,
     pub(crate) retries_max: Option<u32>,
@@ -354,6 +356,13 @@ impl Options {
         self
     }
 
+    /// How often the logs of a database of several partitions with archives get a mark, at which their archives can be made one database again; a second unless
+    /// chosen. All partitions are held for some microseconds then, and nothing is synced. Nothing is marked where nothing was changed.
+    pub fn mark_interval(mut self, interval: Duration) -> Self {
+        self.mark_interval = Some(interval);
+        self
+    }
+
     /// Longest wait for a partition before `Conflict`. Default 10 seconds.
     pub fn wait_limit(mut self, limit: Duration) -> Self {
         self.wait_limit = Some(limit);
@@ -401,6 +410,15 @@ impl Options {
                 "group_transactions_max",
                 "0",
                 "use at least 1",
+            ));
+        }
+        if let Some(interval) = self.mark_interval
+            && interval < MARK_INTERVAL_MIN
+        {
+            return Err(Error::option(
+                "mark_interval",
+                format!("{interval:?}"),
+                format!("use at least {MARK_INTERVAL_MIN:?}"),
             ));
         }
         if let Some(wait_us) = self.group_wait_us_max

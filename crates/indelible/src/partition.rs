@@ -128,6 +128,8 @@ pub(crate) struct Partition {
     pub(crate) number: u32,
     seats: Box<[Place]>,
     stopped: AtomicBool,
+    /// Whether something has changed since the newest mark in its log. Stored by holders of seats only.
+    unmarked: AtomicBool,
     /// Number of the waiter that has lost patience and gets the next turn; 0 if none has.
     next: AtomicU64,
     /// Threads that wait for the seat.
@@ -150,6 +152,11 @@ impl Partition {
         let durable = sessions.first().map(|engine| engine.durable());
         let durable = durable.unwrap_or_default();
         let is_shared = sessions.len() > 1;
+        // What an earlier process has committed may have no mark behind it.
+        let is_recovered = sessions.first().is_some_and(|engine| {
+            let status = engine.status();
+            status.recovery_replayed + status.recovery_undone > 0
+        });
         let seat = |engine| {
             Place(Mutex::new(Seat {
                 engine,
@@ -163,6 +170,7 @@ impl Partition {
             number,
             seats: sessions.into_iter().map(seat).collect(),
             stopped: AtomicBool::new(false),
+            unmarked: AtomicBool::new(is_recovered),
             next: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             queue: Mutex::new(0),
@@ -319,6 +327,25 @@ impl Partition {
 
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Notes that something has changed, which a mark in the log is to cover.
+    #[inline]
+    pub(crate) fn note_change(&self) {
+        if !self.is_unmarked() {
+            self.unmarked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the log has a mark behind everything. Called by who has all seats.
+    pub(crate) fn note_mark(&self) {
+        self.unmarked.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether something has changed since the newest mark.
+    #[inline]
+    pub(crate) fn is_unmarked(&self) -> bool {
+        self.unmarked.load(Ordering::Relaxed)
     }
 
     /// Whether a thread waits for the seat.

@@ -590,6 +590,24 @@ impl<'db> Session<'db> {
         }
     }
 
+    /// Marks this moment in the logs of all partitions, if that is of use: nobody else is in any of them, nor is a transaction of this session.
+    pub(crate) fn mark(&mut self) -> Result<()> {
+        let core = self.core;
+        if !core.wants_mark() {
+            return Ok(());
+        }
+        let number = core.commits.next_transaction()?;
+        for partition in 0..core.descriptor.partitions {
+            match self.idle_engine(partition)?.mark(number) {
+                // A mark that some logs lack is none, and later there may be room.
+                Err(error) if error.is_statement_error() => return Ok(()),
+                marked => marked?,
+            }
+        }
+        core.partitions.iter().for_each(Partition::note_mark);
+        Ok(())
+    }
+
     /// Makes every commit in the partitions held durable.
     pub(crate) fn force(&mut self) -> Result<()> {
         for held in self.all_mut() {
@@ -733,6 +751,7 @@ impl Held<'_> {
             return;
         }
         if self.committed {
+            self.partition.note_change();
             self.partition.note_durable(&mut self.seat);
         }
         self.partition.put(self.seat);

@@ -245,10 +245,10 @@ fn rebuilt(
 }
 
 fn restore_seeds() -> Result<Vec<Seed>, String> {
-    let seed = |method| {
+    let seed = |(method, partitions)| {
         let scratch = Scratch::new("seed").map_err(told)?;
         let kept = scratch.path().join("kept");
-        backed_up(&scratch, method, &kept).map_err(told)?;
+        backed_up(&scratch, (method, partitions), &kept).map_err(told)?;
         let mut input = Input::default();
         for entry in std::fs::read_dir(&kept).map_err(told)? {
             let entry = entry.map_err(told)?;
@@ -260,17 +260,25 @@ fn restore_seeds() -> Result<Vec<Seed>, String> {
         let seals = seals_of(&input, 0);
         Ok(Seed::new(input, seals))
     };
-    [Method::FullPageWrites, Method::NvDiskDecentralized]
-        .into_iter()
-        .map(seed)
-        .collect()
+    [
+        (Method::FullPageWrites, 1),
+        (Method::NvDiskDecentralized, 1),
+        (Method::NvLogging, 2),
+    ]
+    .into_iter()
+    .map(seed)
+    .collect()
 }
 
 /// Works on a database whose archive is `kept`, where a copy of its pages goes as well.
-fn backed_up(scratch: &Scratch, method: Method, kept: &std::path::Path) -> indelible::Result<()> {
+fn backed_up(
+    scratch: &Scratch,
+    (method, partitions): (Method, u32),
+    kept: &std::path::Path,
+) -> indelible::Result<()> {
     let options = Options::new()
         .method(method)
-        .partitions(1)
+        .partitions(partitions)
         .identity(IDENTITY.database)
         .checkpoint_log_bytes(64 << 10)
         .archive(kept);

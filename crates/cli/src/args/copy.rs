@@ -27,7 +27,8 @@ Examples:
   indelible restore shop.pages ./shop --replay ./shop.archive --until 2026-11-25T03:00:00Z
 
 All or nothing: a backup that is damaged anywhere restores nothing. With --replay the new database is as the old one was where
-the archive ends, or at the place in the log or the time that --until names; `info` says which of them an archive has.";
+the archive ends, or at the place in the log or the time that --until names; `info` says which of them an archive has. Of several partitions
+it is as at the newest mark that the archives of all have, or the newest up to a time; there --until takes no place.";
 pub(super) const CONVERT_EXAMPLES: &str = "\
 Example:
   indelible convert ./shop /dev/shm/shop --method nvm-inp
@@ -46,7 +47,7 @@ pub(crate) struct BackupArgs {
     /// Overwrite the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Back up pages instead of rows, so that `restore --replay` can repeat an archive of the log over them; one partition, pages in files
+    /// Back up pages instead of rows, so that `restore --replay` can repeat an archive of the log over them; only of methods with pages in files
     #[arg(long)]
     pub(crate) pages: bool,
     /// Read this backup to its end and check every byte of it instead

@@ -217,6 +217,45 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
 }
 
 #[test]
+fn archives_of_several_partitions_are_replayed_up_to_a_mark_of_all() {
+    let place = Place::new();
+    let (db, first) = imported(&place);
+    let [paged, archive, base, new] =
+        ["paged", "archive", "base", "new"].map(|name| place.at(name));
+    let options = ["--method", "nv-logging", "--archive", &archive];
+    succeed(&[&["convert", &db, &paged], &options[..]].concat());
+    succeed(&["backup", "--pages", &paged, &base]);
+    assert!(succeed(&["backup", "--check", &base]).contains("sound"));
+    let import = ["import", &paged, "again", airports()];
+    succeed(&[&import[..], &["--primary-key", "iata"]].concat());
+    let middle = succeed(&["dump", &paged]);
+    let since = UNIX_EPOCH.elapsed().unwrap().as_micros();
+    let then = Timestamp(i64::try_from(since).unwrap()).to_string();
+    succeed(&["tables", "drop", &paged, "airports"]);
+    let second = succeed(&["dump", &paged]);
+    let replay = ["--replay", archive.as_str(), "--method", "nvm-inp"];
+    let report = succeed(&[&["restore", &base, &new], &replay[..]].concat());
+    assert!(report.contains("the mark of"), "{report}");
+    assert_eq!(succeed(&["dump", &new]), second);
+    let earlier = place.at("earlier");
+    let until = ["--replay", &archive, "--until", &then];
+    let report = succeed(&[&["restore", &base, &earlier], &until[..]].concat());
+    assert!(report.contains("the mark of"), "{report}");
+    assert_eq!(succeed(&["dump", &earlier]), middle);
+    let alone = place.at("alone");
+    succeed(&["restore", &base, &alone]);
+    assert_eq!(succeed(&["dump", &alone]), first);
+    let none = place.at("none");
+    let until = ["--replay", &archive, "--until", "81920"];
+    let told = fail(2, &[&["restore", &base, &none], &until[..]].concat());
+    assert!(
+        told.contains("2 partitions") && told.contains("give a time"),
+        "{told}"
+    );
+    assert!(!std::path::Path::new(&none).exists());
+}
+
+#[test]
 fn a_database_shrinks_and_other_methods_say_why_not() {
     let place = Place::new();
     let (db, dump) = imported(&place);

@@ -7,7 +7,7 @@
 //! | header field | offset | bytes | meaning |
 //! |---|---|---|---|
 //! | magic | 0 | 8 | `INDLBKP\n` |
-//! | version | 8 | 4 | 1 with rows, 2 with pages |
+//! | version | 8 | 4 | 1 with rows, 2 with pages, 3 with those of several partitions |
 //! | byte order | 12 | 4 | `0x0A0B_0C0D` as the writer stores it |
 //! | descriptor | 16 | 128 | that of the database, as in `indelible.db` |
 //! | taken | 144 | 8 | seconds since 1970 |
@@ -23,7 +23,7 @@
 //! | 2 | a row: its values in the form of the redo log |
 //! | 3 | rows 8 and content sum 8 of the table; it is complete |
 //! | 4 | nothing; the trailer follows the block |
-//! | 5 | where a copy of pages stands: bytes of a page 4, pages that the file has room for 4, place in the log 8, next transaction 8, root of the catalogue 4 |
+//! | 5 | where a copy of pages stands: bytes of a page 4, pages that the file has room for 4, place in the log 8, next transaction 8, root of the catalogue 4. Of several partitions each has one, in their order, with its pages behind it |
 //! | 6 | a page: its number 4, its bytes |
 //!
 //! | trailer field | offset | bytes | meaning |
@@ -74,11 +74,32 @@ pub(super) enum Tag {
 pub(super) enum Holds {
     /// Tables and their rows, for every method.
     Rows = 1,
-    /// The pages of a partition, over which records of its log can be repeated.
+    /// The pages of the only partition, over which records of its log can be repeated.
     Pages = 2,
+    /// Those of several partitions, one after the other.
+    PartitionPages = 3,
 }
 
-const NEWEST: u32 = Holds::Pages as u32;
+impl Holds {
+    /// The pages of a database of so many partitions.
+    pub(super) fn pages_of(partitions: u32) -> Self {
+        match partitions {
+            1 => Self::Pages,
+            _ => Self::PartitionPages,
+        }
+    }
+
+    /// Copies of pages in a backup of a database of so many partitions.
+    pub(super) fn copies(self, partitions: u32) -> u32 {
+        match self {
+            Self::Rows => 0,
+            Self::Pages => 1,
+            Self::PartitionPages => partitions,
+        }
+    }
+}
+
+const NEWEST: u32 = Holds::PartitionPages as u32;
 
 /// What a backup says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +145,7 @@ impl Header {
         let holds = match found {
             1 if intact => Holds::Rows,
             2 if intact => Holds::Pages,
+            3 if intact => Holds::PartitionPages,
             _ => {
                 return Err(damaged(
                     "its header does not have the checksum that was written",

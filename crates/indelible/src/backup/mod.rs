@@ -37,7 +37,7 @@ use content::Totals;
 use disk::{Directory, File as _, IoMode, NativeDirectory};
 use format::{Header, Holds};
 use load::Loader;
-pub use pages::Replay;
+pub use pages::{Replay, ReplayEnd, ReplayReport};
 use pmem::site;
 use read::BackupReader;
 use std::fs::File;
@@ -45,7 +45,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use storage::engine::{Method, PagesBase};
-use storage::record::{TableDef, Timestamp};
+use storage::record::TableDef;
 use write::BackupWriter;
 
 /// Bytes that are read from a backup at once.
@@ -69,10 +69,8 @@ pub struct CopyReport {
     pub plain_bytes: u64,
     /// Pages copied, into or out of a backup of pages that was not made a database.
     pub pages: u64,
-    /// Of a database from a backup of pages: the place in the log up to which it was made, exclusive, and how many transactions behind the backup are in it.
-    pub replayed: Option<(u64, u64)>,
-    /// When the last of those was committed, if the log has times.
-    pub replayed_time: Option<Timestamp>,
+    /// Of a database from a backup of pages: as of when it was made.
+    pub replayed: Option<ReplayReport>,
     /// Length of the backup file; 0 where there is none.
     pub file_bytes: u64,
     /// How long the partitions of the database that was read were held: the longest that a writer has waited. Zero for a restore.
@@ -190,14 +188,15 @@ impl Database {
     /// ([`Database::restore_replaying`]). A checkpoint comes first.
     ///
     /// # Errors
-    /// A method without pages in files, or a database of several partitions.
+    /// A method without pages in files.
     pub fn backup_pages(
         &self,
         path: impl AsRef<Path>,
         existing: Existing,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
-        self.backup_file(path.as_ref(), existing, Holds::Pages, watch)
+        let holds = Holds::pages_of(self.partitions());
+        self.backup_file(path.as_ref(), existing, holds, watch)
     }
 
     fn backup_file(
@@ -283,7 +282,7 @@ impl Database {
         let mut writer = BackupWriter::new(out, name, &header)?;
         let (totals, held) = match holds {
             Holds::Rows => source::read(self, CopyStage::Rows, &mut writer, watch)?,
-            Holds::Pages => pages::read(self, &mut writer, watch)?,
+            Holds::Pages | Holds::PartitionPages => pages::read(self, &mut writer, watch)?,
         };
         let file_bytes = writer.finish(&totals)?;
         Ok(report(self.method(), &totals, file_bytes, held))
@@ -314,7 +313,8 @@ impl Database {
 
     /// As [`Database::restore_with`], from a backup of pages ([`Database::backup_pages`]) and an archive of the same database's log
     /// ([`Options::archive`]): the new database is as the old one was where the archive ends, or at an earlier point. Transactions that had not committed
-    /// there are not in it.
+    /// there are not in it. Of several partitions each has an archive that ends where it ends: the new database is as of the newest moment that has a mark in all of
+    /// them ([`Options::mark_interval`]), or the newest up to a time.
     ///
     /// # Errors
     /// A backup of rows. A file of the archive that is missing, cut off, foreign or damaged, with its name and the last point that can be
@@ -339,12 +339,11 @@ impl Database {
         let mut input = open_backup(file)?;
         let mut reader = BackupReader::new(&mut input, file)?;
         let recorded = reader.header().descriptor;
-        if reader.header().holds == Holds::Pages {
+        if reader.header().holds != Holds::Rows {
             let restored = pages::restore(&mut reader, path, options, replay, watch);
             let (method, totals, replayed) = restored?;
             let mut report = report(method, &totals, reader.file_bytes(), Duration::ZERO);
-            report.replayed = Some((replayed.reached.0, replayed.committed));
-            report.replayed_time = replayed.time;
+            report.replayed = Some(replayed);
             return Ok(report);
         }
         if replay.is_some() {
@@ -427,7 +426,6 @@ fn report(method: Method, totals: &Totals, file_bytes: u64, held: Duration) -> C
         plain_bytes: totals.plain_bytes,
         pages: totals.pages,
         replayed: None,
-        replayed_time: None,
         file_bytes,
         held,
     }

@@ -6,8 +6,8 @@
 //! (`build`): read row by row, with the method and the options that are asked for, under its name only when it was read back. So
 //! nothing of the rebuilt files has to be durable, and a failure leaves nothing.
 //!
-//! Of a database of several partitions each has an archive that ends at a moment of its own, so a transaction over some of them could be there by half: it is
-//! refused.
+//! Of a database of several partitions each has an archive that ends at a moment of its own. All are repeated up to the newest mark that all of them have
+//! (`log_marks`); if there is none behind the backup, the new database is as the backup is, which was taken while all partitions were held.
 
 use super::build::{self, split};
 use super::content::Totals;
@@ -27,7 +27,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::StorageError;
-use storage::engine::{EngineOptions, Method, PageId, PagesBase, Rebuild, Replayed, Until};
+use storage::engine::{Engine, EngineOptions, Mark, Method, PageId, PagesBase, Rebuild, Until};
 use storage::log::archive::Archive;
 use storage::log::{LogIdentity, Lsn};
 use storage::record::{TableDef, Timestamp};
@@ -54,7 +54,7 @@ impl Replay {
     }
 
     /// Only records with numbers below this one, which are places in the log as [`Database::archives`] names them. Transactions that have not committed there
-    /// are not in the new database.
+    /// are not in the new database. Of several partitions each has places of its own, so this is refused there.
     #[must_use]
     pub fn until(mut self, place: u64) -> Self {
         self.until = Some(Until::Place(Lsn(place)));
@@ -64,11 +64,38 @@ impl Replay {
     /// Only commits up to this time and what is in front of the first later one: every transaction of which somebody was told by then that it is
     /// committed, and none that began to commit later. Commits have their time from the clock of the machine; if that was set back, what was committed
     /// until it had caught up counts as of the time at which it was set back.
+    ///
+    /// Of several partitions: the newest moment with a mark that is not later, in front of the first one that is. What was committed between the two is not in
+    /// the new database.
     #[must_use]
     pub fn until_time(mut self, time: Timestamp) -> Self {
         self.until = Some(Until::Time(time));
         self
     }
+}
+
+/// As of when a database was made of a backup of pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayReport {
+    /// What that is.
+    pub end: ReplayEnd,
+    /// The place in the log of each partition up to which it was made, exclusive.
+    pub places: Vec<u64>,
+    /// How many transactions behind the backup are in it. One that has written in several partitions counts in each.
+    pub transactions: u64,
+    /// When the last of those was committed, if the log has times.
+    pub last_commit: Option<Timestamp>,
+}
+
+/// Where the logs were repeated to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayEnd {
+    /// Nowhere: it is as the backup is, without an archive, or since the archives of several partitions have no mark in common behind it.
+    Backup,
+    /// A place in the log of the only partition.
+    Place,
+    /// A mark that the logs of all partitions have; when it was made.
+    Mark(Option<Timestamp>),
 }
 
 pub(super) fn encode(base: &PagesBase) -> [u8; BASE_BYTES] {
@@ -97,16 +124,31 @@ pub(super) fn read(
     sink: &mut dyn Sink,
     watch: CopyWatch<'_>,
 ) -> Result<(Totals, Duration)> {
-    check_partitions(&database.core.descriptor)?;
     let mut session = database.hold_all_to_look()?;
     let start = Instant::now();
+    // Archives of earlier backups can be repeated up to here.
+    session.mark()?;
     let mut totals = Totals::default();
-    let (mut taken, mut entry) = (Ok(()), Vec::new());
-    session.idle_engine(0)?.copy_pages(&mut |base, id, page| {
+    for partition in 0..database.partitions() {
+        let engine = session.idle_engine(partition)?;
+        read_partition(engine, sink, &mut totals, watch)?;
+    }
+    drop(session);
+    Ok((totals, start.elapsed()))
+}
+
+fn read_partition(
+    engine: &mut dyn Engine,
+    sink: &mut dyn Sink,
+    totals: &mut Totals,
+    watch: CopyWatch<'_>,
+) -> Result<()> {
+    let (mut taken, mut entry, mut has_begun) = (Ok(()), Vec::new(), false);
+    let copied = engine.copy_pages(&mut |base, id, page| {
         entry.clear();
         entry.extend_from_slice(&id.0.to_le_bytes());
         entry.extend_from_slice(page);
-        if totals.pages == 0 {
+        if !std::mem::replace(&mut has_begun, true) {
             taken = sink.base(base);
         }
         if taken.is_ok() {
@@ -125,24 +167,14 @@ pub(super) fn read(
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
+    });
+    copied.map_err(|error| match error {
+        StorageError::Unsupported(problem) => {
+            Error::option("pages", problem, "back up rows instead")
+        }
+        other => other.into(),
     })?;
-    taken?;
-    drop(session);
-    Ok((totals, start.elapsed()))
-}
-
-fn check_partitions(recorded: &Descriptor) -> Result<()> {
-    if recorded.partitions == 1 {
-        return Ok(());
-    }
-    Err(Error::option(
-        "pages",
-        format!(
-            "the database has {} partitions, whose logs end at different moments",
-            recorded.partitions
-        ),
-        "back up rows instead",
-    ))
+    taken
 }
 
 /// Makes a database of a backup of pages and what is repeated over it.
@@ -152,26 +184,49 @@ pub(super) fn restore<R: Read>(
     options: &Options,
     replay: Option<&Replay>,
     watch: CopyWatch<'_>,
-) -> Result<(Method, Totals, Replayed)> {
+) -> Result<(Method, Totals, ReplayReport)> {
     let recorded = reader.header().descriptor;
-    check_partitions(&recorded)?;
-    let archive = replay.map(|replay| open_archive(replay, &recorded));
-    let archive = archive.transpose()?;
-    let end = archive.as_ref().and_then(Archive::end).unwrap_or_default();
+    let partitions = reader.header().holds.copies(recorded.partitions);
+    if partitions != recorded.partitions {
+        return Err(damaged(format!(
+            "it has the pages of one partition, of a database with {}",
+            recorded.partitions
+        )));
+    }
+    let archives = match replay {
+        Some(replay) => open_archives(replay, &recorded)?,
+        None => Vec::new(),
+    };
     let scratch = Scratch::new(path)?;
     let buffer_bytes = options.engine(&recorded).buffer_bytes;
     let mut rebuilding = Rebuilding {
         files: scratch.make(&recorded)?,
         path: &scratch.path,
-        end,
-        rebuild: None,
+        ends: archives.iter().map(Archive::end).collect(),
+        rebuilds: Vec::new(),
     };
     reader.read(&mut rebuilding, watch)?;
-    let rebuild = rebuilding
-        .rebuild
-        .ok_or_else(|| damaged("it has no pages"))?;
+    let rebuilds = rebuilding.rebuilds;
     let until = replay.and_then(|replay| replay.until);
-    let replayed = rebuild.finish(archive.as_ref(), until, buffer_bytes)?;
+    let (end, parts) = match archives.len() {
+        0 => (ReplayEnd::Backup, Vec::new()),
+        1 => (ReplayEnd::Place, vec![until]),
+        _ => common_end(&rebuilds, &archives, until)?,
+    };
+    let mut report = ReplayReport {
+        end,
+        places: Vec::new(),
+        transactions: 0,
+        last_commit: None,
+    };
+    for (number, rebuild) in rebuilds.into_iter().enumerate() {
+        let archive = parts.get(number).and(archives.get(number));
+        let until = parts.get(number).copied().flatten();
+        let replayed = rebuild.finish(archive, until, buffer_bytes)?;
+        report.places.push(replayed.reached.0);
+        report.transactions += replayed.committed;
+        report.last_commit = report.last_commit.max(replayed.time);
+    }
     let like = Options::new().buffer_bytes(buffer_bytes);
     let database = Database::open_with(&scratch.path, &like)?;
     let fill = |loader: &mut Loader<'_>, watch: CopyWatch<'_>| {
@@ -179,10 +234,114 @@ pub(super) fn restore<R: Read>(
         Ok(totals)
     };
     let (method, totals) = build::build(path, &recorded, options, watch, fill)?;
-    Ok((method, totals, replayed))
+    Ok((method, totals, report))
 }
 
-fn open_archive(replay: &Replay, recorded: &Descriptor) -> Result<Archive<NativeDirectory>> {
+/// The archives of all partitions, which are in one directory.
+fn open_archives(replay: &Replay, recorded: &Descriptor) -> Result<Vec<Archive<NativeDirectory>>> {
+    if recorded.partitions > 1 && matches!(replay.until, Some(Until::Place(_))) {
+        return Err(Error::option(
+            "until",
+            format!(
+                "the database has {} partitions, and a place is one in the log of one of them",
+                recorded.partitions
+            ),
+            "give a time, or no end",
+        ));
+    }
+    (0..recorded.partitions)
+        .map(|partition| open_archive(replay, recorded, partition))
+        .collect()
+}
+
+/// Up to where the archives of several partitions are repeated: the newest mark that all of them have behind the backup, or the newest in front of the first
+/// that is later than `until`. None of them, if they have no such mark.
+fn common_end(
+    rebuilds: &[Rebuild<NativeDirectory>],
+    archives: &[Archive<NativeDirectory>],
+    until: Option<Until>,
+) -> Result<(ReplayEnd, Vec<Option<Until>>)> {
+    let until = match until {
+        Some(Until::Time(time)) => Some(time),
+        _ => None,
+    };
+    let marks = rebuilds
+        .iter()
+        .zip(archives)
+        .map(|(rebuild, archive)| rebuild.marks(archive, until))
+        .collect::<Result<Vec<_>, StorageError>>()?;
+    let Some(cut) = newest_common(&marks, until)? else {
+        return Ok((ReplayEnd::Backup, Vec::new()));
+    };
+    let time = time_of(&cut);
+    let places = cut.iter().map(|mark| Some(Until::Place(mark.place)));
+    Ok((ReplayEnd::Mark(time), places.collect()))
+}
+
+/// When a mark was made, of which each partition has a time.
+fn time_of(mark: &[Mark]) -> Option<Timestamp> {
+    mark.iter().filter_map(|mark| mark.time).max()
+}
+
+/// The newest mark that all partitions have, as each of them has it. `marks` are those of each, in their order.
+fn newest_common(marks: &[Vec<Mark>], until: Option<Timestamp>) -> Result<Option<Vec<Mark>>> {
+    let in_all = |mark: &Mark| {
+        let same = |marks: &Vec<Mark>| {
+            let found = marks.binary_search_by_key(&mark.number, |other| other.number);
+            found.ok().and_then(|at| marks.get(at).copied())
+        };
+        marks.iter().map(same).collect::<Option<Vec<_>>>()
+    };
+    let mut common = marks.first().into_iter().flatten().filter_map(in_all);
+    let Some(until) = until else {
+        return Ok(common.next_back());
+    };
+    let refuse = |problem: String, mend| Err(Error::option("until", problem, mend));
+    // Behind its last mark a partition may have had more by then.
+    let newest = |marks: &Vec<Mark>| marks.last().and_then(|mark| mark.time);
+    match marks.iter().map(newest).min().flatten() {
+        None => {
+            return refuse(
+                "the archive of a partition has no mark behind the backup".to_owned(),
+                "choose no end",
+            );
+        }
+        Some(reached) if reached < until => {
+            return refuse(
+                format!(
+                    "the newest mark that the archives of all partitions reach is of {reached}, so {until} cannot be reached"
+                ),
+                "choose that time or an earlier one, or no end",
+            );
+        }
+        Some(_) => {}
+    }
+    let (mut cut, mut first) = (None, "later".to_owned());
+    for mark in common {
+        match time_of(&mark) {
+            Some(time) if time > until => {
+                first = format!("of {time}");
+                break;
+            }
+            _ => cut = Some(mark),
+        }
+    }
+    if cut.is_none() {
+        return refuse(
+            format!(
+                "the first mark behind the backup that the archives of all partitions have is {first}, so {until} may be in front of the backup"
+            ),
+            "choose a later time, an older backup, or this one without its archive",
+        );
+    }
+    Ok(cut)
+}
+
+fn open_archive(
+    replay: &Replay,
+    recorded: &Descriptor,
+    partition: u32,
+) -> Result<Archive<NativeDirectory>> {
     let wrong = |problem: String| {
         Error::option(
             "replay",
@@ -196,21 +355,26 @@ fn open_archive(replay: &Replay, recorded: &Descriptor) -> Result<Archive<Native
     let files = NativeDirectory::open(&replay.archive, IoMode::Buffered)?;
     let identity = LogIdentity {
         database: recorded.database_id,
-        partition: 0,
+        partition,
     };
     let archive = Archive::open(files, identity).map_err(|error| wrong(error.to_string()))?;
     if archive.end().is_none() {
-        return Err(wrong("it has no file of an archive".to_owned()));
+        let of = match recorded.partitions {
+            1 => String::new(),
+            _ => format!(" of partition {partition}"),
+        };
+        return Err(wrong(format!("it has no file of an archive{of}")));
     }
     Ok(archive)
 }
 
-/// A partition that is made again as its pages come.
+/// Partitions that are made again as their pages come.
 struct Rebuilding<'s> {
     files: EngineOptions,
     path: &'s Path,
-    end: Lsn,
-    rebuild: Option<Rebuild<NativeDirectory>>,
+    /// Where the archives end.
+    ends: Vec<Option<Lsn>>,
+    rebuilds: Vec<Rebuild<NativeDirectory>>,
 }
 
 fn unexpected() -> Error {
@@ -232,13 +396,20 @@ impl Sink for Rebuilding<'_> {
 
     fn base(&mut self, base: &PagesBase) -> Result<()> {
         let open = || NativeDirectory::open(self.path, IoMode::Buffered);
-        let begun = Rebuild::begin((open()?, open()?), &self.files, *base, self.end)?;
-        self.rebuild = Some(begun);
+        let partition = self.rebuilds.len();
+        let files = EngineOptions {
+            partition: partition as u32,
+            ..self.files.clone()
+        };
+        let end = self.ends.get(partition).copied().flatten();
+        let end = end.unwrap_or_default();
+        let begun = Rebuild::begin((open()?, open()?), &files, *base, end)?;
+        self.rebuilds.push(begun);
         Ok(())
     }
 
     fn page(&mut self, entry: &[u8]) -> Result<()> {
-        let rebuild = self.rebuild.as_mut().ok_or_else(unexpected)?;
+        let rebuild = self.rebuilds.last_mut().ok_or_else(unexpected)?;
         let placed = rebuild.page(PageId(word(entry, 0)), &entry[4..]);
         placed.map_err(|error| match error {
             StorageError::Unsupported(text) => damaged(text),
@@ -266,6 +437,7 @@ impl Scratch {
     fn make(&self, recorded: &Descriptor) -> Result<EngineOptions> {
         let options = Options::new()
             .method(Method::DwbOff)
+            .partitions(recorded.partitions)
             .layout(recorded.layout)
             .node_bytes(recorded.node_bytes);
         let database = Database::create(&self.path, &options)?;

@@ -4,7 +4,7 @@
 //! the end. Lengths are bounded before memory is taken for them, so a damaged file costs no more than its own length.
 //!
 //! States: *between tables* → (tag 1) *in a table* → (tag 3) *between tables*, or → (tag 4) *ended*; anything else is damage. Where there are pages:
-//! *between tables* → (tag 5) *in pages* → (tag 6) *in pages*, or → (tag 4) *ended*.
+//! *between tables* → (tag 5) *in pages* → (tag 6) *in pages*, or → (tag 5) *in pages* of the next partition, or → (tag 4) *ended*.
 
 use super::content::{Content, Totals};
 use super::format::{
@@ -32,8 +32,9 @@ pub(super) struct BackupReader<'i, R: Read> {
     totals: Totals,
     /// The table whose rows come, and what has come of them.
     table: Option<(TableDef, Content)>,
-    /// Of a copy of pages, what it says.
+    /// What the newest copy of pages says, and how many there have been.
     base: Option<PagesBase>,
+    copies: u32,
     ended: bool,
 }
 
@@ -68,6 +69,7 @@ impl<'i, R: Read> BackupReader<'i, R> {
             totals: Totals::default(),
             table: None,
             base: None,
+            copies: 0,
             ended: false,
         })
     }
@@ -127,6 +129,7 @@ impl<'i, R: Read> BackupReader<'i, R> {
         watch: CopyWatch<'_>,
     ) -> Result<()> {
         let holds = self.header.holds;
+        let copies = holds.copies(self.header.descriptor.partitions);
         match (&mut self.table, tag) {
             (Some((_, table)), tag) if tag == Tag::Row as u8 => {
                 table.add(content);
@@ -146,11 +149,12 @@ impl<'i, R: Read> BackupReader<'i, R> {
                 self.table = None;
                 sink.end_table(watch)
             }
-            (None, tag) if tag == Tag::Base as u8 && holds == Holds::Pages => {
+            (None, tag) if tag == Tag::Base as u8 && holds != Holds::Rows => {
                 let base = pages::decode(content)
-                    .filter(|_| self.base.is_none())
+                    .filter(|_| self.copies < copies)
                     .ok_or_else(|| damaged("it does not say where its pages stand"))?;
                 self.base = Some(base);
+                self.copies += 1;
                 sink.base(&base)
             }
             (None, tag) if tag == Tag::Page as u8 => {
@@ -169,6 +173,12 @@ impl<'i, R: Read> BackupReader<'i, R> {
                 Ok(())
             }
             (None, tag) if tag == Tag::End as u8 && content.is_empty() => {
+                if self.copies != copies {
+                    return Err(damaged(format!(
+                        "it has the pages of {} partitions instead of {copies}",
+                        self.copies
+                    )));
+                }
                 self.ended = true;
                 Ok(())
             }

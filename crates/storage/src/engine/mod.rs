@@ -196,8 +196,7 @@ fn no_file_to_shrink() -> StorageError {
 
 fn no_pages_to_copy() -> StorageError {
     StorageError::Unsupported(
-        "pages can be copied only where they are in a file that is open for writing: back up rows instead"
-            .to_owned(),
+        "pages can be copied only where they are in a file that is open for writing".to_owned(),
     )
 }
 
