@@ -3,6 +3,7 @@
 //! Method: `golden/<format>` holds small databases of each durable method, made once by the version that introduced the
 //! format: closed, cut off in a transaction, and cut off in a prepared one. Copies are opened, compared with
 //! the text beside them, checked, and written to. Files that claim a newer version or another byte order must be refused.
+//! Backups of each version are there as well, those of pages with archives, and are restored.
 //!
 //! Images that are missing are made by `CREATE_GOLDEN=1 cargo test -p tests --test compat`, which only a new format number or
 //! method may need; those that are there stay. An archive is an LZ4 frame of `name bytes u32 | name | content bytes u64 | content` for each file.
@@ -12,11 +13,16 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+#[path = "../../crates/indelible/tests/common/mod.rs"]
+mod common;
+
+use common::{Directory, people};
+use indelible::{Database, Existing, Options, Replay};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
 use pmem::POOL_FORMAT;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use storage::engine::{EngineOptions, Method};
 use storage::record::LayoutKind;
 use tests::place::{Device, Files, Place};
@@ -117,6 +123,10 @@ fn pack(files: &Files) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+fn golden_of(path: &Path) -> Files {
+    unpack(&fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
 fn unpack(packed: &[u8]) -> Files {
     let mut bytes = Vec::new();
     FrameDecoder::new(packed).read_to_end(&mut bytes).unwrap();
@@ -135,8 +145,7 @@ fn unpack(packed: &[u8]) -> Files {
 }
 
 fn golden(method: Method, layout: LayoutKind, state: State) -> Files {
-    let path = archive(POOL_FORMAT, method, layout, state);
-    unpack(&fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    golden_of(&archive(POOL_FORMAT, method, layout, state))
 }
 
 fn make(method: Method, layout: LayoutKind, state: State) -> Files {
@@ -296,5 +305,103 @@ fn files_of_machines_with_the_other_byte_order_are_refused() {
             message.contains("big-endian") && message.contains("little-endian"),
             "{message}"
         );
+    }
+}
+
+/// What a golden backup is of: the version's number and the method and the partitions of a database that has it.
+const BACKUPS: [(u32, Method, u32); 3] = [
+    (1, Method::Inp, 2),
+    (2, Method::FullPageWrites, 1),
+    (3, Method::NvLogging, 2),
+];
+const BACKUP: &str = "backup";
+/// Rows that are in the backup, and those that its archives have as well.
+const BACKED_UP: i64 = 20;
+const ARCHIVED: i64 = 30;
+
+fn backup(version: u32) -> PathBuf {
+    folder(POOL_FORMAT).join(format!("backup-{version}.lz4"))
+}
+
+fn make_backup(version: u32, method: Method, partitions: u32) -> Files {
+    let (here, kept) = (Directory::new(), Directory::new());
+    let options = Options::new().method(method).partitions(partitions);
+    let has_pages = version > 1;
+    let options = if has_pages {
+        options.archive(kept.path())
+    } else {
+        fs::create_dir(kept.path()).unwrap();
+        options
+    };
+    let database = Database::create(here.path(), &options).unwrap();
+    let table = people(&database);
+    let add = |from, end| {
+        let added = database
+            .transaction(|t| (from..end).try_for_each(|id| t.insert(&table, (id, "x", Some(id)))));
+        added.unwrap();
+    };
+    add(0, BACKED_UP);
+    let file = kept.path().join(BACKUP);
+    let taken = if has_pages {
+        database.backup_pages(&file, Existing::Refuse, &mut |_| {})
+    } else {
+        database.backup(&file)
+    };
+    taken.unwrap();
+    add(BACKED_UP, ARCHIVED);
+    drop((table, database));
+    let named = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let content = fs::read(entry.path()).unwrap();
+        (entry.file_name().into_string().unwrap(), content)
+    };
+    fs::read_dir(kept.path()).unwrap().map(named).collect()
+}
+
+/// Makes a database of a backup and says how many rows it has, the first ones that were inserted.
+fn restored_rows(file: &Path, replay: Option<&Replay>) -> i64 {
+    let new = Directory::new();
+    let options = Options::new().method(Method::NvmInp);
+    let restored = match replay {
+        Some(replay) => {
+            Database::restore_replaying(file, replay, new.path(), &options, &mut |_| {})
+        }
+        None => Database::restore(file, new.path(), &options),
+    };
+    restored.unwrap();
+    let database = Database::open(new.path()).unwrap();
+    assert!(database.verify().unwrap().damage.is_empty());
+    let table = database.table("people").unwrap();
+    let rows = database.read(|r| r.count(&table, ..)).unwrap();
+    let rows = rows.cast_signed();
+    for id in 0..rows {
+        let row = database.read(|r| r.get(&table, id)).unwrap().unwrap();
+        assert_eq!(row.get(1).as_str(), Some("x"));
+        assert_eq!(row.get(2).as_i64(), Some(id));
+    }
+    rows
+}
+
+#[test]
+fn golden_backups_are_restored_with_their_content() {
+    for (version, method, partitions) in BACKUPS {
+        let path = backup(version);
+        if std::env::var_os("CREATE_GOLDEN").is_some() && !path.exists() {
+            fs::write(&path, pack(&make_backup(version, method, partitions))).unwrap();
+        }
+        let kept = Directory::new();
+        fs::create_dir(kept.path()).unwrap();
+        let files = golden_of(&path);
+        for (name, content) in &files {
+            fs::write(kept.path().join(name), content).unwrap();
+        }
+        let file = kept.path().join(BACKUP);
+        assert_eq!(files[BACKUP][8..12], version.to_le_bytes());
+        assert_eq!(restored_rows(&file, None), BACKED_UP, "version {version}");
+        if version > 1 {
+            let replay = Replay::new(kept.path());
+            let rows = restored_rows(&file, Some(&replay));
+            assert_eq!(rows, ARCHIVED, "version {version}");
+        }
     }
 }
