@@ -15,15 +15,16 @@ mod emulated;
 mod error;
 mod lanes;
 mod native;
+mod profile;
 pub mod simulated;
 
 pub use emulated::{
-    ChargeSink, Delays, EmulatedDirectory, EmulatedFile, EmulatorCharges, FileCharges, FileProfile,
-    Waits,
+    ChargeSink, Delays, EmulatedDirectory, EmulatedFile, EmulatorCharges, FileCharges,
 };
 pub use error::{DiskError, Result};
 pub use native::{IoMode, NativeDirectory, NativeFile};
 use pmem::Site;
+pub use profile::{FileProfile, Waits};
 use std::ops::AddAssign;
 
 /// Bytes of a sector: the unit in which unsynced writes tear.
