@@ -1,12 +1,13 @@
 //! Files of another device: each call takes its latency, its transfer and, for a sync, its cost.
 //!
-//! A directory imitates one device of one channel, which all its files share. In the storage
+//! A directory imitates one device of one channel, which all its files share; in a hard disk that is the arm. In the storage
 //! hierarchy of the engines paper there is no other device than the persistent memory: there a
 //! [`ChargeSink`] also charges the copies that a file makes, and the lines that a sync flushes, to
 //! the memory's emulator ([`EmulatorCharges`]), where they compete with everything else for its
 //! cache. Counts of calls and bytes are those of the wrapped directory; charges follow a call that
 //! succeeded.
 
+use crate::arm::{Access, Position, Stretch};
 use crate::profile::{FileProfile, Waits};
 use crate::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::device::emulated::{Clock, Emulator, Region};
@@ -112,28 +113,76 @@ struct Device {
     profile: FileProfile,
     delays: Delays,
     clock: Clock,
-    /// When the channel has transferred everything.
-    channel_free_ns: Mutex<u64>,
+    /// When the channel has transferred everything, and where the arm is in a device that has one.
+    channel: Mutex<Position>,
     injected_ns: AtomicU64,
+    /// Files that were opened, which is also what the next one is called.
+    files: AtomicU64,
 }
 
 impl Device {
-    /// Waits for the transfer of `bytes` after what is under way, and then for `latency_ns`.
-    fn charge(&self, latency_ns: u64, bytes: u64) {
-        let transfer_ns = self.profile.bandwidth.map_or(0, |bandwidth| {
-            (u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth)) as u64
+    /// Reads part of a file.
+    fn read(&self, stretch: Stretch) {
+        let bytes = stretch.bytes.end - stretch.bytes.start;
+        match self.profile.arm {
+            None => self.transfer(self.profile.read_ns, bytes),
+            Some(arm) => self.occupy(self.profile.read_ns, |channel, now_ns| {
+                let transfer_ns = self.profile.transfer_ns(bytes);
+                channel.access(arm, Access::Read, stretch, now_ns, transfer_ns);
+            }),
+        }
+    }
+
+    /// Takes bytes over. Where there is an arm, they go no further than the system's cache.
+    fn write(&self, bytes: u64) {
+        let bytes = if self.profile.arm.is_none() { bytes } else { 0 };
+        self.transfer(self.profile.write_ns, bytes);
+    }
+
+    /// Makes the ranges of a file durable that were written since the last time.
+    fn sync(&self, file: u64, ranges: &[Range<u64>]) {
+        let (Some(arm), false) = (self.profile.arm, ranges.is_empty()) else {
+            return self.transfer(self.profile.sync_ns, 0);
+        };
+        self.occupy(self.profile.sync_ns, |channel, now_ns| {
+            for bytes in ranges.iter().cloned() {
+                let transfer_ns = self.profile.transfer_ns(bytes.end - bytes.start);
+                let stretch = Stretch { file, bytes };
+                channel.access(arm, Access::Write, stretch, now_ns, transfer_ns);
+            }
         });
-        if latency_ns == 0 && transfer_ns == 0 || !self.delays.0.load(Ordering::Relaxed) {
+    }
+
+    /// Makes names of files durable.
+    fn sync_names(&self) {
+        match self.profile.arm {
+            None => self.transfer(self.profile.sync_ns, 0),
+            Some(arm) => self.occupy(self.profile.sync_ns, |channel, now_ns| {
+                channel.leave(arm, now_ns);
+            }),
+        }
+    }
+
+    /// Waits for the transfer of `bytes` after what is under way, and then for `latency_ns`.
+    fn transfer(&self, latency_ns: u64, bytes: u64) {
+        let transfer_ns = self.profile.transfer_ns(bytes);
+        if latency_ns > 0 || transfer_ns > 0 {
+            self.occupy(latency_ns, |channel, now_ns| {
+                channel.pass(now_ns, transfer_ns);
+            });
+        }
+    }
+
+    /// Waits for what `work` has the channel do, and then for `latency_ns`.
+    fn occupy(&self, latency_ns: u64, work: impl FnOnce(&mut Position, u64)) {
+        if !self.delays.0.load(Ordering::Relaxed) {
             return;
         }
         let now_ns = self.clock.now_ns();
         let free_ns = {
-            let mut channel = self
-                .channel_free_ns
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            *channel = now_ns.max(*channel) + transfer_ns;
-            *channel
+            let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut channel, now_ns);
+            channel.free_ns()
         };
         let wait_ns = free_ns + latency_ns - now_ns;
         self.injected_ns.fetch_add(wait_ns, Ordering::Relaxed);
@@ -158,8 +207,9 @@ impl<D: Directory> EmulatedDirectory<D> {
             profile,
             delays,
             clock,
-            channel_free_ns: Mutex::new(0),
+            channel: Mutex::default(),
             injected_ns: AtomicU64::new(0),
+            files: AtomicU64::new(0),
         };
         Self {
             inner,
@@ -181,17 +231,17 @@ impl<D: Directory> EmulatedDirectory<D> {
     }
 
     fn wrap(&self, name: &str, inner: D::File) -> Result<EmulatedFile<D::File>> {
-        let account = match &self.sink {
-            Some(sink) => Some(Arc::new(Mutex::new(Account {
-                charges: sink.open(name)?,
-                unsynced: Vec::new(),
-            }))),
-            None => None,
+        let charges = self.sink.as_ref().map(|sink| sink.open(name)).transpose()?;
+        let has_account = charges.is_some() || self.device.profile.arm.is_some();
+        let account = Account {
+            charges,
+            unsynced: Vec::new(),
         };
         Ok(EmulatedFile {
             inner,
+            number: self.device.files.fetch_add(1, Ordering::Relaxed),
             device: Arc::clone(&self.device),
-            account,
+            account: has_account.then(|| Arc::new(Mutex::new(account))),
         })
     }
 }
@@ -225,7 +275,7 @@ impl<D: Directory> Directory for EmulatedDirectory<D> {
 
     fn sync(&self, site: &'static Site) -> Result<()> {
         self.inner.sync(site)?;
-        self.device.charge(self.device.profile.sync_ns, 0);
+        self.device.sync_names();
         Ok(())
     }
 
@@ -237,6 +287,8 @@ impl<D: Directory> Directory for EmulatedDirectory<D> {
 /// An open file of an imitated device.
 pub struct EmulatedFile<F: File> {
     inner: F,
+    /// What the device calls it.
+    number: u64,
     device: Arc<Device>,
     account: Option<Arc<Mutex<Account>>>,
 }
@@ -249,15 +301,17 @@ impl<F: File> EmulatedFile<F> {
     }
 }
 
-/// A file's account with a sink, and what the next sync has to flush.
+/// What the next sync of a file has to make durable, and the file's account with a sink, if there is one.
 struct Account {
-    charges: Box<dyn FileCharges>,
+    charges: Option<Box<dyn FileCharges>>,
     unsynced: Vec<Range<u64>>,
 }
 
 impl Account {
     fn copied(&mut self, range: Range<u64>) {
-        self.charges.copied(range.clone());
+        if let Some(charges) = &mut self.charges {
+            charges.copied(range.clone());
+        }
         match self.unsynced.last_mut() {
             // Appends, the usual case, stay one range.
             Some(last) if last.start <= range.start && range.start <= last.end => {
@@ -274,17 +328,18 @@ impl Account {
         });
     }
 
-    fn synced(&mut self) {
-        self.unsynced.sort_unstable_by_key(|range| range.start);
-        self.unsynced.dedup_by(|next, kept| {
+    /// The ranges written since the last sync, in order, none twice. From now on there are none.
+    fn take_unsynced(&mut self) -> Vec<Range<u64>> {
+        let mut ranges = std::mem::take(&mut self.unsynced);
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|next, kept| {
             let joined = next.start <= kept.end;
             if joined {
                 kept.end = kept.end.max(next.end);
             }
             joined
         });
-        self.charges.synced(&self.unsynced);
-        self.unsynced.clear();
+        ranges
     }
 }
 
@@ -292,6 +347,7 @@ impl<F: File> File for EmulatedFile<F> {
     fn reader(&self) -> Result<Self> {
         Ok(Self {
             inner: self.inner.reader()?,
+            number: self.number,
             device: Arc::clone(&self.device),
             account: self.account.clone(),
         })
@@ -303,10 +359,13 @@ impl<F: File> File for EmulatedFile<F> {
 
     fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.inner.read_at(offset, out)?;
-        let bytes = out.len() as u64;
-        self.device.charge(self.device.profile.read_ns, bytes);
-        if let Some(mut account) = self.account() {
-            account.charges.read(offset..offset + bytes);
+        let bytes = offset..offset + out.len() as u64;
+        self.device.read(Stretch {
+            file: self.number,
+            bytes: bytes.clone(),
+        });
+        if let Some(charges) = self.account().as_mut().and_then(|a| a.charges.as_mut()) {
+            charges.read(bytes);
         }
         Ok(())
     }
@@ -314,7 +373,7 @@ impl<F: File> File for EmulatedFile<F> {
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         self.inner.write_at(offset, data)?;
         let bytes = data.len() as u64;
-        self.device.charge(self.device.profile.write_ns, bytes);
+        self.device.write(bytes);
         if let Some(mut account) = self.account() {
             account.copied(offset..offset + bytes);
         }
@@ -331,9 +390,11 @@ impl<F: File> File for EmulatedFile<F> {
 
     fn sync(&mut self, site: &'static Site) -> Result<()> {
         self.inner.sync(site)?;
-        self.device.charge(self.device.profile.sync_ns, 0);
-        if let Some(mut account) = self.account() {
-            account.synced();
+        let unsynced = self.account().map(|mut account| account.take_unsynced());
+        let unsynced = unsynced.unwrap_or_default();
+        self.device.sync(self.number, &unsynced);
+        if let Some(charges) = self.account().as_mut().and_then(|a| a.charges.as_mut()) {
+            charges.synced(&unsynced);
         }
         Ok(())
     }
@@ -404,6 +465,103 @@ mod tests {
         delays.set(false);
         file.sync(site!("emulated-disk-test.free")).unwrap();
         assert_eq!(directory.injected_ns(), 645_000, "delays are off");
+    }
+
+    /// A hard disk whose transfers take a nanosecond a byte.
+    fn hard_disk(name: &str) -> (Scratch, Clock, EmulatedDirectory<NativeDirectory>) {
+        let profile = FileProfile {
+            bandwidth: Some(1_000_000_000),
+            ..FileProfile::HDD
+        };
+        let (scratch, clock) = (Scratch::new(name), Clock::manual());
+        let native = scratch.native();
+        let directory = EmulatedDirectory::new(native, profile, clock.clone(), Delays::default());
+        (scratch, clock, directory)
+    }
+
+    const SEEK_NS: u64 = 10_000_000;
+    const TURN_NS: u64 = 8_333_333;
+
+    #[test]
+    fn scattered_reads_of_a_hard_disk_cost_a_seek_each() {
+        let (_scratch, clock, directory) = hard_disk("arm-reads");
+        let mut pages = directory.create("pages").unwrap();
+        let mut others = directory.create("others").unwrap();
+        pages.write_at(0, &[1; 8000]).unwrap();
+        others.write_at(0, &[2; 8000]).unwrap();
+        assert_eq!(
+            clock.now_ns(),
+            0,
+            "what is written lies in the system's cache"
+        );
+        let read = |file: &mut EmulatedFile<_>, offset| {
+            let before_ns = clock.now_ns();
+            file.read_at(offset, &mut [0; 1000]).unwrap();
+            clock.now_ns() - before_ns
+        };
+        let mut reader = pages.reader().unwrap();
+        assert_eq!(read(&mut pages, 0), SEEK_NS + 1000);
+        assert_eq!(read(&mut pages, 1000), 1000);
+        assert_eq!(
+            read(&mut reader, 2000),
+            1000,
+            "the same file by another handle"
+        );
+        assert_eq!(read(&mut pages, 7000), SEEK_NS + 1000);
+        // All files have one arm.
+        assert_eq!(read(&mut others, 0), SEEK_NS + 1000);
+        assert_eq!(read(&mut others, 1000), 1000);
+        assert_eq!(read(&mut pages, 3000), SEEK_NS + 1000);
+        let counters = directory.counters();
+        assert_eq!((counters.reads, counters.bytes_read), (7, 7000));
+        assert_eq!(directory.injected_ns(), clock.now_ns());
+    }
+
+    #[test]
+    fn a_sync_of_a_hard_disk_costs_a_seek_for_each_place() {
+        let (_scratch, clock, directory) = hard_disk("arm-syncs");
+        let mut log = directory.create("log").unwrap();
+        let sync = |file: &mut EmulatedFile<_>| {
+            let before_ns = clock.now_ns();
+            file.sync(site!("emulated-disk-test.arm")).unwrap();
+            clock.now_ns() - before_ns
+        };
+        log.write_at(0, &[1; 1000]).unwrap();
+        log.write_at(1000, &[1; 1000]).unwrap();
+        assert_eq!(sync(&mut log), SEEK_NS + 2000);
+        assert_eq!(sync(&mut log), 0, "nothing is left");
+        clock.wait_ns(333_333);
+        log.write_at(2000, &[1; 1000]).unwrap();
+        // The place has passed by and comes again.
+        assert_eq!(sync(&mut log), TURN_NS - 333_333 + 1000);
+        let mut pages = directory.create("pages").unwrap();
+        for offset in [9000, 0, 5000, 1000] {
+            pages.write_at(offset, &[2; 1000]).unwrap();
+        }
+        assert_eq!(sync(&mut pages), 3 * SEEK_NS + 4000);
+        log.write_at(3000, &[1; 1000]).unwrap();
+        assert_eq!(sync(&mut log), SEEK_NS + 1000, "the arm has been away");
+        let before_ns = clock.now_ns();
+        directory.sync(site!("emulated-disk-test.names")).unwrap();
+        assert_eq!(clock.now_ns() - before_ns, SEEK_NS);
+        let counters = directory.counters();
+        assert_eq!((counters.writes, counters.syncs), (8, 6));
+    }
+
+    #[test]
+    fn who_comes_second_waits_for_the_arm() {
+        let (_scratch, clock, directory) = hard_disk("arm-queue");
+        let mut file = directory.create("pages").unwrap();
+        file.write_at(0, &[1; 1000]).unwrap();
+        // Another thread has just asked for something.
+        directory
+            .device
+            .channel
+            .lock()
+            .unwrap()
+            .leave(FileProfile::HDD.arm.unwrap(), clock.now_ns());
+        file.read_at(0, &mut [0; 1000]).unwrap();
+        assert_eq!(clock.now_ns(), 2 * SEEK_NS + 1000);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! part (torn at 512-byte sectors) or not at all, in any order. A failed sync loses an unknown part of what was
 //! unsynced for ever: the handle refuses further writes.
 
+mod arm;
 mod blocks;
 mod either;
 mod emulated;
@@ -18,6 +19,7 @@ mod native;
 mod profile;
 pub mod simulated;
 
+pub use arm::Arm;
 pub use emulated::{
     ChargeSink, Delays, EmulatedDirectory, EmulatedFile, EmulatorCharges, FileCharges,
 };

@@ -367,7 +367,8 @@ pub(crate) struct RunArgs {
     /// are not needed any more are given up
     #[arg(long, value_name = "DIR")]
     pub(crate) archive: Option<PathBuf>,
-    /// On the emulated device, what the files of pages are on: none, the imitated memory; ssd; or read=,write=,sync= in ns and bandwidth= in MB/s
+    /// On the emulated device, what the files of pages are on: none, the imitated memory; ssd, sata or hdd; or read=,write=,sync=,seek=,turn= in ns and
+    /// bandwidth= in MB/s
     #[arg(long)]
     pub(crate) files: Option<FileProfile>,
     /// The same for the files of the log of a page method, if they are elsewhere
