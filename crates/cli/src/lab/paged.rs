@@ -115,7 +115,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     for (name, value) in rows(workload, size) {
         add(name, &value);
     }
-    let seconds = if has_drive(point) {
+    let seconds = if has_drive(point) || point.get("placement").contains("hdd") {
         size.drive_seconds
     } else {
         size.seconds
@@ -206,12 +206,15 @@ fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Where the files of pages lie, and where those of the log do: in the imitated memory, or on the imitated flash drive.
+/// Where the files of pages lie, and where those of the log do: in the imitated memory, or on an imitated flash drive or hard disk.
 fn placement(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "all-in-nvm" => &[("files", "none"), ("log-files", "none")],
         "db-nvm-log-ssd" => &[("files", "none"), ("log-files", "ssd")],
         "db-ssd-log-nvm" => &[("files", "ssd"), ("log-files", "none")],
+        "db-nvm-log-hdd" => &[("files", "none"), ("log-files", "hdd")],
+        "db-hdd-log-nvm" => &[("files", "hdd"), ("log-files", "none")],
+        "all-on-hdd" => &[("files", "hdd"), ("log-files", "hdd")],
         _ => &[("files", "ssd"), ("log-files", "ssd")],
     }
 }
@@ -264,7 +267,12 @@ mod tests {
         let has = |wanted: &str| options.iter().any(|option| option == wanted);
         assert!(has("--profile dram,write=1120") && has("--method nv-disk"));
         assert!(has("--commit synchronous") && has("--files ssd") && has("--log-files none"));
-        assert!(!has("--device emulated") && has("--warehouses 16"));
+        assert!(!has("--device emulated") && has("--warehouses 16") && has("--seconds 0.01"));
+        let options = options_of(&[("placement", "db-hdd-log-nvm"), ("pool-share", "0.33")]);
+        let has = |wanted: &str| options.iter().any(|option| option == wanted);
+        assert!(has("--files hdd") && has("--log-files none") && has("--seconds 0.05"));
+        // As much as with all in memory, which it is compared with.
+        assert!(has("--pool 4194304"));
     }
 
     #[test]

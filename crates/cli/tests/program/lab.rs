@@ -378,7 +378,7 @@ fn the_list_names_every_figure() {
         let name = format!("nv-logging/fig{number} ");
         assert!(listed.contains(&name), "{name}");
     }
-    for name in ["nvram-era/fig5 ", "nvram-era/fig6 "] {
+    for name in ["nv-logging/fig6-hdd ", "nvram-era/fig5 ", "nvram-era/fig6 "] {
         assert!(listed.contains(name), "{name}");
     }
     // A wrong name is answered with the way to the right ones, before anything is run or made.

@@ -12,7 +12,7 @@
 //! | `cost` | 16: transactions a dollar |
 //!
 //! A *scheme* is a method with its way of committing (the paper's table 3). A *placement* says which of database and log lie in the imitated memory and which
-//! on the imitated flash drive. `paged` has what both are in options.
+//! on an imitated flash drive or hard disk. `paged` has what both are in options.
 
 mod cost;
 mod device;
@@ -36,6 +36,7 @@ pub(super) const PAPER: Paper = Paper {
     },
     experiments: &[
         &placement::FIG6,
+        &placement::FIG6_HDD,
         &time::FIG7,
         &placement::FIG8,
         &device::FIG9,
