@@ -435,14 +435,19 @@ impl<M: Memory> SlottedPages<M> {
         (word(outline.bytes, 0) == view.page).then_some(outline)
     }
 
-    /// Makes an outline of a page that has none, if its tree's pages have some.
+    /// Makes an outline of a page that has none, if its tree's pages have some and it has no more cells than one: the search that asks would wait for all
+    /// keys of the page, each time anew.
     #[inline]
     pub(in crate::index::slotted) fn ensure_outline(
         &mut self,
         tree: SlottedTree,
         view: &mut View,
     ) -> Result<()> {
-        if view.outline.is_none() && tree.key_words == 1 && self.outlines.leaves.count_max > 0 {
+        if view.outline.is_none()
+            && tree.key_words == 1
+            && self.outlines.leaves.count_max > 0
+            && view.count <= self.outlines.places(view.level).cells_max
+        {
             view.outline = self.read_outline(view)?;
         }
         Ok(())
