@@ -97,7 +97,7 @@ pub(super) const FIG6: Experiment = Experiment {
 };
 
 const WHY_HDD: &str = "Each page that the cache lacks is a seek here, and so is each page that leaves it. The paper's machine has 48 GB of memory before 9 GB of \
-                       data and reads them through a file system, which can keep what the page cache lacks; nothing is kept before the imitated disk.";
+                       data and reads them through a file system, which can keep what the page cache lacks; nothing is kept before the imitated disk. With all of the data in the cache, checkpoints still write pages at a seek each.";
 
 pub(super) const FIG6_HDD: Experiment = Experiment {
     name: "nv-logging/fig6-hdd",
