@@ -30,6 +30,8 @@ pub(crate) const MARK_INTERVAL: Duration = Duration::from_secs(1);
 /// Waits of the thread for a partition: the first one, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// It pauses so many times as long as a wait was that has failed.
+const PAUSE_OF_WAITS: u32 = 20;
 
 /// The thread that writes marks, as long as there are handles on the database.
 pub(crate) struct Marking {
@@ -89,7 +91,8 @@ impl Core {
     /// Writes a mark now and then, as a thread of its own.
     fn run_marks(&self, interval: Duration, end: &Receiver<()>) {
         let mut wait_limit = FIRST_WAIT;
-        while end.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        let mut pause = interval;
+        while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             if !self.wants_mark() {
                 continue;
             }
@@ -99,9 +102,12 @@ impl Core {
             };
             // Whoever works with the database is told what is wrong with it.
             let marked = self.hold_all(manner).and_then(|mut all| all.mark());
-            wait_limit = match marked {
-                Ok(()) => FIRST_WAIT,
-                Err(_) => (wait_limit * 2).min(LONGEST_WAIT),
+            // Who waits for a long transaction keeps others from those that it has already.
+            (wait_limit, pause) = if marked.is_ok() {
+                (FIRST_WAIT, interval)
+            } else {
+                let wait_limit = (wait_limit * 2).min(LONGEST_WAIT);
+                (wait_limit, interval.max(wait_limit * PAUSE_OF_WAITS))
             };
         }
     }

@@ -152,11 +152,6 @@ impl Partition {
         let durable = sessions.first().map(|engine| engine.durable());
         let durable = durable.unwrap_or_default();
         let is_shared = sessions.len() > 1;
-        // What an earlier process has committed may have no mark behind it.
-        let is_recovered = sessions.first().is_some_and(|engine| {
-            let status = engine.status();
-            status.recovery_replayed + status.recovery_undone > 0
-        });
         let seat = |engine| {
             Place(Mutex::new(Seat {
                 engine,
@@ -170,7 +165,8 @@ impl Partition {
             number,
             seats: sessions.into_iter().map(seat).collect(),
             stopped: AtomicBool::new(false),
-            unmarked: AtomicBool::new(is_recovered),
+            // What an earlier process has committed may have no mark behind it.
+            unmarked: AtomicBool::new(true),
             next: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             queue: Mutex::new(0),

@@ -66,8 +66,8 @@ impl<D: Directory> State<D> {
         Ok(())
     }
 
-    fn remove_needless(&mut self) -> Result<bool> {
-        self.wal.remove_needless(&self.directory)
+    fn remove_in_front(&mut self, segment: u64) -> Result<bool> {
+        self.wal.remove_in_front(&self.directory, segment)
     }
 }
 
@@ -111,6 +111,15 @@ impl<D: Directory> CentralLog<D> {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State<D>> {
         lock_log(&self.state)
+    }
+
+    /// Removes the files in front of a segment. That of a long file takes milliseconds: others have the log between two, for which it has to be free for
+    /// a moment, as a mutex is not fair.
+    pub(super) fn remove_in_front(&self, segment: u64) -> Result<()> {
+        while self.state().remove_in_front(segment)? {
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
     }
 
     /// What has become of a step for which the disk may have no room.
@@ -231,13 +240,8 @@ impl<D: Directory> PageLog for CentralLog<D> {
             cold.wake();
             return Ok(());
         }
-        // To remove a long file takes milliseconds. Others have the log between two, for which it has to be free for a moment: a mutex is not fair.
-        while state.remove_needless()? {
-            drop(state);
-            std::thread::sleep(PAUSE);
-            state = self.state();
-        }
-        Ok(())
+        drop(state);
+        self.remove_in_front(start.segment)
     }
 
     fn claim(&self, _session: u32, bytes: u64) -> Result<Option<u32>> {

@@ -91,8 +91,7 @@ impl<D: Directory> CentralLog<D> {
         if !segments.cold.note(&added) {
             return Ok(false);
         }
-        let state = &mut *self.state();
-        while state.wal.remove_in_front(&state.directory, until.segment)? {}
+        self.remove_in_front(until.segment)?;
         Ok(true)
     }
 

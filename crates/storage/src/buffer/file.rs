@@ -12,7 +12,7 @@ use crate::page::{Header, PageId};
 use disk::{Directory, File};
 use pmem::{Access, Counters, Site, site};
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The file grows by an eighth of itself, within these bounds.
@@ -55,7 +55,7 @@ pub struct PageFile<D: Directory> {
     /// What writes pages one by one, if sessions do.
     singles: Option<Arc<SinglePages<D::File>>>,
     /// What syncs pages ahead, beside those who write: where neither of these is there.
-    ahead: Option<Arc<Mutex<D::File>>>,
+    ahead: Option<Arc<SyncAhead<D::File>>>,
     page_bytes: usize,
     /// Pages that the file has room for; its readers know too.
     pages: Arc<AtomicU32>,
@@ -66,6 +66,25 @@ pub struct PageFile<D: Directory> {
     master: Master,
     /// What this handle has written.
     written: PageWrites,
+}
+
+/// A handle of its own that syncs pages while others write some.
+struct SyncAhead<F> {
+    file: Mutex<F>,
+    /// Whether a sync of the pages has failed, through whichever handle.
+    has_failed: AtomicBool,
+}
+
+impl<F> SyncAhead<F> {
+    /// Notes a failure for all who sync, and fails if there was one: it may have been of what this thread has written, and told to another.
+    fn note(&self, outcome: disk::Result<()>) -> Result<()> {
+        self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
+        outcome?;
+        if self.has_failed.load(Ordering::SeqCst) {
+            return Err(StorageError::Poisoned);
+        }
+        Ok(())
+    }
 }
 
 /// Bytes of pages that were written, by where they went.
@@ -185,7 +204,10 @@ impl<D: Directory> PageFile<D> {
                     self.singles = area.singles(directory, &self.name)?.map(Arc::new);
                     self.area = Some(Box::new(area));
                 } else if access == Access::Write {
-                    self.ahead = Some(Arc::new(Mutex::new(directory.open(&self.name)?)));
+                    self.ahead = Some(Arc::new(SyncAhead {
+                        file: Mutex::new(directory.open(&self.name)?),
+                        has_failed: AtomicBool::new(false),
+                    }));
                 }
             }
         }
@@ -446,9 +468,10 @@ impl<D: Directory> PageFile<D> {
         self.check_home()?;
         if self.unsynced {
             let synced = self.file.sync(site);
-            match &self.singles {
-                Some(singles) => singles.note(synced)?,
-                None => synced?,
+            match (&self.singles, &self.ahead) {
+                (Some(singles), _) => singles.note(synced)?,
+                (None, Some(ahead)) => ahead.note(synced)?,
+                (None, None) => synced?,
             }
             self.unsynced = false;
         }
@@ -554,7 +577,7 @@ pub struct PageReaders<F> {
     /// What writes them one by one, if sessions do.
     singles: Option<Arc<SinglePages<F>>>,
     /// What syncs them ahead, beside those who write.
-    ahead: Option<Arc<Mutex<F>>>,
+    ahead: Option<Arc<SyncAhead<F>>>,
     pages: Arc<AtomicU32>,
     page_bytes: u64,
 }
@@ -598,7 +621,7 @@ impl<F: File> PageReaders<F> {
     /// have syncs of their own there is nothing to do.
     pub fn sync_ahead(&self) -> Result<()> {
         match &self.ahead {
-            Some(file) => Ok(lock(file).sync(site!("page-file.ahead"))?),
+            Some(ahead) => ahead.note(lock(&ahead.file).sync(site!("page-file.ahead"))),
             None => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 //! A checkpoint bounds what an opening repeats. An image costs that little: the page is written, which its changes alone need too, and it is not read. So
 //! with images a checkpoint may be further away in bytes; and it had better be, as each one lets all pages be logged whole again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// An image counts as one of so many of its bytes: it takes as long to repeat as records that are that much shorter, and a log
 /// of images alone gets so many times as long as one of records.
@@ -16,6 +16,8 @@ pub struct Images {
     /// How many there were when the newest checkpoint began, and when the newest one did that has ended.
     newest: AtomicU64,
     ended: AtomicU64,
+    /// Whether the log has some of an earlier process, which were not counted.
+    has_uncounted: AtomicBool,
 }
 
 impl Images {
@@ -32,6 +34,11 @@ impl Images {
         }
     }
 
+    /// Notes whether the opening has found a log with images, until a checkpoint has ended.
+    pub fn find(&self, has_some: bool) {
+        self.has_uncounted.store(has_some, Ordering::Relaxed);
+    }
+
     /// Notes that a checkpoint has begun.
     pub fn begin_checkpoint(&self) {
         let logged = self.logged.load(Ordering::Relaxed);
@@ -42,6 +49,7 @@ impl Images {
     pub fn end_checkpoint(&self) {
         let newest = self.newest.load(Ordering::Relaxed);
         self.ended.store(newest, Ordering::Relaxed);
+        self.has_uncounted.store(false, Ordering::Relaxed);
     }
 
     /// Bytes that count for nothing of those behind the newest checkpoint.
@@ -49,8 +57,11 @@ impl Images {
         self.free_since(&self.newest)
     }
 
-    /// Of those behind the newest one that has ended.
+    /// Of those behind the newest one that has ended; any number if that is not known.
     pub fn free_since_ended(&self) -> u64 {
+        if self.has_uncounted.load(Ordering::Relaxed) {
+            return u64::MAX;
+        }
         self.free_since(&self.ended)
     }
 
@@ -68,6 +79,9 @@ mod tests {
     #[test]
     fn images_count_from_checkpoint_to_checkpoint() {
         let images = Images::default();
+        images.find(true);
+        assert_eq!(images.free_since_ended(), u64::MAX);
+        images.end_checkpoint();
         images.add(8000);
         assert_eq!(images.free_since_newest(), 7000);
         images.begin_checkpoint();

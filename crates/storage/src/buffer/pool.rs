@@ -28,6 +28,7 @@ use super::log::PageLog;
 use super::look::Look;
 use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
+use crate::log::Lsn;
 use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Header, PageId};
 use disk::{Directory, DiskError};
@@ -334,6 +335,12 @@ impl<D: Directory> Pool<D> {
     /// The log.
     pub fn log(&self) -> &dyn PageLog {
         &*self.log
+    }
+
+    /// Lets pages that have not changed since `from` be logged whole; the log may have some that were.
+    pub fn log_images(&self, from: Lsn, has_some: bool) {
+        self.log.image_from(from);
+        self.images.find(has_some);
     }
 
     /// What is known of the images of pages in the log.

@@ -272,6 +272,24 @@ fn a_cleaner_that_cannot_write_leaves_the_error_to_who_needs_a_frame() {
 }
 
 #[test]
+fn a_sync_that_has_failed_ahead_is_one_of_the_checkpoint() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let device = Device::new({
+        let fails = Arc::clone(&fails);
+        // It fails once, and is told to one handle only.
+        move |call| call != Call::SyncPages || !fails.swap(false, Ordering::SeqCst)
+    });
+    let pool = pool_on(&device);
+    pool.write(page_at(0)).unwrap().bytes_mut();
+    pool.write_all().unwrap();
+    fails.store(true, Ordering::SeqCst);
+    assert!(pool.readers().sync_ahead().is_err());
+    let master = pool.file().master();
+    let failed = pool.file().checkpoint(master);
+    assert!(matches!(failed, Err(StorageError::Poisoned)), "{failed:?}");
+}
+
+#[test]
 fn who_finds_all_frames_latched_waits_a_moment_and_not_for_ever() {
     let (pool, _) = pool_with_writers();
     let latch_all = || -> Vec<_> {

@@ -591,8 +591,22 @@ impl<D: Directory> Wal<D> {
         let is_needed = |&&(number, _): &&(u64, u64)| number >= self.start.segment;
         let needed = self.segments.iter().rev().take_while(is_needed).count();
         let [usual, long] = self.options.lengths();
-        let bytes = if needed < SHORT_SEGMENTS { usual } else { long };
-        let bytes = bytes.max((HEADER_BYTES + FRAME_BYTES) as u64 + record_bytes);
+        let shortest = usual.max((HEADER_BYTES + FRAME_BYTES) as u64 + record_bytes);
+        let bytes = if needed < SHORT_SEGMENTS {
+            shortest
+        } else {
+            long.max(shortest)
+        };
+        match self.roll_to(directory, bytes) {
+            Err(StorageError::Disk(DiskError::OutOfSpace { .. })) if shortest < bytes => {
+                self.roll_to(directory, shortest)
+            }
+            rolled => rolled,
+        }
+    }
+
+    /// Makes a segment of that length the current one.
+    fn roll_to(&mut self, directory: &D, bytes: u64) -> Result<()> {
         let header = SegmentHeader {
             identity: self.identity,
             number: self.next_segment,
@@ -606,7 +620,7 @@ impl<D: Directory> Wal<D> {
                 // does it.
                 let _ = directory.remove(&self.unpublished_name());
                 if self.spares.give_up(directory)? {
-                    return self.roll(directory, record_bytes);
+                    return self.roll_to(directory, bytes);
                 }
                 return Err(error.into());
             }

@@ -117,6 +117,25 @@ fn segments_are_long_behind_the_first_few_and_those_of_either_length_are_used_ag
 }
 
 #[test]
+fn where_the_disk_has_no_room_for_a_long_segment_it_gets_a_usual_one() {
+    let world = world();
+    let directory = SimulatedDirectory::new(&world);
+    let options = WalOptions {
+        long_segment_bytes: 4096,
+        ..OPTIONS
+    };
+    let nothing = &mut |_, _: &[u8]| Ok(());
+    let mut wal = Wal::open(&directory, IDENTITY, options, LogStart::NEW, nothing).unwrap();
+    directory.limit_space(Some((SHORT_SEGMENTS as u64 + 2) * 1024));
+    while wal.segments.len() <= SHORT_SEGMENTS {
+        wal.append(&directory, &record(9)).unwrap();
+    }
+    assert_eq!(wal.segments.last().map(|&(_, bytes)| bytes), Some(1024));
+    wal.flush().unwrap();
+    wal.verify(&directory).unwrap();
+}
+
+#[test]
 fn a_lost_record_never_comes_back_behind_its_twin() {
     let world = world();
     let (directory, mut wal, _) = open(&world);

@@ -20,9 +20,10 @@ use std::time::Duration;
 const URGENT_AT: u64 = 3;
 /// The thread spreads its writes over so many of so many parts of the time until the next checkpoint is due, as the log goes.
 const PACE: (u128, u128) = (3, 4);
-/// How often it looks whether it may go on, and the longest that it waits between two parts.
+/// How often it looks whether it may go on, and the longest that it waits between two parts, and in all.
 const PACE_PAUSE: Duration = Duration::from_millis(1);
-const PACE_WAIT_MAX: Duration = Duration::from_millis(100);
+const PACE_WAIT_EACH: Duration = Duration::from_millis(100);
+const PACE_WAIT_MAX: Duration = Duration::from_mins(1);
 
 impl<P: Platform> Shared<P> {
     /// Whether the log is long. As long as pages are behind, whoever brings them forward writes a checkpoint then: that can wait while there is room.
@@ -167,7 +168,10 @@ impl<P: Platform> Shared<P> {
         }
         match writer {
             Writer::Session => pool.write_all()?,
-            Writer::Thread => pool.write_all_by(&mut |done, all| self.keep_pace(done, all))?,
+            Writer::Thread => {
+                let mut left = PACE_WAIT_MAX;
+                pool.write_all_by(&mut |done, all| self.keep_pace((done, all), &mut left))?;
+            }
         }
         pool.file().checkpoint(Master {
             start: start.log,
@@ -184,24 +188,29 @@ impl<P: Platform> Shared<P> {
 
     /// Lets the thread wait that has written pages of so many of all frames, as long as the log has not become longer by the share that is due until then: sessions
     /// have the device meanwhile. Not for ever, as the log may rest.
-    fn keep_pace(&self, done: usize, all: usize) -> Result<()> {
+    fn keep_pace(&self, (done, all): (usize, usize), left: &mut Duration) -> Result<()> {
         let pool = &self.pages.pool;
-        if pool.readers().cache().is_some() {
-            // What is put there is durable, and goes home later.
+        if self.is_poisoned() {
+            return Err(StorageError::Poisoned);
+        }
+        // What is put into an area that pages stay in is durable, and goes home later.
+        if pool.readers().cache().is_some() || self.checkpointer.is_hurried() {
             return Ok(());
         }
         pool.readers().sync_ahead()?;
         let mut waited = Duration::ZERO;
+        let most = PACE_WAIT_EACH.min(*left);
         let is_early = || {
             let span = self.due_bytes().min(pool.log().checkpoint_span());
             let due = u128::from(span) * PACE.0 * done as u128 / (PACE.1 * all as u128);
             let due = u64::try_from(due).unwrap_or(u64::MAX);
             pool.log().checkpoint_need(due, u64::MAX) == CheckpointNeed::None
         };
-        while waited < PACE_WAIT_MAX && !self.checkpointer.is_hurried() && is_early() {
+        while waited < most && !self.checkpointer.is_hurried() && is_early() {
             std::thread::sleep(PACE_PAUSE);
             waited += PACE_PAUSE;
         }
+        *left = left.saturating_sub(waited);
         Ok(())
     }
 }

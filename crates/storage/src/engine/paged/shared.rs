@@ -402,7 +402,7 @@ impl<P: Platform> Shared<P> {
             Self::repeat(&pages, axes, master.redo, options)?;
         }
         if images {
-            pages.pool.log().image_from(master.redo);
+            pages.pool.log_images(master.redo, is_found);
         }
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
         let is_later = |txn: &Transaction| is_for_later(txn, options.undoing, master.catalogue);
