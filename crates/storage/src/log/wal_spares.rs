@@ -13,7 +13,7 @@
 
 use super::wal::LogIdentity;
 use crate::error::Result;
-use disk::Directory;
+use disk::{Directory, File};
 use pmem::site;
 
 /// The spares of one log.
