@@ -265,7 +265,7 @@ impl<D: Directory> Wal<D> {
         if directory.exists(&wal.unpublished_name())? {
             directory.remove(&wal.unpublished_name())?;
         }
-        wal.spares.remove_found(directory)?;
+        wal.spares.find(directory)?;
         Ok(wal)
     }
 

@@ -4,8 +4,7 @@
 //! So a segment file that a checkpoint has made needless becomes a *spare*: it is renamed, and renamed once more when the log needs a file.
 //!
 //! Invariants:
-//! 1. A spare can be used only when it is durable that its old name is gone, by a sync of the process that has renamed it. So no crash brings
-//!    that name back with what the file has then.
+//! 1. A spare can be used only when it is durable that its old name is gone. So no crash brings that name back with what the file has then.
 //! 2. A spare has one of the lengths that segments have.
 //!
 //! What a spare has of its old records is valid nowhere in the new segment: their positions are others, and their checksums are seeded with
@@ -57,13 +56,18 @@ impl Spares {
         self.lengths.contains(&bytes) && self.bytes() + bytes <= self.most
     }
 
-    /// Removes those that an earlier process has left. It may have met a sync of the directory that failed, and what a later one says of names
-    /// that were lost then is not true.
-    pub(super) fn remove_found<D: Directory>(&self, directory: &D) -> Result<()> {
+    /// Takes over those that an earlier process has left, as far as they are of use.
+    pub(super) fn find<D: Directory>(&mut self, directory: &D) -> Result<()> {
         for number in self.identity.numbers(directory, &self.kind)? {
-            directory.remove(&self.name(number))?;
+            let name = self.name(number);
+            let bytes = directory.open(&name)?.bytes()?;
+            if self.wants(bytes) {
+                self.renamed.push((number, bytes));
+            } else {
+                directory.remove(&name)?;
+            }
         }
-        Ok(())
+        self.secure(directory)
     }
 
     /// Takes a needless file with its number and its length, or removes it.
