@@ -238,7 +238,7 @@ impl Options {
 
     /// Log length in bytes that triggers a checkpoint, in methods that have them. In page methods on real devices a thread writes it, and a transaction waits for
     /// that at its end if there is three times as much of the log by then. Page methods with a central log keep files of up to as many bytes to use
-    /// them again. With `full-page-writes` images of pages count an eighth of their bytes, and files of up to eight times as many bytes are kept.
+    /// them again. With `full-page-writes` images of pages count an eighth of their bytes.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.checkpoint_log_bytes = Some(bytes);
         self

@@ -21,11 +21,6 @@ pub struct Images {
 }
 
 impl Images {
-    /// The longest log of which so many bytes count.
-    pub fn log_bytes(counted: u64) -> u64 {
-        counted.saturating_mul(SHARE)
-    }
-
     /// Notes that so many bytes were logged.
     #[inline]
     pub fn add(&self, bytes: usize) {

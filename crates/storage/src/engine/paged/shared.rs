@@ -11,8 +11,8 @@ use crate::buffer::file::first_page;
 use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
 use crate::buffer::{
     BatchStore, CentralLog, CheckpointNeed, ColdSegments, ColdStore, Content, Daemon, FilesLog,
-    Guard, Images, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions,
-    PageLog, Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
+    Guard, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog,
+    Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
 };
 use crate::clock::Clock;
 use crate::engine::{
@@ -126,16 +126,16 @@ fn wal_options(options: &EngineOptions, guard: Guard) -> WalOptions {
     let usual = WalOptions::default();
     let share = (options.checkpoint_log_bytes / 4).next_multiple_of(4096);
     let shortest = SEGMENT_PAGES_MIN * u64::from(options.page_bytes);
-    // With images the log grows many times as fast, and gets as many times as long.
-    let (long, log_bytes) = match guard {
-        Guard::FullPageWrites => (64 << 20, Images::log_bytes(options.checkpoint_log_bytes)),
-        _ => (0, options.checkpoint_log_bytes),
+    // With images the log grows many times as fast.
+    let long = match guard {
+        Guard::FullPageWrites => 64 << 20,
+        _ => 0,
     };
     WalOptions {
         segment_bytes: share.min(usual.segment_bytes).max(shortest),
         long_segment_bytes: share.min(long),
         // What is needless after a checkpoint is what the next one needs.
-        spare_bytes_max: log_bytes,
+        spare_bytes_max: options.checkpoint_log_bytes,
         ..usual
     }
 }
