@@ -697,7 +697,7 @@ impl<D: Directory> Pool<D> {
         };
         if let Some(page) = self.dirty_page(number, content) {
             let mut bytes = page.content.bytes.to_vec();
-            header::seal(&mut bytes);
+            header::seal_whole(&mut bytes);
             self.log.flush_to(Header(&bytes).lsn())?;
             singles.write(page.id, &bytes)?;
             // Still latched, so nobody has changed it since it was copied.
@@ -862,7 +862,7 @@ impl<D: Directory> Pool<D> {
             batch.ids.push(*id);
             batch.bytes.extend_from_slice(&content.bytes);
             newest = newest.max(Some(Header(&content.bytes).lsn()));
-            header::seal(&mut batch.bytes[start..]);
+            header::seal_whole(&mut batch.bytes[start..]);
         }
         if let Some(lsn) = newest {
             self.log.flush_to(lsn)?;
