@@ -8,7 +8,7 @@
 //! `Options::mark_interval` says; only if something has changed since the mark before, and in databases of several partitions with archives.
 //! Nobody waits for a mark to be durable: it counts when all archives have it, and they have only what is durable.
 //!
-//! The thread waits for the partitions a moment only, longer each time that it was in vain, since those who come meanwhile wait as well. So no transaction
+//! The thread waits for the partitions a moment only: twice as long as it took the last time, or as was in vain, since those who come meanwhile wait as well. So no transaction
 //! waits long for a mark, and there is none while one goes on that is long. The numbers of marks are never used twice: of one that a crash has left in some logs
 //! only there is no other half.
 //!
@@ -23,11 +23,11 @@ use crate::sync::MutexGuard;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a mark is written where nothing else is asked for.
 pub(crate) const MARK_INTERVAL: Duration = Duration::from_secs(1);
-/// Waits of the thread for a partition: the first one, and the longest.
+/// Waits of the thread for a partition: the first and shortest one, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// It pauses so many times as long as a wait was that has failed.
@@ -100,14 +100,20 @@ impl Core {
                 wait_limit,
                 ..self.manner
             };
+            let start = Instant::now();
             // Whoever works with the database is told what is wrong with it.
             let marked = self.hold_all(manner).and_then(|mut all| all.mark());
-            // Who waits for a long transaction keeps others from those that it has already.
-            (wait_limit, pause) = if marked.is_ok() {
-                (FIRST_WAIT, interval)
+            let usual = if marked.is_ok() {
+                start.elapsed()
             } else {
-                let wait_limit = (wait_limit * 2).min(LONGEST_WAIT);
-                (wait_limit, interval.max(wait_limit * PAUSE_OF_WAITS))
+                wait_limit
+            };
+            wait_limit = (usual * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
+            // Who waits for a long transaction keeps others from those that it has already.
+            pause = if marked.is_ok() {
+                interval
+            } else {
+                interval.max(wait_limit * PAUSE_OF_WAITS)
             };
         }
     }

@@ -197,37 +197,52 @@ fn wait_for_growth(archive: &Directory) {
     }
 }
 
+/// Until a mark later than `after` is in a copy of the archives; says which one, and what the counter had then.
+/// Where the disk is slow, marks are rare, and for a while the archives give nothing but the backup.
+fn wait_for_mark(base: &Directory, archive: &Directory, after: Timestamp) -> (Timestamp, i64) {
+    let limit = Instant::now() + Duration::from_mins(5);
+    loop {
+        wait_for_growth(archive);
+        let (report, value) = restored(base, &copied(archive), None).unwrap();
+        match report.replayed.unwrap().end {
+            ReplayEnd::Mark(Some(time)) if time > after => return (time, value),
+            end => assert!(Instant::now() < limit, "no later mark than {end:?}"),
+        }
+    }
+}
+
+/// Ends the work also when the test fails meanwhile.
+struct EndOfWork<'a>(&'a AtomicBool);
+
+impl Drop for EndOfWork<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn what_is_made_of_archives_in_flight_is_one_moment() {
     for method in METHODS {
         let (here, archive, base) = (Directory::new(), Directory::new(), Directory::new());
         let (database, table) = new_database(&here, &options(method, &archive));
         let (end, counted) = (AtomicBool::new(false), Counted::default());
-        let copies = std::thread::scope(|threads| {
+        let times = std::thread::scope(|threads| {
+            let _end = EndOfWork(&end);
             threads.spawn(|| work(&database, &table, &end, &counted));
             std::thread::sleep(Duration::from_millis(50));
             database
                 .backup_pages(base.path(), Existing::Refuse, &mut |_| {})
                 .unwrap();
-            let mut copies = Vec::new();
-            for _ in 0..3 {
-                wait_for_growth(&archive);
-                copies.push(copied(&archive));
-            }
-            end.store(true, Ordering::Relaxed);
-            copies
+            let mut after = Timestamp(0);
+            [(); 3].map(|()| {
+                let mark = wait_for_mark(&base, &archive, after);
+                after = mark.0;
+                mark
+            })
         });
         let all = Directory::new();
         let content = database.backup(all.path()).unwrap().content;
         drop((table, database));
-        let mut times = Vec::new();
-        for copy in &copies {
-            let (report, value) = restored(&base, copy, None).unwrap();
-            let ReplayEnd::Mark(Some(time)) = report.replayed.unwrap().end else {
-                panic!("{method}: no mark is in all archives");
-            };
-            times.push((time, value));
-        }
         let (report, _) = restored(&base, &archive, None).unwrap();
         assert_eq!(report.content, content, "{method}");
         // Of each time there is everything that somebody was told by then, up to the mark, and nothing later.
@@ -323,15 +338,16 @@ fn the_process_that_is_killed() {
     );
 }
 
-/// Starts the process, and kills it when its archives have grown.
-fn kill_one(database: &Path, archive: &Directory) {
+/// Starts the process, and kills it when its archives have a newer mark.
+fn kill_one(database: &Path, base: &Directory, archive: &Directory) {
+    let start = now();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", VICTIM, "--nocapture"])
         .env(DATABASE, database)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for_growth(archive);
+    wait_for_mark(base, archive, start);
     let is_running = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -349,7 +365,7 @@ fn what_is_made_of_the_archives_of_a_process_that_was_killed_is_one_moment() {
         drop((table, database));
         let mut newest = 0;
         for _ in 0..KILLS {
-            kill_one(here.path(), &archive);
+            kill_one(here.path(), &base, &archive);
             let (report, counter) = restored(&base, &archive, None).unwrap();
             let replayed = report.replayed.unwrap();
             assert!(matches!(replayed.end, ReplayEnd::Mark(_)), "{method}");

@@ -17,6 +17,7 @@ pub mod redo;
 pub mod series;
 pub mod volatile_undo;
 pub mod wal;
+mod wal_read;
 mod wal_segment;
 mod wal_spares;
 mod wal_sync;
@@ -27,7 +28,8 @@ pub use nv_ring::{NvRing, RingIdentity};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};
 pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
 pub use wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
-pub(crate) use wal::{copy_segments, first_of, has_needless};
+pub(crate) use wal::has_needless;
+pub(crate) use wal_read::{copy_segments, first_of};
 
 use crate::error::Result;
 use pmem::{Arena, Memory, WordChange};

@@ -34,9 +34,10 @@
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::InFront;
+use super::wal_read::{Replayed, prove, read_segment};
 use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
-    read_frame, was_durable,
+    was_durable,
 };
 use super::wal_spares::Spares;
 use super::wal_sync::{EndedSync, PendingSync, SegmentFile};
@@ -143,7 +144,7 @@ impl Default for WalOptions {
     }
 }
 
-const KIND: &str = "wal";
+pub(super) const KIND: &str = "wal";
 
 /// How far the buffer outgrows its size before who appends waits for the sync that runs.
 const BUFFERS_MAX: usize = 16;
@@ -734,181 +735,6 @@ impl<D: Directory> Wal<D> {
         self.synced = self.end;
         self.marked = self.end;
         Ok(())
-    }
-}
-
-/// Where the first record of a partition's segment is.
-pub(crate) fn first_of<D: Directory>(
-    directory: &D,
-    identity: LogIdentity,
-    number: u64,
-) -> Result<Lsn> {
-    let name = identity.file_name(KIND, number);
-    let mut file = directory.open(&name)?;
-    let bytes = file.bytes()?;
-    let mut head = [0; HEADER_BYTES];
-    let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
-    file.read_at(0, &mut head[..head_bytes])?;
-    let header = SegmentHeader::decode(&name, identity, number, &head[..head_bytes], bytes)?;
-    Ok(header.first)
-}
-
-/// Hands the records of segments, which follow each other and have all up to `end`, to `visit`.
-pub(crate) fn copy_segments<D: Directory>(
-    directory: &D,
-    identity: LogIdentity,
-    numbers: &[u64],
-    (first, end): (Lsn, Lsn),
-    visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
-) -> Result<()> {
-    let (mut data, mut log) = (Vec::new(), Replayed::new(first));
-    for &number in numbers {
-        let (name, header, _) = read_segment(directory, identity, KIND, number, &mut data)?;
-        let found = log.segment(&name, &header, &data, visit)?;
-        let is_last = numbers.last() == Some(&number);
-        if is_last && !(log.records..=log.frames).contains(&end) {
-            let detail = "the record here is not valid any more";
-            return Err(damage(&name, found.frames as u64, detail));
-        }
-    }
-    Ok(())
-}
-
-/// A segment's name, header, content and file.
-pub(super) fn read_segment<D: Directory>(
-    directory: &D,
-    identity: LogIdentity,
-    kind: &str,
-    number: u64,
-    data: &mut Vec<u8>,
-) -> Result<(String, SegmentHeader, D::File)> {
-    let name = identity.file_name(kind, number);
-    let mut file = directory.open(&name)?;
-    let bytes = file.bytes()?;
-    let mut head = [0; HEADER_BYTES];
-    let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
-    file.read_at(0, &mut head[..head_bytes])?;
-    // The length is believed, and memory taken, only after the header was.
-    let header = SegmentHeader::decode(&name, identity, number, &head[..head_bytes], bytes)?;
-    data.resize(bytes as usize, 0);
-    file.read_at(0, data)?;
-    Ok((name, header, file))
-}
-
-/// What is known of the log while its segments are read.
-struct Replayed {
-    /// Position behind the last record.
-    records: Lsn,
-    /// Position behind the last frame, which may be a mark.
-    frames: Lsn,
-    /// The segment that ends there, and where in the file.
-    last: Option<(String, u64)>,
-}
-
-/// Where the valid content of one segment ends, as offsets in the file.
-pub(super) struct SegmentEnd {
-    /// Behind the last record.
-    pub(super) records: usize,
-    /// Behind the last frame.
-    pub(super) frames: usize,
-    /// What surely became durable: up to here a frame says so, or the segment's being there.
-    pub(super) synced: Lsn,
-}
-
-impl Replayed {
-    fn new(start: Lsn) -> Self {
-        Self {
-            records: start,
-            frames: start,
-            last: None,
-        }
-    }
-
-    /// Hands the valid records of the next segment to `replay`.
-    fn segment(
-        &mut self,
-        name: &str,
-        header: &SegmentHeader,
-        data: &[u8],
-        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
-    ) -> Result<SegmentEnd> {
-        if !(self.records..=self.frames).contains(&header.first) {
-            return Err(broken_chain(name, header, self.frames, self.last.take()));
-        }
-        let seed = header.seed();
-        let mut found = SegmentEnd {
-            records: HEADER_BYTES,
-            frames: HEADER_BYTES,
-            synced: header.first,
-        };
-        while let Some(frame) = read_frame(data, seed, found.frames, header.position(found.frames))
-        {
-            let at = header.position(found.frames);
-            found.frames += frame.bytes;
-            found.synced = found.synced.max(frame.synced);
-            if !frame.payload.is_empty() {
-                replay(at, &data[frame.payload])?;
-                found.records = found.frames;
-            }
-        }
-        self.records = header.position(found.records);
-        self.frames = header.position(found.frames);
-        self.last = Some((name.to_owned(), found.frames as u64));
-        Ok(found)
-    }
-}
-
-/// Makes the records of the last segment durable where nothing proves that they are, and adds the
-/// proof.
-pub(super) fn prove<F: File>(
-    file: &mut F,
-    header: &SegmentHeader,
-    data: &[u8],
-    found: &SegmentEnd,
-) -> Result<(), DiskError> {
-    let end = header.position(found.records);
-    if end <= found.synced {
-        return Ok(());
-    }
-    let mut write = |offset: usize, bytes: &[u8]| {
-        file.write_at(offset as u64, bytes)?;
-        file.sync(site!("wal.replayed"))
-    };
-    let from = HEADER_BYTES + (found.synced.0 - header.first.0) as usize;
-    write(from, &data[from..found.records])?;
-    let mut mark = Vec::with_capacity(FRAME_BYTES);
-    push_frame(&mut mark, header.seed(), end, end, &[]);
-    // A segment of an earlier version may be full; then the next recovery does the same again.
-    if found.records + mark.len() <= data.len() {
-        write(found.records, &mark)?;
-    }
-    Ok(())
-}
-
-/// What is wrong if a segment does not begin where the log ended.
-#[cold]
-fn broken_chain(
-    name: &str,
-    header: &SegmentHeader,
-    end: Lsn,
-    end_of_earlier: Option<(String, u64)>,
-) -> StorageError {
-    let first = header.first.0;
-    match end_of_earlier {
-        Some((earlier, offset)) if end < header.first => {
-            let detail = format!(
-                "its records end at {}, but {name} goes on at {first}",
-                end.0
-            );
-            damage(&earlier, offset, detail)
-        }
-        _ => {
-            let detail = format!(
-                "it begins at {first} instead of {}; a file is missing",
-                end.0
-            );
-            damage(name, 0, detail)
-        }
     }
 }
 
