@@ -6,6 +6,7 @@
 //! With `UPDATE_SCRIPTS=1` the runners write what they found into the files instead of comparing; the difference is
 //! then read before it is committed, because a changed golden file is a changed promise.
 
+use crate::source;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -98,7 +99,7 @@ impl Block {
 
 /// The scripts in a folder of `crates/storage/testscripts`, by name.
 pub fn scripts(folder: &str) -> Result<Vec<Script>, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/storage/testscripts");
+    let root = source::root().join("crates/storage/testscripts");
     let path = root.join(folder);
     let entries =
         fs::read_dir(&path).map_err(|error| format!("cannot list {}: {error}", path.display()))?;

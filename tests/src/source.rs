@@ -31,9 +31,15 @@ pub struct Line {
     pub in_test: bool,
 }
 
+/// The directory of this package. Where the test runs, not where it was built: a target directory may be kept from another checkout.
+pub fn package() -> PathBuf {
+    let built = || env!("CARGO_MANIFEST_DIR").into();
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, PathBuf::from)
+}
+
 /// The root of the repository.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    package().join("..")
 }
 
 /// All Rust files of the workspace, sorted.

@@ -27,6 +27,7 @@ use storage::engine::{EngineOptions, Method};
 use storage::record::LayoutKind;
 use tests::place::{Device, Files, Place};
 use tests::session::Session;
+use tests::source::package;
 
 /// What makes the databases.
 const MAKE: &[&str] = &[
@@ -100,7 +101,7 @@ fn options(layout: LayoutKind) -> EngineOptions {
 }
 
 fn folder(format: u32) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("golden/{format}"))
+    package().join(format!("golden/{format}"))
 }
 
 fn archive(format: u32, method: Method, layout: LayoutKind, state: State) -> PathBuf {

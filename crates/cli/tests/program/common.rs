@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The data set that is shipped; tests run in the directory of their package.
+pub(crate) const AIRPORTS: &str = "data/airports.csv";
+
 /// A directory that is removed on drop.
 pub(crate) struct Place(PathBuf);
 

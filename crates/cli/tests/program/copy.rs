@@ -2,27 +2,16 @@
 //!
 //! Method: the shipped data set goes through all of them; then a damaged backup, a full disk and places that are taken.
 
-use crate::common::{Place, fail, run, succeed};
+use crate::common::{AIRPORTS, Place, fail, run, succeed};
 use indelible::Timestamp;
 use std::process::Command;
 use std::time::UNIX_EPOCH;
-
-fn airports() -> &'static str {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/data/airports.csv")
-}
 
 /// A database with the data set and an index; its path and what `dump` says about it.
 fn imported(place: &Place) -> (String, String) {
     let db = place.at("db");
     succeed(&["create", &db, "--method", "nvm-inp", "--partitions", "2"]);
-    succeed(&[
-        "import",
-        &db,
-        "airports",
-        airports(),
-        "--primary-key",
-        "iata",
-    ]);
+    succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
     succeed(&[
         "indexes",
         "create",
@@ -105,7 +94,7 @@ fn what_cannot_be_done_leaves_nothing() {
         "{error}"
     );
     fail(1, &["backup", "--check", &file]);
-    fail(1, &["restore", airports(), &place.at("new")]);
+    fail(1, &["restore", AIRPORTS, &place.at("new")]);
     assert_eq!(names(&place), ["db", "db.backup"]);
 }
 
@@ -153,7 +142,7 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
     succeed(&[&convert[..], &one].concat());
     succeed(&["backup", "--pages", &db_of_pages, &base]);
     assert!(succeed(&["backup", "--check", &base]).contains("sound"));
-    let import = ["import", &db_of_pages, "again", airports()];
+    let import = ["import", &db_of_pages, "again", AIRPORTS];
     succeed(&[&import[..], &["--primary-key", "iata"]].concat());
     let middle = succeed(&["dump", &db_of_pages]);
     let since = UNIX_EPOCH.elapsed().unwrap().as_micros();
@@ -226,7 +215,7 @@ fn archives_of_several_partitions_are_replayed_up_to_a_mark_of_all() {
     succeed(&[&["convert", &db, &paged], &options[..]].concat());
     succeed(&["backup", "--pages", &paged, &base]);
     assert!(succeed(&["backup", "--check", &base]).contains("sound"));
-    let import = ["import", &paged, "again", airports()];
+    let import = ["import", &paged, "again", AIRPORTS];
     succeed(&[&import[..], &["--primary-key", "iata"]].concat());
     let middle = succeed(&["dump", &paged]);
     let since = UNIX_EPOCH.elapsed().unwrap().as_micros();
@@ -261,7 +250,7 @@ fn a_database_shrinks_and_other_methods_say_why_not() {
     let (db, dump) = imported(&place);
     let paged = place.at("paged");
     succeed(&["convert", &db, &paged, "--method", "full-page-writes"]);
-    let import = ["import", &paged, "again", airports()];
+    let import = ["import", &paged, "again", AIRPORTS];
     succeed(&[&import[..], &["--primary-key", "iata"]].concat());
     succeed(&["tables", "drop", &paged, "again"]);
     let report = succeed(&["shrink", &paged, "--format", "json"]);
@@ -295,7 +284,7 @@ fn a_copy_that_fails_leaves_its_log_and_archive_empty_and_those_of_others_alone(
         "import",
         &other,
         "airports",
-        airports(),
+        AIRPORTS,
         "--primary-key",
         "iata",
     ]);

@@ -3,7 +3,7 @@
 //! Method: the shipped data set and a small file with every type, NULLs, quotes and line ends are imported, exported, dumped,
 //! loaded and looked at.
 
-use crate::common::{Place, fail, succeed};
+use crate::common::{AIRPORTS, Place, fail, succeed};
 
 const TYPES: &str = "\
 id,flag,small,amount,ratio,code,name,note,raw,day,moment,token
@@ -15,10 +15,6 @@ lines\",,,,
 const TYPE_LIST: &str = "flag:bool,small:int16,amount:decimal(10,2),ratio:float64,code:char(4),\
 name:varchar(40),note:text,raw:bytes,day:date,moment:timestamp,token:uuid";
 
-fn airports() -> &'static str {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/data/airports.csv")
-}
-
 #[test]
 fn the_shipped_data_set_comes_back_as_it_is() {
     let place = Place::new();
@@ -28,7 +24,7 @@ fn the_shipped_data_set_comes_back_as_it_is() {
         "import",
         &db,
         "airports",
-        airports(),
+        AIRPORTS,
         "--primary-key",
         "iata",
         "--format",
@@ -42,7 +38,7 @@ fn the_shipped_data_set_comes_back_as_it_is() {
     );
     succeed(&["export", &db, "airports", &place.at("out.csv")]);
     let mut exported: Vec<String> = place.read("out.csv").lines().map(str::to_owned).collect();
-    let mut original: Vec<String> = std::fs::read_to_string(airports())
+    let mut original: Vec<String> = std::fs::read_to_string(AIRPORTS)
         .unwrap()
         .lines()
         .map(str::to_owned)
@@ -159,14 +155,7 @@ fn scans_follow_keys_and_indexes() {
     let place = Place::new();
     let db = place.at("db");
     succeed(&["create", &db, "--partitions", "2"]);
-    succeed(&[
-        "import",
-        &db,
-        "airports",
-        airports(),
-        "--primary-key",
-        "iata",
-    ]);
+    succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
     succeed(&[
         "indexes",
         "create",

@@ -27,8 +27,8 @@ pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_ring::{NvRing, RingIdentity};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};
 pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
-pub use wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
 pub(crate) use wal::has_needless;
+pub use wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
 pub(crate) use wal_read::{copy_segments, first_of};
 
 use crate::error::Result;

@@ -416,7 +416,8 @@ impl<M: Memory> SlottedPages<M> {
         if !page.is_multiple_of(LINE) {
             return Err(damaged(page, "no page begins there"));
         }
-        self.arena.bytes(base, self.geometry.page_bytes)?;
+        // Only that the page lies in the pool.
+        self.arena.window(base, self.geometry.page_bytes)?;
         let (seal, geometry) = (self.seal.at(page, base), self.geometry);
         let sequence = header::sequence_in_force(&self.arena, seal, base)?;
         let header = header::read(&self.arena, seal, geometry, base, sequence, true)?;
