@@ -5,14 +5,15 @@
 
 use crate::check::{Failure, refused, verify};
 use crate::compare::find_state;
-use crate::model::{Action, CODE_INDEX, GROUP_INDEX, State, Step, index, main_table, side_table};
-use crate::model::{Contents, MAIN, SIDE};
+use crate::model::{
+    Action, Contents, INDEXES, MAIN, SIDE, State, Step, index, main_table, side_table,
+};
 use pmem::device::simulated::{CrashPoint, SimulatedWorld, mix};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use storage::StorageError;
 use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
-use storage::record::{Changes, KeyBuf, Row, Value};
+use storage::record::{Changes, IndexId, KeyBuf, Row, Value};
 use storage::table::Table;
 
 /// What the crash checks may find.
@@ -92,11 +93,20 @@ impl Driver {
         self.transactions = first;
     }
 
-    /// Makes the main table with both indexes, and fills it.
+    /// Makes the main table with all indexes, and fills it.
     pub(crate) fn populate(&mut self, rows: &[Vec<Value>]) -> Result<(), Failure> {
-        let def = main_table(&[GROUP_INDEX, CODE_INDEX]);
+        self.populate_with(&INDEXES, rows)
+    }
+
+    /// Makes the main table with these indexes, and fills it.
+    pub(crate) fn populate_with(
+        &mut self,
+        indexes: &[IndexId],
+        rows: &[Vec<Value>],
+    ) -> Result<(), Failure> {
+        let def = main_table(indexes);
         let mut next = State::clone(&self.state);
-        let indexes = [GROUP_INDEX.0, CODE_INDEX.0].into();
+        let indexes = indexes.iter().map(|id| id.0).collect();
         next.tables.insert(
             MAIN.0,
             Contents {

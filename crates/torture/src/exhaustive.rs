@@ -98,7 +98,7 @@ fn drive(
         durability,
     );
     let mut random = Random::new(seed);
-    driver.populate(&first_rows(&mut random, scenario.rows))?;
+    driver.populate_with(scenario.indexes, &first_rows(&mut random, scenario.rows))?;
     for site in disabled {
         world.disable(site);
     }

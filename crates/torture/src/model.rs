@@ -15,6 +15,7 @@ pub(crate) const SIDE: TableId = TableId(2);
 pub(crate) const GROUP_INDEX: IndexId = IndexId(1);
 /// Unique secondary index on the main table's code column.
 pub(crate) const CODE_INDEX: IndexId = IndexId(2);
+pub(crate) const INDEXES: [IndexId; 2] = [GROUP_INDEX, CODE_INDEX];
 
 pub(crate) const KEY: usize = 0;
 pub(crate) const NAME: usize = 1;

@@ -38,12 +38,6 @@ fn found_without(site: &str, config: &Config) -> FailureReport {
         .unwrap_or_else(|| panic!("the search did not notice that {site} was off"))
 }
 
-/// Whether all images of a scenario are few. A checkpoint of pages leaves so many combinations that they take minutes, and so does a record of several
-/// lines with one fence; the search samples them.
-fn is_short(method: &Method) -> bool {
-    !method.is_paged() && !matches!(method, Method::Fash | Method::Fast | Method::Nvwal)
-}
-
 fn durable() -> impl Iterator<Item = Method> {
     Method::distinct().filter(|method| method.is_durable())
 }
@@ -97,8 +91,9 @@ fn no_image_is_wrong_in_a_combination() {
 #[test]
 fn every_image_of_every_scenario_is_right() {
     assert!(scenarios::ALL.len() >= 40);
-    for method in durable().filter(is_short) {
-        for scenario in scenarios::ALL {
+    let word = durable().map(|method| (method, PowerFailAtomicity::Word));
+    for (method, atomicity) in word.chain([(Method::Fast, PowerFailAtomicity::Line)]) {
+        for scenario in scenarios::enumerable(method) {
             // The longest ones are left to the command.
             if matches!(
                 scenario.name,
@@ -106,7 +101,7 @@ fn every_image_of_every_scenario_is_right() {
             ) {
                 continue;
             }
-            let report = scenarios::run(scenario, method, PowerFailAtomicity::Word, 1);
+            let report = scenarios::run(scenario, method, atomicity, 1);
             let name = method.name();
             assert!(
                 report.failure.is_none(),
@@ -260,11 +255,12 @@ fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
 fn the_corpus_stays_right() {
     let start = Instant::now();
     for method in durable() {
+        let all_images = scenarios::enumerable(method).count() == scenarios::ALL.len();
         for case in corpus::cases() {
             let config = Config {
                 seed: case.seed,
                 focus: Some(case.focus),
-                images_max: if is_short(&method) { u64::MAX } else { 30 },
+                images_max: if all_images { u64::MAX } else { 30 },
                 ..config(method, 1)
             };
             let report = search(&config, &mut |_| {});

@@ -78,7 +78,7 @@ pub(crate) struct TortureArgs {
     /// Switch a durable step off by the name of its site, to see that it is missed; may be repeated
     #[arg(long, value_name = "SITE", conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts"])]
     pub(crate) without: Vec<String>,
-    /// Run this scripted scenario with all its images instead of a random search; or all
+    /// Run this scripted scenario with all its images instead of a random search; or all, or bare: those on a table without secondary indexes
     #[arg(long)]
     pub(crate) scenario: Option<String>,
     /// Switch every flush, fence and sync off in turn and say whether that was noticed

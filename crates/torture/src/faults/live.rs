@@ -107,7 +107,7 @@ impl<'r> Run<'r> {
         let durability = Durability::Immediate;
         let mut driver = Driver::new(engine, &run.world, shared, State::default(), durability);
         let mut random = Random::new(seed);
-        driver.populate(&first_rows(&mut random, scenario.rows))?;
+        driver.populate_with(scenario.indexes, &first_rows(&mut random, scenario.rows))?;
         run.script = (scenario.script)(&mut random);
         let (engine, state) = (driver.engine, Arc::unwrap_or_clone(driver.state));
         run.engine = Some(engine);

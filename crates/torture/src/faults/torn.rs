@@ -111,7 +111,7 @@ fn run(
     });
     let mut random = Random::new(seed);
     let result = driver
-        .populate(&first_rows(&mut random, scenario.rows))
+        .populate_with(scenario.indexes, &first_rows(&mut random, scenario.rows))
         .and_then(|()| {
             let mut script = (scenario.script)(&mut random).into_iter();
             script.try_for_each(|action| driver.run(&action))

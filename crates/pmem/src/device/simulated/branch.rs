@@ -134,11 +134,13 @@ impl Branches {
         }
         let mut choices = Vec::new();
         for (_, group) in groups {
-            if group.len() >= BULK_LINES && group.iter().all(Unit::is_bulk) {
-                choices.push(group);
+            let (bulk, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Unit::is_bulk);
+            if bulk.len() >= BULK_LINES {
+                choices.push(bulk);
             } else {
-                choices.extend(group.into_iter().map(|unit| vec![unit]));
+                choices.extend(bulk.into_iter().map(|unit| vec![unit]));
             }
+            choices.extend(others.into_iter().map(|unit| vec![unit]));
         }
         choices
     }
