@@ -24,6 +24,9 @@ use storage::engine::{Durability, EngineOptions, Method};
 /// Most images at one crash point.
 pub const IMAGES_MAX: u64 = 65_536;
 
+/// What a failure begins with where there are more.
+pub(crate) const TOO_MANY: &str = "too many images";
+
 /// One image in so many of a crash point is used after its recoveries, the first one surely.
 const LIFE_ONE_IN: u64 = 2;
 /// Deaths of the process at each crash point.
@@ -160,8 +163,7 @@ impl Exhaustive {
         let mut branches = Branches::new(world, seed, IMAGES_MAX);
         for number in 0.. {
             let next = branches.take();
-            let next =
-                next.map_err(|error| (Failure::new("too many images", error), String::new()))?;
+            let next = next.map_err(|error| (Failure::new(TOO_MANY, error), String::new()))?;
             let Some(choice) = next.filter(|_| !self.is_over()) else {
                 return Ok(());
             };

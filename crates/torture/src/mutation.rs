@@ -4,7 +4,7 @@
 //! the report says which.
 
 use crate::check::Failure;
-use crate::exhaustive;
+use crate::exhaustive::{self, TOO_MANY};
 use crate::faults::{FaultConfig, sweep_faults};
 use crate::scenarios;
 use crate::search::{Config, Plan, Searcher, Start, round, run};
@@ -347,11 +347,14 @@ const SCENARIOS_MAX: Duration = Duration::from_mins(1);
 fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {
     let disabled = [site.to_owned()];
     let until = Instant::now() + SCENARIOS_MAX.min(config.duration_max);
-    scenarios::ALL.iter().find_map(|scenario| {
+    // Those with few images come first.
+    let (bare, indexed): (Vec<_>, _) = scenarios::ALL.iter().partition(|it| it.is_bare());
+    bare.into_iter().chain(indexed).find_map(|scenario| {
         let subject = (config.method, config.atomicity);
         let report = exhaustive::run(scenario, subject, config.seed, &disabled, Some(until));
         let failure = report.failure?;
-        Some(format!("scenario {}: {}", scenario.name, failure.what))
+        let is_wrong = !failure.what.starts_with(TOO_MANY);
+        is_wrong.then(|| format!("scenario {}: {}", scenario.name, failure.what))
     })
 }
 

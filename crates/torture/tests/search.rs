@@ -255,7 +255,7 @@ fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
 fn the_corpus_stays_right() {
     let start = Instant::now();
     for method in durable() {
-        let all_images = scenarios::enumerable(method).count() == scenarios::ALL.len();
+        let all_images = scenarios::enumerable(method).any(|scenario| !scenario.is_bare());
         for case in corpus::cases() {
             let config = Config {
                 seed: case.seed,
