@@ -78,6 +78,11 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
          tests come there (what_a_reader_has_seen_is_durable)",
     ),
     (
+        "slotted.found-fence",
+        &[Method::Fash],
+        "the record with a header is durable before the header is stored in its place, and counts until that is; fast needs the fence for the headers that          are in no record",
+    ),
+    (
         "heap.run-release",
         SLOTTED,
         "needed by what later takes the chunk, which is seldom given up here; pmem's own crash tests notice its removal \

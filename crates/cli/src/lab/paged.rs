@@ -55,6 +55,8 @@ const WARM_UP_MAX: u128 = 2000;
 const DRIVE_RING_BYTES: u64 = 1 << 20;
 /// A ring has room for some hundred transactions between two checkpoints.
 const RING_BYTES_MIN: u64 = 4 << 20;
+/// A log that sessions share has sixteen rings, whatever the threads.
+const RING_BYTES_MAX: u64 = 160 << 20;
 
 /// The options of a point, beside those that all runs have.
 pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
@@ -165,13 +167,17 @@ fn ring_bytes(point: &Point, size: &Size) -> Option<u64> {
     if scheme.starts_with("nvm-dwb-log") {
         return Some(DRIVE_RING_BYTES);
     }
-    let has_rings = scheme.starts_with("flush-on")
-        || matches!(scheme, "distributed-log" | "in-place" | "group-commit");
+    let is_log = scheme.starts_with("flush-on") || scheme == "distributed-log";
+    if !is_log && !matches!(scheme, "in-place" | "group-commit") {
+        return None;
+    }
+    let threads: u64 = point.get("threads").parse().unwrap_or(1);
     let bytes = match point.get("ring-share") {
+        "" if is_log => (size.log_ring_bytes / threads).min(RING_BYTES_MAX),
         "" => size.ring_bytes,
         share => share_of(size.paged_bytes(point.get("workload")), share),
     };
-    has_rings.then(|| bytes.max(RING_BYTES_MIN))
+    Some(bytes.max(RING_BYTES_MIN))
 }
 
 /// A share of bytes, which is a decimal number of up to three places behind the point.

@@ -57,8 +57,11 @@ pub(super) struct Size {
     pub(super) accounts: u32,
     /// TATP.
     pub(super) subscribers: u32,
-    /// Bytes of a ring of the log in memory; making rings takes time, and short runs fill little of them.
+    /// Bytes of a ring with before-images in memory; making rings takes time, and short runs fill little of them.
     pub(super) ring_bytes: u64,
+    /// Bytes of the log's rings in memory that the threads use, together: as much between two checkpoints as a central log has, or more than a short run fills,
+    /// so that no scheme writes checkpoints where the others do not.
+    pub(super) log_ring_bytes: u64,
     /// Rows of sysbench's table.
     pub(super) sysbench_rows: u32,
     /// Rows that go into a tree of slotted pages.
@@ -87,6 +90,7 @@ const SMOKE: Size = Size {
     accounts: 100,
     subscribers: 5_000,
     ring_bytes: 4 << 20,
+    log_ring_bytes: 4 << 20,
     sysbench_rows: 12_000,
     btree_rows: 1_500,
     drive_seconds: 0.05,
@@ -111,6 +115,7 @@ const QUICK: Size = Size {
     accounts: 1_000,
     subscribers: 10_000,
     ring_bytes: 16 << 20,
+    log_ring_bytes: 64 << 20,
     sysbench_rows: 240_000,
     btree_rows: 40_000,
     drive_seconds: 1.5,
@@ -135,6 +140,7 @@ const FULL: Size = Size {
     accounts: 100_000,
     subscribers: 10_000_000,
     ring_bytes: 80 << 20,
+    log_ring_bytes: 640 << 20,
     sysbench_rows: 100_000_000,
     btree_rows: 1_000_000,
     drive_seconds: 60.0,

@@ -202,7 +202,7 @@ pub(super) const FIG11: Experiment = Experiment {
                 rows: &[("threads", "16")],
                 within: Within::Each(0.0, 0.8),
             },
-            why: "Commits are numbered and logged under one lock in all schemes, and a thread that loses its core with it keeps all others waiting.",
+            why: "A commit waits until no record in front of its own is missing: a thread that loses its core between the number of a record and its fence keeps all others waiting.",
         },
     ],
 };

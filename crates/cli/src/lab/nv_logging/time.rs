@@ -100,8 +100,11 @@ pub(super) const FIG7: Experiment = Experiment {
     ],
 };
 
-const TPCC: Filter = &[("workload", "tpcc")];
-const TPCB: Filter = &[("workload", "tpcb")];
+/// Two threads run at once on most machines; of more the system decides which ones wait for which.
+const TPCC: Filter = &[("workload", "tpcc"), ("threads", "2")];
+const TPCB: Filter = &[("workload", "tpcb"), ("threads", "2")];
+const TPCC_8: Filter = &[("workload", "tpcc"), ("threads", "8")];
+const TPCB_8: Filter = &[("workload", "tpcb"), ("threads", "8")];
 
 pub(super) const FIG15: Experiment = Experiment {
     name: "nv-logging/fig15",
@@ -113,13 +116,15 @@ pub(super) const FIG15: Experiment = Experiment {
             ("workload", &["tpcc", "tpcb"]),
             ("placement", &["all-in-nvm"]),
             POOL_ALL,
-            ("threads", &["8"]),
+            ("threads", &["2", "8"]),
             SCHEME,
         ],
     }],
     plots: &[
-        breakdown("TPC-C, 8 threads", "scheme", TPCC),
-        breakdown("TPC-B, 8 threads", "scheme", TPCB),
+        breakdown("TPC-C, 2 threads", "scheme", TPCC),
+        breakdown("TPC-B, 2 threads", "scheme", TPCB),
+        breakdown("TPC-C, 8 threads", "scheme", TPCC_8),
+        breakdown("TPC-B, 8 threads", "scheme", TPCB_8),
     ],
     checks: &[
         Check {
@@ -133,7 +138,7 @@ pub(super) const FIG15: Experiment = Experiment {
                 rows: TPCC,
                 within: Within::Mean(0.0, 0.7),
             },
-            why: "Both wait little on two cores; commits are numbered and logged under one lock in all schemes.",
+            why: "Both wait little on two cores. A commit waits until no record in front of its own is missing, in whichever ring.",
         },
         Check {
             what: "TPC-C: and work less on it",
@@ -160,7 +165,7 @@ pub(super) const FIG15: Experiment = Experiment {
                 rows: TPCB,
                 within: Within::Mean(0.0, 0.7),
             },
-            why: "Both wait little on two cores; commits are numbered and logged under one lock in all schemes.",
+            why: "Both wait little on two cores. A commit waits until no record in front of its own is missing, in whichever ring.",
         },
     ],
 };
