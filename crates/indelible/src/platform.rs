@@ -31,7 +31,7 @@ const PROBE_BYTES: u64 = 4096;
 /// A directory of the operating system, locked.
 pub struct NativePlatform {
     pub(crate) devices: NativeDevices,
-    _locks: Vec<File>,
+    _locks: Vec<DirectoryLock>,
 }
 
 impl NativePlatform {
@@ -355,11 +355,21 @@ fn io_error(action: &'static str, path: &Path, source: std::io::Error) -> Error 
     }
 }
 
-fn lock_directory(path: &Path) -> Result<File> {
+/// A directory that nobody else may open as a database.
+struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing would do, unless a child process that was just forked still holds a copy of the descriptor.
+        let _ = self.0.unlock();
+    }
+}
+
+fn lock_directory(path: &Path) -> Result<DirectoryLock> {
     let refused = |action| move |source| io_error(action, path, source);
     let directory = File::open(path).map_err(refused("open"))?;
     match directory.try_lock() {
-        Ok(()) => Ok(directory),
+        Ok(()) => Ok(DirectoryLock(directory)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse {
             path: path.to_owned(),
         }),

@@ -10,6 +10,8 @@ mod common;
 use common::{Directory, durable_methods, people};
 use indelible::{Choice, Database, Domain, Error, Method, Options};
 use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn options(method: Method) -> Options {
     Options::new().method(method).partitions(2)
@@ -87,6 +89,28 @@ fn a_second_opener_is_refused_at_once() {
     );
     drop(clone);
     Database::open(directory.path()).unwrap().close().unwrap();
+}
+
+/// Between its fork and its exec a child has all descriptors of its parent.
+#[test]
+fn a_child_that_begins_keeps_no_database_that_was_closed() {
+    let directory = Directory::new();
+    drop(Database::create(directory.path(), &options(Method::NvmInp)).unwrap());
+    let end = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while !end.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            });
+        }
+        let opened: Result<Vec<_>, _> = (0..300)
+            .map(|_| Database::open(directory.path()).map(drop))
+            .collect();
+        end.store(true, Ordering::Relaxed);
+        opened.unwrap();
+    });
 }
 
 #[test]
