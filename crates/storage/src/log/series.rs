@@ -25,8 +25,8 @@ use super::checkpoint::NUMBER_MAX;
 use super::numbered::{
     Found, FoundRecords, HEADER_BYTES as RECORD_HEADER_BYTES, Pending, Place, RecordKind, Stamp,
 };
-use super::wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
-use super::wal_read::{SegmentEnd, prove, read_segment};
+use super::wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions, prove};
+use super::wal_read::{SegmentEnd, read_segment};
 use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, frame_bytes, read_frame, read_u64};
 use super::wal_sync::{EndedSync, PendingSync};
 use crate::error::{Result, StorageError};

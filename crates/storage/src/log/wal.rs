@@ -34,7 +34,7 @@
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::InFront;
-use super::wal_read::{Replayed, prove, read_segment};
+use super::wal_read::{Replayed, SegmentEnd, read_segment};
 use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
     was_durable,
@@ -736,6 +736,33 @@ impl<D: Directory> Wal<D> {
         self.marked = self.end;
         Ok(())
     }
+}
+
+/// Makes the records of the last segment durable where nothing proves that they are, and adds the
+/// proof.
+pub(super) fn prove<F: File>(
+    file: &mut F,
+    header: &SegmentHeader,
+    data: &[u8],
+    found: &SegmentEnd,
+) -> Result<(), DiskError> {
+    let end = header.position(found.records);
+    if end <= found.synced {
+        return Ok(());
+    }
+    let mut write = |offset: usize, bytes: &[u8]| {
+        file.write_at(offset as u64, bytes)?;
+        file.sync(site!("wal.replayed"))
+    };
+    let from = HEADER_BYTES + (found.synced.0 - header.first.0) as usize;
+    write(from, &data[from..found.records])?;
+    let mut mark = Vec::with_capacity(FRAME_BYTES);
+    push_frame(&mut mark, header.seed(), end, end, &[]);
+    // A segment of an earlier version may be full; then the next recovery does the same again.
+    if found.records + mark.len() <= data.len() {
+        write(found.records, &mark)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Reading the write-ahead log (`wal`): segments one after the other, each of which must begin where the one in front of it ended.
+//! Reading the write-ahead log (`wal`): segments one after the other.
+//!
+//! A segment is read as a whole, and its records end at the first frame that is not valid. Always true of what was read: each segment begins
+//! where the one in front of it ended, and no record is handed out twice. Nothing is stored here.
 
 use super::wal::{KIND, LogIdentity, Lsn};
-use super::wal_segment::{
-    FRAME_BYTES, HEADER_BYTES, SegmentHeader, damage, push_frame, read_frame,
-};
+use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, read_frame};
 use crate::error::{Result, StorageError};
-use disk::{Directory, DiskError, File};
-use pmem::site;
+use disk::{Directory, File};
 
 /// Where the first record of a partition's segment is.
 pub(crate) fn first_of<D: Directory>(
@@ -127,33 +127,6 @@ impl Replayed {
         self.last = Some((name.to_owned(), found.frames as u64));
         Ok(found)
     }
-}
-
-/// Makes the records of the last segment durable where nothing proves that they are, and adds the
-/// proof.
-pub(super) fn prove<F: File>(
-    file: &mut F,
-    header: &SegmentHeader,
-    data: &[u8],
-    found: &SegmentEnd,
-) -> Result<(), DiskError> {
-    let end = header.position(found.records);
-    if end <= found.synced {
-        return Ok(());
-    }
-    let mut write = |offset: usize, bytes: &[u8]| {
-        file.write_at(offset as u64, bytes)?;
-        file.sync(site!("wal.replayed"))
-    };
-    let from = HEADER_BYTES + (found.synced.0 - header.first.0) as usize;
-    write(from, &data[from..found.records])?;
-    let mut mark = Vec::with_capacity(FRAME_BYTES);
-    push_frame(&mut mark, header.seed(), end, end, &[]);
-    // A segment of an earlier version may be full; then the next recovery does the same again.
-    if found.records + mark.len() <= data.len() {
-        write(found.records, &mark)?;
-    }
-    Ok(())
 }
 
 /// What is wrong if a segment does not begin where the log ended.
