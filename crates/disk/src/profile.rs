@@ -39,7 +39,7 @@ pub enum Waits {
 }
 
 impl FileProfile {
-    /// Nothing added: the filesystem on the imitated memory, whose cost a [`ChargeSink`] charges.
+    /// Nothing added: the filesystem on the imitated memory, whose cost a [`ChargeSink`](crate::emulated::ChargeSink) charges.
     pub const NONE: Self = Self {
         read_ns: 0,
         write_ns: 0,
