@@ -80,7 +80,8 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     (
         "slotted.found-fence",
         &[Method::Fash],
-        "the record with a header is durable before the header is stored in its place, and counts until that is; fast needs the fence for the headers that          are in no record",
+        "the record with a header is durable before the header is stored in its place, and counts until that is; fast needs the fence for those that are in \
+         no record",
     ),
     (
         "heap.run-release",

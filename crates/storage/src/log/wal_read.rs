@@ -14,13 +14,7 @@ pub(crate) fn first_of<D: Directory>(
     identity: LogIdentity,
     number: u64,
 ) -> Result<Lsn> {
-    let name = identity.file_name(KIND, number);
-    let mut file = directory.open(&name)?;
-    let bytes = file.bytes()?;
-    let mut head = [0; HEADER_BYTES];
-    let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
-    file.read_at(0, &mut head[..head_bytes])?;
-    let header = SegmentHeader::decode(&name, identity, number, &head[..head_bytes], bytes)?;
+    let (_, header, _) = open_segment(directory, identity, KIND, number)?;
     Ok(header.first)
 }
 
@@ -45,13 +39,12 @@ pub(crate) fn copy_segments<D: Directory>(
     Ok(())
 }
 
-/// A segment's name, header, content and file.
-pub(super) fn read_segment<D: Directory>(
+/// A segment's name, header and file.
+fn open_segment<D: Directory>(
     directory: &D,
     identity: LogIdentity,
     kind: &str,
     number: u64,
-    data: &mut Vec<u8>,
 ) -> Result<(String, SegmentHeader, D::File)> {
     let name = identity.file_name(kind, number);
     let mut file = directory.open(&name)?;
@@ -59,9 +52,21 @@ pub(super) fn read_segment<D: Directory>(
     let mut head = [0; HEADER_BYTES];
     let head_bytes = bytes.min(HEADER_BYTES as u64) as usize;
     file.read_at(0, &mut head[..head_bytes])?;
-    // The length is believed, and memory taken, only after the header was.
     let header = SegmentHeader::decode(&name, identity, number, &head[..head_bytes], bytes)?;
-    data.resize(bytes as usize, 0);
+    Ok((name, header, file))
+}
+
+/// As [`open_segment`], with the content in `data`.
+pub(super) fn read_segment<D: Directory>(
+    directory: &D,
+    identity: LogIdentity,
+    kind: &str,
+    number: u64,
+    data: &mut Vec<u8>,
+) -> Result<(String, SegmentHeader, D::File)> {
+    let (name, header, mut file) = open_segment(directory, identity, kind, number)?;
+    // The length is believed, and memory taken, only after the header was.
+    data.resize(header.bytes as usize, 0);
     file.read_at(0, data)?;
     Ok((name, header, file))
 }
