@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::options::Options;
 use crate::platform::{NativePlatform, make_directory, native_options};
 use disk::{Delays, EmulatedDirectory, EmulatorCharges, FileProfile, Waits};
-use modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
+use engines::{Files, Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator};
 use pmem::{Either, Part};
 use std::path::Path;
@@ -129,7 +129,7 @@ impl Devices {
         let emulator = self.emulator(partition).clone();
         let clock = emulator.clock().clone();
         let files = EmulatedDirectory::new(
-            self.native.files(partition)?,
+            self.native.devices.directory()?,
             profile,
             clock,
             self.delays.clone(),
@@ -165,17 +165,17 @@ impl Model for Devices {
 
 impl Platform for EmulatedPlatform {
     type Memories = ModelledMemories;
-    type Files = ModelledFiles;
+    type Files = Files;
 
     fn memories(&self, partition: u32) -> ModelledMemories {
         self.model.memories(partition)
     }
 
-    fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
+    fn files(&self, partition: u32) -> disk::Result<Files> {
         self.model.files(partition)
     }
 
-    fn log_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
+    fn log_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         self.model.log_files(partition)
     }
 

@@ -153,7 +153,7 @@ pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 
 pub use disk::{DiskCounters, IoMode};
-pub use modelled::{ModelledFiles, ModelledMemories};
+pub use engines::{Files, ModelledMemories};
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, PowerFailAtomicity, Primitive};
 pub use storage::engine::{

@@ -11,8 +11,8 @@
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use disk::{IoMode, NativeDirectory};
-use native::NativeDevices;
+use disk::IoMode;
+use engines::{Files, NativeDevices};
 use pmem::device::{Medium, NativeOptions, NativeSource};
 use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
@@ -216,21 +216,21 @@ impl NativePlatform {
 
 impl Platform for NativePlatform {
     type Memories = NativeSource;
-    type Files = NativeDirectory;
+    type Files = Files;
 
     fn memories(&self, partition: u32) -> NativeSource {
         self.devices.memories(partition)
     }
 
-    fn files(&self, partition: u32) -> disk::Result<NativeDirectory> {
+    fn files(&self, partition: u32) -> disk::Result<Files> {
         self.devices.files(partition)
     }
 
-    fn log_files(&self, partition: u32) -> disk::Result<Option<NativeDirectory>> {
+    fn log_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         self.devices.log_files(partition)
     }
 
-    fn archive_files(&self, partition: u32) -> disk::Result<Option<NativeDirectory>> {
+    fn archive_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         self.devices.archive_files(partition)
     }
 

@@ -4,7 +4,7 @@
 //! [`Database::create_on`](crate::Database::create_on) and [`Database::open_on`](crate::Database::open_on) by crash tests.
 
 use disk::simulated::SimulatedDirectory;
-use modelled::{Model, ModelledFiles, ModelledMemories, ModelledPlatform};
+use engines::{Files, Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::Either;
 use pmem::device::simulated::SimulatedWorld;
 use storage::Platform;
@@ -68,17 +68,17 @@ impl Model for World {
 
 impl Platform for SimulatedPlatform {
     type Memories = ModelledMemories;
-    type Files = ModelledFiles;
+    type Files = Files;
 
     fn memories(&self, partition: u32) -> ModelledMemories {
         self.modelled.memories(partition)
     }
 
-    fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
+    fn files(&self, partition: u32) -> disk::Result<Files> {
         self.modelled.files(partition)
     }
 
-    fn archive_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
+    fn archive_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         self.modelled.archive_files(partition)
     }
 

@@ -14,11 +14,11 @@
 //! The two methods are one engine over two places for pages (`index::cow::pool`, `index::cow::file`) and two kinds of values
 //! (`table::cow::rows`). After SIGMOD 2015 (N-Store), sections 3.2 and 4.2; docs/methods.md says where we differ.
 
+mod reader;
 mod slotted;
 
 pub use slotted::{Slotted, create_behind_cache, create_slotted, open_behind_cache, open_slotted};
 
-use super::read_only::ReadOnly;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
@@ -26,7 +26,6 @@ use super::{
 use crate::error::{Result, StorageError};
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
-use crate::index::cow::snapshot::{PageLoader, SnapshotStore, unchangeable};
 use crate::index::cow::{PageStore, Pages};
 use crate::index::trees::Trees;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
@@ -34,11 +33,12 @@ use crate::platform::Platform;
 use crate::probe::{self, Activity};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
-use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows, ViewRows};
+use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows};
 use pmem::{
-    Access, Arena, Block, Memory, MemorySource, NativeMemory, Outcome, POOL_BYTES_MIN, POOL_FORMAT,
-    PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind, RootIndex,
+    Access, Arena, Block, Memory, MemorySource, Outcome, POOL_BYTES_MIN, POOL_FORMAT, Part,
+    PmemError, PoolId, PoolIdentity, PoolKind, RootIndex,
 };
+use reader::RowsIn;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -434,14 +434,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
         self.end_group()?;
         let mut report = VerifyReport::default();
         let mut reachable = BTreeSet::new();
-        let mut shared = Vec::new();
-        let mut block = |place: u64| {
-            if !reachable.insert(place) {
-                shared.push(format!("the block at offset {place} is used twice"));
-            }
-        };
-        self.space.check(&mut block, &mut report);
-        report.damage.append(&mut shared);
+        self.space.check(&mut reachable, &mut report);
         self.space.trees.check_space(&mut reachable, &mut report);
         let result = self.space.trees.settle_reads();
         self.durable_step(result)?;
@@ -487,7 +480,7 @@ impl<M: Memory> TreeStore for Pages<PoolStore<M>> {
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
         let directory = self.store.directory();
         let store = self.store.snapshot()?;
-        reader::<_, ViewRows>(store, directory, layout)
+        reader::of_pages(store, directory, layout, RowsIn::Pool)
     }
 }
 
@@ -558,38 +551,8 @@ impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
         let directory = self.store.directory();
         let store = self.store.snapshot()?;
-        reader::<_, ImageRows>(store, directory, layout)
+        reader::of_pages(store, directory, layout, RowsIn::Trees)
     }
-}
-
-impl<L: PageLoader> TreeStore for Pages<SnapshotStore<L>> {
-    /// Space is the partition's.
-    fn check_space(&mut self, _reachable: &mut BTreeSet<u64>, _report: &mut VerifyReport) {}
-
-    fn footprint(&mut self) -> Result<Footprint> {
-        Ok(Footprint::default())
-    }
-
-    fn count(&self, status: &mut EngineStatus) {
-        status.memory += &self.frame_counters();
-    }
-
-    fn snapshot(&mut self, _layout: LayoutKind) -> Result<Box<dyn Engine>> {
-        unchangeable()
-    }
-}
-
-/// The engine of a snapshot: the same reads over pages that nobody changes.
-fn reader<L: PageLoader, R: Rows<Pages<SnapshotStore<L>>> + 'static>(
-    store: SnapshotStore<L>,
-    directory: u64,
-    layout: LayoutKind,
-) -> Result<Box<dyn Engine>> {
-    let frames = NativeMemory::volatile(FRAMES_BYTES.max(POOL_BYTES_MIN), PageSize::Base)?;
-    let options = EngineOptions::default();
-    let engine: CowEngine<_, R> =
-        CowEngine::start(store, frames, directory, layout, &options, false)?;
-    Ok(Box::new(ReadOnly::new(Box::new(engine))))
 }
 
 fn is_out_of_space(error: &StorageError) -> bool {

@@ -1,7 +1,8 @@
 //! A partition that is open for reading only, of any method.
 //!
-//! The engine below was opened without the right to change its medium, where a store would be a fault of the process. This
-//! wrapper is what keeps that promise: it passes on what only reads and refuses the rest before the engine sees it.
+//! The engine below was opened without the right to change its medium, where a store would be a fault of the process, or it is a snapshot,
+//! which can do no more than read. This wrapper is what keeps that promise: it passes on what only reads and refuses the rest before
+//! the engine sees it.
 //!
 //! Invariants: no call that could write reaches the engine below; a transaction ends by an abort, which has nothing to undo.
 
@@ -16,13 +17,98 @@ use std::sync::Arc;
 
 /// An engine that is only read.
 pub(super) struct ReadOnly {
-    engine: Box<dyn Engine>,
+    engine: Box<dyn Reads>,
+}
+
+/// What is passed on: the calls of [`Engine`] that only read.
+pub(super) trait Reads: Send {
+    fn tables(&self) -> Vec<Arc<Table>>;
+
+    fn begin(&mut self) -> Result<()>;
+
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()>;
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    fn abort(&mut self) -> Result<()>;
+
+    fn durable(&self) -> CommitTicket;
+
+    fn footprint(&mut self) -> Result<Footprint>;
+
+    fn status(&self) -> EngineStatus;
+
+    fn verify(&mut self) -> Result<VerifyReport>;
 }
 
 impl ReadOnly {
-    /// `engine` was opened with [`pmem::Access::Read`].
-    pub(super) fn new(engine: Box<dyn Engine>) -> Self {
-        Self { engine }
+    /// `engine` was opened with [`pmem::Access::Read`], or is a snapshot.
+    pub(super) fn new(engine: impl Reads + 'static) -> Self {
+        Self {
+            engine: Box::new(engine),
+        }
+    }
+}
+
+impl Reads for Box<dyn Engine> {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.as_ref().tables()
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.as_mut().begin()
+    }
+
+    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.as_mut().get(table, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        table: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        self.as_mut().get_many(table, keys, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.as_mut().scan(range, visit)
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        self.as_mut().abort()
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.as_ref().durable()
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        self.as_mut().footprint()
+    }
+
+    fn status(&self) -> EngineStatus {
+        self.as_ref().status()
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.as_mut().verify()
     }
 }
 

@@ -13,15 +13,12 @@
 
 use super::{
     CowEngine, DeviceOf, FRAMES_BYTES, MASTER_ROOT, TreeStore, check_blocks, check_page_size,
-    check_pool, footprint_from, found_in, identity, pool_name, salt,
+    check_pool, footprint_from, found_in, identity, pool_name, reader, salt,
 };
-use crate::engine::read_only::ReadOnly;
 use crate::engine::{Decide, Engine, EngineOptions, EngineStatus, Footprint, Method, VerifyReport};
 use crate::error::{Result, StorageError};
-use crate::index::cow::snapshot::unchangeable;
 use crate::index::slotted::{
-    CacheOptions, CachedPages, CommitKind, Geometry, HomeIdentity, SlottedPages, SlottedSnapshot,
-    log_bytes,
+    CacheOptions, CachedPages, CommitKind, Geometry, HomeIdentity, SlottedPages, log_bytes,
 };
 use crate::platform::Platform;
 use crate::record::LayoutKind;
@@ -100,24 +97,7 @@ impl<M: Memory> TreeStore for SlottedPages<M> {
             )));
         }
         let trees = SlottedPages::snapshot(self)?;
-        let options = EngineOptions::default();
-        let engine: CowEngine<_, ImageRows> = CowEngine::over(trees, layout, &options, false)?;
-        Ok(Box::new(ReadOnly::new(Box::new(engine))))
-    }
-}
-
-impl TreeStore for SlottedSnapshot {
-    /// Space is the partition's.
-    fn check_space(&mut self, _reachable: &mut BTreeSet<u64>, _report: &mut VerifyReport) {}
-
-    fn footprint(&mut self) -> Result<Footprint> {
-        Ok(Footprint::default())
-    }
-
-    fn count(&self, _status: &mut EngineStatus) {}
-
-    fn snapshot(&mut self, _layout: LayoutKind) -> Result<Box<dyn Engine>> {
-        unchangeable()
+        reader::of_slotted(trees, layout)
     }
 }
 

@@ -27,7 +27,7 @@ use super::cache::PageCache;
 use super::file_space::{FileSpace, NewList, SpaceHead, SpaceMark};
 use super::limbo::Limbo;
 use super::node::{PageView, checksum, damaged, word_of};
-use super::snapshot::{AnyPages, FilePages, SnapshotStore};
+use super::snapshot::{FilePages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
@@ -382,13 +382,13 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
     }
 
     /// The pages as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
-    pub fn snapshot(&mut self) -> Result<SnapshotStore<AnyPages>> {
+    pub fn snapshot(&mut self) -> Result<SnapshotStore> {
         let pages = FilePages {
             file: self.directory.open(&self.identity.name())?,
             end: self.space.end(),
         };
         let lease = self.limbo.take();
-        Ok(SnapshotStore::new(Box::new(pages), self.page_bytes, lease))
+        Ok(SnapshotStore::new(pages, self.page_bytes, lease))
     }
 
     /// Reads a page into the cache; gives its frame.

@@ -196,7 +196,7 @@ impl<M: Memory> PoolStore<M> {
     }
 
     /// The pages as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
-    pub fn snapshot(&mut self) -> Result<SnapshotStore<PoolPages>> {
+    pub fn snapshot(&mut self) -> Result<SnapshotStore> {
         let pages = PoolPages(self.arena.view()?);
         let lease = self.limbo.take();
         Ok(SnapshotStore::new(pages, self.page_bytes, lease))

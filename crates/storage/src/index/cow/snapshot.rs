@@ -17,10 +17,16 @@ use pmem::{NativeMemory, View};
 /// Bytes of a snapshot's cache.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// Where a snapshot copies its pages from.
+/// Where a snapshot copies its pages from. What is compiled for a snapshot is much, and a page is loaded once, so there is one type of snapshot for
+/// all places.
 pub trait PageLoader: Send + 'static {
     /// Fills `page` with the page at `at`, which nothing has checked.
     fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()>;
+
+    /// The pool, where pages are in one.
+    fn pool(&self) -> Option<&View> {
+        None
+    }
 }
 
 /// Pages of a pool.
@@ -29,6 +35,10 @@ pub struct PoolPages(pub View);
 impl PageLoader for PoolPages {
     fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()> {
         Ok(self.0.read(at, page)?)
+    }
+
+    fn pool(&self) -> Option<&View> {
+        Some(&self.0)
     }
 }
 
@@ -48,19 +58,10 @@ impl<F: File> PageLoader for FilePages<F> {
     }
 }
 
-/// Pages of any kind of file: what is compiled for a snapshot is much, and a page is loaded once.
-pub type AnyPages = Box<dyn PageLoader>;
-
-impl PageLoader for AnyPages {
-    fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()> {
-        self.as_mut().load(at, page)
-    }
-}
-
 /// The pages of a snapshot of one partition.
-pub struct SnapshotStore<L: PageLoader> {
+pub struct SnapshotStore {
     /// Where they are copied from.
-    pub loader: L,
+    pub loader: Box<dyn PageLoader>,
     page_bytes: usize,
     cache: PageCache,
     scratch: Vec<u8>,
@@ -68,10 +69,10 @@ pub struct SnapshotStore<L: PageLoader> {
     _lease: Lease,
 }
 
-impl<L: PageLoader> SnapshotStore<L> {
-    pub(super) fn new(loader: L, page_bytes: usize, lease: Lease) -> Self {
+impl SnapshotStore {
+    pub(super) fn new(loader: impl PageLoader, page_bytes: usize, lease: Lease) -> Self {
         Self {
-            loader,
+            loader: Box::new(loader),
             page_bytes,
             cache: PageCache::new(CACHE_BYTES, page_bytes),
             scratch: vec![0; page_bytes],
@@ -98,7 +99,7 @@ pub fn unchangeable<T>() -> Result<T> {
     Err(StorageError::Unsupported(text))
 }
 
-impl<L: PageLoader> PageStore for SnapshotStore<L> {
+impl PageStore for SnapshotStore {
     type Memory = NativeMemory;
     type Mark = ();
 

@@ -8,11 +8,18 @@ use crate::engine::{Direction, VerifyReport};
 use crate::index::cow::TreeReport;
 use crate::index::trees::Trees;
 use crate::record::KeyBuf;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
-    /// Checks everything; `block` is called with the place of each page and block in use.
-    pub fn check(&mut self, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
+    /// Checks everything, and adds the place of each page and block in use to `reachable`.
+    pub fn check(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
+        let mut shared = Vec::new();
+        let block = &mut |place: u64| {
+            if !reachable.insert(place) {
+                shared.push(format!("the block at offset {place} is used twice"));
+            }
+        };
         let mut found = TreeReport::default();
         self.trees.check(self.directory, &mut found);
         for state in self.tables.iter_mut().flatten() {
@@ -25,6 +32,7 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         }
         found.pages.into_iter().for_each(block);
         report.damage.append(&mut found.damage);
+        report.damage.append(&mut shared);
     }
 }
 

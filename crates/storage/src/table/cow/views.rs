@@ -4,15 +4,15 @@
 //! copied first and checked afterwards, its checksum too. Nothing here changes anything, and what a change would need refuses.
 
 use super::Rows;
-use crate::error::Result;
-use crate::index::cow::snapshot::{PoolPages, SnapshotStore, unchangeable};
+use crate::error::{Result, StorageError};
+use crate::index::cow::snapshot::{SnapshotStore, unchangeable};
 use crate::index::cow::{CowTree, Pages, Value};
 use crate::record::{Changes, LayoutKind, Row};
 use crate::table::Table;
 use crate::table::tuples::Tuples;
 use std::sync::Arc;
 
-type PoolSnapshot = Pages<SnapshotStore<PoolPages>>;
+type Snapshot = Pages<SnapshotStore>;
 
 /// Rows as tuples in a pool, read through a view of it.
 pub struct ViewRows {
@@ -20,7 +20,7 @@ pub struct ViewRows {
     buffer: Vec<u8>,
 }
 
-impl Rows<PoolSnapshot> for ViewRows {
+impl Rows<Snapshot> for ViewRows {
     const VALUE_WORDS: usize = 1;
 
     fn layout(layout: LayoutKind) -> LayoutKind {
@@ -36,7 +36,7 @@ impl Rows<PoolSnapshot> for ViewRows {
 
     fn insert(
         &mut self,
-        _pages: &mut PoolSnapshot,
+        _pages: &mut Snapshot,
         _tree: CowTree,
         _key: &[u64],
         _row: &Row,
@@ -46,7 +46,7 @@ impl Rows<PoolSnapshot> for ViewRows {
 
     fn get(
         &mut self,
-        pages: &mut PoolSnapshot,
+        pages: &mut Snapshot,
         tree: CowTree,
         key: &[u64],
         row: &mut Row,
@@ -58,15 +58,16 @@ impl Rows<PoolSnapshot> for ViewRows {
         Ok(true)
     }
 
-    fn read(&mut self, pages: &mut PoolSnapshot, value: Value<'_>, row: &mut Row) -> Result<()> {
-        let view = &pages.store.loader.0;
+    fn read(&mut self, pages: &mut Snapshot, value: Value<'_>, row: &mut Row) -> Result<()> {
+        let no_pool = || StorageError::Unsupported("tuples lie in pools only".to_owned());
+        let view = pages.store.loader.pool().ok_or_else(no_pool)?;
         self.tuples
             .read_view(view, value.word(), row, &mut self.buffer)
     }
 
     fn update(
         &mut self,
-        _pages: &mut PoolSnapshot,
+        _pages: &mut Snapshot,
         _tree: CowTree,
         _key: &[u64],
         _changes: &Changes,
@@ -74,17 +75,17 @@ impl Rows<PoolSnapshot> for ViewRows {
         unchangeable()
     }
 
-    fn remove(&mut self, _pages: &mut PoolSnapshot, _tree: CowTree, _key: &[u64]) -> Result<bool> {
+    fn remove(&mut self, _pages: &mut Snapshot, _tree: CowTree, _key: &[u64]) -> Result<bool> {
         unchangeable()
     }
 
-    fn leave(&mut self, _pages: &mut PoolSnapshot, _value: Value<'_>) -> Result<()> {
+    fn leave(&mut self, _pages: &mut Snapshot, _value: Value<'_>) -> Result<()> {
         unchangeable()
     }
 
     fn check(
         &mut self,
-        pages: &mut PoolSnapshot,
+        pages: &mut Snapshot,
         value: Value<'_>,
         row: &mut Row,
         block: &mut dyn FnMut(u64),

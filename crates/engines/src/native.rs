@@ -1,11 +1,12 @@
-//! The devices of this machine for one database: memories and files in a directory, and the engines of all methods on them.
+//! The devices of this machine for one database: memories and files in a directory.
 //!
-//! The engines are most of what there is to compile. They are compiled here, in a room of its own, so that they are once for all programs and tests
-//! and beside those of the room `modelled`.
+//! The log and its archive may have directories of their own. Only files of pages may go past the system's cache; all others are read
+//! and written in pieces that are no multiple of a block.
 
+use crate::Files;
 use disk::{IoMode, NativeDirectory};
-use pmem::Access;
 use pmem::device::{NativeOptions, NativeSource};
+use pmem::{Access, Either};
 use std::path::{Path, PathBuf};
 use storage::engine::{self, AfterCrash, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
 use storage::{Clock, Platform};
@@ -33,35 +34,43 @@ impl NativeDevices {
         self.log.as_deref().unwrap_or(&self.path)
     }
 
-    fn directory(&self, path: &Path) -> disk::Result<NativeDirectory> {
-        NativeDirectory::open_for(self.access, path, IoMode::Buffered)
-    }
-}
-
-impl Platform for NativeDevices {
-    type Memories = NativeSource;
-    type Files = NativeDirectory;
-
-    fn memories(&self, _partition: u32) -> NativeSource {
-        NativeSource::new(self.memory_path(), self.options)
-    }
-
-    fn files(&self, _partition: u32) -> disk::Result<NativeDirectory> {
-        let files = self.directory(&self.path)?;
+    /// The directory of the files.
+    pub fn directory(&self) -> disk::Result<NativeDirectory> {
+        let files = self.open(&self.path)?;
         Ok(match self.pages {
             IoMode::Buffered => files,
             IoMode::Direct => files.with_direct(engine::is_page_file),
         })
     }
 
-    fn log_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
-        let log = self.log.as_deref();
-        log.map(|log| self.directory(log)).transpose()
+    fn open(&self, path: &Path) -> disk::Result<NativeDirectory> {
+        NativeDirectory::open_for(self.access, path, IoMode::Buffered)
     }
 
-    fn archive_files(&self, _partition: u32) -> disk::Result<Option<NativeDirectory>> {
-        let archive = self.archive.as_deref();
-        archive.map(|archive| self.directory(archive)).transpose()
+    fn open_other(&self, path: Option<&Path>) -> disk::Result<Option<Files>> {
+        let open = |path| self.open(path).map(Either::First);
+        path.map(open).transpose()
+    }
+}
+
+impl Platform for NativeDevices {
+    type Memories = NativeSource;
+    type Files = Files;
+
+    fn memories(&self, _partition: u32) -> NativeSource {
+        NativeSource::new(self.memory_path(), self.options)
+    }
+
+    fn files(&self, _partition: u32) -> disk::Result<Files> {
+        self.directory().map(Either::First)
+    }
+
+    fn log_files(&self, _partition: u32) -> disk::Result<Option<Files>> {
+        self.open_other(self.log.as_deref())
+    }
+
+    fn archive_files(&self, _partition: u32) -> disk::Result<Option<Files>> {
+        self.open_other(self.archive.as_deref())
     }
 
     fn create_engine(

@@ -1,10 +1,8 @@
 //! The devices that are models: emulated and simulated ones, as one platform.
 //!
-//! The engines of all methods are compiled once for native devices, in the room `native`, and once here for modelled ones. A model does so much
-//! at each access that asking which one it is costs nothing beside it, and engines are most of what there is to compile.
+//! Whoever has a model says where its memories and files are ([`Model`]); the platform has the engines.
 
-use disk::simulated::SimulatedDirectory;
-use disk::{EmulatedDirectory, NativeDirectory};
+use crate::{Files, ModelledFiles};
 use pmem::Either;
 use pmem::device::NativeSource;
 use pmem::device::emulated::EmulatedSource;
@@ -15,8 +13,6 @@ use storage::engine::{self, Decide, Engine, EngineOptions, Method};
 
 /// Memories of a model.
 pub type ModelledMemories = Either<EmulatedSource<NativeSource>, SimulatedSource>;
-/// Files of a model.
-pub type ModelledFiles = Either<EmulatedDirectory<NativeDirectory>, SimulatedDirectory>;
 
 /// A device that is a model.
 #[derive(Clone)]
@@ -50,22 +46,22 @@ impl ModelledPlatform {
 
 impl Platform for ModelledPlatform {
     type Memories = ModelledMemories;
-    type Files = ModelledFiles;
+    type Files = Files;
 
     fn memories(&self, partition: u32) -> ModelledMemories {
         self.0.memories(partition)
     }
 
-    fn files(&self, partition: u32) -> disk::Result<ModelledFiles> {
-        self.0.files(partition)
+    fn files(&self, partition: u32) -> disk::Result<Files> {
+        self.0.files(partition).map(Either::Second)
     }
 
-    fn log_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
-        self.0.log_files(partition)
+    fn log_files(&self, partition: u32) -> disk::Result<Option<Files>> {
+        Ok(self.0.log_files(partition)?.map(Either::Second))
     }
 
-    fn archive_files(&self, partition: u32) -> disk::Result<Option<ModelledFiles>> {
-        self.0.archive_files(partition)
+    fn archive_files(&self, partition: u32) -> disk::Result<Option<Files>> {
+        Ok(self.0.archive_files(partition)?.map(Either::Second))
     }
 
     fn create_engine(

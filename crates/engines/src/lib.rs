@@ -1,0 +1,21 @@
+//! The engines of all methods on the devices that there are: those of this machine, and models of others.
+//!
+//! Engines are most of what there is to compile. They are compiled here, in a room of its own, so that they are once for all programs and tests.
+//! Memories are the type parameter that an engine's speed rests on, so engines are compiled twice: for native memories ([`NativeDevices`]), and for
+//! emulated and simulated ones together ([`ModelledPlatform`]): a model does so much at each access that asking which one it is costs nothing
+//! beside it. Files are of one type for all ([`Files`]), because an access to a file is a call of the system; and both platforms are in one
+//! room. So what rests on files alone, or on no device, is compiled once.
+
+mod modelled;
+mod native;
+
+use disk::simulated::SimulatedDirectory;
+use disk::{EmulatedDirectory, NativeDirectory};
+pub use modelled::{Model, ModelledMemories, ModelledPlatform};
+pub use native::NativeDevices;
+use pmem::Either;
+
+/// Files of any device: of this machine, or of a model.
+pub type Files = Either<NativeDirectory, ModelledFiles>;
+/// Files of a model.
+pub type ModelledFiles = Either<EmulatedDirectory<NativeDirectory>, SimulatedDirectory>;
