@@ -19,12 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pmem", &[]),
     ("disk", &["pmem"]),
     ("storage", &["pmem", "disk"]),
-    ("native", &["storage", "pmem", "disk"]),
-    ("modelled", &["storage", "pmem", "disk"]),
-    (
-        "indelible",
-        &["native", "modelled", "storage", "pmem", "disk"],
-    ),
+    ("engines", &["storage", "pmem", "disk"]),
+    ("indelible", &["engines", "storage", "pmem", "disk"]),
     ("join", &[]),
     ("workload", &["indelible"]),
     (

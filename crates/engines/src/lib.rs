@@ -8,14 +8,22 @@
 
 mod modelled;
 mod native;
+mod rebuild;
 
 use disk::simulated::SimulatedDirectory;
-use disk::{EmulatedDirectory, NativeDirectory};
+use disk::{EmulatedDirectory, IoMode, NativeDirectory};
 pub use modelled::{Model, ModelledMemories, ModelledPlatform};
 pub use native::NativeDevices;
 use pmem::Either;
+pub use rebuild::{Archive, Rebuild};
+use std::path::Path;
 
 /// Files of any device: of this machine, or of a model.
 pub type Files = Either<NativeDirectory, ModelledFiles>;
 /// Files of a model.
 pub type ModelledFiles = Either<EmulatedDirectory<NativeDirectory>, SimulatedDirectory>;
+
+/// The files of a directory of this machine, for reading and writing through the system's cache.
+pub fn files_in(path: &Path) -> disk::Result<Files> {
+    NativeDirectory::open(path, IoMode::Buffered).map(Either::First)
+}

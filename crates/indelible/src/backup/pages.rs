@@ -20,15 +20,14 @@ use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::platform::remove_files;
-use disk::{IoMode, NativeDirectory};
+use engines::{Archive, Rebuild, files_in};
 use std::fs;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::StorageError;
-use storage::engine::{Engine, EngineOptions, Mark, Method, PageId, PagesBase, Rebuild, Until};
-use storage::log::archive::Archive;
+use storage::engine::{Engine, EngineOptions, Mark, Method, PageId, PagesBase, Until};
 use storage::log::{LogIdentity, Lsn};
 use storage::record::{TableDef, Timestamp};
 
@@ -238,7 +237,7 @@ pub(super) fn restore<R: Read>(
 }
 
 /// The archives of all partitions, which are in one directory.
-fn open_archives(replay: &Replay, recorded: &Descriptor) -> Result<Vec<Archive<NativeDirectory>>> {
+fn open_archives(replay: &Replay, recorded: &Descriptor) -> Result<Vec<Archive>> {
     if recorded.partitions > 1 && matches!(replay.until, Some(Until::Place(_))) {
         return Err(Error::option(
             "until",
@@ -257,8 +256,8 @@ fn open_archives(replay: &Replay, recorded: &Descriptor) -> Result<Vec<Archive<N
 /// Up to where the archives of several partitions are repeated: the newest mark that all of them have behind the backup, or the newest in front of the first
 /// that is later than `until`. None of them, if they have no such mark.
 fn common_end(
-    rebuilds: &[Rebuild<NativeDirectory>],
-    archives: &[Archive<NativeDirectory>],
+    rebuilds: &[Rebuild],
+    archives: &[Archive],
     until: Option<Until>,
 ) -> Result<(ReplayEnd, Vec<Option<Until>>)> {
     let until = match until {
@@ -337,11 +336,7 @@ fn newest_common(marks: &[Vec<Mark>], until: Option<Timestamp>) -> Result<Option
     Ok(cut)
 }
 
-fn open_archive(
-    replay: &Replay,
-    recorded: &Descriptor,
-    partition: u32,
-) -> Result<Archive<NativeDirectory>> {
+fn open_archive(replay: &Replay, recorded: &Descriptor, partition: u32) -> Result<Archive> {
     let wrong = |problem: String| {
         Error::option(
             "replay",
@@ -352,7 +347,7 @@ fn open_archive(
     if !replay.archive.is_dir() {
         return Err(wrong("there is no directory".to_owned()));
     }
-    let files = NativeDirectory::open(&replay.archive, IoMode::Buffered)?;
+    let files = files_in(&replay.archive)?;
     let identity = LogIdentity {
         database: recorded.database_id,
         partition,
@@ -374,7 +369,7 @@ struct Rebuilding<'s> {
     path: &'s Path,
     /// Where the archives end.
     ends: Vec<Option<Lsn>>,
-    rebuilds: Vec<Rebuild<NativeDirectory>>,
+    rebuilds: Vec<Rebuild>,
 }
 
 fn unexpected() -> Error {
@@ -395,7 +390,7 @@ impl Sink for Rebuilding<'_> {
     }
 
     fn base(&mut self, base: &PagesBase) -> Result<()> {
-        let open = || NativeDirectory::open(self.path, IoMode::Buffered);
+        let open = || files_in(self.path);
         let partition = self.rebuilds.len();
         let files = EngineOptions {
             partition: partition as u32,
