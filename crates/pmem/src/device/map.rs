@@ -15,6 +15,7 @@
 //!  |<------ file ------->|...page..|<------- no access -------------->|
 //! ```
 
+use super::touch::{self, PIECE_BYTES};
 use super::{Access, Domain, LINE_BYTES, View};
 use crate::error::{PmemError, Result};
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
@@ -29,11 +30,9 @@ use std::sync::Arc;
 /// Addresses kept for one memory: it may grow up to here while open.
 const RESERVED_BYTES: u64 = 256 << 30;
 /// The base is a multiple of this, so that huge pages fit.
-const BASE_ALIGN_BYTES: u64 = 2 << 20;
+const BASE_ALIGN_BYTES: u64 = PIECE_BYTES;
 /// The shortest file that can be opened.
 const FILE_BYTES_MIN: u64 = 4096;
-/// Touched in one call: a huge page, if the filesystem has them.
-const TOUCHED_BYTES: u64 = 2 << 20;
 /// One write of zeros, where the filesystem cannot allocate.
 const ZEROS_BYTES: usize = 1 << 20;
 
@@ -115,6 +114,12 @@ unsafe impl Send for Reserved {}
 // SAFETY: as above; the value itself never changes.
 unsafe impl Sync for Reserved {}
 
+impl Reserved {
+    fn at(&self, offset: u64) -> *mut c_void {
+        self.base.as_ptr().wrapping_add(offset as usize).cast()
+    }
+}
+
 impl Drop for Reserved {
     fn drop(&mut self) {
         let start = self.base.as_ptr().cast();
@@ -164,13 +169,12 @@ impl Mapping {
             sync_file(&descriptor, path)?;
             sync_parent(path)?;
         }
-        Self::over_file(
-            descriptor,
-            path,
-            bytes,
-            Access::Write,
-            (in_memory, page_bytes),
-        )
+        let filesystem = (in_memory, page_bytes);
+        let mapping = Self::over_file(descriptor, path, bytes, Access::Write, filesystem)?;
+        if in_memory && bytes >= PIECE_BYTES {
+            mapping.touch_ahead(0);
+        }
+        Ok(mapping)
     }
 
     /// Locks and maps the whole of an existing file.
@@ -336,7 +340,7 @@ impl Mapping {
                 self.range.bytes
             ),
         };
-        let bytes = bytes
+        let mut bytes = bytes
             .checked_next_multiple_of(self.page_bytes)
             .ok_or_else(limit)?;
         if bytes > self.range.bytes {
@@ -346,8 +350,16 @@ impl Mapping {
             if file.access == Access::Read {
                 return Err(PmemError::ReadOnly);
             }
-            allocate(&file.descriptor, &file.path, self.bytes, bytes)?;
-            if file.medium != Medium::SharedMemory {
+            let allocate = |end| allocate(&file.descriptor, &file.path, self.bytes, end);
+            let in_memory = file.medium == Medium::SharedMemory;
+            let whole = bytes.next_multiple_of(PIECE_BYTES).min(self.range.bytes);
+            // The next growth begins with a huge page then.
+            if in_memory && bytes - self.bytes >= PIECE_BYTES && allocate(whole).is_ok() {
+                bytes = whole;
+            } else {
+                allocate(bytes)?;
+            }
+            if !in_memory {
                 sync_file(&file.descriptor, &file.path)?;
             }
         }
@@ -359,29 +371,42 @@ impl Mapping {
         Ok(())
     }
 
-    /// Lets a thread touch what is mapped from `first` on, ahead of whoever stores to it. The first touch of a page of shared memory fills it with
-    /// zeros, which takes as long as a short transaction. Where there is no such thread, or the kernel doesn't know how (before Linux 5.14), the
-    /// first store does it. An ordinary file is left alone: its pages would be written back without need.
+    /// Makes new shared memory from `first` on ready for stores: the first piece with a huge page at once, because it is stored to next, the others by a
+    /// thread ahead of whoever stores to them. Where there is no such thread the first store does it. An ordinary file is
+    /// left alone: its pages would be written back without need.
     fn touch_ahead(&self, first: u64) {
         let end = self.mapped_bytes;
+        let next = first.next_multiple_of(PIECE_BYTES);
+        let ready = (next + PIECE_BYTES).min(end);
+        if ready == next + PIECE_BYTES {
+            // SAFETY: the range is mapped by this value, for writing.
+            unsafe { touch::make_ready(self.address(next), PIECE_BYTES as usize) };
+        }
         let range = Arc::downgrade(&self.range);
         let touch = move || {
-            for at in (first..end).step_by(TOUCHED_BYTES as usize) {
+            let rest = touch::pieces(first, next.min(end)).chain(touch::pieces(ready, end));
+            for (from, to) in rest {
                 let Some(range) = range.upgrade() else {
                     return;
                 };
-                let address = range.base.as_ptr().wrapping_add(at as usize).cast();
-                let length = TOUCHED_BYTES.min(end - at) as usize;
-                // SAFETY: the range stays as it is as long as it is held, and no byte of it changes.
-                let touched =
-                    unsafe { rustix::mm::madvise(address, length, Advice::LinuxPopulateWrite) };
-                if touched.is_err() {
+                // SAFETY: the range stays as it is as long as it is held.
+                if !unsafe { touch::make_ready(range.at(from), (to - from) as usize) } {
                     return;
                 }
             }
         };
         let thread = std::thread::Builder::new().name("indelible-touch".into());
         let _ = thread.spawn(touch);
+    }
+
+    /// Makes all of shared memory ready, and returns when it is.
+    pub(super) fn make_ready(&self) {
+        if self.medium() == Medium::SharedMemory && self.access() == Access::Write {
+            for (from, to) in touch::pieces(0, self.mapped_bytes) {
+                // SAFETY: the range is mapped by this value, for writing.
+                unsafe { touch::make_ready(self.address(from), (to - from) as usize) };
+            }
+        }
     }
 
     /// Writes the dirty pages between two offsets to the medium and waits.
@@ -412,11 +437,7 @@ impl Mapping {
     }
 
     fn address(&self, offset: u64) -> *mut c_void {
-        self.range
-            .base
-            .as_ptr()
-            .wrapping_add(offset as usize)
-            .cast()
+        self.range.at(offset)
     }
 
     fn refused(&self, action: &'static str, errno: Errno) -> PmemError {

@@ -14,6 +14,7 @@ mod map;
 mod native;
 mod report;
 mod shutdown;
+mod touch;
 mod view;
 
 pub use either::Either;

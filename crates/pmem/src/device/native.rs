@@ -107,6 +107,11 @@ impl NativeMemory {
         Ok(Self::over(mapping, Route::Volatile, Domain::Process))
     }
 
+    /// Shared memory gets its pages at once, which a thread gives it otherwise.
+    pub(super) fn make_ready(&self) {
+        self.mapping.make_ready();
+    }
+
     fn durable(mapping: Mapping, path: &Path, options: NativeOptions) -> Result<Self> {
         let promise = Promise::make(mapping.medium(), path, options)?;
         Ok(Self::over(

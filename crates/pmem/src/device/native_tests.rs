@@ -136,6 +136,24 @@ fn what_grew_may_be_stored_to_and_go_away_at_once() {
     }
 }
 
+/// The length is rounded where the next growth would begin in the middle of a huge page, and not where there is no room for that.
+#[test]
+fn shared_memory_grows_by_whole_pieces_of_huge_pages() {
+    let scratch = Scratch::shared("pieces");
+    let mut memory = scratch.source().create("pool", 4096).unwrap();
+    memory.grow(8192).unwrap();
+    assert_eq!(memory.bytes(), 8192);
+    memory.grow(5 << 20).unwrap();
+    assert_eq!(memory.bytes(), 6 << 20);
+    memory.store((6 << 20) - 8, &[7; 8]);
+    memory.grow((6 << 20) + 4096).unwrap();
+    assert_eq!(memory.bytes(), (6 << 20) + 4096);
+    drop(memory);
+    let memory = scratch.source().open("pool", Access::Write).unwrap();
+    assert_eq!(memory.bytes(), (6 << 20) + 4096);
+    assert_eq!(read(&memory, (6 << 20) - 8, 8), [7; 8]);
+}
+
 #[test]
 fn a_second_opener_is_told_at_once() {
     let scratch = Scratch::shared("lock");

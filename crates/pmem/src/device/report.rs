@@ -125,6 +125,7 @@ impl DeviceReport {
     ) -> Result<Self> {
         let (medium, domain) = (memory.medium(), memory.domain());
         let mount = Mount::of(directory);
+        memory.make_ready();
         let read_miss_ns = read_miss_ns(memory);
         let read_miss_huge_ns =
             read_miss_ns_of_volatile(memory.bytes(), PageSize::Huge).unwrap_or(read_miss_ns);
