@@ -35,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "measure",
         &["pmem", "disk", "indelible", "join", "workload"],
     ),
+    ("csv", &["indelible"]),
     (
         "cli",
         &[
@@ -46,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "workload",
             "torture",
             "measure",
+            "csv",
         ],
     ),
     (
