@@ -8,12 +8,12 @@ use crate::args::{Format, YcsbArgs};
 use crate::failure::Usage;
 use crate::kind::Kind;
 use crate::machine::{COMMIT, Machine};
-use crate::measure::{Limit, Measured};
-use crate::report::{PerTxn, RunRow};
+use crate::report::{LatencyUs, PerTxn, RunRow};
 use crate::scratch::Scratch;
 use crate::target::{Description, Ours, Rivals, Target};
 use anyhow::{Context, Result};
 use indelible::Method;
+use measure::{Limit, Measured};
 use serde::Serialize;
 use std::io::{Write, stdout};
 use std::time::{Duration, Instant};
@@ -227,7 +227,7 @@ fn run_row(
         txns: measured.txns,
         seconds: measured.seconds,
         txn_per_s: measured.txns as f64 / measured.seconds,
-        latency_us: measured.latency_us(),
+        latency_us: LatencyUs::of(&measured.latencies_ns()),
         cpu_us_per_txn: measured.cpu_seconds * 1e6 / measured.txns.max(1) as f64,
         per_txn,
         footprint_bytes: description.footprint_bytes,

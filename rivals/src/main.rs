@@ -12,8 +12,8 @@
 //! | `join` | our join, and those of engines that Python packages bring, in turns |
 //! | `foreign` | the calls into C that have no safe wrapper |
 //!
-//! Clock, histograms, rows and scratch directories are the program's own files, compiled here a second time: a row of this program cannot
-//! come to mean something else than a row of `indelible bench ycsb`.
+//! Clock and histograms are those of the room `measure`, rows and scratch directories the program's own files, compiled here a second time: a
+//! row of this program cannot come to mean something else than a row of `indelible bench ycsb`.
 
 mod args;
 mod bench;
@@ -30,15 +30,10 @@ mod failure;
 #[path = "../../crates/cli/src/machine.rs"]
 mod machine;
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../../crates/cli/src/bench/measure.rs"]
-mod measure;
-#[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../../crates/cli/src/report/rows.rs"]
 mod report;
 #[path = "../../crates/cli/src/scratch.rs"]
 mod scratch;
-#[path = "../../crates/cli/src/bench/store.rs"]
-mod store;
 
 use args::{BenchCommand, Command, CommandLine};
 use clap::Parser;

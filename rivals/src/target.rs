@@ -1,19 +1,18 @@
 //! What is measured: a rival, in one database or in one a partition, or a database of ours. Both are loaded, then asked for the
 //! lists of several mixes one after the other, and checked after each.
 //!
-//! Both go through the same loop (`store::measure_stores`): one thread a partition, each transaction durable when it returns, each
+//! Both go through the same loop (`measure::measure_stores`): one thread a partition, each transaction durable when it returns, each
 //! clocked. Ours have no commit groups here, as the rivals have none.
 
 use crate::args::{YcsbArgs, primitive_name};
 use crate::kind::{Kind, Plan, Rival, RivalStore};
 use crate::machine::Machine;
-use crate::measure::{Limit, Measured};
 use crate::report::{FootprintBytes, PerTxn};
-use crate::store::measure_stores;
 use anyhow::{Context, Result};
 use indelible::{
     Database, Durability, LayoutKind, Method, Options, PartCounters, Statistics, Table,
 };
+use measure::{Limit, Measured, measure_stores};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;

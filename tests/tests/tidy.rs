@@ -28,6 +28,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["workload", "storage", "indelible", "pmem", "disk"],
     ),
     (
+        "measure",
+        &["pmem", "disk", "indelible", "join", "workload"],
+    ),
+    ("csv", &["indelible"]),
+    (
         "cli",
         &[
             "pmem",
@@ -37,6 +42,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "join",
             "workload",
             "torture",
+            "measure",
+            "csv",
         ],
     ),
     (
@@ -479,7 +486,7 @@ fn protocols_name_their_commit_point(files: &[Source]) -> Vec<String> {
 
 fn durable_steps_belong_to_a_protocol(files: &[Source]) -> Vec<String> {
     // Devices carry the steps out, the crash search damages media on purpose, some files write for a protocol whose commit
-    // point is elsewhere, and the lab times single steps on bytes that nobody keeps.
+    // point is elsewhere, and measurements take the time of single steps on bytes that nobody keeps.
     let carriers = [
         "crates/pmem/src/device/",
         "crates/pmem/src/cell.rs",
@@ -488,8 +495,8 @@ fn durable_steps_belong_to_a_protocol(files: &[Source]) -> Vec<String> {
         "crates/storage/src/index/cow/pool.rs",
         "crates/storage/src/lsm/file/run.rs",
         "crates/torture/src/",
-        "crates/cli/src/lab/kinds/device.rs",
-        "crates/cli/src/bench/static_tree.rs",
+        "crates/measure/src/chunks.rs",
+        "crates/measure/src/static_tree.rs",
     ];
     by_line(files, |file, line| {
         let durable = line.code.contains(".fence(") || line.code.contains(".sync(");

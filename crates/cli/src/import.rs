@@ -7,23 +7,16 @@
 
 use crate::args::ImportArgs;
 use crate::columns;
-use crate::csv::{CsvError, CsvReader, Field, Record};
 use crate::failure::Usage;
-use crate::infer::Guess;
 use crate::output::{Cell, Facts, Format, thousands};
 use crate::progress;
-use anyhow::{Context, Result, anyhow, bail};
-use indelible::{Column, DataType, Database, Row, Table, Transaction, Value};
+use anyhow::{Context, Result, bail};
+use csv::{Input, Inserted, Problems};
+use indelible::{Column, Database, Table};
 use indicatif::ProgressBar;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Instant;
-
-/// Bad rows that are reported one by one.
-const REPORTED_MAX: usize = 20;
-/// Rows between two looks at the progress bar.
-const PROGRESS_ROWS: u64 = 1024;
 
 /// What an import did.
 #[derive(Debug)]
@@ -95,9 +88,9 @@ fn create_table(database: &Database, args: &ImportArgs) -> Result<Table> {
             args.table
         )));
     }
-    let (mut reader, bar) = open(args)?;
+    let (mut input, bar) = open(args)?;
     bar.set_message("looking at types");
-    let header = read_header(&mut reader, &args.file)?;
+    let header = input.header(&args.file)?;
     let given = match &args.types {
         Some(text) => columns::parse(text)?,
         None => Vec::new(),
@@ -112,7 +105,7 @@ fn create_table(database: &Database, args: &ImportArgs) -> Result<Table> {
         }
     }
     check_primary_key(args, &header)?;
-    let guesses = guess(&mut reader, header.len(), &bar)?;
+    let guesses = input.guess(header.len(), &mut |bytes| bar.set_position(bytes))?;
     let is_key = |name: &String| args.primary_key.contains(name);
     let columns: Vec<Column> = header
         .iter()
@@ -174,64 +167,19 @@ fn check_primary_key(args: &ImportArgs, header: &[String]) -> Result<()> {
     )))
 }
 
-/// Looks at every value of the file. Malformed rows are left to the second pass, which reports them.
-fn guess<R: BufRead>(
-    reader: &mut CsvReader<R>,
-    columns: usize,
-    bar: &ProgressBar,
-) -> Result<Vec<Guess>> {
-    let mut guesses = vec![Guess::new(); columns];
-    let mut record = Record::default();
-    let mut rows = 0_u64;
-    loop {
-        match reader.read(&mut record) {
-            Ok(false) | Err(CsvError::Lost { .. }) => return Ok(guesses),
-            Ok(true) if record.fields.len() == columns => {
-                for (guess, field) in guesses.iter_mut().zip(&record.fields) {
-                    guess.see((!field.is_null()).then_some(&field.text));
-                }
-            }
-            // The second pass reports these.
-            Ok(true) | Err(CsvError::Malformed { .. }) => {}
-            Err(CsvError::Io(error)) => return Err(error.into()),
-        }
-        rows += 1;
-        if rows.is_multiple_of(PROGRESS_ROWS) {
-            bar.set_position(reader.bytes());
-        }
-    }
-}
-
 /// Inserts every row in one transaction; returns how many, and how many were skipped.
 fn insert_all(database: &Database, table: &Table, args: &ImportArgs) -> Result<(u64, u64)> {
-    let (mut reader, bar) = open(args)?;
+    let (mut input, bar) = open(args)?;
     bar.set_message("importing");
-    let header = read_header(&mut reader, &args.file)?;
-    let mut filler = Filler::new(table, &header)?;
+    let header = input.header(&args.file)?;
+    let targets = targets(table, &header)?;
     let mut transaction = database.begin()?;
-    let mut record = Record::default();
-    let (mut rows, mut problems) = (0_u64, Problems::default());
-    loop {
-        match reader.read(&mut record) {
-            Ok(false) => break,
-            Ok(true) => match filler.insert(&mut transaction, &record) {
-                Ok(()) => rows += 1,
-                Err(problem) => problems.add(problem)?,
-            },
-            Err(CsvError::Io(error)) => return Err(error.into()),
-            Err(error @ CsvError::Lost { .. }) => {
-                problems.add(Problem::Row(error.to_string()))?;
-                break;
-            }
-            Err(error) => problems.add(Problem::Row(error.to_string()))?,
-        }
-        if (rows + problems.count).is_multiple_of(PROGRESS_ROWS) {
-            bar.set_position(reader.bytes());
-        }
-    }
+    let mut progress = |bytes| bar.set_position(bytes);
+    let inserted = input.insert(&mut transaction, table, &targets, &mut progress)?;
     bar.finish_and_clear();
+    let Inserted { rows, problems } = inserted;
     let file = args.file.display();
-    problems.report(&file.to_string());
+    report(&problems, &file.to_string());
     if problems.count > 0 && !args.skip_bad_rows {
         transaction.abort();
         bail!(
@@ -245,115 +193,32 @@ fn insert_all(database: &Database, table: &Table, args: &ImportArgs) -> Result<(
     Ok((rows, problems.count))
 }
 
-/// What is wrong with one row, or with everything.
-enum Problem {
-    Row(String),
-    /// The import cannot go on.
-    Fatal(anyhow::Error),
-}
-
-/// Bad rows of a file.
-#[derive(Default)]
-struct Problems {
-    count: u64,
-    first: Vec<String>,
-}
-
-impl Problems {
-    fn add(&mut self, problem: Problem) -> Result<()> {
-        match problem {
-            Problem::Fatal(error) => return Err(error),
-            Problem::Row(text) => {
-                self.count += 1;
-                if self.first.len() < REPORTED_MAX {
-                    self.first.push(text);
-                }
-            }
-        }
-        Ok(())
+/// Tells the user of them.
+fn report(problems: &Problems, file: &str) {
+    for problem in &problems.first {
+        eprintln!("{file}, {problem}");
     }
-
-    fn report(&self, file: &str) {
-        for problem in &self.first {
-            eprintln!("{file}, {problem}");
-        }
-        let more = self.count - self.first.len() as u64;
-        if more > 0 {
-            eprintln!("{file}: {} more rows like these", thousands(more));
-        }
+    let more = problems.count - problems.first.len() as u64;
+    if more > 0 {
+        eprintln!("{file}: {} more rows like these", thousands(more));
     }
 }
 
-/// Turns records into rows of a table.
-struct Filler<'t> {
-    table: &'t Table,
-    /// The table's column of each field.
-    targets: Vec<usize>,
-    columns: Vec<Column>,
-    row: Row,
-}
-
-impl<'t> Filler<'t> {
-    fn new(table: &'t Table, header: &[String]) -> Result<Self> {
-        let columns = table.definition().columns;
-        let targets = columns::positions(&columns, header)
-            .with_context(|| format!("the file does not fit table `{}`", table.name()))?;
-        let absent = (0..columns.len()).find(|at| !targets.contains(at) && !columns[*at].nullable);
-        if let Some(at) = absent {
-            bail!(
-                "the file has no column `{}`, which table `{}` needs; add it to the file",
-                columns[at].name,
-                table.name()
-            );
-        }
-        Ok(Self {
-            table,
-            targets,
-            columns,
-            row: table.row(),
-        })
+/// The table's column of each field. Columns that the file has not must be allowed to be NULL.
+fn targets(table: &Table, header: &[String]) -> Result<Vec<usize>> {
+    let columns = table.definition().columns;
+    let targets = columns::positions(&columns, header)
+        .with_context(|| format!("the file does not fit table `{}`", table.name()))?;
+    let absent = (0..columns.len()).find(|at| !targets.contains(at) && !columns[*at].nullable);
+    if let Some(at) = absent {
+        bail!(
+            "the file has no column `{}`, which table `{}` needs; add it to the file",
+            columns[at].name,
+            table.name()
+        );
     }
-
-    fn insert(
-        &mut self,
-        transaction: &mut Transaction<'_>,
-        record: &Record,
-    ) -> Result<(), Problem> {
-        let line = record.line;
-        if record.fields.len() != self.targets.len() {
-            return Err(Problem::Row(format!(
-                "line {line}: {} fields, but the header has {}",
-                record.fields.len(),
-                self.targets.len()
-            )));
-        }
-        self.row.clear();
-        for (field, target) in record.fields.iter().zip(&self.targets) {
-            let column = &self.columns[*target];
-            set(&mut self.row, *target, column.data_type, field).map_err(|error| {
-                Problem::Row(format!("line {line}, column `{}`: {error}", column.name))
-            })?;
-        }
-        transaction
-            .insert(self.table, &self.row)
-            .map_err(|error| match error {
-                indelible::Error::DuplicateKey { .. }
-                | indelible::Error::Record(_)
-                | indelible::Error::Key { .. } => Problem::Row(format!("line {line}: {error}")),
-                other => Problem::Fatal(anyhow!(other).context(format!("line {line}"))),
-            })
-    }
+    Ok(targets)
 }
-
-fn set(row: &mut Row, column: usize, data_type: DataType, field: &Field) -> Result<()> {
-    if field.is_null() {
-        return Ok(row.set(column, &Value::Null)?);
-    }
-    let value = Value::parse(data_type, &field.text)?;
-    Ok(row.set(column, &value)?)
-}
-
-type Input = CsvReader<BufReader<Box<dyn std::io::Read>>>;
 
 /// Opens the file with a progress bar over its bytes.
 fn open(args: &ImportArgs) -> Result<(Input, ProgressBar)> {
@@ -368,31 +233,6 @@ fn open(args: &ImportArgs) -> Result<(Input, ProgressBar)> {
         }
         (Box::new(file), metadata.len())
     };
-    let reader = CsvReader::new(BufReader::with_capacity(1 << 18, input), args.separator);
-    Ok((reader, progress::bytes("reading", bytes)))
-}
-
-/// The column names in the first record.
-fn read_header<R: BufRead>(reader: &mut CsvReader<R>, file: &Path) -> Result<Vec<String>> {
-    let file = file.display();
-    let mut record = Record::default();
-    match reader.read(&mut record) {
-        Ok(true) => {}
-        Ok(false) => bail!("{file} is empty; the first line must name the columns"),
-        Err(error) => bail!("{file}, {error}"),
-    }
-    let names: Vec<String> = record
-        .fields
-        .into_iter()
-        .map(|field| field.text.trim().to_owned())
-        .collect();
-    if names.iter().any(String::is_empty) {
-        bail!("{file}, line 1: a column has no name; the first line must name the columns");
-    }
-    for (at, name) in names.iter().enumerate() {
-        if names[..at].contains(name) {
-            bail!("{file}, line 1: column `{name}` is named twice; give each its own name");
-        }
-    }
-    Ok(names)
+    let input = Input::new(input, args.separator);
+    Ok((input, progress::bytes("reading", bytes)))
 }

@@ -3,9 +3,10 @@
 //! Results go to standard output and nothing else does; progress and notes go to standard error. In JSON every
 //! row is one object on a line of its own.
 
-use crate::csv;
 use anyhow::Result;
 use clap::ValueEnum;
+use csv::group_digits;
+pub(crate) use csv::thousands;
 use indelible::ValueRef;
 use serde_json::{Map, Value as Json};
 use std::io::{self, BufWriter, Write};
@@ -191,22 +192,6 @@ pub(crate) fn value_cell(value: ValueRef<'_>) -> Cell {
 /// `12,345,678` for a number that is not negative; decimals are rounded away.
 pub(crate) fn whole(number: f64) -> String {
     group_digits(&format!("{number:.0}"))
-}
-
-/// `12,345,678`.
-pub(crate) fn thousands(number: u64) -> String {
-    group_digits(&number.to_string())
-}
-
-fn group_digits(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1.5 MiB`.

@@ -5,11 +5,12 @@
 //! files at that moment is what the death of the process leaves.
 
 use super::plan::{Device, Plan, Scale};
-use crate::bench::{Acknowledge, Limit, Measured, measure};
+use crate::report::LatencyUs;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use disk::FileProfile;
 use indelible::{Database, EmulatedPlatform, Method, Options};
+use measure::{Acknowledge, Limit, Measured, custom};
 use pmem::device::emulated::{Emulator, Profile, RegionWear, WearMap};
 use std::collections::BTreeMap;
 use std::fs;
@@ -122,7 +123,7 @@ pub(super) fn time(plan: &Plan, method: Method, scale: &Scale) -> Result<Timed> 
     };
     let recovery_ms = start.elapsed().as_secs_f64() * 1e3;
     drop(reopened);
-    let latency_us = measured.latency_us();
+    let latency_us = LatencyUs::of(&measured.latencies_ns());
     Ok(Timed {
         txn_us: measured.seconds * 1e6 / measured.txns.max(1) as f64,
         p50_us: latency_us.p50,
@@ -174,24 +175,21 @@ fn run(
     tables: &[indelible::Table],
     between: impl FnOnce(),
 ) -> Result<Measured> {
-    let script = |_, position| Ok(scale.workload.runner(tables, position));
-    if scale.warm_up > 0 {
-        measure(
+    let measure = |position, transactions| {
+        custom::measure(
+            &scale.workload,
             database,
-            &[0],
-            Limit::Transactions(scale.warm_up),
+            tables,
+            position,
+            Limit::Transactions(transactions),
             Acknowledge::Durable(GROUP),
-            script,
-        )?;
+        )
+    };
+    if scale.warm_up > 0 {
+        measure(0, scale.warm_up)?;
     }
     between();
-    measure(
-        database,
-        &[scale.warm_up],
-        Limit::Transactions(scale.measured),
-        Acknowledge::Durable(GROUP),
-        script,
-    )
+    measure(scale.warm_up, scale.measured)
 }
 
 /// What a device had counted at one moment.

@@ -181,6 +181,15 @@ impl BtreeOrder {
     }
 }
 
+impl From<BtreeOrder> for measure::tree::Order {
+    fn from(order: BtreeOrder) -> Self {
+        match order {
+            BtreeOrder::Random => Self::Random,
+            BtreeOrder::Ascending => Self::Ascending,
+        }
+    }
+}
+
 /// Operations of `bench btree-insert`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BtreeMix {
@@ -202,6 +211,17 @@ impl BtreeMix {
             Self::Update => "update",
             Self::Delete => "delete",
             Self::Mixed => "mixed",
+        }
+    }
+}
+
+impl From<BtreeMix> for measure::tree::Mix {
+    fn from(mix: BtreeMix) -> Self {
+        match mix {
+            BtreeMix::Insert => Self::Insert,
+            BtreeMix::Update => Self::Update,
+            BtreeMix::Delete => Self::Delete,
+            BtreeMix::Mixed => Self::Mixed,
         }
     }
 }

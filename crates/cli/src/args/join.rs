@@ -5,6 +5,7 @@
 
 use clap::{Args, ValueEnum};
 use join::{Algorithm, BloomUse, Kernel, RunSort, THREADS_MAX, TUPLES_MAX, TableKind, Tuning};
+use measure::join::Width;
 
 /// Examples in the help text.
 pub(super) const EXAMPLES: &str = "Examples:
@@ -132,6 +133,15 @@ pub(crate) enum TupleName {
     /// 8 + 8 bytes
     #[value(name = "16")]
     Sixteen,
+}
+
+impl From<TupleName> for Width {
+    fn from(tuple: TupleName) -> Self {
+        match tuple {
+            TupleName::Eight => Self::Eight,
+            TupleName::Sixteen => Self::Sixteen,
+        }
+    }
 }
 
 /// The tables of `radix`.

@@ -15,12 +15,12 @@ mod torture;
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
-    BenchCommand, BtreeArgs, BtreeMix, BtreeOrder, CommitName, DeviceKind, FencesName, IoName,
-    IsolationName, LoadsName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs,
-    TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
+    BenchCommand, BtreeArgs, BtreeMix, CommitName, DeviceKind, FencesName, IoName, IsolationName,
+    LoadsName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs, TpcbArgs, TpccArgs,
+    YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};
-pub(crate) use join::{GridPart, JoinArgs, TupleName};
+pub(crate) use join::{GridPart, JoinArgs};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};

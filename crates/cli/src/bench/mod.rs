@@ -9,25 +9,14 @@
 //! | `recovery` | the opening with a long log behind it, after a kill |
 //! | `join` | joins of two relations, without a database |
 //! | `runs` | what they share: options to a database, a run to a row |
-//! | `measure` | one worker thread a partition, clocked to the durable acknowledgement |
-//! | `sample` | a timer that sees in which part of the database each partition is, or what each thread does |
-//! | `shared` | threads that take partitions from each other, and users that think |
-//! | `store` | the same list on anything that keeps rows, also compiled by the workspace `rivals` |
-//! | `std_map` | the standard library's map as such a thing, for scale |
-//! | `static_tree` | rows in durable memory under a tree that never changes, for scale |
+//!
+//! What the clock sees is in the room `measure`, because this one is compiled without optimisation.
 
 mod btree;
 mod join;
-mod measure;
-mod read_floor;
 mod recovery;
 mod runs;
-mod sample;
-mod shared;
 mod standard;
-mod static_tree;
-mod std_map;
-mod store;
 mod sysbench;
 mod tatp;
 mod tpcb;
@@ -35,9 +24,7 @@ mod tpcc;
 mod ycsb;
 
 pub(crate) use btree::segments as btree_segments;
-pub(crate) use join::{Timed as JoinTimed, all as join_all, has_kernel};
-pub(crate) use measure::{Acknowledge, Limit, Measured, measure};
-pub(crate) use sample::{Sampling, Seen, Shares};
+pub(crate) use join::{all as join_all, has_kernel};
 pub(crate) use standard::segments as standard_segments;
 pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};
 

@@ -3,7 +3,6 @@
 //! Every run has a database of its own that is loaded afresh, measured, checked, and removed. A row is the difference of the
 //! database's statistics before and after; each workload fills in what only it knows.
 
-use super::measure::{Acknowledge, Limit, Measured};
 use crate::args::{
     CommitName, DeviceKind, FencesName, IoName, LoadsName, LogImagesName, PrimitiveName, RunArgs,
 };
@@ -11,7 +10,8 @@ use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
 use crate::report::{
-    AreaNumbers, CheckpointNumbers, FootprintBytes, PageNumbers, PerTxn, RunRow, WrittenBytes,
+    AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, PageNumbers, PerTxn, RunRow,
+    WrittenBytes,
 };
 use crate::scratch::Scratch;
 use anyhow::{Result, bail};
@@ -20,6 +20,7 @@ use indelible::{
     BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages,
     LogKind, Method, Options, PageAxes, PagesKind, Statistics,
 };
+use measure::{Acknowledge, Limit, Measured};
 use pmem::Part;
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use serde::Serialize;
@@ -645,7 +646,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
         txns: measured.txns,
         seconds: measured.seconds,
         txn_per_s: measured.txns as f64 / measured.seconds,
-        latency_us: measured.latency_us(),
+        latency_us: LatencyUs::of(&measured.latencies_ns()),
         cpu_us_per_txn: measured.cpu_seconds * 1e6 / measured.txns.max(1) as f64,
         per_txn: PerTxn::default(),
         footprint_bytes: FootprintBytes::default(),

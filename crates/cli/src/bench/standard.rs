@@ -1,20 +1,18 @@
 //! What `bench tpcc`, `bench tpcb`, `bench tatp` and `bench sysbench` share: the runs that the options ask for, one row each.
 //!
 //! The rows of the database are made and checked before the run, and checked again after it, together with what the list says that must be
-//! there. The list is made once and shared by all methods. A thread owns its partition, or a session
-//! of it, where no transaction leaves it, and takes the partitions that it needs otherwise.
+//! there. The list is made once and shared by all methods. The threads and their clock are those of `measure::standard`.
 
-use super::measure::{self, Limit, Measured, latency_us};
 use super::runs::{self, About, Setting};
-use super::sample::{Probes, Sampling, Seen, watch};
-use super::shared;
 use crate::args::RunArgs;
 use crate::failure::Usage;
 use crate::output::{Cell, Format, Listing, duration};
 use crate::progress;
-use crate::report::{OwnNumbers, RunRow, StandardNumbers, TypeNumbers};
+use crate::report::{LatencyUs, OwnNumbers, RunRow, StandardNumbers, TypeNumbers};
 use anyhow::{Context, Result};
 use indelible::{Database, Method};
+use measure::standard::{Partitions, Span, Standard, Watched};
+use measure::{Limit, Measured, Sampling, Seen};
 use workload::Workload;
 
 /// Transactions of a run that has neither a number nor a time.
@@ -22,28 +20,9 @@ pub(super) const TXNS_DEFAULT: u64 = 1_000_000;
 /// No run is faster: how long a list needs to be for a given time.
 const TXN_PER_MS_MAX: u64 = 200;
 
-/// What is measured of a run.
-#[derive(Clone, Copy)]
-pub(crate) struct Span<'p> {
-    /// Where each thread is in its list.
-    pub(super) positions: &'p [u64],
-    pub(super) limit: Limit,
-    pub(super) probes: &'p Probes,
-}
-
-impl<'p> Span<'p> {
-    fn new(positions: &'p [u64], limit: Limit, probes: &'p Probes) -> Self {
-        Self {
-            positions,
-            limit,
-            probes,
-        }
-    }
-}
-
 /// The options of a benchmark.
 pub(crate) trait Benchmark {
-    type Workload: Workload;
+    type Workload: Standard;
     /// What the last column of the table by type is.
     const LAST_COLUMN: &'static str = "success";
     /// Transactions of the longest list; a run that goes on beyond it begins again.
@@ -86,35 +65,9 @@ pub(crate) trait Benchmark {
         workload: &Self::Workload,
         database: &Database,
         tables: &<Self::Workload as Workload>::Tables,
-        span: Span<'_>,
-    ) -> Result<Measured> {
-        measure_in_order(self, workload, database, tables, span)
-    }
-}
-
-/// Measures a span, each thread in the order of its list.
-pub(super) fn measure_in_order<B: Benchmark + ?Sized>(
-    args: &B,
-    workload: &B::Workload,
-    database: &Database,
-    tables: &<B::Workload as Workload>::Tables,
-    Span {
-        positions,
-        limit,
-        probes,
-    }: Span<'_>,
-) -> Result<Measured> {
-    let run = args.run_args();
-    let acknowledge = runs::acknowledge(run);
-    // Called by the thread that runs the list.
-    let script = |list, position| {
-        probes.carry(list);
-        Ok(workload.runner(database, tables, list, position)?)
-    };
-    if args.single_partition() || run.partitions == 1 {
-        measure::measure(database, positions, limit, acknowledge, script)
-    } else {
-        shared::measure(database, positions, limit, acknowledge, script)
+        span: &Span<'_>,
+    ) -> Result<Watched> {
+        workload.measure(database, tables, span)
     }
 }
 
@@ -148,14 +101,14 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
 }
 
 /// A row, and what the threads did if they were looked at.
-pub(crate) type Watched = (RunRow, Option<Seen>);
+pub(crate) type WatchedRow = (RunRow, Option<Seen>);
 
 /// Measures the first method of the options so many times in a row on one database.
 pub(crate) fn segments<B: Benchmark>(
     args: &B,
     count: u32,
     sampling: Sampling,
-) -> Result<Vec<Watched>> {
+) -> Result<Vec<WatchedRow>> {
     check(args)?;
     let Some(method) = args.methods().first() else {
         return Err(Usage::error("name a method"));
@@ -186,7 +139,7 @@ fn run_segments<B: Benchmark>(
     method: Method,
     count: u32,
     sampling: Sampling,
-) -> Result<Vec<Watched>> {
+) -> Result<Vec<WatchedRow>> {
     let run = args.run_args();
     let name = B::Workload::NAME;
     let scratch = runs::scratch(run)?;
@@ -215,18 +168,9 @@ fn run_segments<B: Benchmark>(
     for _ in 0..count {
         delays.set(true);
         let before = runs::statistics(&database, &emulators)?;
-        let measure = |probes: &Probes| {
-            let (positions, limit) = (&*positions, runs::limit(run, TXNS_DEFAULT));
-            let span = Span::new(positions, limit, probes);
-            args.measure(workload, &database, &tables, span)
-        };
-        let (measured, seen) = match sampling {
-            Sampling::Off => (measure(&Probes::NONE)?, None),
-            Sampling::On => {
-                let (measured, seen) = watch(run.threads(), measure)?;
-                (measured, Some(seen))
-            }
-        };
+        let limit = runs::limit(run, TXNS_DEFAULT);
+        let span = span(args, &positions, limit, sampling);
+        let (measured, seen) = args.measure(workload, &database, &tables, &span)?;
         let after = runs::statistics(&database, &emulators)?;
         delays.set(false);
         let setting = Setting::new(run, method, before.domain, scratch.path());
@@ -263,9 +207,30 @@ fn warm_up<B: Benchmark>(
     let txns = args
         .warm_up()
         .div_ceil(u64::from(args.run_args().threads()));
-    let nobody = Probes::NONE;
-    let span = Span::new(&positions, Limit::Transactions(txns), &nobody);
-    Ok(args.measure(workload, database, tables, span)?.positions)
+    let span = span(args, &positions, Limit::Transactions(txns), Sampling::Off);
+    let (measured, _) = args.measure(workload, database, tables, &span)?;
+    Ok(measured.positions)
+}
+
+/// What is measured from these positions on.
+fn span<'p, B: Benchmark>(
+    args: &B,
+    positions: &'p [u64],
+    limit: Limit,
+    sampling: Sampling,
+) -> Span<'p> {
+    let run = args.run_args();
+    Span {
+        positions,
+        limit,
+        acknowledge: runs::acknowledge(run),
+        partitions: if args.single_partition() || run.partitions == 1 {
+            Partitions::Owned
+        } else {
+            Partitions::Taken
+        },
+        sampling,
+    }
 }
 
 /// Loads all rows under a progress bar.
@@ -303,7 +268,7 @@ fn numbers<B: Benchmark>(args: &B, measured: &Measured) -> StandardNumbers {
                 let numbers = TypeNumbers {
                     txns,
                     success_rate: txns.saturating_sub(*rollbacks) as f64 / txns.max(1) as f64,
-                    latency_us: latency_us(latencies_ns),
+                    latency_us: LatencyUs::of(latencies_ns),
                 };
                 (kind.to_owned(), numbers)
             })

@@ -3,7 +3,6 @@
 //! No transaction leaves its partition, so each thread owns one or a session of one. With `--skip-trx` each statement is a transaction and counts as one, so a
 //! row also says how many events of the script and how many statements a second that was.
 
-use super::measure::Measured;
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, SysbenchArgs};
 use crate::failure::Usage;
@@ -11,6 +10,7 @@ use crate::output::Format;
 use crate::report::OwnNumbers;
 use anyhow::Result;
 use indelible::Method;
+use measure::Measured;
 use workload::sysbench::{Action, Scope, Sysbench, SysbenchOptions};
 
 /// Runs the command.

@@ -3,7 +3,6 @@
 //! No transaction leaves its partition, so each thread owns one or a session of one. A transaction whose row is not there counts as run and not as
 //! successful; the rows have both numbers.
 
-use super::measure::Measured;
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, TatpArgs};
 use crate::failure::Usage;
@@ -11,6 +10,7 @@ use crate::output::Format;
 use crate::report::OwnNumbers;
 use anyhow::Result;
 use indelible::Method;
+use measure::Measured;
 use workload::tatp::{Kind, Tatp, TatpOptions};
 
 /// Runs the command.

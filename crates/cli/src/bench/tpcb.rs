@@ -2,7 +2,6 @@
 //!
 //! There is one kind of transaction and it always succeeds, so a row has little of its own.
 
-use super::measure::Measured;
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, TpcbArgs};
 use crate::failure::Usage;
@@ -10,6 +9,7 @@ use crate::output::Format;
 use crate::report::OwnNumbers;
 use anyhow::Result;
 use indelible::Method;
+use measure::Measured;
 use workload::tpcb::{Tpcb, TpcbOptions};
 
 /// Runs the command.

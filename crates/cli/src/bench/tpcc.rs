@@ -3,17 +3,15 @@
 //! With think times its threads serve terminals, and inputs are not taken in the order of the list; then the conditions are checked, and
 //! not how many transactions the content shows.
 
-use super::measure::Measured;
-use super::runs;
-use super::shared::{self, Users};
-use super::standard::{self, Benchmark, Span};
+use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, TpccArgs};
 use crate::failure::Usage;
 use crate::output::{Cell, Format, whole};
 use crate::report::{OwnNumbers, TypeNumbers};
 use anyhow::Result;
 use indelible::{Database, Method};
-use workload::Workload;
+use measure::standard::{Span, Standard as _, Watched, measure_users};
+use measure::{Measured, Users};
 use workload::tpcc::{Kind, Scale, Tables, Tpcc, TpccOptions};
 
 /// Runs the command.
@@ -113,26 +111,15 @@ impl Benchmark for TpccArgs {
         workload: &Tpcc,
         database: &Database,
         tables: &Tables,
-        span: Span<'_>,
-    ) -> Result<Measured> {
+        span: &Span<'_>,
+    ) -> Result<Watched> {
         if self.is_in_order() {
-            return standard::measure_in_order(self, workload, database, tables, span);
+            return workload.measure(database, tables, span);
         }
         let users = Users {
             think_times: self.think_times,
             seed: self.run.seed,
         };
-        shared::measure_users(
-            database,
-            span.positions,
-            span.limit,
-            runs::acknowledge(&self.run),
-            users,
-            |list, position| {
-                let warehouses = workload.warehouses(list).count() as u64;
-                let runner = workload.runner(database, tables, list, position)?;
-                Ok((runner, warehouses))
-            },
-        )
+        measure_users(workload, database, tables, span, users)
     }
 }

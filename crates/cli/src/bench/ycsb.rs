@@ -3,10 +3,7 @@
 //! Every run has a database of its own that is loaded afresh, measured, checked row by row against what the transactions must
 //! have left, and removed. The list of transactions is made once for a mix and shared by all methods.
 
-use super::measure::measure;
 use super::runs::{self, About, Setting};
-use super::sample::{Sampling, Segment};
-use super::{read_floor, static_tree, std_map};
 use crate::args::{
     AtomicityName, AxesArgs, CommitName, DeviceKind, FencesName, IoName, IsolationName, LayoutName,
     LoadsName, LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
@@ -14,10 +11,11 @@ use crate::args::{
 use crate::failure::Usage;
 use crate::output::Format;
 use crate::progress;
-use crate::report::RunRow;
+use crate::report::{PerTxn, ReadFloor, RunRow};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use indelible::{Database, Method, Table};
+use measure::{Content, Sampling, Shares, read_floor, static_tree, std_map};
 use std::path::PathBuf;
 use workload::ycsb::{Mix, Skew, Ycsb, YcsbOptions};
 
@@ -27,6 +25,12 @@ const TXNS_DEFAULT: u64 = 8_000_000;
 const LIST_MAX: u64 = 16_000_000;
 /// No run is faster: how long a list needs to be for a given time.
 const TXN_PER_MS_MAX: u64 = 4000;
+
+/// One of several measurements of a database.
+pub(crate) struct Segment {
+    pub(crate) row: RunRow,
+    pub(crate) shares: Option<Shares>,
+}
 
 /// Runs the command.
 pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
@@ -210,24 +214,22 @@ fn run_segments(
     runs::start_record(run, &database)?;
     for _ in 0..count {
         let before = runs::statistics(&database, &emulators)?;
-        let floor = || read_floor::measure(scratch.path(), before.node_bytes, run);
+        let floor =
+            || read_floor::measure(scratch.path(), before.node_bytes, run.threads(), run.seed);
         let pages_per_s = args.read_floor.then(floor).transpose()?;
-        let script = |list, position| Ok(workload.runner(&table, list, position));
-        let (measured, shares) = sampling.measure(&emulators, |marks| match marks {
-            None => measure(&database, &positions, limit, acknowledge, script),
-            Some(marks) => measure(
-                &database,
-                &positions,
-                limit,
-                acknowledge,
-                |list, position| Ok(marks.on(list, script(list, position)?)),
-            ),
-        })?;
+        let (measured, shares) = measure::ycsb::measure(
+            workload,
+            (&database, &table),
+            &positions,
+            limit,
+            acknowledge,
+            (sampling, &emulators),
+        )?;
         let after = runs::statistics(&database, &emulators)?;
         let setting = Setting::new(run, method, before.domain, scratch.path());
         let mut row = runs::row(&setting, &about, &measured, &before, &after);
         if let Some(pages_per_s) = pages_per_s {
-            read_floor::note(&mut row, pages_per_s);
+            note_read_floor(&mut row, pages_per_s);
         }
         positions = measured.positions;
         segments.push(Segment { row, shares });
@@ -242,6 +244,20 @@ fn run_segments(
     }
     runs::check_archive(&database, || segments.last_mut().map(|last| &mut last.row))?;
     Ok(segments)
+}
+
+/// Puts what the reads allow into the row of a run.
+fn note_read_floor(row: &mut RunRow, pages_per_s: f64) {
+    let throughput = row.txn_per_s;
+    if let Some(pages) = &mut row.pages {
+        // A run that read nothing is not bounded by reads.
+        let txn_per_s = pages_per_s / pages.file_reads_per_txn.max(1e-9);
+        pages.read_floor = Some(ReadFloor {
+            pages_per_s,
+            txn_per_s,
+            share: throughput / txn_per_s,
+        });
+    }
 }
 
 fn about(options: &YcsbOptions) -> About {
@@ -266,11 +282,19 @@ fn load(workload: &Ycsb, database: &Database) -> Result<Table> {
     Ok(table)
 }
 
+fn content(args: &YcsbArgs) -> Content {
+    if args.run.skip_check {
+        Content::Trusted
+    } else {
+        Content::Checked
+    }
+}
+
 fn run_std_map(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
     let measured = std_map::measure(
         workload,
         runs::limit(&args.run, TXNS_DEFAULT),
-        args.run.skip_check,
+        content(args),
     )?;
     let shared = Scratch::root();
     let setting = Setting {
@@ -288,7 +312,10 @@ fn run_std_map(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
 
 fn run_static_tree(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
     let limit = runs::limit(&args.run, TXNS_DEFAULT);
-    let (measured, per_txn) = static_tree::measure(workload, limit, &args.run)?;
+    let scratch = runs::scratch(&args.run)?;
+    let primitive = args.run.primitives.map(Into::into);
+    let (measured, per_txn) =
+        static_tree::measure(workload, limit, content(args), scratch.path(), primitive)?;
     let root = args.run.path.clone().unwrap_or_else(Scratch::root);
     let setting = Setting {
         method: "static-tree",
@@ -299,7 +326,12 @@ fn run_static_tree(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
         pages: None,
     };
     let mut row = runs::bare_row(&setting, &about(workload.options()), &measured);
-    row.per_txn = per_txn;
+    row.per_txn = PerTxn {
+        lines_flushed: per_txn.lines_flushed,
+        fences: per_txn.fences,
+        bytes_written: per_txn.bytes_written,
+        ..PerTxn::default()
+    };
     row.footprint_bytes.table = std_map::table_bytes(workload);
     Ok(row)
 }

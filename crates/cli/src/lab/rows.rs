@@ -5,7 +5,6 @@
 
 use super::point::{Parameters, Point, hash};
 use super::size::Size;
-use crate::csv;
 use crate::files::{Existing, OutputFile};
 use crate::machine::{COMMIT, Machine};
 use anyhow::{Context, Result};

@@ -4,6 +4,7 @@
 //! measurement with another domain's instructions cannot pass for durability.
 
 use crate::machine::Machine;
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -229,6 +230,21 @@ pub(crate) struct LatencyUs {
     pub(crate) p99: f64,
     pub(crate) p999: f64,
     pub(crate) max: f64,
+}
+
+impl LatencyUs {
+    /// Quantiles of latencies in nanoseconds.
+    pub(crate) fn of(latencies_ns: &Histogram<u64>) -> Self {
+        let at = |quantile| latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
+        Self {
+            mean: latencies_ns.mean() / 1e3,
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: latencies_ns.max() as f64 / 1e3,
+        }
+    }
 }
 
 /// Costs of a transaction on its devices, on average.

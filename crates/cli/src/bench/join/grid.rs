@@ -4,16 +4,16 @@
 //! else the machine does. Every other turn goes backwards, because what ran before has left its data in the cache. The best time of each counts: what is compared are algorithms, not what ran beside them. The pick is judged by the
 //! time of the algorithm that was picked; what `auto` itself takes, with its samples, stands beside it.
 
-use super::measure::Inputs;
-use super::{algorithms, options, runs};
-use crate::args::{GridPart, JoinArgs, TupleName};
+use super::{algorithms, inputs, options, runs};
+use crate::args::{GridPart, JoinArgs};
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, stdout};
 use crate::progress;
 use crate::report::short_number;
 use anyhow::{Context, Result};
 use join::data::{KeyRange, Workload};
-use join::{Algorithm, JoinStats, Options, Scratch, Tuple, Tuple8, Tuple16};
+use join::{Algorithm, Scratch};
+use measure::join::JoinOptions;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::io::Write;
@@ -28,9 +28,6 @@ const MATCHES: [f64; 3] = [1.0, 0.1, 0.01];
 const KEYS: [KeyRange; 2] = [KeyRange::Dense, KeyRange::Sparse];
 /// A pick counts as near if it takes at most so many times the best.
 const RATIO_MAX: f64 = 1.15;
-/// Short joins are repeated until each algorithm has run for so long, but not more often than this.
-const SECONDS_MIN: f64 = 0.5;
-const TURNS_MAX: u32 = 40;
 
 /// A cell of the grid.
 #[derive(Clone, Debug, Serialize)]
@@ -66,13 +63,6 @@ struct CellRow {
 
 /// Runs the grid.
 pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
-    match args.tuple {
-        TupleName::Eight => run_of::<Tuple8>(args, format),
-        TupleName::Sixteen => run_of::<Tuple16>(args, format),
-    }
-}
-
-fn run_of<T: Tuple>(args: &JoinArgs, format: Format) -> Result<()> {
     let mut workloads = workloads(args);
     if let Some(GridPart { part, parts }) = args.grid_part {
         let edge = |part: usize| workloads.len() * part / parts;
@@ -82,7 +72,7 @@ fn run_of<T: Tuple>(args: &JoinArgs, format: Format) -> Result<()> {
     let mut rows = Vec::new();
     let mut scratch = Scratch::new();
     for workload in &workloads {
-        let row = cell::<T>(args, workload, &mut scratch).with_context(|| {
+        let row = cell(args, workload, &mut scratch).with_context(|| {
             format!(
                 "{} x {} tuples, zipf {}, match {}",
                 workload.r_tuples, workload.s_tuples, workload.zipf, workload.match_rate
@@ -133,66 +123,16 @@ fn workloads(args: &JoinArgs) -> Vec<Workload> {
     all
 }
 
-/// Least seconds of each algorithm, in their order, over a number of turns.
-struct Turns {
-    seconds: Vec<f64>,
-    count: u32,
-    /// What `auto` did.
-    picked: JoinStats,
-}
-
-/// All algorithms in turns. The first turn warms the memory, and says how many more there should be.
-fn turns<T: Tuple>(
-    inputs: &Inputs<T>,
-    choices: &[Options<'_, T>],
-    turns_min: u32,
-    scratch: &mut Scratch,
-) -> Result<Turns> {
-    let mut seconds = vec![f64::INFINITY; choices.len()];
-    let (mut turns, mut turn, mut picked) = (turns_min, 0, None);
-    while turn <= turns {
-        let mut slowest = 0.0_f64;
-        for index in 0..choices.len() {
-            let index = if turn % 2 == 0 {
-                index
-            } else {
-                choices.len() - 1 - index
-            };
-            let (options, least) = (&choices[index], &mut seconds[index]);
-            let timed = inputs.join(scratch, options)?;
-            slowest = slowest.max(timed.seconds());
-            if turn > 0 {
-                *least = least.min(timed.seconds());
-            }
-            if options.algorithm == Algorithm::Auto {
-                picked = Some(timed.stats);
-            }
-        }
-        if turn == 0 {
-            let is_short = |turns: &u32| f64::from(*turns) * slowest < SECONDS_MIN;
-            turns = (turns..TURNS_MAX)
-                .find(|turns| !is_short(turns))
-                .unwrap_or(turns.max(TURNS_MAX));
-        }
-        turn += 1;
-    }
-    Ok(Turns {
-        seconds,
-        count: turns,
-        picked: picked.context("auto is one of the choices")?,
-    })
-}
-
 /// One pair of relations.
-fn cell<T: Tuple>(args: &JoinArgs, workload: &Workload, scratch: &mut Scratch) -> Result<CellRow> {
+fn cell(args: &JoinArgs, workload: &Workload, scratch: &mut Scratch) -> Result<CellRow> {
     let algorithms = algorithms(args);
-    let inputs = Inputs::<T>::make(args, workload, &algorithms)?;
+    let inputs = inputs(args, workload, &algorithms)?;
     let kernel = args.kernel.first().copied().unwrap_or_default();
-    let choices: Vec<Options<'_, T>> = algorithms
+    let choices: Vec<JoinOptions> = algorithms
         .iter()
         .map(|algorithm| options(args, *algorithm, kernel))
         .collect();
-    let found = turns(&inputs, &choices, args.repeats, scratch)?;
+    let found = inputs.turns(&choices, args.repeats, scratch)?;
     let explanation = inputs
         .explain(&options(args, Algorithm::Auto, kernel))?
         .context("auto explains itself")?;

@@ -2,30 +2,25 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `measure` | relations in memory, checked joins over them, and their times |
 //! | `row` | what a row says |
 //! | `grid` | all algorithms and `auto` over sizes, skews, match rates and densities |
 //!
-//! Relations are made once and joined by every algorithm and kernel that was asked for. What the command line cannot mean, a kernel
+//! The joins and their clock are those of `measure::join`. Relations are made once and joined by every algorithm and kernel that was asked for. What the command line cannot mean, a kernel
 //! that is not there, and relations that memory cannot hold are refused before any of them is made.
 
 mod grid;
-mod measure;
 mod row;
 
-pub(crate) use measure::{Measured, Timed};
-
 use super::runs;
-use crate::args::{JoinArgs, TupleName};
+use crate::args::JoinArgs;
 use crate::failure::Usage;
-use crate::output::Format;
+use crate::machine::available_bytes;
+use crate::output::{Format, bytes, thousands};
 use crate::progress;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use join::data::{KeyRange, Workload};
-use join::{
-    Algorithm, JoinError, Kernel, Options, Relation, Tuning, Tuple, Tuple8, Tuple16, explain,
-};
-use measure::Inputs;
+use join::{Algorithm, Kernel, Tuning};
+use measure::join::{Inputs, JoinOptions, Measured, Width, probe};
 use row::JoinRow;
 
 /// Runs the command.
@@ -64,16 +59,9 @@ pub(crate) fn all(args: &JoinArgs) -> Result<Vec<Measured>> {
     Ok(found)
 }
 
-fn each(args: &JoinArgs, found: impl FnMut(Measured) -> Result<()>) -> Result<()> {
-    match args.tuple {
-        TupleName::Eight => each_of::<Tuple8>(args, found),
-        TupleName::Sixteen => each_of::<Tuple16>(args, found),
-    }
-}
-
-fn each_of<T: Tuple>(args: &JoinArgs, mut found: impl FnMut(Measured) -> Result<()>) -> Result<()> {
+fn each(args: &JoinArgs, mut found: impl FnMut(Measured) -> Result<()>) -> Result<()> {
     let algorithms = algorithms(args);
-    let inputs = Inputs::<T>::make(args, &workload(args), &algorithms)?;
+    let inputs = inputs(args, &workload(args), &algorithms)?;
     for kernel in &args.kernel {
         for algorithm in &algorithms {
             let note = progress::spinner(format!("joining by {algorithm}, kernel {kernel}"));
@@ -112,13 +100,55 @@ fn workload(args: &JoinArgs) -> Workload {
     }
 }
 
-fn options<'o, T: Tuple>(args: &JoinArgs, algorithm: Algorithm, kernel: Kernel) -> Options<'o, T> {
-    Options {
+/// Makes the relations, if memory holds them and what the algorithms need at least.
+fn inputs(args: &JoinArgs, workload: &Workload, algorithms: &[Algorithm]) -> Result<Inputs> {
+    let width = Width::from(args.tuple);
+    let limit_bytes = args.memory_bytes.or_else(available_bytes);
+    let inputs_bytes = (workload.r_tuples + workload.s_tuples) as u64 * width.bytes();
+    if let Some(limit_bytes) = limit_bytes {
+        for algorithm in algorithms {
+            let scratch_bytes = least_scratch_bytes(width, *algorithm, workload);
+            let needed_bytes = inputs_bytes + scratch_bytes;
+            if needed_bytes > limit_bytes {
+                bail!(
+                    "{algorithm} needs {needed_bytes} bytes at least, {} for the relations and {} to work in; {limit_bytes} are \
+                     available, so nothing was made",
+                    bytes(inputs_bytes),
+                    bytes(scratch_bytes),
+                );
+            }
+        }
+    }
+    let note = progress::spinner(format!(
+        "making {} and {} tuples",
+        thousands(workload.r_tuples as u64),
+        thousands(workload.s_tuples as u64)
+    ));
+    let scratch_bytes_max = args
+        .memory_bytes
+        .map(|limit_bytes| limit_bytes.saturating_sub(inputs_bytes));
+    let made = Inputs::make(width, workload, scratch_bytes_max);
+    note.finish_and_clear();
+    Ok(made)
+}
+
+/// The scratch memory below which an algorithm cannot work: copies of what it moves. The library knows the rest when it sees the relations.
+fn least_scratch_bytes(width: Width, algorithm: Algorithm, workload: &Workload) -> u64 {
+    let (r, s) = (workload.r_tuples as u64, workload.s_tuples as u64);
+    let tuples = match algorithm {
+        Algorithm::Auto | Algorithm::NPart => r / 2,
+        Algorithm::Radix | Algorithm::MWay | Algorithm::MPass => r + s,
+        Algorithm::Mpsm => 2 * (r + s),
+    };
+    tuples * width.bytes()
+}
+
+fn options(args: &JoinArgs, algorithm: Algorithm, kernel: Kernel) -> JoinOptions {
+    JoinOptions {
         algorithm,
         kernel,
         threads: args.threads.map(|threads| threads as usize),
         tuning: args.tuning(),
-        ..Options::default()
     }
 }
 
@@ -140,13 +170,42 @@ pub(crate) fn has_kernel(kernel: Kernel) -> bool {
     probe(kernel, Tuning::default()).is_ok()
 }
 
-/// What the library says to settings, before there are relations.
-fn probe(kernel: Kernel, tuning: Tuning) -> Result<(), JoinError> {
-    let options = Options {
-        kernel,
-        tuning,
-        ..Options::default()
-    };
-    let nothing = Relation::<Tuple8>::new(&[]);
-    explain(nothing, nothing, &options).map(drop)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{BenchCommand, Command, CommandLine};
+    use clap::Parser;
+
+    fn args(words: &[&str]) -> JoinArgs {
+        let words = [&["indelible", "bench", "join"], words].concat();
+        match CommandLine::parse_from(words).command {
+            Command::Bench(BenchCommand::Join(args)) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn memory_is_counted_before_relations_are_made() {
+        let of_width = |bytes| {
+            args(&[
+                "--algorithm",
+                "all",
+                "--r",
+                "1000000",
+                "--memory-bytes",
+                "50000000",
+                "--tuple",
+                bytes,
+            ])
+        };
+        let (narrow, wide) = (of_width("8"), of_width("16"));
+        let workload = Workload::uniform(1_000_000, 1_000_000);
+        let ends_well = |algorithm| inputs(&narrow, &workload, &[algorithm]).is_ok();
+        assert!(ends_well(Algorithm::Radix) && ends_well(Algorithm::Mpsm));
+        // 2 x 16 MB of relations, and as much to work in.
+        let Err(error) = inputs(&wide, &workload, &[Algorithm::Radix]) else {
+            panic!("64 MB do not fit 50 MB");
+        };
+        assert!(error.to_string().contains("64000000 bytes"), "{error}");
+    }
 }

@@ -3,13 +3,13 @@
 //! Names carry their units, but for those that the command line has as well. `seconds`, the phases and everything that follows from them are of the median repeat
 //! in warm scratch memory. Phases follow one another on the clock on the wall; what they leave of the whole is planning.
 
-use super::measure::{Measured, checksum};
 use crate::args::JoinArgs;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout};
 use anyhow::Result;
 use join::data::Workload;
-use join::{Algorithm, BloomUse, JoinStats, RunSort, TableKind, Tuning};
+use join::{Algorithm, BloomUse, JoinStats, RunSort, TableKind, Totals, Tuning};
+use measure::join::Measured;
 use pmem::device::emulated::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
@@ -151,6 +151,12 @@ fn cycles_per_tuple(stats: &JoinStats) -> Option<f64> {
     Some(ns * ticks_per_ns / stats.s_tuples.max(1) as f64)
 }
 
+/// The payloads of all pairs, of both sides, added up; a short name of a result.
+fn checksum(totals: Totals) -> String {
+    let sum = totals.r_payload_sum.wrapping_add(totals.s_payload_sum);
+    format!("{sum:016x}")
+}
+
 /// Seconds by phase; a phase that came twice has the sum.
 fn phases(stats: &JoinStats) -> Map<String, Json> {
     let mut phases = Map::new();
@@ -220,4 +226,19 @@ fn phases_text(phases: &Map<String, Json>) -> String {
         (phase != "plan").then(|| format!("{phase} {}", duration(us)))
     });
     texts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_is_of_both_sides() {
+        let totals = Totals {
+            count: 10,
+            r_payload_sum: 20,
+            s_payload_sum: 30,
+        };
+        assert_eq!(checksum(totals), "0000000000000032");
+    }
 }

@@ -8,11 +8,12 @@ use super::super::point::Point;
 use super::super::rows::Metrics;
 use super::super::size::Size;
 use crate::args::{BenchCommand, Command, CommandLine};
-use crate::bench::{Sampling, Seen, Shares, btree_segments, standard_segments, ycsb_segments};
+use crate::bench::{btree_segments, standard_segments, ycsb_segments};
 use crate::report::{AreaNumbers, OwnNumbers, RunRow};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indelible::Activity;
+use measure::{Sampling, Seen, Shares};
 use pmem::Part;
 use std::path::Path;
 

@@ -1,174 +1,48 @@
 //! Durable writes of chunks through the two interfaces of the device.
 //!
-//! The allocator interface stores a chunk, flushes its lines and fences; the filesystem interface writes it into a file and syncs
-//! the file. Both go to the medium under the same directory, with the instructions of the domain `flush`; on the emulated device both pass
-//! through one emulator, which charges the file's copies and syncs like stores and flushes. Chunks follow each
-//! other or lie at places drawn from the seed, in an area that was written once before, so that no page is made meanwhile.
+//! The program chooses the interface, the device and the order of the chunks; `measure` writes them and takes the time. A repeat
+//! goes on with the area of the one before.
 
 use super::super::point::Point;
 use super::super::rows::Metrics;
 use super::super::size::Size;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
-use disk::{
-    Delays, Directory, EmulatedDirectory, EmulatorCharges, File, FileProfile, IoMode,
-    NativeDirectory,
-};
-use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator, Profile};
-use pmem::device::{NativeOptions, NativeSource};
-use pmem::{Memory, MemorySource, Part, Primitive, site};
+use measure::chunks::{self, Chunks, Device, Interface, Pattern, Written};
 use std::path::Path;
-use std::time::{Duration, Instant};
-use workload::random::Random;
-
-/// The written area: more than a last-level cache, so that lines really go to memory.
-const AREA_BYTES: u64 = 64 << 20;
-/// Chunks between two looks at the clock.
-const BURST: u64 = 64;
-/// The area is made in pieces of this size.
-const FILL_BYTES: usize = 1 << 20;
+use std::time::Duration;
 
 /// Measures one interface.
 pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
-    let chunk: usize = point.get("chunk").parse().context("a chunk is a number")?;
-    let places = Places {
-        sequential: point.get("pattern") == "sequential",
-        chunk: chunk as u64,
-        next: 0,
-        random: Random::new(point.seed),
+    let bytes: usize = point.get("chunk").parse().context("a chunk is a number")?;
+    let what = Chunks {
+        interface: match point.get("interface") {
+            "allocator" | "memory" => Interface::Allocator,
+            "filesystem" => Interface::Filesystem,
+            other => bail!("there is no interface `{other}`"),
+        },
+        device: match point.get("device") {
+            "emulated" => Device::Emulated,
+            _ => Device::Native,
+        },
+        pattern: match point.get("pattern") {
+            "sequential" => Pattern::Sequential,
+            _ => Pattern::Random,
+        },
+        bytes,
+        seed: point.seed,
     };
     let scratch = Scratch::in_directory(parent)?;
     let duration = Duration::from_secs_f64(size.seconds);
-    match point.get("interface") {
-        "allocator" | "memory" => {
-            let source = native_memories(scratch.path());
-            match point.get("device") {
-                "emulated" => {
-                    let source = EmulatedSource::new(source, emulator()?);
-                    allocator(&source, places, size.repeats, duration)
-                }
-                _ => allocator(&source, places, size.repeats, duration),
-            }
-        }
-        "filesystem" => {
-            let directory = NativeDirectory::open(scratch.path(), IoMode::Buffered)?;
-            match point.get("device") {
-                "emulated" => {
-                    let emulator = emulator()?;
-                    let clock = emulator.clock().clone();
-                    let charges = EmulatorCharges::new(emulator, |_| Part::Log);
-                    let files = EmulatedDirectory::new(
-                        directory,
-                        FileProfile::NONE,
-                        clock,
-                        Delays::default(),
-                    );
-                    filesystem(&files.charging(charges), places, size.repeats, duration)
-                }
-                _ => filesystem(&directory, places, size.repeats, duration),
-            }
-        }
-        other => bail!("there is no interface `{other}`"),
-    }
+    let written = chunks::measure(&what, scratch.path(), size.repeats, duration)?;
+    Ok(written.iter().map(|one| metrics(one, bytes)).collect())
 }
 
-fn native_memories(directory: &Path) -> NativeSource {
-    let options = NativeOptions {
-        primitive: Some(Primitive::Flush),
-        ..NativeOptions::default()
-    };
-    NativeSource::new(directory, options)
-}
-
-/// The machine's memory, with the costs of the model.
-fn emulator() -> Result<Emulator> {
-    Ok(Emulator::new(EmulationOptions::new(Profile::DRAM))?)
-}
-
-fn allocator(
-    source: &impl MemorySource,
-    mut places: Places,
-    repeats: u32,
-    duration: Duration,
-) -> Result<Vec<Metrics>> {
-    let mut memory = source.create("chunks", AREA_BYTES)?;
-    let zeros = vec![0; FILL_BYTES];
-    for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {
-        memory.store(offset, &zeros);
-    }
-    let chunk = vec![0x5a; places.chunk as usize];
-    let mut write = || -> Result<()> {
-        let offset = places.take();
-        memory.store(offset, &chunk);
-        memory.flush(offset, chunk.len(), site!("lab.chunk"));
-        Ok(memory.fence(site!("lab.chunk-fence"))?)
-    };
-    (0..repeats)
-        .map(|_| timed(duration, chunk.len(), &mut write))
-        .collect()
-}
-
-fn filesystem(
-    directory: &impl Directory,
-    mut places: Places,
-    repeats: u32,
-    duration: Duration,
-) -> Result<Vec<Metrics>> {
-    let mut file = directory.create("chunks")?;
-    let zeros = vec![0; FILL_BYTES];
-    for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {
-        file.write_at(offset, &zeros)?;
-    }
-    file.sync(site!("lab.area-sync"))?;
-    let chunk = vec![0x5a; places.chunk as usize];
-    let mut write = || -> Result<()> {
-        file.write_at(places.take(), &chunk)?;
-        Ok(file.sync(site!("lab.chunk-sync"))?)
-    };
-    (0..repeats)
-        .map(|_| timed(duration, chunk.len(), &mut write))
-        .collect()
-}
-
-/// Writes chunks for some time.
-fn timed(
-    duration: Duration,
-    chunk_bytes: usize,
-    write: &mut impl FnMut() -> Result<()>,
-) -> Result<Metrics> {
-    let start = Instant::now();
-    let mut chunks = 0;
-    while start.elapsed() < duration {
-        for _ in 0..BURST {
-            write()?;
-        }
-        chunks += BURST;
-    }
-    let seconds = start.elapsed().as_secs_f64();
+fn metrics(written: &Written, chunk_bytes: usize) -> Metrics {
+    let Written { chunks, seconds } = *written;
     let bytes = chunks as f64 * chunk_bytes as f64;
-    Ok(Metrics::from([
+    Metrics::from([
         ("mb_per_s".into(), bytes / seconds / 1e6),
         ("chunk_ns".into(), seconds * 1e9 / chunks as f64),
-    ]))
-}
-
-/// Where chunks go.
-struct Places {
-    sequential: bool,
-    chunk: u64,
-    next: u64,
-    random: Random,
-}
-
-impl Places {
-    fn take(&mut self) -> u64 {
-        let count = AREA_BYTES / self.chunk;
-        let number = if self.sequential {
-            self.next = (self.next + 1) % count;
-            self.next
-        } else {
-            self.random.below(count)
-        };
-        number * self.chunk
-    }
+    ])
 }

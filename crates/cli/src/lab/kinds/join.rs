@@ -9,8 +9,9 @@ use super::super::rows::Metrics;
 use super::super::size::Size;
 use super::bench::command;
 use crate::args::BenchCommand;
-use crate::bench::{JoinTimed, has_kernel, join_all};
+use crate::bench::{has_kernel, join_all};
 use anyhow::{Context, Result, bail};
+use measure::join::Timed;
 use pmem::device::emulated::Clock;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ pub(in crate::lab) fn is_possible(point: &Point) -> bool {
 }
 
 /// The numbers of a join that figures use.
-fn metrics(timed: &JoinTimed) -> Metrics {
+fn metrics(timed: &Timed) -> Metrics {
     let stats = &timed.stats;
     let s_tuples = stats.s_tuples.max(1) as f64;
     let mut metrics: Metrics = [

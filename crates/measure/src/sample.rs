@@ -8,8 +8,7 @@
 //! The page methods work in frames of ordinary memory, which are no accesses of the device. Their threads carry probes, which say what
 //! each is doing, and note how long insertions into the log take and how long they wait for it.
 
-use super::measure::Measured;
-use crate::report::RunRow;
+use crate::run::Measured;
 use anyhow::Result;
 use indelible::{Activity, Error, Inserts, Probe, Transaction};
 use pmem::Part;
@@ -24,20 +23,16 @@ const PERIOD: Duration = Duration::from_micros(100);
 
 /// Whether the parts are sampled. Only the emulated device has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sampling {
+pub enum Sampling {
+    /// No timer runs.
     Off,
+    /// A timer looks at what each partition, or each thread, is doing, which takes a little of what is measured.
     On,
-}
-
-/// One of several measurements of a database.
-pub(crate) struct Segment {
-    pub(crate) row: RunRow,
-    pub(crate) shares: Option<Shares>,
 }
 
 /// How often each part was seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Shares {
+pub struct Shares {
     parts: [u64; Part::ALL.len()],
     none: u64,
 }
@@ -53,7 +48,7 @@ impl Shares {
     }
 
     /// The share of a part, or of no part, from 0 to 1.
-    pub(crate) fn of(&self, part: Option<Part>) -> f64 {
+    pub fn of(&self, part: Option<Part>) -> f64 {
         let seen = part.map_or(self.none, |part| self.parts[part as usize]);
         let all = self.none + self.parts.iter().sum::<u64>();
         seen as f64 / all.max(1) as f64
@@ -62,7 +57,7 @@ impl Shares {
 
 impl Sampling {
     /// Runs a measurement, which marks the ends of its transactions where it is asked to, under the timer.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         self,
         emulators: &[Emulator],
         run: impl FnOnce(Option<Marks<'_>>) -> Result<Measured>,
@@ -92,11 +87,8 @@ impl Sampling {
 pub(crate) struct Probes(Vec<Arc<Probe>>);
 
 impl Probes {
-    /// For a run that nobody looks at.
-    pub(super) const NONE: Self = Self(Vec::new());
-
     /// Lets the calling thread, which runs a list, carry its probe.
-    pub(super) fn carry(&self, list: u32) {
+    pub(crate) fn carry(&self, list: u32) {
         if let Some(probe) = self.0.get(list as usize) {
             probe.carry();
         }
@@ -104,27 +96,31 @@ impl Probes {
 }
 
 /// What the threads of a page method did.
-pub(crate) struct Seen {
+pub struct Seen {
     looks: [u64; Activity::ALL.len()],
     /// Of all threads.
-    pub(crate) inserts: Inserts,
+    pub inserts: Inserts,
     /// How long all threads together waited for the log.
-    pub(crate) wait_ns: u64,
+    pub wait_ns: u64,
 }
 
 impl Seen {
     /// The share of the threads' time that an activity has, from 0 to 1.
-    pub(crate) fn share(&self, activity: Activity) -> f64 {
+    pub fn share(&self, activity: Activity) -> f64 {
         let all: u64 = self.looks.iter().sum();
         self.looks[activity as usize] as f64 / all.max(1) as f64
     }
 }
 
-/// Runs a measurement of so many threads, which carry the probes that it is given, under the timer.
-pub(super) fn watch(
-    threads: u32,
+/// Runs a measurement of so many threads. Under the timer they carry the probes that it is given.
+pub(crate) fn watch(
+    sampling: Sampling,
+    threads: usize,
     run: impl FnOnce(&Probes) -> Result<Measured>,
-) -> Result<(Measured, Seen)> {
+) -> Result<(Measured, Option<Seen>)> {
+    if sampling == Sampling::Off {
+        return Ok((run(&Probes(Vec::new()))?, None));
+    }
     let probes = Probes((0..threads).map(|_| Arc::default()).collect());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -151,16 +147,16 @@ pub(super) fn watch(
             inserts,
             wait_ns: probes.0.iter().map(|probe| probe.wait_ns()).sum(),
         };
-        Ok((measured?, seen))
+        Ok((measured?, Some(seen)))
     })
 }
 
 /// Makes scripts that mark the ends of their transactions.
 #[derive(Clone, Copy)]
-pub(super) struct Marks<'e>(&'e [Emulator]);
+pub(crate) struct Marks<'e>(&'e [Emulator]);
 
 impl Marks<'_> {
-    pub(super) fn on<S: Script>(self, list: u32, script: S) -> Marked<S> {
+    pub(crate) fn on<S: Script>(self, list: u32, script: S) -> Marked<S> {
         Marked {
             emulator: self.0[list as usize % self.0.len()].clone(),
             script,
@@ -169,7 +165,7 @@ impl Marks<'_> {
 }
 
 /// A script that marks the ends of its transactions.
-pub(super) struct Marked<S> {
+pub(crate) struct Marked<S> {
     script: S,
     emulator: Emulator,
 }

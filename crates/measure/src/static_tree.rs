@@ -9,16 +9,14 @@
 //! pool    blocks of 8192 rows in key order | commit word | record
 //! ```
 
-use super::measure::{Limit, Measured};
-use super::runs;
-use super::store::measure_stores;
-use crate::args::RunArgs;
-use crate::report::PerTxn;
+use crate::run::{Limit, Measured};
+use crate::store::{Content, measure_stores};
 use anyhow::Result;
 use pmem::{
     Arena, MemorySource, NativeMemory, NativeOptions, NativeSource, Owner, POOL_BYTES_MIN, Part,
-    PmemError, PoolIdentity, PoolKind, site,
+    PmemError, PoolIdentity, PoolKind, Primitive, site,
 };
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use workload::ycsb::{COLUMN_BYTES, Change, Contents, ROW_BYTES, Store, Ycsb};
 
@@ -219,15 +217,31 @@ impl Counted {
     }
 }
 
-/// Loads the trees, runs the list on them, and checks what it left unless the options skip that. Gives what a transaction did to
+/// What a transaction did to the medium, on average.
+#[derive(Clone, Copy, Debug)]
+pub struct PerTxn {
+    /// Lines flushed or streamed.
+    pub lines_flushed: f64,
+    /// Fences.
+    pub fences: f64,
+    /// Bytes stored.
+    pub bytes_written: f64,
+}
+
+/// Loads the trees into pools in a directory, runs the list on them, and checks what it left if it is asked to. Gives what a transaction did to
 /// the medium as well.
-pub(super) fn measure(workload: &Ycsb, limit: Limit, args: &RunArgs) -> Result<(Measured, PerTxn)> {
-    let scratch = runs::scratch(args)?;
+pub fn measure(
+    workload: &Ycsb,
+    limit: Limit,
+    content: Content,
+    directory: &Path,
+    primitive: Option<Primitive>,
+) -> Result<(Measured, PerTxn)> {
     let options = NativeOptions {
-        primitive: args.primitives.map(Into::into),
+        primitive,
         ..NativeOptions::default()
     };
-    let source = NativeSource::new(scratch.path(), options);
+    let source = NativeSource::new(directory, options);
     let partitions = workload.options().partitions;
     let trees = (0..partitions).map(|partition| Ok(Mutex::new(Tree::new(&source, partition)?)));
     let trees = trees.collect::<Result<Vec<_>>>()?;
@@ -240,7 +254,7 @@ pub(super) fn measure(workload: &Ycsb, limit: Limit, args: &RunArgs) -> Result<(
         Ok(TreeStore::new(&trees, partition))
     })?;
     let after = Counted::of(&trees);
-    if !args.skip_check {
+    if content == Content::Checked {
         for (partition, count) in (0_u32..).zip(&measured.positions) {
             let mut expected = workload.expected(partition);
             workload.advance(&mut expected, *count);
@@ -252,7 +266,6 @@ pub(super) fn measure(workload: &Ycsb, limit: Limit, args: &RunArgs) -> Result<(
         lines_flushed: each(after.lines_flushed, before.lines_flushed),
         fences: each(after.fences, before.fences),
         bytes_written: each(after.bytes_written, before.bytes_written),
-        ..PerTxn::default()
     };
     Ok((measured, per_txn))
 }

@@ -18,10 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use workload::Script;
 
-use crate::report::LatencyUs;
-
 /// Transactions between two looks at the stop flag.
-pub(super) const BURST: u64 = 64;
+pub(crate) const BURST: u64 = 64;
 /// A burst of slow transactions ends sooner.
 const BURST_NS_MAX: u64 = 1_000_000;
 /// Latencies above this count as this.
@@ -31,50 +29,53 @@ const LATENCY_DIGITS: u8 = 2;
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Limit {
+pub enum Limit {
+    /// When so much time is over.
     Time(Duration),
     /// Transactions of each thread.
     Transactions(u64),
 }
 
 /// What was measured.
-pub(crate) struct Measured {
+pub struct Measured {
     /// Position that each thread has reached in its list.
-    pub(crate) positions: Vec<u64>,
+    pub positions: Vec<u64>,
     /// Transactions run, rollbacks included.
-    pub(crate) txns: u64,
-    pub(crate) seconds: f64,
+    pub txns: u64,
+    /// From the common start to the end of the last thread.
+    pub seconds: f64,
     /// Processor time of the whole process.
-    pub(crate) cpu_seconds: f64,
-    pub(crate) tally: Tally,
+    pub cpu_seconds: f64,
+    /// What its threads counted.
+    pub tally: Tally,
 }
 
 impl Measured {
     /// Latencies of all transactions.
-    pub(crate) fn latency_us(&self) -> LatencyUs {
+    pub fn latencies_ns(&self) -> Histogram<u64> {
         let mut all = histogram();
         for of_kind in &self.tally.latencies_ns {
             all += of_kind;
         }
-        latency_us(&all)
+        all
     }
 }
 
 /// What threads count.
-pub(crate) struct Tally {
+pub struct Tally {
     /// By kind of transaction.
-    pub(crate) latencies_ns: Vec<Histogram<u64>>,
+    pub latencies_ns: Vec<Histogram<u64>>,
     /// Transactions that were rolled back because the workload wants it, by kind.
-    pub(crate) rollbacks: Vec<u64>,
+    pub rollbacks: Vec<u64>,
     /// Transactions that took several partitions.
-    pub(crate) distributed: u64,
+    pub distributed: u64,
     /// Attempts that were undone because of others and run again.
-    pub(crate) conflicts: u64,
+    pub conflicts: u64,
 }
 
 impl Tally {
     /// Nothing counted yet, of so many kinds.
-    pub(super) fn new(kinds: usize) -> Self {
+    pub(crate) fn new(kinds: usize) -> Self {
         Self {
             latencies_ns: (0..kinds).map(|_| histogram()).collect(),
             rollbacks: vec![0; kinds],
@@ -84,7 +85,7 @@ impl Tally {
     }
 
     #[inline]
-    pub(super) fn record(&mut self, kind: usize, latency_ns: u64) {
+    pub(crate) fn record(&mut self, kind: usize, latency_ns: u64) {
         self.latencies_ns[kind].saturating_record(latency_ns);
     }
 
@@ -101,19 +102,6 @@ impl Tally {
     }
 }
 
-/// Quantiles in microseconds.
-pub(super) fn latency_us(latencies_ns: &Histogram<u64>) -> LatencyUs {
-    let at = |quantile| latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
-    LatencyUs {
-        mean: latencies_ns.mean() / 1e3,
-        p50: at(0.5),
-        p95: at(0.95),
-        p99: at(0.99),
-        p999: at(0.999),
-        max: latencies_ns.max() as f64 / 1e3,
-    }
-}
-
 /// A histogram of latencies in nanoseconds.
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS).expect("the bounds are constants")
@@ -121,7 +109,7 @@ fn histogram() -> Histogram<u64> {
 
 /// When a transaction is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Acknowledge {
+pub enum Acknowledge {
     /// When it is durable, together with at most so many.
     Durable(usize),
     /// When it has committed.
@@ -229,7 +217,7 @@ pub(crate) fn run_threads(
 }
 
 /// Processor time that this process has used.
-pub(super) fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

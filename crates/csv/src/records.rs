@@ -14,6 +14,7 @@ const RECORD_BYTES_MAX: usize = 64 << 20;
 /// One field of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Field {
+    /// Without the quotes.
     pub(crate) text: String,
     /// Whether it stood in quotes: `""` is the empty text, nothing at all is NULL.
     pub(crate) quoted: bool,
@@ -29,6 +30,7 @@ impl Field {
 /// One record: the fields of one row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
+    /// One a column.
     pub(crate) fields: Vec<Field>,
     /// Line on which it begins, from 1.
     pub(crate) line: u64,
@@ -39,12 +41,20 @@ pub(crate) struct Record {
 pub(crate) enum CsvError {
     /// This record is malformed; the next one can be read.
     Malformed {
+        /// Line on which the record begins, from 1.
         line: u64,
+        /// Number of the field, from 1.
         column: usize,
+        /// What is wrong, and what to do.
         problem: &'static str,
     },
     /// Where the next record begins is unknown, so reading ends here.
-    Lost { line: u64, problem: &'static str },
+    Lost {
+        /// Line on which the record begins, from 1.
+        line: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// The file cannot be read.
     Io(io::Error),
 }
@@ -79,6 +89,7 @@ pub(crate) struct CsvReader<R> {
 }
 
 impl<R: BufRead> CsvReader<R> {
+    /// Reads records whose fields are separated by this byte.
     pub(crate) fn new(input: R, separator: u8) -> Self {
         Self {
             input,
@@ -237,7 +248,7 @@ pub(crate) fn write_field(
 
 /// Writes a record. The caller's rows have a field that is not NULL (their primary key): a lone NULL would be an empty
 /// line, which is no record.
-pub(crate) fn write_record<'a>(
+pub fn write_record<'a>(
     out: &mut impl Write,
     fields: impl IntoIterator<Item = Option<&'a str>>,
     separator: u8,

@@ -1,16 +1,25 @@
 //! The same list on anything that keeps rows: one thread a partition, each transaction clocked to its return, which
 //! acknowledges it as durable.
 //!
-//! The clock, the burst between two looks at the stop signal and the histogram are those of `measure`, so that a row of a rival or
-//! of the standard library's map means what a row of ours means. The workspace `rivals` compiles this file too.
+//! The clock, the burst between two looks at the stop signal and the histogram are those of `run`, so that a row of a rival or
+//! of the standard library's map means what a row of ours means. The workspace `rivals` measures its databases here, too.
 
-use super::measure::{BURST, Clockwork, Done, Limit, Measured, Tally, run_threads};
+use crate::run::{BURST, Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::Result;
 use pmem::device::emulated::Clock;
 use workload::ycsb::{Store, Ycsb};
 
+/// What happens to the content after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Every row is compared with what the list has left in it. It takes about as long as loading.
+    Checked,
+    /// Nothing; what the run did is taken on trust.
+    Trusted,
+}
+
 /// Runs the list of each partition from its start. `open` makes the view that the thread of a partition has.
-pub(crate) fn measure_stores<S: Store>(
+pub fn measure_stores<S: Store>(
     workload: &Ycsb,
     limit: Limit,
     open: impl Fn(u32) -> Result<S> + Sync,

@@ -3,8 +3,8 @@
 //! No transactions, no indexes beside the key, no durability, no checks: what is left is the cost of finding a row and of
 //! copying its columns, so the distance to it is what the rest of a database costs.
 
-use super::measure::{Limit, Measured};
-use super::store::measure_stores;
+use crate::run::{Limit, Measured};
+use crate::store::{Content, measure_stores};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -67,8 +67,8 @@ impl Store for MapStore<'_> {
     }
 }
 
-/// Loads the maps, runs the list on them, and checks what it left unless `skip_check`.
-pub(super) fn measure(workload: &Ycsb, limit: Limit, skip_check: bool) -> Result<Measured> {
+/// Loads the maps, runs the list on them, and checks what it left if it is asked to.
+pub fn measure(workload: &Ycsb, limit: Limit, content: Content) -> Result<Measured> {
     let partitions = workload.options().partitions;
     let maps: Vec<Mutex<Map>> = (0..partitions).map(|_| Mutex::default()).collect();
     for partition in 0..partitions {
@@ -77,7 +77,7 @@ pub(super) fn measure(workload: &Ycsb, limit: Limit, skip_check: bool) -> Result
     let measured = measure_stores(workload, limit, |partition| {
         Ok(MapStore::new(&maps, partition))
     })?;
-    if !skip_check {
+    if content == Content::Checked {
         for (partition, count) in (0_u32..).zip(&measured.positions) {
             let mut expected = workload.expected(partition);
             workload.advance(&mut expected, *count);
@@ -88,6 +88,6 @@ pub(super) fn measure(workload: &Ycsb, limit: Limit, skip_check: bool) -> Result
 }
 
 /// Bytes of the rows.
-pub(super) fn table_bytes(workload: &Ycsb) -> u64 {
+pub fn table_bytes(workload: &Ycsb) -> u64 {
     u64::from(workload.options().rows) * ROW_BYTES as u64
 }

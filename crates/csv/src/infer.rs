@@ -18,7 +18,7 @@ const VARCHAR_MIN: usize = 8;
 
 /// What is known about one column after some of its values.
 #[derive(Clone, Debug)]
-pub(crate) struct Guess {
+pub struct Guess {
     kinds: [bool; KINDS],
     values: u64,
     text_bytes_max: usize,
@@ -87,7 +87,7 @@ impl Guess {
     }
 
     /// The narrowest type that holds every value seen. A column without values is text.
-    pub(crate) fn data_type(&self) -> DataType {
+    pub fn data_type(&self) -> DataType {
         if self.values == 0 {
             return DataType::Text;
         }

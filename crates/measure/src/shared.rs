@@ -8,7 +8,7 @@
 //! terminal is ready, so it has the time in the queue as well. A Delivery is deferred (clause 2.7.2): its terminal is answered when it is
 //! queued, and the thread runs it when no terminal is ready, or when it has waited for [`DEFERRED_MAX_NS`].
 
-use super::measure::{Acknowledge, Clockwork, Done, Limit, Measured, Tally, run_threads};
+use crate::run::{Acknowledge, Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::Result;
 use indelible::{Database, Durability, Transaction, TransactionOptions};
 use pmem::device::emulated::Clock;
@@ -30,14 +30,15 @@ const DEFERRED_MAX_NS: u64 = 1_000_000_000;
 
 /// How users behave.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Users {
+pub struct Users {
     /// Keying and think times as a multiple of those of the specification; 0 for none.
-    pub(super) think_times: f64,
-    pub(super) seed: u64,
+    pub think_times: f64,
+    /// Of what is drawn for them.
+    pub seed: u64,
 }
 
 /// Runs all lists at once. `script` makes the transactions of a list.
-pub(super) fn measure<S: RoutedScript>(
+pub(crate) fn measure<S: RoutedScript>(
     database: &Database,
     positions: &[u64],
     limit: Limit,
@@ -51,7 +52,7 @@ pub(super) fn measure<S: RoutedScript>(
 }
 
 /// As [`measure`], with the users of TPC-C. `runner` also says how many warehouses a list has.
-pub(super) fn measure_users<'w>(
+pub(crate) fn measure_users<'w>(
     database: &Database,
     positions: &[u64],
     limit: Limit,

@@ -1,0 +1,290 @@
+//! The reading half of `load`: a dump, record by record, into a database that is empty.
+//!
+//! A dump is one file of records whose first field says what each is; the module `dump` of the program has the list. Whatever does not fit
+//! it is damage, and ends the loading with an error: the caller throws away what is there by then.
+
+use crate::digits::thousands;
+use crate::records::{CsvReader, Field, Record};
+use anyhow::{Context, Result, anyhow, bail};
+use indelible::{
+    Column, DataType, Database, Durability, Partitioning, RangeStart, Row, Table,
+    TransactionOptions, Uniqueness, Value,
+};
+use std::fs::File;
+use std::io::BufReader;
+
+/// Version of the format.
+pub const DUMP_VERSION: &str = "1";
+/// Rows that are loaded in one transaction.
+const LOAD_BATCH: u64 = 1000;
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// Reads a dump record by record.
+pub struct Loader {
+    reader: CsvReader<BufReader<File>>,
+    record: Record,
+}
+
+/// An index to be built when the rows are there.
+struct PendingIndex {
+    name: String,
+    columns: Vec<String>,
+    uniqueness: Uniqueness,
+}
+
+/// A table's definition as far as it has been read.
+#[derive(Default)]
+struct Definition {
+    columns: Vec<Column>,
+    primary_key: Vec<String>,
+    partitioning: Vec<Field>,
+    indexes: Vec<PendingIndex>,
+}
+
+impl Loader {
+    /// Reads a file that `dump` wrote.
+    pub fn new(file: File) -> Self {
+        let file = BufReader::with_capacity(BUFFER_BYTES, file);
+        Self {
+            reader: CsvReader::new(file, b','),
+            record: Record::default(),
+        }
+    }
+
+    /// Line on which the record begins that was read last, from 1.
+    pub fn line(&self) -> u64 {
+        self.record.line
+    }
+
+    /// Loads everything; returns the numbers of tables and rows. The progress is told in bytes of the file.
+    pub fn load(
+        &mut self,
+        database: &Database,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(u64, u64)> {
+        self.next()?;
+        if self.keyword() != "indelible-dump" {
+            bail!("this is no dump of a database; give a file that `indelible dump` wrote");
+        }
+        if self.text(1)? != DUMP_VERSION {
+            bail!(
+                "the dump has format {}, this program reads format {DUMP_VERSION}; use a newer program",
+                self.text(1)?
+            );
+        }
+        let (mut tables, mut rows) = (0, 0);
+        loop {
+            self.next()?;
+            match self.keyword() {
+                "table" => {
+                    rows += self.load_table(database, progress)?;
+                    tables += 1;
+                }
+                "end-of-dump" => {
+                    self.expect_count(tables, "tables")?;
+                    return Ok((tables, rows));
+                }
+                other => bail!("`{other}` is not expected here; the dump is damaged"),
+            }
+        }
+    }
+
+    fn load_table(&mut self, database: &Database, progress: &mut dyn FnMut(u64)) -> Result<u64> {
+        let name = self.text(1)?.to_owned();
+        let mut def = Definition::default();
+        loop {
+            self.next()?;
+            match self.keyword() {
+                "column" => def.columns.push(self.column()?),
+                "primary-key" => def.primary_key = self.texts(1)?,
+                "partitioning" => def.partitioning = self.record.fields[1..].to_vec(),
+                kind @ ("index" | "unique-index") => {
+                    let unique = kind == "unique-index";
+                    def.indexes.push(PendingIndex {
+                        uniqueness: if unique {
+                            Uniqueness::Unique
+                        } else {
+                            Uniqueness::Repeating
+                        },
+                        name: self.text(1)?.to_owned(),
+                        columns: self.texts(2)?,
+                    });
+                }
+                "row" | "end" => break,
+                other => bail!("`{other}` is not expected here; the dump is damaged"),
+            }
+        }
+        let table = def.create(database, &name)?;
+        let rows = self.load_rows(database, &table, progress)?;
+        // Over rows that are there an index is built in one go.
+        for index in def.indexes {
+            let columns = index.columns.iter().map(String::as_str);
+            database.create_index(&table, &index.name, columns, index.uniqueness)?;
+        }
+        Ok(rows)
+    }
+
+    /// Loads rows until the table's end; the first of these records has been read.
+    fn load_rows(
+        &mut self,
+        database: &Database,
+        table: &Table,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let columns = table.definition().columns;
+        let mut row = table.row();
+        let mut rows = 0;
+        // A load that fails leaves nothing at all, so its transactions need not be durable one by one.
+        let options = TransactionOptions::new().durability(Durability::None);
+        while self.keyword() == "row" {
+            let mut transaction = database.begin_with(&options)?;
+            for _ in 0..LOAD_BATCH {
+                self.fill(&columns, &mut row)?;
+                transaction.insert(table, &row)?;
+                rows += 1;
+                self.next()?;
+                if self.keyword() != "row" {
+                    break;
+                }
+            }
+            transaction.commit()?;
+            progress(self.reader.bytes());
+        }
+        if self.keyword() != "end" {
+            bail!(
+                "`{}` is not expected here; the dump is damaged",
+                self.keyword()
+            );
+        }
+        self.expect_count(rows, "rows")?;
+        Ok(rows)
+    }
+
+    fn fill(&self, columns: &[Column], row: &mut Row) -> Result<()> {
+        let fields = &self.record.fields[1..];
+        if fields.len() != columns.len() {
+            bail!(
+                "{} values for {} columns; the dump is damaged",
+                fields.len(),
+                columns.len()
+            );
+        }
+        row.clear();
+        for (at, (field, column)) in fields.iter().zip(columns).enumerate() {
+            if field.is_null() {
+                row.set(at, &Value::Null)?;
+            } else {
+                let value = Value::parse(column.data_type, &field.text)
+                    .with_context(|| format!("column `{}`", column.name))?;
+                row.set(at, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn column(&self) -> Result<Column> {
+        let column = Column::new(self.text(1)?, self.text(2)?.parse::<DataType>()?);
+        let nullable = self
+            .record
+            .fields
+            .get(3)
+            .is_some_and(|field| field.text == "null");
+        Ok(if nullable { column.nullable() } else { column })
+    }
+
+    fn next(&mut self) -> Result<()> {
+        match self.reader.read(&mut self.record) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(anyhow!("the dump ends too early; it was cut off")),
+            Err(error) => Err(anyhow!("{error}")),
+        }
+    }
+
+    fn keyword(&self) -> &str {
+        self.record.fields.first().map_or("", |field| &field.text)
+    }
+
+    fn text(&self, at: usize) -> Result<&str> {
+        let field = self.record.fields.get(at);
+        field.map(|field| field.text.as_str()).with_context(|| {
+            format!(
+                "a `{}` record has too few fields; the dump is damaged",
+                self.keyword()
+            )
+        })
+    }
+
+    fn texts(&self, from: usize) -> Result<Vec<String>> {
+        self.text(from)?;
+        Ok(self.record.fields[from..]
+            .iter()
+            .map(|field| field.text.clone())
+            .collect())
+    }
+
+    fn expect_count(&self, found: u64, what: &str) -> Result<()> {
+        let stated = self.text(1)?;
+        if stated.parse() == Ok(found) {
+            return Ok(());
+        }
+        bail!(
+            "the dump says {stated} {what}, but {} are there; it is damaged",
+            thousands(found)
+        )
+    }
+}
+
+impl Definition {
+    fn create(&self, database: &Database, name: &str) -> Result<Table> {
+        let mut builder = database.create_table(name);
+        for column in &self.columns {
+            builder = if column.nullable {
+                builder.nullable_column(&column.name, column.data_type)
+            } else {
+                builder.column(&column.name, column.data_type)
+            };
+        }
+        let partitioning = self.partitioning(database.partitions())?;
+        let key = self.primary_key.iter().map(String::as_str);
+        Ok(builder
+            .primary_key(key)
+            .partitioning(partitioning)
+            .create()?)
+    }
+
+    fn partitioning(&self, partitions: u32) -> Result<Partitioning> {
+        let texts: Vec<&str> = self
+            .partitioning
+            .iter()
+            .map(|field| field.text.as_str())
+            .collect();
+        match texts.as_slice() {
+            ["hash"] => Ok(Partitioning::Hash),
+            ["modulo"] => Ok(Partitioning::Modulo),
+            ["replicated"] => Ok(Partitioning::Replicated),
+            ["ranges", pairs @ ..] if pairs.len() % 2 == 0 => {
+                let first = self.primary_key.first();
+                let key = self
+                    .columns
+                    .iter()
+                    .find(|column| Some(&column.name) == first);
+                let key = key.context("the primary key comes after the partitioning")?;
+                let start = |pair: &[&str]| {
+                    let partition: u32 = pair[1].parse()?;
+                    Ok(RangeStart {
+                        from: Value::parse(key.data_type, pair[0])?,
+                        // A database with fewer partitions deals the ranges out in turn.
+                        partition: partition % partitions,
+                    })
+                };
+                pairs
+                    .chunks(2)
+                    .map(start)
+                    .collect::<Result<_>>()
+                    .map(Partitioning::Ranges)
+            }
+            other => bail!("`{}` is no way of partitioning", other.join(",")),
+        }
+    }
+}

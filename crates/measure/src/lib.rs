@@ -1,0 +1,37 @@
+//! The loops that the program takes the time of, and the clock around them.
+//!
+//! A room of its own, because the program around it is text: options, reports and help. It is compiled without optimisation, which takes a
+//! fifth of the time, and what is measured is compiled here as well as it goes. So what the program calls has no type or closure to be
+//! filled in, or it would be compiled where it is called.
+//!
+//! | module | job |
+//! |---|---|
+//! | [`ycsb`], [`standard`], [`custom`], [`tree`] | workloads on a database of ours, each by one call |
+//! | `run` | one worker thread a partition, clocked to the durable acknowledgement |
+//! | `shared` | threads that take partitions from each other, and users that think |
+//! | `sample` | a timer that sees in which part of the database each partition is, or what each thread does |
+//! | `store` | the same list on anything that keeps rows, also for the workspace `rivals` |
+//! | [`std_map`] | the standard library's map as such a thing, for scale |
+//! | [`static_tree`] | rows in durable memory under a tree that never changes, for scale |
+//! | [`read_floor`] | pages read at random, with nothing else to do |
+//! | [`chunks`] | durable writes through the two interfaces of the device |
+//! | [`join`] | joins of two relations, without a database |
+
+pub mod chunks;
+pub mod custom;
+pub mod join;
+pub mod read_floor;
+mod run;
+mod sample;
+mod shared;
+pub mod standard;
+pub mod static_tree;
+pub mod std_map;
+mod store;
+pub mod tree;
+pub mod ycsb;
+
+pub use run::{Acknowledge, Limit, Measured, Tally};
+pub use sample::{Sampling, Seen, Shares};
+pub use shared::Users;
+pub use store::{Content, measure_stores};
