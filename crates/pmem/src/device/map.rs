@@ -376,15 +376,18 @@ impl Mapping {
     /// left alone: its pages would be written back without need.
     fn touch_ahead(&self, first: u64) {
         let end = self.mapped_bytes;
-        let next = first.next_multiple_of(PIECE_BYTES);
-        let ready = (next + PIECE_BYTES).min(end);
-        if ready == next + PIECE_BYTES {
+        let next = first.next_multiple_of(PIECE_BYTES).min(end);
+        let ready = match end - next {
+            PIECE_BYTES.. => next + PIECE_BYTES,
+            _ => next,
+        };
+        if ready > next {
             // SAFETY: the range is mapped by this value, for writing.
             unsafe { touch::make_ready(self.address(next), PIECE_BYTES as usize) };
         }
         let range = Arc::downgrade(&self.range);
         let touch = move || {
-            let rest = touch::pieces(first, next.min(end)).chain(touch::pieces(ready, end));
+            let rest = touch::pieces(first, next).chain(touch::pieces(ready, end));
             for (from, to) in rest {
                 let Some(range) = range.upgrade() else {
                     return;
