@@ -32,6 +32,7 @@ mod machine;
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../../crates/cli/src/report/rows.rs"]
 mod report;
+#[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../../crates/cli/src/scratch.rs"]
 mod scratch;
 

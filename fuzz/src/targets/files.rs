@@ -25,6 +25,7 @@ const IDENTITY: LogIdentity = LogIdentity {
 };
 const OPTIONS: WalOptions = WalOptions {
     segment_bytes: 4096,
+    long_segment_bytes: 0,
     buffer_bytes_max: 1024,
     spare_bytes_max: 0,
 };
