@@ -31,7 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "measure",
         &["pmem", "disk", "indelible", "join", "workload"],
     ),
-    ("csv", &["indelible"]),
+    ("delimited", &["indelible"]),
     (
         "cli",
         &[
@@ -43,7 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "workload",
             "torture",
             "measure",
-            "csv",
+            "delimited",
         ],
     ),
     (

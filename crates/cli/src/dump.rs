@@ -1,6 +1,6 @@
 //! `dump` and `load`: a whole database as one text file.
 //!
-//! The file is CSV (see the room `csv`), so any text may stand in it. The first field of a record says what it is:
+//! The file is CSV (see the room `delimited`), so any text may stand in it. The first field of a record says what it is:
 //!
 //! | record | meaning |
 //! |---|---|
@@ -24,7 +24,7 @@ use crate::files::{Existing, OutputFile};
 use crate::output::{Cell, Facts, Format};
 use crate::progress;
 use anyhow::{Context, Result, bail};
-use csv::{DUMP_VERSION, Loader};
+use delimited::{DUMP_VERSION, Loader};
 use indelible::{Database, Partitioning, Table, TransactionOptions};
 use std::fs::{self, File};
 use std::io::Write;
@@ -42,7 +42,7 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<()> {
     for table in &tables {
         bar.set_message(format!("dumping {}", table.name()));
         write_definition(&mut out, table)?;
-        let written = csv::write_rows(&mut out, &mut transaction, table, "row,", &mut |_| ());
+        let written = delimited::write_rows(&mut out, &mut transaction, table, "row,", &mut |_| ());
         let rows = written
             .map_err(anyhow::Error::from)
             .and_then(|written| Ok(written?))
@@ -56,7 +56,7 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<()> {
 }
 
 fn record(out: &mut impl Write, fields: &[&str]) -> Result<()> {
-    csv::write_record(out, fields.iter().map(|field| Some(*field)), b',')?;
+    delimited::write_record(out, fields.iter().map(|field| Some(*field)), b',')?;
     Ok(())
 }
 

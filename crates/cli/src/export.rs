@@ -21,11 +21,11 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
         .into_iter()
         .map(|column| column.name)
         .collect();
-    csv::write_record(&mut out, names.iter().map(|name| Some(name.as_str())), b',')?;
+    delimited::write_record(&mut out, names.iter().map(|name| Some(name.as_str())), b',')?;
     // A reader that conflicts runs again, and what was written cannot be taken back: so this one is run by hand.
     let mut transaction = database.begin()?;
     let mut progress = |rows| bar.set_message(format!("exporting {}: {rows} rows", args.table));
-    let written = csv::write_rows(&mut out, &mut transaction, &table, "", &mut progress)?;
+    let written = delimited::write_rows(&mut out, &mut transaction, &table, "", &mut progress)?;
     transaction.commit()?;
     written.with_context(|| format!("cannot write {}", args.file.display()))?;
     bar.finish_and_clear();

@@ -11,7 +11,7 @@ use crate::failure::Usage;
 use crate::output::{Cell, Facts, Format, thousands};
 use crate::progress;
 use anyhow::{Context, Result, bail};
-use csv::{Input, Inserted, Problems};
+use delimited::{Input, Inserted, Problems};
 use indelible::{Column, Database, Table};
 use indicatif::ProgressBar;
 use std::fs::File;

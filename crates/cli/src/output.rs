@@ -5,8 +5,8 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
-use csv::group_digits;
-pub(crate) use csv::thousands;
+use delimited::group_digits;
+pub(crate) use delimited::thousands;
 use indelible::ValueRef;
 use serde_json::{Map, Value as Json};
 use std::io::{self, BufWriter, Write};
@@ -117,14 +117,14 @@ impl Listing {
                 }
             }
             Format::Csv => {
-                csv::write_record(
+                delimited::write_record(
                     &mut out,
                     self.header.iter().map(|name| Some(name.as_str())),
                     b',',
                 )?;
                 for row in &self.rows {
                     let texts: Vec<Option<String>> = row.iter().map(Cell::text).collect();
-                    csv::write_record(&mut out, texts.iter().map(Option::as_deref), b',')?;
+                    delimited::write_record(&mut out, texts.iter().map(Option::as_deref), b',')?;
                 }
             }
         }

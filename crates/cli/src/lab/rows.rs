@@ -176,7 +176,7 @@ impl Rows {
             "cores",
             "filesystem",
         ]);
-        csv::write_record(&mut out, header.map(Some), b',')?;
+        delimited::write_record(&mut out, header.map(Some), b',')?;
         for row in rows {
             let (repeats, seed) = (row.repeats.to_string(), row.seed.to_string());
             let cores = row.machine.cores.to_string();
@@ -202,7 +202,7 @@ impl Rows {
                     .map(|text| Some(text.as_str())),
                 );
                 record.extend([Some(cores.as_str()), Some(row.machine.filesystem.as_str())]);
-                csv::write_record(&mut out, record, b',')?;
+                delimited::write_record(&mut out, record, b',')?;
             }
         }
         out.finish()
