@@ -160,19 +160,24 @@ fn no_descriptor(names: &[String]) -> Error {
             reason: "the file is not there; create a database first, or mend the path".into(),
         };
     }
-    Error::Incomplete {
-        files: left.join(", "),
+    let files = left.join(", ");
+    // The partitions are made before the descriptor, so without it they may be empty or hold everything.
+    if left.iter().any(|name| partition_of(name).is_some()) {
+        Error::NoDescriptor { files }
+    } else {
+        Error::Incomplete { files }
     }
 }
 
 /// Whether a file has the name of one of a database.
 pub(crate) fn is_ours(name: &str) -> bool {
-    let is_of_partition = |rest: &str| {
-        let number = rest.split_once('.').map(|(number, _)| number);
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE].contains(&name)
-        || name.strip_prefix('p').is_some_and(is_of_partition)
+    [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE].contains(&name) || partition_of(name).is_some()
+}
+
+/// The partition that a file with this name belongs to: `p3.pool` is one of partition 3.
+fn partition_of(name: &str) -> Option<u32> {
+    let (number, _) = name.strip_prefix('p')?.split_once('.')?;
+    number.parse().ok()
 }
 
 fn damaged(detail: impl Into<String>) -> Error {
@@ -288,8 +293,12 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_creation_is_recognised() {
-        let names = ["commits.pool".to_owned(), "p0.pool".to_owned()];
+        let mut names = vec!["commits.pool".to_owned()];
         assert!(matches!(no_descriptor(&names), Error::Incomplete { .. }));
+        names.push("p0.pool".to_owned());
+        let error = no_descriptor(&names);
+        assert!(matches!(error, Error::NoDescriptor { .. }));
+        assert!(!error.to_string().contains("remove"), "{error}");
         assert!(matches!(
             no_descriptor(&["notes.txt".to_owned()]),
             Error::NotADatabase { .. }

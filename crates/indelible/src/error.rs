@@ -4,6 +4,7 @@
 //! the call that has to change, or whether the database must be closed. No variant is ever returned for a transaction that
 //! may have committed, except where its text says so.
 
+use crate::holder::Holder;
 use disk::DiskError;
 use pmem::PmemError;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub enum Error {
     },
     /// The archive of the log is not where the database's link leads. Mount what is missing; if it has moved, make the link lead there.
     #[error("the archive of the log is not at {path}, where the link {link} leads: mount what is missing, make the link \
-        lead to where the archive is now, or remove the link to go on without one", path = .path.display(), link = .link.display())]
+        lead to where the archive is now, or move the link away to go on without one, which leaves a gap in the archive", path = .path.display(), link = .link.display())]
     MissingArchive {
         /// Where the archive should be.
         path: PathBuf,
@@ -58,12 +59,23 @@ pub enum Error {
         /// What is there instead, and what to do.
         reason: String,
     },
-    /// The creation of the database was interrupted, so it holds no data. Remove the directory and create it again.
+    /// The creation of the database was interrupted before a partition was made, so it holds no data. Remove the files and create it
+    /// again.
     #[error(
-        "the creation of the database was interrupted before it was complete, so it holds no data; \
-         remove the files ({files}) and create it again"
+        "the creation of the database was interrupted before the first of its partitions was made, so it holds no \
+         data; remove the files ({files}) and create it again"
     )]
     Incomplete {
+        /// The files that are there.
+        files: String,
+    },
+    /// Partitions are there without the descriptor, which says what they are: it was lost, or the creation of the database was
+    /// interrupted. Put the descriptor back, repair the database, or restore it from a backup; keep the files until then.
+    #[error(
+        "the descriptor `indelible.db` is missing, but files of the database are there ({files}) and may hold data: keep them, \
+         and put the descriptor back, rebuild it with `indelible repair`, or restore the database from a backup"
+    )]
+    NoDescriptor {
         /// The files that are there.
         files: String,
     },
@@ -84,9 +96,9 @@ pub enum Error {
          dump it there and load the dump here"
     )]
     OtherEndian,
-    /// The descriptor's bytes are not what was written. Restore it from a backup.
+    /// The descriptor's bytes are not what was written. Repair the database, or restore it from a backup.
     #[error(
-        "the descriptor `indelible.db` is damaged: {detail}; restore the database from a backup"
+        "the descriptor `indelible.db` is damaged: {detail}; rebuild it with `indelible repair`, or restore the database from a backup"
     )]
     DamagedDescriptor {
         /// Expected and found.
@@ -141,11 +153,13 @@ pub enum Error {
         detail: String,
     },
     /// Another opener, in this process or another, has the database. Retry after it has closed.
-    #[error("the database at {path} is in use; close it in the process that has it \
-        open first", path = .path.display())]
+    #[error("the database at {path} is in use{by}; close it there first", path = .path.display(),
+        by = .holder.as_ref().map_or_else(|| " by another process".to_owned(), |holder| format!(" by {holder}")))]
     InUse {
         /// The directory.
         path: PathBuf,
+        /// The process that has it open, if that can be found out.
+        holder: Option<Holder>,
     },
     /// An option has a value that cannot be used. Change the call.
     #[error("option `{option}`: {problem}; {mend}")]
@@ -168,21 +182,19 @@ pub enum Error {
         source: std::io::Error,
     },
     /// No table has that name. Create it, or mend the name.
-    #[error("there is no table `{table}`; `tables()` lists those that exist")]
+    #[error("there is no table `{table}`; correct the name, or create the table first")]
     NoSuchTable {
         /// The name asked for.
         table: String,
     },
-    /// A table of that name exists. Use it, drop it, or choose another name.
-    #[error("table `{table}` exists already; drop it first, or choose another name")]
+    /// A table of that name exists. Use it, or choose another name.
+    #[error("table `{table}` exists already; use it, or choose another name")]
     TableExists {
         /// The name asked for.
         table: String,
     },
     /// The handle's table was dropped. Resolve the name again.
-    #[error(
-        "table `{table}` was dropped since its handle was made; look it up again with `table()`"
-    )]
+    #[error("table `{table}` was dropped since its handle was made; look it up again by its name")]
     TableDropped {
         /// The table's name when the handle was made.
         table: String,
@@ -201,10 +213,8 @@ pub enum Error {
         /// The name asked for.
         index: String,
     },
-    /// A secondary index of that name exists. Use it, drop it, or choose another name.
-    #[error(
-        "table `{table}` has an index `{index}` already; drop it first, or choose another name"
-    )]
+    /// A secondary index of that name exists. Use it, or choose another name.
+    #[error("table `{table}` has an index `{index}` already; use it, or choose another name")]
     IndexExists {
         /// The table.
         table: String,
@@ -290,8 +300,8 @@ pub enum Error {
     ReadOnly,
     /// The method of the database has no snapshots. Read in a transaction, or convert the database to a method that has them.
     #[error(
-        "a database of method `{method}` has no snapshots; {with} have: convert it, or read with \
-            `read()`"
+        "a database of method `{method}` has no snapshots; {with} have: convert it, or read in \
+            an ordinary transaction"
     )]
     NoSnapshots {
         /// The database's method.
@@ -369,7 +379,8 @@ impl Error {
             | Self::Record(RecordError::Damaged { .. })
             | Self::Stopped { .. }
             | Self::InDoubt { .. }
-            | Self::DamagedDescriptor { .. } => Advice::Stop,
+            | Self::DamagedDescriptor { .. }
+            | Self::NoDescriptor { .. } => Advice::Stop,
             _ => Advice::Change,
         }
     }
@@ -421,7 +432,7 @@ impl From<StorageError> for Error {
 impl From<PmemError> for Error {
     fn from(error: PmemError) -> Self {
         match error {
-            PmemError::InUse { path } => Self::InUse { path },
+            PmemError::InUse { path } => Self::InUse { path, holder: None },
             PmemError::Io {
                 action,
                 path,

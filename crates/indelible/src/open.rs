@@ -77,18 +77,16 @@ impl Database {
         let mut native =
             NativePlatform::new(path, access, native_options(options, options.domain))?;
         native.check_log(options.log_directory.as_deref())?;
-        let recorded = || Descriptor::read(&native.files(0)?).map_err(|error| at(path, error));
+        let recorded = native.descriptor().map_err(|error| at(path, error))?;
         if let Some(archive) = &options.archive {
-            check_archive(recorded()?.method, archive)?;
+            check_archive(recorded.method, archive)?;
         }
         if options.io == IoMode::Direct {
-            let recorded = recorded()?;
             check_direct(recorded.method, recorded.node_bytes)?;
         }
         native.devices.pages = options.io;
         native.begin_archive(options.archive.as_deref())?;
         if options.domain.is_none() {
-            let recorded = Descriptor::read(&native.files(0)?).map_err(|error| at(path, error))?;
             native.devices.options = native_options(options, recorded.domain);
         }
         let opened = Self::open_on(native, options).map_err(|error| at(path, error));

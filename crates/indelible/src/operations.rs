@@ -407,8 +407,7 @@ fn wrong_layout(entry: &TableEntry, layout: &storage::record::TupleLayout) -> Er
     Error::Definition {
         name: entry.shape.def.name.clone(),
         problem: format!(
-            "the row or changes were made for table `{}`; make them with `row()` or `changes()` of \
-             this table",
+            "the row or changes were made for table `{}`; make them for this table",
             layout.table()
         ),
     }

@@ -10,6 +10,7 @@
 
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
+use crate::holder::Holder;
 use crate::options::Options;
 use disk::IoMode;
 use engines::{Files, NativeDevices};
@@ -90,6 +91,27 @@ impl NativePlatform {
     /// Whether the log has a directory of its own.
     pub(crate) fn has_log(&self) -> bool {
         self.devices.log.is_some()
+    }
+
+    /// Reads the descriptor. Without one, what is in the directory of the log counts as well before the error says that there is no data.
+    pub(crate) fn descriptor(&self) -> Result<Descriptor> {
+        let read = Descriptor::read(&self.files(0)?);
+        let (Err(Error::Incomplete { .. } | Error::NotADatabase { .. }), Some(log)) =
+            (&read, &self.devices.log)
+        else {
+            return read;
+        };
+        let names = own_files(log).map_err(|source| io_error("read", log, source))?;
+        if names.is_empty() {
+            return read;
+        }
+        let names: Vec<String> = names
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        Err(Error::NoDescriptor {
+            files: names.join(", "),
+        })
     }
 
     /// Fails if another directory is asked for than the log has.
@@ -194,9 +216,8 @@ impl NativePlatform {
         if has_at_most(&self.devices.path, links) {
             return Ok(());
         }
-        let files = self.files(0)?;
-        match Descriptor::read(&files) {
-            Err(Error::Incomplete { files }) => Err(Error::Incomplete { files }),
+        match self.descriptor() {
+            Err(error @ (Error::Incomplete { .. } | Error::NoDescriptor { .. })) => Err(error),
             _ => Err(Error::Occupied {
                 path: self.devices.path.clone(),
             }),
@@ -372,6 +393,7 @@ fn lock_directory(path: &Path) -> Result<DirectoryLock> {
         Ok(()) => Ok(DirectoryLock(directory)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse {
             path: path.to_owned(),
+            holder: Holder::find(&directory),
         }),
         Err(TryLockError::Error(source)) => Err(refused("lock")(source)),
     }
@@ -403,13 +425,23 @@ pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result
 
 /// Removes the files of a database from a directory that may have others.
 pub(crate) fn remove_own_files(directory: &Path) -> std::io::Result<()> {
+    for path in own_files(directory)? {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// The files of a database in a directory.
+fn own_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut own = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_name().to_str().is_some_and(descriptor::is_ours) {
-            fs::remove_file(entry.path())?;
+            own.push(entry.path());
         }
     }
-    Ok(())
+    own.sort();
+    Ok(own)
 }
 
 /// What the native device is told.

@@ -356,7 +356,8 @@ fn fault_of<M: Memory>(
         Some(Fault::Magic) | None => {
             let start = arena.bytes(0, LINE_BYTES as usize).unwrap_or(&[]);
             let reason = if start.iter().all(|&byte| byte == 0) {
-                "empty: the pool was never finished; remove the file and create it again"
+                "it begins with zeros: the pool was never finished, or its beginning is lost; \
+                 put the right file back, or restore the database from a backup"
             } else {
                 "not a pool of this program: the first bytes are not INDPOOL"
             };

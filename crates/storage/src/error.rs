@@ -8,6 +8,11 @@ use pmem::PmemError;
 /// The result of a fallible operation of this room.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
+/// Why a file is refused whose creation was not finished. Partitions are made before the descriptor of their database, so the other
+/// files may well hold data.
+pub(crate) const UNFINISHED: &str = "its creation was not finished, though that of its database was: the right file was lost or \
+     replaced; put it back, or restore the database from a backup";
+
 /// What can go wrong in an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {

@@ -586,7 +586,8 @@ fn checked_length(descriptor: &OwnedFd, path: &Path) -> Result<u64> {
     if bytes == 0 {
         return Err(foreign(
             path,
-            "the file is empty; remove it and create the database again, or restore a backup"
+            "the file is empty, and the program leaves none so; put the right file back, or restore \
+             the database from a backup"
                 .to_owned(),
         ));
     }

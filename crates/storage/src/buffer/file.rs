@@ -6,7 +6,7 @@
 
 use super::guard::{DoubleWrite, Guard, NvDoubleWrite, PageCache, PageGuard, SinglePages, Slots};
 use super::master::{HEAD_BYTES, Master};
-use crate::error::{Result, StorageError};
+use crate::error::{Result, StorageError, UNFINISHED};
 use crate::log::LogIdentity;
 use crate::page::{Header, PageId};
 use disk::{Directory, File};
@@ -224,10 +224,9 @@ impl<D: Directory> PageFile<D> {
         let mut file = directory.open(&name)?;
         let (master, _) = Master::read(&name, options.identity, &mut file)?;
         if master.generation < FINISHED_GENERATION {
-            let reason = "its creation was not finished; remove the database and create it again";
             return Err(StorageError::ForeignFile {
                 file: name,
-                reason: reason.to_owned(),
+                reason: UNFINISHED.to_owned(),
             });
         }
         if master.guard != options.guard.code() {

@@ -23,7 +23,7 @@ use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
 };
-use crate::error::{Result, StorageError};
+use crate::error::{Result, StorageError, UNFINISHED};
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
 use crate::index::cow::{PageStore, Pages};
@@ -636,8 +636,7 @@ fn found_in<M: Memory>(
     }
     let master = arena.root(MASTER_ROOT);
     if master == 0 {
-        let text = "its creation was not finished; remove the database and create it again";
-        return Err(foreign(text.to_owned()).into());
+        return Err(foreign(UNFINISHED.to_owned()).into());
     }
     let layout = layout_of(identity.user[0])
         .ok_or_else(|| foreign(format!("its tuple layout {} is unknown", identity.user[0])))?;

@@ -329,11 +329,69 @@ impl FromStr for Method {
             .find(|method| method.name() == name)
             .ok_or_else(|| {
                 let names: Vec<_> = Self::ALL.iter().map(|method| method.name()).collect();
+                let hint = nearest(name, &names)
+                    .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
                 format!(
-                    "unknown method `{name}`; the methods are {}",
+                    "unknown method `{name}`{hint}; the methods are {}",
                     names.join(", ")
                 )
             })
+    }
+}
+
+/// The name that was probably meant: the same letters and digits, or at most two of them away.
+fn nearest<'n>(asked: &str, names: &[&'n str]) -> Option<&'n str> {
+    let letters = |text: &str| -> Vec<char> {
+        let all = text.chars().filter(|letter| letter.is_alphanumeric());
+        all.flat_map(char::to_lowercase).collect()
+    };
+    let asked = letters(asked);
+    let distances = names
+        .iter()
+        .map(|name| (distance(&asked, &letters(name)), *name));
+    let (least, name) = distances.min_by_key(|(distance, _)| *distance)?;
+    (least <= 2 && least < asked.len()).then_some(name)
+}
+
+/// How many letters are put in, left out or exchanged between two words.
+fn distance(one: &[char], other: &[char]) -> usize {
+    // The distances of the letters of `one` so far to each beginning of `other`.
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (end, expected) in other.iter().enumerate() {
+            let exchanged = diagonal + usize::from(letter != expected);
+            diagonal = row[end + 1];
+            row[end + 1] = exchanged.min(row[end] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_nearly_right_gets_the_right_one() {
+        for (asked, meant) in [
+            ("NVM-INP", "nvm-inp"),
+            ("nvm_inp", "nvm-inp"),
+            ("nvminp", "nvm-inp"),
+            ("full-page-write", "full-page-writes"),
+            ("dwb-bached", "dwb-batched"),
+            ("INP", "inp"),
+        ] {
+            let error = asked.parse::<Method>().unwrap_err();
+            assert!(
+                error.contains(&format!("did you mean `{meant}`?")),
+                "{error}"
+            );
+        }
+        for asked in ["", "x", "postgres"] {
+            let error = asked.parse::<Method>().unwrap_err();
+            assert!(!error.contains("did you mean"), "{error}");
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
 };
-use crate::error::{Result, StorageError};
+use crate::error::{Result, StorageError, UNFINISHED};
 use crate::log::nv_undo::{LOG_BYTES, OVERFLOW_BYTES};
 use crate::log::{Recovered, UndoLog, WriteSet};
 use crate::lsm::filter::Filters;
@@ -126,10 +126,7 @@ impl<P: Platform> NvLogStructured<P> {
             .into());
         }
         if arena.root(DIRECTORY_ROOT) == 0 {
-            return Err(foreign(
-                "its creation was not finished; remove the database and create it again",
-            )
-            .into());
+            return Err(foreign(UNFINISHED).into());
         }
         let layout = match identity.user[0] {
             0 => LayoutKind::Together,

@@ -168,7 +168,7 @@ impl<F: File> CheckpointWriter<F> {
             let (name, most) = (row.layout().table(), self.entry_bytes_max);
             return Err(StorageError::Unsupported(format!(
                 "a row of table `{name}` takes {length} bytes, a checkpoint holds rows of up to {most}; \
-                 shorten the row or delete it, or the log is never cut"
+                 shorten the row, or the log is never cut"
             )));
         }
         Ok(())

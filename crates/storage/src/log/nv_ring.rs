@@ -34,7 +34,7 @@
 use super::numbered::{Found, FoundRecords, HEADER_BYTES, InFront, Pending, Place, Stamp};
 use super::wal::{LogIdentity, Lsn};
 use super::wal_segment::damage;
-use crate::error::{Result, StorageError};
+use crate::error::{Result, StorageError, UNFINISHED};
 use crate::sync::yield_to_others;
 use pmem::{
     Access, Arena, Counters, Flusher, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part,
@@ -296,9 +296,7 @@ impl<M: Memory> NvRing<M> {
         }
         let block = arena.root(BLOCK_ROOT);
         if block == 0 {
-            return Err(foreign(
-                "its creation was not finished; remove the database and create it again",
-            ));
+            return Err(foreign(UNFINISHED));
         }
         arena.enter(Part::Log);
         Self::new(arena, identity, block, sizes)

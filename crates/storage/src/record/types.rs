@@ -57,12 +57,18 @@ pub enum DataType {
     Uuid,
 }
 
-/// A name that is no data type.
+/// A text that names no data type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no data type; there are bool, int16, int32, int64, float64, decimal(p,s), char(n), varchar(n), text, bytes, bytes(n), date, timestamp, uuid"
-)]
-pub struct TypeNameError(pub String);
+pub enum TypeNameError {
+    /// There is no type of this name, or not with so many parameters.
+    #[error(
+        "`{0}` is no data type; there are bool, int16, int32, int64, float64, decimal(p,s), char(n), varchar(n), text, bytes, bytes(n), date, timestamp, uuid"
+    )]
+    Unknown(String),
+    /// The parameters of the type are not within their limits.
+    #[error("`{0}` is no data type: {1}")]
+    Parameters(String, String),
+}
 
 impl DataType {
     /// Whether the parameters are within their limits; otherwise the reason.
@@ -144,7 +150,7 @@ impl FromStr for DataType {
     type Err = TypeNameError;
 
     fn from_str(text: &str) -> Result<Self, TypeNameError> {
-        let unknown = || TypeNameError(text.to_owned());
+        let unknown = || TypeNameError::Unknown(text.to_owned());
         let lower = text.trim().to_ascii_lowercase();
         let (name, parameters) = match lower.split_once('(') {
             Some((name, rest)) => {
@@ -160,7 +166,7 @@ impl FromStr for DataType {
         let data_type = named(name, &parameters).ok_or_else(unknown)?;
         data_type
             .check()
-            .map_err(|reason| TypeNameError(format!("{text}` ({reason})`")))?;
+            .map_err(|reason| TypeNameError::Parameters(text.to_owned(), reason))?;
         Ok(data_type)
     }
 }

@@ -30,7 +30,7 @@ use super::node::{PageView, checksum, damaged, word_of};
 use super::snapshot::{FilePages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
-use crate::error::{Result, StorageError};
+use crate::error::{Result, StorageError, UNFINISHED};
 use disk::{Directory, DiskCounters, DiskError, File, SECTOR_BYTES};
 use pmem::{Access, Memory, site};
 use std::collections::BTreeSet;
@@ -159,8 +159,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let mut file = directory.open(&name)?;
         let (record, is_whole) = read_master(&mut file, identity, &name)?;
         if record.mark == Mark::Unfinished {
-            let text = "its creation was not finished; remove the database and create it again";
-            let reason = text.to_owned();
+            let reason = UNFINISHED.to_owned();
             return Err(StorageError::ForeignFile { file: name, reason });
         }
         let file_bytes = file.bytes()?;
