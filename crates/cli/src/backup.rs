@@ -75,7 +75,7 @@ pub(crate) fn show(bar: &ProgressBar, progress: &CopyProgress<'_>) {
         CopyStage::Check => "reading back",
     };
     let rows = crate::output::thousands(progress.rows);
-    bar.set_message(format!("{action} {}: {rows} rows", progress.table));
+    progress::tell(bar, &format!("{action} {}: {rows} rows", progress.table));
 }
 
 /// Adds what a copy came to.

@@ -3,9 +3,10 @@
 //! What is chosen here is recorded in the database; opening it later needs no options.
 
 use crate::args::{CreateArgs, NewDatabaseArgs};
+use crate::failure::Usage;
 use crate::output::{Cell, Facts, Format};
 use anyhow::Result;
-use indelible::{Choice, Database, Options};
+use indelible::{Choice, Database, Method, Options};
 use std::path::Path;
 
 /// Runs the command.
@@ -24,6 +25,12 @@ pub(crate) fn run(args: &CreateArgs, format: Format) -> Result<()> {
 /// Creates a database as the options say.
 pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     let method = args.axes.method()?.map_or(args.method, Choice::Explicit);
+    if method == Choice::Explicit(Method::Volatile) {
+        return Err(Usage::error(
+            "method `volatile` keeps nothing, so the database would be gone at once; choose another method, or measure with \
+             `indelible bench`",
+        ));
+    }
     let mut options = Options::new()
         .method(method)
         .partitions(args.partitions)

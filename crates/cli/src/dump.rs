@@ -21,7 +21,7 @@
 use crate::args::{DumpArgs, LoadArgs};
 use crate::create;
 use crate::files::{Existing, OutputFile};
-use crate::output::{Cell, Facts, Format};
+use crate::output::{Cell, Facts, Format, counted};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use delimited::{DUMP_VERSION, Loader};
@@ -30,29 +30,41 @@ use std::fs::{self, File};
 use std::io::Write;
 
 /// Runs `dump`.
-pub(crate) fn dump(args: &DumpArgs) -> Result<()> {
+pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
     let mut out = OutputFile::create(&args.file, Existing::from_force(args.force))?;
     let bar = progress::spinner("dumping");
     record(&mut out, &["indelible-dump", DUMP_VERSION])?;
-    let tables = database.tables();
+    let (tables, mut all_rows) = (database.tables(), 0);
     // One transaction over everything, so that the dump shows one moment.
     let all: Vec<u32> = (0..database.partitions()).collect();
     let mut transaction = database.begin_with(&TransactionOptions::new().partitions(all))?;
     for table in &tables {
-        bar.set_message(format!("dumping {}", table.name()));
+        progress::tell(&bar, &format!("dumping {}", table.name()));
         write_definition(&mut out, table)?;
         let written = delimited::write_rows(&mut out, &mut transaction, table, "row,", &mut |_| ());
         let rows = written
             .map_err(anyhow::Error::from)
             .and_then(|written| Ok(written?))
             .with_context(|| format!("cannot write {}", args.file.display()))?;
+        all_rows += rows;
         record(&mut out, &["end", &rows.to_string()])?;
     }
     transaction.commit()?;
     record(&mut out, &["end-of-dump", &tables.len().to_string()])?;
     bar.finish_and_clear();
-    out.finish()
+    out.finish()?;
+    let (count, file) = (tables.len() as u64, args.file.display());
+    let mut facts = Facts::default();
+    facts.add("file", file.to_string());
+    facts.add("tables", Cell::Whole(count));
+    facts.add("rows", Cell::Whole(all_rows));
+    let (tables, rows) = (
+        counted(count, "table", "tables"),
+        counted(all_rows, "row", "rows"),
+    );
+    let sentence = format!("dumped {tables} with {rows} to {file}");
+    facts.print_beside(&args.file, &sentence, format)
 }
 
 fn record(out: &mut impl Write, fields: &[&str]) -> Result<()> {

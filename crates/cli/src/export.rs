@@ -5,14 +5,16 @@
 
 use crate::args::ExportArgs;
 use crate::files::{Existing, OutputFile};
+use crate::output::{Cell, Facts, Format, counted};
 use crate::progress;
+use crate::tables;
 use anyhow::{Context, Result};
 use indelible::Database;
 
 /// Runs the command.
-pub(crate) fn run(args: &ExportArgs) -> Result<()> {
+pub(crate) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
-    let table = database.table(&args.table)?;
+    let table = tables::find(&database, &args.table)?;
     let mut out = OutputFile::create(&args.file, Existing::from_force(args.force))?;
     let bar = progress::spinner(format!("exporting {}", args.table));
     let names: Vec<String> = table
@@ -24,10 +26,18 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
     delimited::write_record(&mut out, names.iter().map(|name| Some(name.as_str())), b',')?;
     // A reader that conflicts runs again, and what was written cannot be taken back: so this one is run by hand.
     let mut transaction = database.begin()?;
-    let mut progress = |rows| bar.set_message(format!("exporting {}: {rows} rows", args.table));
+    let mut progress =
+        |rows| progress::tell(&bar, &format!("exporting {}: {rows} rows", args.table));
     let written = delimited::write_rows(&mut out, &mut transaction, &table, "", &mut progress)?;
     transaction.commit()?;
-    written.with_context(|| format!("cannot write {}", args.file.display()))?;
+    let rows = written.with_context(|| format!("cannot write {}", args.file.display()))?;
     bar.finish_and_clear();
-    out.finish()
+    out.finish()?;
+    let mut facts = Facts::default();
+    facts.add("table", args.table.as_str());
+    facts.add("file", args.file.display().to_string());
+    facts.add("rows", Cell::Whole(rows));
+    let (rows, file) = (counted(rows, "row", "rows"), args.file.display());
+    let sentence = format!("exported {rows} of table {} to {file}", args.table);
+    facts.print_beside(&args.file, &sentence, format)
 }

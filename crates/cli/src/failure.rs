@@ -6,6 +6,7 @@
 //! | 1 | the command failed; for `verify`: damage was found; for `torture`: a wrong image was found |
 //! | 2 | the command line cannot be used; for `verify`: the check could not be made |
 
+use crate::printable::printable_lines;
 use std::fmt;
 
 /// Exit code of a failed command.
@@ -49,10 +50,11 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     if unusable { UNUSABLE } else { FAILED }
 }
 
-/// One sentence: the chain of causes, outermost first. A cause that its effect quotes already is not said twice.
+/// One sentence: the chain of causes, outermost first. A cause that its effect quotes already is not said twice. Names and values in it
+/// are data, so a terminal gets none of their control characters.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    for cause in error.chain().map(words) {
         if sentence.contains(&cause) {
             continue;
         }
@@ -61,5 +63,25 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
         }
         sentence.push_str(&cause);
     }
-    sentence
+    printable_lines(&sentence).into_owned()
+}
+
+/// The words of a cause. An option of the library has the name that it has on the command line.
+fn words(cause: &(dyn std::error::Error + 'static)) -> String {
+    let Some(indelible::Error::Option {
+        option,
+        problem,
+        mend,
+    }) = cause.downcast_ref()
+    else {
+        return cause.to_string();
+    };
+    let name = match *option {
+        "area_bytes" => "area",
+        "buffer_bytes" => "pool",
+        "ring_bytes" => "ring",
+        "sessions" => "threads",
+        option => option,
+    };
+    format!("option `--{}`: {problem}; {mend}", name.replace('_', "-"))
 }

@@ -8,7 +8,7 @@
 use crate::args::ImportArgs;
 use crate::columns;
 use crate::failure::Usage;
-use crate::output::{Cell, Facts, Format, thousands};
+use crate::output::{Cell, Facts, Format, note, thousands};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use delimited::{Input, Inserted, Problems};
@@ -196,11 +196,11 @@ fn insert_all(database: &Database, table: &Table, args: &ImportArgs) -> Result<(
 /// Tells the user of them.
 fn report(problems: &Problems, file: &str) {
     for problem in &problems.first {
-        eprintln!("{file}, {problem}");
+        note(&format!("{file}, {problem}"));
     }
     let more = problems.count - problems.first.len() as u64;
     if more > 0 {
-        eprintln!("{file}: {} more rows like these", thousands(more));
+        note(&format!("{file}: {} more rows like these", thousands(more)));
     }
 }
 

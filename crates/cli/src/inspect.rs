@@ -5,6 +5,7 @@
 use crate::args::{AtomicityName, DatabaseArgs, DeviceArgs};
 use crate::failure::{FAILED, Usage};
 use crate::output::{Cell, Facts, Format, Listing, bytes, stdout};
+use crate::printable::printable;
 use crate::tables;
 use anyhow::{Context, Result};
 use indelible::{ArchiveRange, Database, FenceOrder, LayoutKind};
@@ -126,7 +127,7 @@ pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
     if format == Format::Text {
         let mut out = stdout();
         for damage in &report.damage {
-            writeln!(out, "damage: {damage}")?;
+            writeln!(out, "damage: {}", printable(damage))?;
         }
         let verdict = match report.damage.len() {
             0 => "sound".to_owned(),

@@ -8,6 +8,7 @@ mod args;
 mod backup;
 mod bench;
 mod columns;
+mod completions;
 mod convert;
 mod create;
 mod dump;
@@ -20,22 +21,23 @@ mod kill;
 mod lab;
 mod machine;
 mod output;
+mod printable;
 mod progress;
 mod query;
 mod quickstart;
 mod report;
 mod restore;
 mod scratch;
+mod sheet;
 mod tables;
 mod torture;
 
 use anyhow::Result;
 use args::{Command, CommandLine};
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    let line = args::parse();
     scratch::remove_on_interrupt();
     // For a script, "cannot be checked" and "is damaged" are different answers.
     let is_check = matches!(line.command, Command::Verify(_));
@@ -62,14 +64,15 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Torture(args) => return torture::run(&args, format),
         Command::Create(args) => create::run(&args, format)?,
         Command::Import(args) => import::run(&args, format)?,
-        Command::Export(args) => export::run(&args)?,
-        Command::Dump(args) => dump::dump(&args)?,
+        Command::Export(args) => export::run(&args, format)?,
+        Command::Dump(args) => dump::dump(&args, format)?,
         Command::Load(args) => dump::load(&args, format)?,
         Command::Backup(args) => backup::run(&args, format)?,
         Command::Restore(args) => restore::run(&args, format)?,
         Command::Convert(args) => convert::run(&args, format)?,
         Command::Tables(command) => tables::run_tables(&command, format)?,
         Command::Indexes(command) => tables::run_indexes(&command, format)?,
+        Command::Describe(args) => tables::describe(&args, format)?,
         Command::Get(args) => query::get(&args, format)?,
         Command::Scan(args) => query::scan(&args, format)?,
         Command::Info(args) => inspect::info(&args, format)?,
@@ -77,6 +80,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Shrink(args) => inspect::shrink(&args, format)?,
         Command::Device(args) => inspect::device(&args, format)?,
         Command::Bench(command) => bench::run(command, format)?,
+        Command::Completions(args) => completions::run(&args)?,
         Command::Lab(command) => lab::run(&command, format)?,
         Command::Advise(args) => advise::run(&args, format)?,
     }

@@ -1,15 +1,19 @@
 //! What commands print: tables and facts, for people, for programs, and for spreadsheets.
 //!
 //! Results go to standard output and nothing else does; progress and notes go to standard error. In JSON every
-//! row is one object on a line of its own.
+//! row is one object on a line of its own. Text for people has no character that a terminal obeys
+//! ([`printable`]) and long values are cut in it; JSON and CSV are exact.
 
+use crate::printable::{beginning, first_bytes, printable};
+use crate::sheet::{Sheet, Side};
 use anyhow::Result;
 use clap::ValueEnum;
 use delimited::group_digits;
 pub(crate) use delimited::thousands;
-use indelible::ValueRef;
+use indelible::{Row, ValueRef};
 use serde_json::{Map, Value as Json};
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -28,6 +32,8 @@ pub(crate) enum Format {
 pub(crate) enum Cell {
     Null,
     Text(String),
+    /// The beginning of a value that is too long for a table, and the bytes of all of it.
+    Cut(String, u64),
     /// A number, with its text for people and spreadsheets.
     Number(f64, String),
     Whole(u64),
@@ -44,6 +50,7 @@ impl Cell {
         match self {
             Self::Null => None,
             Self::Text(text) | Self::Number(_, text) => Some(text.clone()),
+            Self::Cut(text, count) => Some(format!("{text}\u{2026} ({} in all)", bytes(*count))),
             Self::Whole(number) => Some(number.to_string()),
             Self::Flag(flag) => Some(flag.to_string()),
         }
@@ -52,7 +59,7 @@ impl Cell {
     fn json(&self) -> Json {
         match self {
             Self::Null => Json::Null,
-            Self::Text(text) => text.as_str().into(),
+            Self::Text(text) | Self::Cut(text, _) => text.as_str().into(),
             Self::Number(number, _) => (*number).into(),
             Self::Whole(number) => (*number).into(),
             Self::Flag(flag) => (*flag).into(),
@@ -84,51 +91,91 @@ impl Listing {
         self.rows.push(row);
     }
 
-    /// The table for people, in a form that any terminal and any Markdown page can show.
+    /// The table for people, without the last line end.
     pub(crate) fn text(&self) -> String {
-        let mut table = comfy_table::Table::new();
-        table
-            .load_style(comfy_table::presets::ASCII_MARKDOWN)
-            .set_header(&self.header);
-        for row in &self.rows {
-            table.add_row(row.iter().map(|cell| {
-                let shown = comfy_table::Cell::new(cell.text().unwrap_or_else(|| "NULL".into()));
-                match cell {
-                    Cell::Number(..) | Cell::Whole(_) => {
-                        shown.set_alignment(comfy_table::CellAlignment::Right)
-                    }
-                    _ => shown,
-                }
-            }));
-        }
-        table.to_string()
+        let mut text = Vec::new();
+        // Nothing can fail in memory.
+        let _ = self.write(&mut text, Format::Text);
+        String::from_utf8_lossy(text.trim_ascii_end()).into_owned()
     }
 
     /// Prints the rows.
     pub(crate) fn print(&self, format: Format) -> Result<()> {
         let mut out = stdout();
-        match format {
-            Format::Text if self.rows.is_empty() => {}
-            Format::Text => writeln!(out, "{}", self.text())?,
+        self.write(&mut out, format)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    fn write(&self, out: &mut impl Write, format: Format) -> Result<()> {
+        let mut rows = Rows::new(out, self.header.clone(), format)?;
+        for row in &self.rows {
+            rows.push(row)?;
+        }
+        rows.finish()
+    }
+}
+
+/// Rows of cells under a header that are printed while they come.
+pub(crate) struct Rows<W> {
+    out: W,
+    header: Vec<String>,
+    format: Format,
+    sheet: Sheet,
+    has_cut: bool,
+}
+
+impl<W: Write> Rows<W> {
+    pub(crate) fn new(mut out: W, header: Vec<String>, format: Format) -> Result<Self> {
+        if format == Format::Csv {
+            let names = header.iter().map(|name| Some(name.as_str()));
+            delimited::write_record(&mut out, names, b',')?;
+        }
+        Ok(Self {
+            out,
+            sheet: Sheet::new(&header),
+            header,
+            format,
+            has_cut: false,
+        })
+    }
+
+    /// Prints a row; a few are kept until it is known how wide the columns are.
+    pub(crate) fn push(&mut self, row: &[Cell]) -> Result<()> {
+        let out = &mut self.out;
+        match self.format {
+            Format::Text => {
+                self.has_cut |= row.iter().any(|cell| matches!(cell, Cell::Cut(..)));
+                let shown = |cell: &Cell| {
+                    let side = match cell {
+                        Cell::Number(..) | Cell::Whole(_) => Side::Right,
+                        _ => Side::Left,
+                    };
+                    (side, cell.text().unwrap_or_else(|| "NULL".into()))
+                };
+                self.sheet.push(out, row.iter().map(shown).collect())?;
+            }
             Format::Json => {
-                for row in &self.rows {
-                    let cells = self.header.iter().cloned().zip(row.iter().map(Cell::json));
-                    writeln!(out, "{}", Json::Object(cells.collect::<Map<_, _>>()))?;
-                }
+                let cells = self.header.iter().cloned().zip(row.iter().map(Cell::json));
+                writeln!(out, "{}", Json::Object(cells.collect::<Map<_, _>>()))?;
             }
             Format::Csv => {
-                delimited::write_record(
-                    &mut out,
-                    self.header.iter().map(|name| Some(name.as_str())),
-                    b',',
-                )?;
-                for row in &self.rows {
-                    let texts: Vec<Option<String>> = row.iter().map(Cell::text).collect();
-                    delimited::write_record(&mut out, texts.iter().map(Option::as_deref), b',')?;
-                }
+                let texts: Vec<Option<String>> = row.iter().map(Cell::text).collect();
+                delimited::write_record(out, texts.iter().map(Option::as_deref), b',')?;
             }
         }
-        out.flush()?;
+        Ok(())
+    }
+
+    /// Prints what is left, and says so if a value was cut.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if self.format == Format::Text {
+            self.sheet.finish(&mut self.out)?;
+        }
+        self.out.flush()?;
+        if self.has_cut {
+            eprintln!("long values are cut; --format json and --format csv print them whole");
+        }
         Ok(())
     }
 }
@@ -140,6 +187,25 @@ pub(crate) struct Facts(Vec<(String, Cell)>);
 impl Facts {
     pub(crate) fn add(&mut self, name: impl Into<String>, value: impl Into<Cell>) {
         self.0.push((name.into(), value.into()));
+    }
+
+    /// Prints one line for people, or the facts for programs.
+    pub(crate) fn print_as(&self, sentence: &str, format: Format) -> Result<()> {
+        if format != Format::Text {
+            return self.print(format);
+        }
+        let mut out = stdout();
+        writeln!(out, "{}", printable(sentence))?;
+        Ok(out.flush()?)
+    }
+
+    /// The same for a command that wrote a file; where that is standard output, nothing else may go there.
+    pub(crate) fn print_beside(&self, file: &Path, sentence: &str, format: Format) -> Result<()> {
+        if file == Path::new("-") {
+            note(sentence);
+            return Ok(());
+        }
+        self.print_as(sentence, format)
     }
 
     /// Prints one fact a line, or one object, or one row.
@@ -158,11 +224,16 @@ impl Facts {
             .unwrap_or(0);
         for (name, value) in &self.0 {
             let value = value.text().unwrap_or_else(|| "none".into());
-            writeln!(out, "{name:<width$}  {value}")?;
+            writeln!(out, "{name:<width$}  {}", printable(&value))?;
         }
         out.flush()?;
         Ok(())
     }
+}
+
+/// Tells a person something beside the results, on standard error.
+pub(crate) fn note(text: &str) {
+    eprintln!("{}", printable(text));
 }
 
 /// Buffered standard output.
@@ -170,8 +241,26 @@ pub(crate) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
+/// A row of the database as cells. For people the ends of long values are not even copied.
+pub(crate) fn row_cells(row: &Row, format: Format) -> Vec<Cell> {
+    let shown = |value| match value {
+        ValueRef::Text(text) => {
+            beginning(text).map(|start| Cell::Cut(start.to_owned(), text.len() as u64))
+        }
+        ValueRef::Bytes(all) => first_bytes(all)
+            .map(|start| Cell::Cut(ValueRef::Bytes(start).to_string(), all.len() as u64)),
+        _ => None,
+    };
+    row.values()
+        .map(|value| match format {
+            Format::Text => shown(value).unwrap_or_else(|| value_cell(value)),
+            Format::Json | Format::Csv => value_cell(value),
+        })
+        .collect()
+}
+
 /// A database value as a cell.
-pub(crate) fn value_cell(value: ValueRef<'_>) -> Cell {
+fn value_cell(value: ValueRef<'_>) -> Cell {
     match value {
         ValueRef::Null => Cell::Null,
         ValueRef::Bool(flag) => Cell::Flag(flag),
@@ -187,6 +276,15 @@ pub(crate) fn value_cell(value: ValueRef<'_>) -> Cell {
             },
         },
     }
+}
+
+/// `1 row`, `2,000 rows`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        thousands(count),
+        if count == 1 { one } else { many }
+    )
 }
 
 /// `12,345,678` for a number that is not negative; decimals are rounded away.
@@ -233,6 +331,8 @@ mod tests {
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(3 << 30), "3.0 GiB");
         assert_eq!(duration(0.25), "250 ns");
+        assert_eq!(counted(1, "row", "rows"), "1 row");
+        assert_eq!(counted(2000, "row", "rows"), "2,000 rows");
         assert_eq!(duration(2500.0), "2.5 ms");
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A bar is drawn at most ten times a second and removed when the work is done, so logs and pipes never see one.
 
+use crate::printable::printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
@@ -26,9 +27,14 @@ pub(crate) fn count(action: &'static str, total: u64) -> ProgressBar {
 /// A sign of life where the amount of work is not known.
 pub(crate) fn spinner(action: impl Into<String>) -> ProgressBar {
     let spinner = ProgressBar::with_draw_target(None, target());
-    spinner.set_message(action.into());
+    tell(&spinner, &action.into());
     spinner.enable_steady_tick(Duration::from_millis(120));
     spinner
+}
+
+/// Says beside a bar what happens now.
+pub(crate) fn tell(bar: &ProgressBar, text: &str) {
+    bar.set_message(printable(text).into_owned());
 }
 
 fn bar(action: &'static str, total: u64, template: &str) -> ProgressBar {

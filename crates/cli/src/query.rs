@@ -6,7 +6,8 @@
 use crate::args::{GetArgs, ScanArgs};
 use crate::columns;
 use crate::failure::Usage;
-use crate::output::{Format, Listing, value_cell};
+use crate::output::{Format, Listing, Rows, row_cells, stdout};
+use crate::tables;
 use anyhow::{Result, bail};
 use indelible::{Database, Direction, Row, Table, TableDef, Value};
 use std::ops::{Bound, ControlFlow};
@@ -14,7 +15,7 @@ use std::ops::{Bound, ControlFlow};
 /// Runs `get`.
 pub(crate) fn get(args: &GetArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
-    let table = database.table(&args.table)?;
+    let table = tables::find(&database, &args.table)?;
     let def = table.definition();
     let key = columns::key(&def, &def.primary_key, &args.key)?;
     if key.len() < def.primary_key.len() {
@@ -31,15 +32,15 @@ pub(crate) fn get(args: &GetArgs, format: Format) -> Result<()> {
             args.key.join(", ")
         );
     };
-    let mut listing = listing(&table);
-    listing.push(row.values().map(value_cell).collect());
+    let mut listing = Listing::new(names(&table));
+    listing.push(row_cells(&row, format));
     listing.print(format)
 }
 
 /// Runs `scan`.
 pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
-    let table = database.table(&args.table)?;
+    let table = tables::find(&database, &args.table)?;
     let def = table.definition();
     let key_columns = match &args.index {
         None => def.primary_key.clone(),
@@ -57,42 +58,43 @@ pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
     } else {
         Direction::Forward
     };
-    let mut rows: Vec<Row> = Vec::new();
-    let mut more = false;
-    database.read(|reader| {
-        rows.clear();
-        let visit = |row: &Row| {
-            more = rows.len() as u64 >= args.limit;
-            if more {
-                return ControlFlow::Break(());
-            }
-            rows.push(row.clone());
-            ControlFlow::Continue(())
-        };
-        match &args.index {
-            None => reader.scan(&table, bounds.clone(), direction, visit),
-            Some(name) => reader.scan_index(&table.index(name)?, bounds.clone(), direction, visit),
+    let mut rows = Rows::new(stdout(), names(&table), format)?;
+    let (mut printed, mut more, mut failure) = (0_u64, false, None);
+    let visit = |row: &Row| {
+        more = printed >= args.limit;
+        if more {
+            return ControlFlow::Break(());
         }
-    })?;
-    let mut listing = listing(&table);
-    for row in &rows {
-        listing.push(row.values().map(value_cell).collect());
+        printed += 1;
+        match rows.push(&row_cells(row, format)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    // A reader that conflicts runs again, and what was printed cannot be taken back: so this one is run by hand.
+    let mut transaction = database.begin()?;
+    match &args.index {
+        None => transaction.scan(&table, bounds, direction, visit)?,
+        Some(name) => transaction.scan_index(&table.index(name)?, bounds, direction, visit)?,
     }
-    listing.print(format)?;
+    transaction.commit()?;
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    rows.finish()?;
     if more {
         eprintln!("there are more rows; raise --limit, or use `indelible export` for all");
     }
     Ok(())
 }
 
-fn listing(table: &Table) -> Listing {
-    Listing::new(
-        table
-            .definition()
-            .columns
-            .into_iter()
-            .map(|column| column.name),
-    )
+/// The names of the columns of a table.
+fn names(table: &Table) -> Vec<String> {
+    let columns = table.definition().columns.into_iter();
+    columns.map(|column| column.name).collect()
 }
 
 type Bounds = (Bound<Vec<Value>>, Bound<Vec<Value>>);

@@ -1,4 +1,4 @@
-//! `tables` and `indexes`: what a database's tables look like, and the making and dropping of them.
+//! `tables`, `indexes` and `describe`: what a database's tables look like, and the making and dropping of them.
 //!
 //! Definitions are durable when the command returns.
 
@@ -7,20 +7,17 @@ use crate::args::{
     TablesCommand,
 };
 use crate::columns;
-use crate::output::{Cell, Format, Listing};
-use anyhow::Result;
-use indelible::{Database, Partitioning, TableDef, Uniqueness};
+use crate::output::{Cell, Facts, Format, Listing, counted, stdout, thousands};
+use anyhow::{Result, bail};
+use indelible::{Database, IndexDef, Partitioning, Table, TableDef, Uniqueness};
+use std::io::Write;
 
 /// Runs `tables`.
 pub(crate) fn run_tables(command: &TablesCommand, format: Format) -> Result<()> {
     match command {
         TablesCommand::List(args) => list_tables(&Database::open(&args.path)?, format),
-        TablesCommand::Create(args) => create_table(args),
-        TablesCommand::Drop(args) => {
-            let database = Database::open(&args.path)?;
-            database.drop_table(&args.table)?;
-            Ok(database.close()?)
-        }
+        TablesCommand::Create(args) => create_table(args, format),
+        TablesCommand::Drop(args) => drop_table(args, format),
     }
 }
 
@@ -28,13 +25,66 @@ pub(crate) fn run_tables(command: &TablesCommand, format: Format) -> Result<()> 
 pub(crate) fn run_indexes(command: &IndexesCommand, format: Format) -> Result<()> {
     match command {
         IndexesCommand::List(args) => list_indexes(args, format),
-        IndexesCommand::Create(args) => create_index(args),
-        IndexesCommand::Drop(IndexArgs { path, table, index }) => {
-            let database = Database::open(path)?;
-            database.drop_index(&database.table(table)?, index)?;
-            Ok(database.close()?)
-        }
+        IndexesCommand::Create(args) => create_index(args, format),
+        IndexesCommand::Drop(args) => drop_index(args, format),
     }
+}
+
+/// The table of this name. The error names those that exist.
+pub(crate) fn find(database: &Database, name: &str) -> Result<Table> {
+    match database.table(name) {
+        Err(indelible::Error::NoSuchTable { .. }) => {
+            let tables = database.tables().into_iter();
+            let names: Vec<String> = tables.map(|table| format!("`{}`", table.name())).collect();
+            match names.as_slice() {
+                [] => bail!("there is no table `{name}`; the database has no tables yet"),
+                names => bail!(
+                    "there is no table `{name}`; the tables are {}",
+                    names.join(", ")
+                ),
+            }
+        }
+        found => Ok(found?),
+    }
+}
+
+/// Prints the columns of a table, and to people its indexes and its size as well.
+pub(crate) fn describe(args: &TableArgs, format: Format) -> Result<()> {
+    let database = Database::open(&args.path)?;
+    let table = find(&database, &args.table)?;
+    let def = table.definition();
+    if format == Format::Text {
+        let mut facts = Facts::default();
+        facts.add("table", def.name.as_str());
+        facts.add(
+            "rows",
+            thousands(database.read(|reader| reader.count(&table, ..))?),
+        );
+        facts.add("primary key", names(&def, &def.primary_key));
+        facts.add("partitioning", partitioning_name(&def));
+        facts.print(format)?;
+        writeln!(stdout())?;
+    }
+    let mut listing = Listing::new(["column", "type", "nullable", "primary_key", "indexes"]);
+    for (at, column) in def.columns.iter().enumerate() {
+        let in_key = def.primary_key.iter().position(|key| *key == at);
+        let in_index = |index: &&IndexDef| index.columns.contains(&at);
+        let indexes = def.indexes.iter().filter(in_index);
+        let indexes: Vec<&str> = indexes.map(|index| index.name.as_str()).collect();
+        listing.push(vec![
+            column.name.as_str().into(),
+            column.data_type.to_string().into(),
+            Cell::Flag(column.nullable),
+            in_key.map_or("".into(), |at| Cell::Whole(at as u64 + 1)),
+            indexes.join(", ").into(),
+        ]);
+    }
+    listing.print(format)?;
+    if format == Format::Text && !def.indexes.is_empty() {
+        writeln!(stdout())?;
+        indexes_of(&def).print(format)?;
+    }
+    Ok(())
 }
 
 /// Prints every table with its columns, key and indexes.
@@ -56,22 +106,25 @@ pub(crate) fn list_tables(database: &Database, format: Format) -> Result<()> {
             .map(|index| index.name.as_str())
             .collect();
         let rows = database.read(|reader| reader.count(&table, ..))?;
-        let partitioning = match def.partitioning {
-            Partitioning::Hash => "hash",
-            Partitioning::Modulo => "modulo",
-            Partitioning::Replicated => "replicated",
-            Partitioning::Ranges(_) => "ranges",
-        };
         listing.push(vec![
             def.name.as_str().into(),
             Cell::Whole(rows),
             columns.join(", ").into(),
             names(&def, &def.primary_key).into(),
             indexes.join(", ").into(),
-            partitioning.into(),
+            partitioning_name(&def).into(),
         ]);
     }
     listing.print(format)
+}
+
+fn partitioning_name(def: &TableDef) -> &'static str {
+    match def.partitioning {
+        Partitioning::Hash => "hash",
+        Partitioning::Modulo => "modulo",
+        Partitioning::Replicated => "replicated",
+        Partitioning::Ranges(_) => "ranges",
+    }
 }
 
 fn names(def: &TableDef, positions: &[usize]) -> String {
@@ -82,7 +135,7 @@ fn names(def: &TableDef, positions: &[usize]) -> String {
     names.join(", ")
 }
 
-fn create_table(args: &CreateTableArgs) -> Result<()> {
+fn create_table(args: &CreateTableArgs, format: Format) -> Result<()> {
     let columns = columns::parse(&args.columns)?;
     columns::positions(&columns, &args.primary_key)?;
     let database = Database::open(&args.path)?;
@@ -104,27 +157,60 @@ fn create_table(args: &CreateTableArgs) -> Result<()> {
         .primary_key(key)
         .partitioning(partitioning)
         .create()?;
-    Ok(database.close()?)
+    database.close()?;
+    let (count, key) = (columns.len() as u64, args.primary_key.join(", "));
+    let mut facts = Facts::default();
+    facts.add("table", args.table.as_str());
+    facts.add("created", Cell::Flag(true));
+    facts.add("columns", Cell::Whole(count));
+    facts.add("primary key", key.as_str());
+    let (table, columns) = (&args.table, counted(count, "column", "columns"));
+    let sentence = format!("created table {table}: {columns}, primary key {key}");
+    facts.print_as(&sentence, format)
+}
+
+fn drop_table(args: &TableArgs, format: Format) -> Result<()> {
+    let database = Database::open(&args.path)?;
+    let table = find(&database, &args.table)?;
+    let indexes = table.definition().indexes.len() as u64;
+    let rows = database.read(|reader| reader.count(&table, ..))?;
+    database.drop_table(&args.table)?;
+    database.close()?;
+    let mut facts = Facts::default();
+    facts.add("table", args.table.as_str());
+    facts.add("dropped", Cell::Flag(true));
+    facts.add("rows", Cell::Whole(rows));
+    facts.add("indexes", Cell::Whole(indexes));
+    let (rows, indexes) = (
+        counted(rows, "row", "rows"),
+        counted(indexes, "index", "indexes"),
+    );
+    let sentence = format!("dropped table {} with {rows} and {indexes}", args.table);
+    facts.print_as(&sentence, format)
 }
 
 fn list_indexes(args: &TableArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
-    let def = database.table(&args.table)?.definition();
+    let def = find(&database, &args.table)?.definition();
+    indexes_of(&def).print(format)
+}
+
+fn indexes_of(def: &TableDef) -> Listing {
     let mut listing = Listing::new(["index", "columns", "unique"]);
     for index in &def.indexes {
-        let columns = names(&def, &index.columns);
+        let columns = names(def, &index.columns);
         listing.push(vec![
             index.name.as_str().into(),
             columns.into(),
             Cell::Flag(index.unique),
         ]);
     }
-    listing.print(format)
+    listing
 }
 
-fn create_index(args: &CreateIndexArgs) -> Result<()> {
+fn create_index(args: &CreateIndexArgs, format: Format) -> Result<()> {
     let database = Database::open(&args.path)?;
-    let table = database.table(&args.table)?;
+    let table = find(&database, &args.table)?;
     let uniqueness = if args.unique {
         Uniqueness::Unique
     } else {
@@ -132,5 +218,26 @@ fn create_index(args: &CreateIndexArgs) -> Result<()> {
     };
     let columns = args.columns.iter().map(String::as_str);
     database.create_index(&table, &args.index, columns, uniqueness)?;
-    Ok(database.close()?)
+    database.close()?;
+    let (index, table, columns) = (&args.index, &args.table, args.columns.join(", "));
+    let facts = index_facts(index, table, "created");
+    let sentence = format!("created index {index} of table {table} on {columns}");
+    facts.print_as(&sentence, format)
+}
+
+fn drop_index(args: &IndexArgs, format: Format) -> Result<()> {
+    let IndexArgs { path, table, index } = args;
+    let database = Database::open(path)?;
+    database.drop_index(&find(&database, table)?, index)?;
+    database.close()?;
+    let facts = index_facts(index, table, "dropped");
+    facts.print_as(&format!("dropped index {index} of table {table}"), format)
+}
+
+fn index_facts(index: &str, table: &str, done: &str) -> Facts {
+    let mut facts = Facts::default();
+    facts.add("index", index);
+    facts.add("table", table);
+    facts.add(done, Cell::Flag(true));
+    facts
 }

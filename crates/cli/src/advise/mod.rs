@@ -23,7 +23,7 @@ mod plan;
 
 use crate::args::AdviseArgs;
 use crate::files::{Existing, OutputFile};
-use crate::output::Format;
+use crate::output::{Format, note};
 use crate::progress;
 use anyhow::{Context, Result};
 use choose::Advice;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &AdviseArgs, format: Format) -> Result<()> {
         out.write_all(page::page(&report).html().as_bytes())?;
         out.finish()?;
         if format == Format::Text {
-            eprintln!("The page with plots is {}.", path.display());
+            note(&format!("The page with plots is {}.", path.display()));
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use super::model::Point;
 use super::plan::{Device, Plan, Source};
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, duration, stdout, thousands, whole};
+use crate::printable::printable;
 use crate::scratch::Scratch;
 use anyhow::Result;
 use indelible::Primitive;
@@ -43,7 +44,7 @@ impl Report<'_> {
     fn print_text(&self) -> Result<()> {
         let mut out = stdout();
         for (name, value) in self.facts() {
-            writeln!(out, "{name:<9} {value}")?;
+            writeln!(out, "{name:<9} {}", printable(&value))?;
         }
         writeln!(out)?;
         writeln!(out, "{}", self.listing().text())?;

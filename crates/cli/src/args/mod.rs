@@ -9,6 +9,8 @@ mod bench;
 mod copy;
 mod join;
 mod lab;
+mod methods;
+mod parse;
 mod recovery;
 mod torture;
 
@@ -22,6 +24,7 @@ pub(crate) use bench::{
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};
 pub(crate) use join::{GridPart, JoinArgs};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
+pub(crate) use parse::{command, parse};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
@@ -57,10 +60,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  indelible quickstart --report quickstart.html")]
     Quickstart(QuickstartArgs),
     /// Create a database
-    #[command(
-        after_help = "Examples:\n  indelible create /dev/shm/shop --partitions 2\n  \
-                            indelible create ./shop --method inp"
-    )]
+    #[command(after_help = CREATE_EXAMPLES, after_long_help = methods::after(CREATE_EXAMPLES))]
     Create(CreateArgs),
     /// Import a CSV file into a table; all rows or none
     #[command(
@@ -78,7 +78,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  indelible dump ./shop shop.dump")]
     Dump(DumpArgs),
     /// Make a new database from a dump
-    #[command(after_help = "Example:\n  indelible load ./copy shop.dump --method inp")]
+    #[command(after_help = LOAD_EXAMPLES, after_long_help = methods::after(LOAD_EXAMPLES))]
     Load(LoadArgs),
     /// Write the whole database into one checked, compressed file
     #[command(after_help = copy::BACKUP_EXAMPLES)]
@@ -95,6 +95,9 @@ pub(crate) enum Command {
     /// List, create and drop secondary indexes
     #[command(subcommand)]
     Indexes(IndexesCommand),
+    /// Print the columns, keys and indexes of a table
+    #[command(after_help = "Example:\n  indelible describe ./shop airports")]
+    Describe(TableArgs),
     /// Print the row with a primary key
     #[command(after_help = "Example:\n  indelible get ./shop airports BOS")]
     Get(GetArgs),
@@ -118,6 +121,13 @@ pub(crate) enum Command {
     /// Say what a directory's medium is, what survives there, and what a flush costs
     #[command(after_help = "Example:\n  indelible device /dev/shm")]
     Device(DeviceArgs),
+    /// Print a script that lets a shell complete commands and options
+    #[command(
+        after_help = "Examples:\n  indelible completions bash > ~/.local/share/bash-completion/completions/indelible\n  \
+                            indelible completions zsh > ~/.zfunc/_indelible\n  \
+                            indelible completions fish > ~/.config/fish/completions/indelible.fish"
+    )]
+    Completions(CompletionsArgs),
     /// Measure a workload
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -135,16 +145,24 @@ pub(crate) enum Command {
     Victim(VictimArgs),
 }
 
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  indelible create /dev/shm/shop --partitions 2
+  indelible create ./shop --method inp";
+const LOAD_EXAMPLES: &str = "\
+Example:
+  indelible load ./copy shop.dump --method inp";
+
 /// Choices made when a database is created.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NewDatabaseArgs {
-    /// Storage method: nvm-inp, inp, volatile, or auto for the best on the medium
+    /// Storage method, or auto for the best on the medium; --help lists them all
     #[arg(long, default_value = "auto", conflicts_with_all = AXES)]
     pub(crate) method: indelible::Choice,
     #[command(flatten)]
     pub(crate) axes: AxesArgs,
     /// Number of partitions; each is a lock, and transactions in different ones run in parallel
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) partitions: u32,
     /// How tuples lie in memory
     #[arg(long, value_enum, default_value_t = LayoutName::Together)]
@@ -153,7 +171,7 @@ pub(crate) struct NewDatabaseArgs {
     #[arg(long, value_enum)]
     pub(crate) domain: Option<DomainName>,
     /// Bytes of an index node, a power of two from 256 to 8192
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(256..=8192))]
     pub(crate) node_bytes: Option<u32>,
     /// Bytes of changes after which a MemTable of log or nvm-log is full, for example 16777216; 64 MiB by default
     #[arg(long)]
@@ -278,7 +296,7 @@ pub(crate) struct CreateTableArgs {
     pub(crate) partitioning: PartitioningName,
 }
 
-/// A table of a database.
+/// A table of a database: `describe`, `tables drop`, `indexes list`.
 #[derive(Debug, Args)]
 pub(crate) struct TableArgs {
     /// Directory of the database
@@ -368,6 +386,14 @@ pub(crate) struct ScanArgs {
     /// Most rows to print
     #[arg(long, default_value_t = 1000)]
     pub(crate) limit: u64,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// `device`.

@@ -8,7 +8,7 @@ use crate::args::{
 };
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
-use crate::output::{Cell, Format, Listing, bytes, duration, stdout, whole};
+use crate::output::{Cell, Format, Listing, bytes, duration, note, stdout, whole};
 use crate::report::{
     AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, PageNumbers, PerTxn, RunRow,
     WrittenBytes,
@@ -398,12 +398,12 @@ pub(super) fn finish_record(args: &RunArgs, database: &Database) -> Result<()> {
     let (Some(path), Some(summary)) = (&args.record, database.finish_trace()?) else {
         return Ok(());
     };
-    eprintln!(
+    note(&format!(
         "recorded {} transactions with {} operations in {}",
         summary.transactions,
         summary.operations,
         path.display()
-    );
+    ));
     Ok(())
 }
 

@@ -34,7 +34,7 @@ mod size;
 use crate::args::{LabCommand, LabRunArgs};
 use crate::failure::Usage;
 use crate::files::{Existing, OutputFile};
-use crate::output::{Cell, Format, Listing, duration};
+use crate::output::{Cell, Format, Listing, duration, note};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use experiment::{Experiment, Kind, Paper};
@@ -237,7 +237,7 @@ fn report(
         ]);
     }
     listing.print(format)?;
-    eprintln!("The report is {}", path.display());
+    note(&format!("The report is {}", path.display()));
     Ok(())
 }
 

@@ -10,8 +10,8 @@ use super::point::passes;
 use super::rows::LabRow;
 use super::size::Size;
 use crate::report::{
-    BarChart, BarGroup, LineChart, LineSeries, Page, Scale, Section, StackBar, StackChart, Tick,
-    Tone, WordTable, short_number,
+    BarChart, BarGroup, Details, LineChart, LineSeries, Page, Scale, Section, StackBar, StackChart,
+    Tick, Tone, WordTable, short_number,
 };
 
 /// An experiment with its rows and what became of its checks.
@@ -95,10 +95,11 @@ impl<'r> Figure<'r> {
             paragraphs,
             plots: plots.collect(),
             words,
-            details: Some((
-                "All rows: medians, least and most".into(),
-                raw(&self.rows, self.experiment),
-            )),
+            details: Some(Details {
+                summary: "All rows: medians, least and most".into(),
+                plots: Vec::new(),
+                table: raw(&self.rows, self.experiment),
+            }),
             ..Section::default()
         }
     }

@@ -1,12 +1,15 @@
 //! The HTML page of `quickstart`.
 //!
-//! Plots and tables are drawn from the result rows alone, so the page says nothing that the rows do not.
+//! Plots and tables are drawn from the result rows alone, so the page says nothing that the rows do not. It shows the methods that
+//! a newcomer meets, [`met_first`]; a line unfolds all of them.
 
-use super::Survival;
+use super::{Survival, met_first};
 use crate::output::{bytes, duration, thousands, whole};
 use crate::report::{
-    BarChart, BarGroup, LineChart, LineSeries, Page, RunRow, Scale, Section, Tick, short_number,
+    BarChart, BarGroup, Details, LineChart, LineSeries, NumberTable, Page, RunRow, Scale, Section,
+    Tick, short_number,
 };
+use indelible::Method;
 use pmem::device::DeviceReport;
 
 /// The mix whose latencies are drawn.
@@ -18,7 +21,7 @@ pub(super) fn page(device: &DeviceReport, survival: &Survival, rows: &[RunRow]) 
         title: "Indelible quickstart".into(),
         lead: "A database was killed in full flight and lost nothing; and what each storage method costs on this machine."
             .into(),
-        sections: vec![medium(device), kill(survival), costs(rows)],
+        sections: vec![medium(device), kill(survival), costs(survival, rows)],
         facts: facts(rows),
     }
 }
@@ -87,8 +90,49 @@ const COSTS: [&str; 11] = [
     "recovery",
 ];
 
-fn costs(rows: &[RunRow]) -> Section {
-    let table_rows = rows.iter().map(|row| {
+fn costs(survival: &Survival, rows: &[RunRow]) -> Section {
+    let met: Vec<RunRow> = rows
+        .iter()
+        .filter(|row| met_first(survival.method, &row.method))
+        .cloned()
+        .collect();
+    let others = distinct(rows, |row| &row.method).len() - distinct(&met, |row| &row.method).len();
+    let mut paragraphs = vec![format!(
+        "{} is what a new database gets on this medium, {} what it gets on an ordinary disk. {} keeps nothing and is the ceiling. \
+         The other {others} methods, for which there may be a reason, are folded away below.",
+        survival.method,
+        Method::FullPageWrites,
+        Method::Volatile
+    )];
+    paragraphs.extend(rows.first().map(conditions));
+    Section {
+        heading: "What a method costs".into(),
+        paragraphs,
+        plots: plots(&met),
+        table: Some(table(&met)),
+        details: Some(Details {
+            summary: format!("All {} methods", distinct(rows, |row| &row.method).len()),
+            plots: plots(rows),
+            table: table(rows),
+        }),
+        ..Section::default()
+    }
+}
+
+/// What was run.
+fn conditions(row: &RunRow) -> String {
+    format!(
+        "YCSB with {} rows of a kilobyte in {} partitions, a thread each; an update rewrites one column of 100 bytes. \
+         Runs issue the instructions of the domain {}, so that durable steps cost what they cost on persistent memory; \
+         latency runs to the durable acknowledgement.",
+        thousands(row.rows),
+        row.partitions,
+        row.primitives
+    )
+}
+
+fn table(rows: &[RunRow]) -> NumberTable {
+    let rows = rows.iter().map(|row| {
         vec![
             row.method.clone(),
             row.mix.clone(),
@@ -104,48 +148,36 @@ fn costs(rows: &[RunRow]) -> Section {
                 .map_or_else(|| "keeps nothing".into(), |ms| duration(ms * 1e3)),
         ]
     });
-    let first = rows.first();
-    let paragraph = first.map(|row| {
-        format!(
-            "YCSB with {} rows of a kilobyte in {} partitions, a thread each; an update rewrites one column of 100 bytes. \
-             Runs issue the instructions of the domain {}, so that durable steps cost what they cost on persistent memory; \
-             latency runs to the durable acknowledgement.",
-            thousands(row.rows),
-            row.partitions,
-            row.primitives
-        )
-    });
-    Section {
-        heading: "What each method costs".into(),
-        paragraphs: paragraph.into_iter().collect(),
-        table: Some((COSTS.map(str::to_owned).to_vec(), table_rows.collect())),
-        plots: vec![
-            by_mix(
-                rows,
-                "Throughput, transactions a second",
-                Scale::Linear,
-                |row| (row.txn_per_s, short_number(row.txn_per_s)),
-            ),
-            by_mix(
-                rows,
-                "99th percentile of latency, logarithmic",
-                Scale::Logarithmic,
-                |row| (row.latency_us.p99, duration(row.latency_us.p99)),
-            ),
-            latencies(rows),
-            by_mix(rows, "Fences a transaction", Scale::Linear, |row| {
-                (row.per_txn.fences, format!("{:.2}", row.per_txn.fences))
-            }),
-            by_mix(rows, "Bytes written a transaction", Scale::Linear, |row| {
-                (
-                    row.per_txn.bytes_written,
-                    short_number(row.per_txn.bytes_written),
-                )
-            }),
-            recovery(rows),
-        ],
-        ..Section::default()
-    }
+    (COSTS.map(str::to_owned).to_vec(), rows.collect())
+}
+
+/// Captions and drawings.
+fn plots(rows: &[RunRow]) -> Vec<(String, String)> {
+    vec![
+        by_mix(
+            rows,
+            "Throughput, transactions a second",
+            Scale::Linear,
+            |row| (row.txn_per_s, short_number(row.txn_per_s)),
+        ),
+        by_mix(
+            rows,
+            "99th percentile of latency, logarithmic",
+            Scale::Logarithmic,
+            |row| (row.latency_us.p99, duration(row.latency_us.p99)),
+        ),
+        latencies(rows),
+        by_mix(rows, "Fences a transaction", Scale::Linear, |row| {
+            (row.per_txn.fences, format!("{:.2}", row.per_txn.fences))
+        }),
+        by_mix(rows, "Bytes written a transaction", Scale::Linear, |row| {
+            (
+                row.per_txn.bytes_written,
+                short_number(row.per_txn.bytes_written),
+            )
+        }),
+        recovery(rows),
+    ]
 }
 
 /// Names in the order in which they first appear.

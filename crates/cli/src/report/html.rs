@@ -30,8 +30,17 @@ pub(crate) struct Section {
     pub(crate) badge: Option<(Tone, String)>,
     /// Tables of words, below the plots.
     pub(crate) words: Vec<WordTable>,
-    /// A table that is folded away, with what stands for it.
-    pub(crate) details: Option<(String, NumberTable)>,
+    /// What is folded away.
+    pub(crate) details: Option<Details>,
+}
+
+/// A table, with plots above it, that shows when its line is clicked.
+pub(crate) struct Details {
+    /// The line that stands for it.
+    pub(crate) summary: String,
+    /// Captions and SVG elements.
+    pub(crate) plots: Vec<(String, String)>,
+    pub(crate) table: NumberTable,
 }
 
 /// Header cells, then rows.
@@ -107,26 +116,18 @@ impl Section {
         for paragraph in &self.paragraphs {
             let _ = writeln!(page, "<p>{}</p>", escape(paragraph));
         }
-        if !self.plots.is_empty() {
-            page.push_str("<div class=\"plots\">\n");
-            for (caption, svg) in &self.plots {
-                let _ = writeln!(
-                    page,
-                    "<figure><figcaption>{}</figcaption>{svg}</figure>",
-                    escape(caption)
-                );
-            }
-            page.push_str("</div>\n");
-        }
+        write_plots(page, &self.plots);
         if let Some(table) = &self.table {
             write_numbers(page, table);
         }
         for table in &self.words {
             table.write(page);
         }
-        if let Some((summary, table)) = &self.details {
-            let _ = writeln!(page, "<details><summary>{}</summary>", escape(summary));
-            write_numbers(page, table);
+        if let Some(details) = &self.details {
+            let summary = escape(&details.summary);
+            let _ = writeln!(page, "<details><summary>{summary}</summary>");
+            write_plots(page, &details.plots);
+            write_numbers(page, &details.table);
             page.push_str("</details>\n");
         }
         page.push_str("</section>\n");
@@ -143,6 +144,21 @@ impl WordTable {
         }
         page.push_str("</tbody></table></div>\n");
     }
+}
+
+fn write_plots(page: &mut String, plots: &[(String, String)]) {
+    if plots.is_empty() {
+        return;
+    }
+    page.push_str("<div class=\"plots\">\n");
+    for (caption, svg) in plots {
+        let _ = writeln!(
+            page,
+            "<figure><figcaption>{}</figcaption>{svg}</figure>",
+            escape(caption)
+        );
+    }
+    page.push_str("</div>\n");
 }
 
 fn write_numbers(page: &mut String, (header, rows): &NumberTable) {

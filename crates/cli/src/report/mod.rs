@@ -8,7 +8,7 @@ mod plot;
 mod rows;
 mod stack;
 
-pub(crate) use html::{Page, Section, Tone, WordTable};
+pub(crate) use html::{Details, NumberTable, Page, Section, Tone, WordTable};
 pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
 pub(crate) use rows::{
     AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, OwnNumbers, PageNumbers, PerTxn,

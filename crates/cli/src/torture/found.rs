@@ -4,6 +4,7 @@
 //! run. A result is one object, one row, or one paragraph with at most a few findings in full.
 
 use crate::output::{Cell, Format, Listing, stdout};
+use crate::printable::printable;
 use anyhow::Result;
 use serde_json::{Map, Value as Json};
 use std::io::Write;
@@ -57,9 +58,9 @@ impl Findings<'_> {
                 return listing.print(format);
             }
             Format::Text => {
-                writeln!(out, "{}", self.sentence)?;
+                writeln!(out, "{}", printable(&self.sentence))?;
                 for found in self.found.iter().take(SHOWN) {
-                    writeln!(out, "  {found}")?;
+                    writeln!(out, "  {}", printable(found))?;
                 }
                 if self.found.len() > SHOWN {
                     writeln!(
@@ -69,7 +70,7 @@ impl Findings<'_> {
                     )?;
                 }
                 if !self.found.is_empty() {
-                    writeln!(out, "replay: {}", self.replay)?;
+                    writeln!(out, "replay: {}", printable(&self.replay))?;
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! partition is checked as well: its sessions wait for the partition.
 
 use crate::args::TortureArgs;
-use crate::output::{Cell, Facts, Format};
+use crate::output::{Cell, Facts, Format, note};
 use crate::progress;
 use crate::scratch::Scratch;
 use ::torture::history::{CutOptions, HistoryOptions, HistoryReport, run, run_with_cuts};
@@ -60,7 +60,7 @@ pub(super) fn histories(
     };
     bar.finish_and_clear();
     for anomaly in &report.anomalies {
-        eprintln!("method {method}, seed {}: {anomaly}", args.seed);
+        note(&format!("method {method}, seed {}: {anomaly}", args.seed));
     }
     let wrong = report.anomalies.len() as u64;
     let mut facts = Facts::default();

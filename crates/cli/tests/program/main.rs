@@ -13,6 +13,8 @@
 //! | `measure` | the measuring commands run end to end |
 //! | `tpcc` | TPC-C from the command line |
 //! | `recovery` | the opening after a kill with a long log |
+//! | `repair` | lost and damaged files: no advice that loses more |
+//! | `shown` | what people read is short, safe and helpful |
 //! | `standard` | TPC-B and TATP from the command line, and the standard benchmarks killed |
 //! | `sysbench` | the OLTP scripts of sysbench from the command line |
 
@@ -29,6 +31,8 @@ mod join;
 mod lab;
 mod measure;
 mod recovery;
+mod repair;
+mod shown;
 mod standard;
 mod sysbench;
 mod tpcc;
