@@ -447,6 +447,9 @@ pub(crate) struct VictimArgs {
     /// Number of the first booking
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
+    /// Length of the log after which a checkpoint comes
+    #[arg(long)]
+    pub(crate) checkpoint_log_bytes: Option<u64>,
 }
 
 /// What the process runs until it is killed.

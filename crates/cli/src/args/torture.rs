@@ -3,7 +3,7 @@
 //! One option chooses the kind of test; without one it is the crash search, and `--all` alone is every kind on every
 //! method. The other options say how much of it, and what exactly, so that the line which a failure prints repeats it.
 
-use super::{AXES, AtomicityName, AxesArgs, parse_seconds};
+use super::{AXES, AtomicityName, AxesArgs, IsolationName, parse_seconds};
 use ::torture::Selection;
 use ::torture::standard::Benchmark;
 use clap::{ArgGroup, Args, ValueEnum};
@@ -24,6 +24,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method inp --workload tatp --images 5000
   indelible torture --method full-page-writes,dwb --histories 100000 --sessions 8
   indelible torture --method nv-logging --histories 20000 --cuts 200
+  indelible torture --method dwb --histories 20000 --partitions 2 --cuts 40
+  indelible torture --method dwb --histories 20000 --isolation repeatable-read
   indelible torture --all --size full --format json
 
 Power cuts need the right to mount and a file system that nothing else is on:
@@ -119,6 +121,12 @@ pub(crate) struct TortureArgs {
     /// With --histories, how many sessions
     #[arg(long, default_value_t = 8, requires = "histories", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) sessions: u32,
+    /// With --histories, how many partitions; rows move between them
+    #[arg(long, default_value_t = 1, requires = "histories", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) partitions: u32,
+    /// With --histories, how the transactions are isolated: a weaker level allows some anomalies, and no others
+    #[arg(long, value_enum, default_value_t = IsolationName::Serializable, requires = "histories")]
+    pub(crate) isolation: IsolationName,
     /// Mount point of the file system whose power is cut: a loop device on which nothing else lies
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,

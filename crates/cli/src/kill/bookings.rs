@@ -54,6 +54,7 @@ impl super::Deed for Bookings {
             rows: 0,
             seed: self.seed,
             first: cycle * NUMBERS_OF_CYCLE,
+            checkpoint_log_bytes: Some(super::CHECKPOINT_LOG_BYTES),
         }
     }
 

@@ -59,7 +59,8 @@ pub(crate) fn run(
         End::Kill => scratch.path().join("killed.db"),
         End::PowerCut(mount) => mount.new_database()?,
     };
-    let database = Database::create(&path, &Options::new().method(method).partitions(2))?;
+    let options = Options::new().checkpoint_log_bytes(super::CHECKPOINT_LOG_BYTES);
+    let database = Database::create(&path, &options.clone().method(method).partitions(2))?;
     let mut deed: Box<dyn Deed> = match workload {
         WorkloadName::Standard => Box::new(Bookings::new(seed)),
         WorkloadName::Tpcc => Box::new(Lists::<Tpcc>::new(seed)),
@@ -89,7 +90,7 @@ pub(crate) fn run(
         };
         let opening = Instant::now();
         let problem = || format!("method {method}, seed {seed}, {kind}, number {}", cycle + 1);
-        let database = Database::open(&path).with_context(problem)?;
+        let database = Database::open_with(&path, &options).with_context(problem)?;
         recovery_ms_max = recovery_ms_max.max(opening.elapsed().as_secs_f64() * 1e3);
         deed.check(&database, cycle, new).with_context(problem)?;
         let report = database.verify().with_context(problem)?;

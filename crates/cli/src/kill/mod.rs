@@ -49,6 +49,9 @@ pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<
     import::import(database, &args)
 }
 
+/// So short that checkpoints come between the transactions of a process that lives for some milliseconds.
+const CHECKPOINT_LOG_BYTES: u64 = 32 << 10;
+
 /// What a process does until it is killed, and the proof that what it acknowledged is there and nothing is half there.
 trait Deed {
     /// Makes tables and rows.

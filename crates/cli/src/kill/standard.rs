@@ -168,6 +168,7 @@ impl<W: Small> super::Deed for Lists<W> {
             rows: 0,
             seed: self.seed_of(cycle),
             first: 0,
+            checkpoint_log_bytes: Some(super::CHECKPOINT_LOG_BYTES),
         }
     }
 

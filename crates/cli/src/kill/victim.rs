@@ -6,7 +6,7 @@
 
 use crate::args::{VictimArgs, VictimJob};
 use anyhow::{Context, Result, bail};
-use indelible::{Database, Durability, Pending, Worker};
+use indelible::{Database, Durability, Options, Pending, Worker};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -56,7 +56,11 @@ impl Acknowledgements {
 
 /// Runs the hidden command: works until it is killed.
 pub(crate) fn run(args: &VictimArgs) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let mut options = Options::new();
+    if let Some(bytes) = args.checkpoint_log_bytes {
+        options = options.checkpoint_log_bytes(bytes);
+    }
+    let database = Database::open_with(&args.path, &options)?;
     match args.job {
         VictimJob::Bookings => super::bookings::run(&database, args.seed, args.first),
         VictimJob::Tpcc => super::standard::run::<Tpcc>(&database, args.seed),
@@ -139,6 +143,8 @@ pub(crate) struct Work {
     pub(crate) seed: u64,
     /// Number of the first booking.
     pub(crate) first: u64,
+    /// Length of the log after which a checkpoint comes, if not the usual one.
+    pub(crate) checkpoint_log_bytes: Option<u64>,
 }
 
 /// Runs a victim on a database and kills it with SIGKILL `after` its first acknowledgement.
@@ -189,7 +195,8 @@ fn start(database: &Path, work: Work) -> Result<Child> {
         VictimJob::Sysbench => "sysbench",
         VictimJob::Ycsb => "ycsb",
     };
-    Command::new(program)
+    let mut command = Command::new(program);
+    command
         .arg("victim")
         .arg(database)
         .args(["--job", job, "--seed", &work.seed.to_string()])
@@ -198,7 +205,11 @@ fn start(database: &Path, work: Work) -> Result<Child> {
             &work.rows.to_string(),
             "--first",
             &work.first.to_string(),
-        ])
+        ]);
+    if let Some(bytes) = work.checkpoint_log_bytes {
+        command.args(["--checkpoint-log-bytes", &bytes.to_string()]);
+    }
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

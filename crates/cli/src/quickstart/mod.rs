@@ -137,6 +137,7 @@ fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Resu
         rows: 0,
         seed: args.seed,
         first: 0,
+        checkpoint_log_bytes: None,
     };
     let acknowledged = victim::run_and_kill(&path, work, after)?;
     note.finish_and_clear();
@@ -221,6 +222,7 @@ fn kill_under_load(
         rows: args.rows,
         seed: args.seed,
         first: 0,
+        checkpoint_log_bytes: None,
     };
     let acknowledged = victim::run_and_kill(&path, work, after)?;
     let opening = Instant::now();

@@ -1,7 +1,8 @@
-//! `torture --histories`: many sessions at once on few rows, and whether what they saw fits some order of their transactions.
+//! `torture --histories`: many sessions at once on few rows, and whether their observations fit some order of their transactions.
 //!
-//! The database is a real one, with the method's own locks and threads; nothing is simulated, but with `--cuts` its device. A method that runs one transaction at a time in a
-//! partition is checked as well: its sessions wait for the partition.
+//! The database is a real one, with the method's own locks and threads; nothing is simulated, but with `--cuts` its device. A method that runs one
+//! transaction at a time in a partition is checked as well: its sessions wait for the partition. The log is so short that checkpoints come at all
+//! times: while sessions are inside of transactions, when the power fails, and in recoveries.
 
 use crate::args::TortureArgs;
 use crate::output::{Cell, Facts, Format, note};
@@ -9,11 +10,15 @@ use crate::progress;
 use crate::scratch::Scratch;
 use ::torture::history::{CutOptions, HistoryOptions, HistoryReport, run, run_with_cuts};
 use anyhow::{Context, Result, bail};
-use indelible::{Database, Isolation, Method, Options};
+use indelible::{Database, Method, Options};
 use std::time::Instant;
 
 /// Small enough that pages are written back and read again meanwhile.
 const BUFFER_BYTES: u64 = 1 << 20;
+/// So short that a checkpoint comes after some hundred transactions, or some ten where the log has images of pages.
+const CHECKPOINT_LOG_BYTES: u64 = 64 << 10;
+/// Small enough that a ring is full now and then, and that an opening has little to look through.
+const RING_BYTES: u64 = 2 << 20;
 /// Small enough that pages leave it too, and that an opening has little to look at: there is one for each cut.
 const AREA_BYTES: u64 = 512 << 10;
 
@@ -30,7 +35,10 @@ pub(super) fn histories(
         );
     }
     let start = Instant::now();
-    let mut options = Options::new().method(method);
+    let mut options = Options::new()
+        .method(method)
+        .partitions(args.partitions)
+        .checkpoint_log_bytes(CHECKPOINT_LOG_BYTES);
     if method.is_paged() {
         options = options.sessions(args.sessions);
     }
@@ -40,12 +48,16 @@ pub(super) fn histories(
     if method.has_area() {
         options = options.area_bytes(AREA_BYTES);
     }
+    if method.has_rings() {
+        options = options.ring_bytes(RING_BYTES);
+    }
     let bar = progress::spinner(format!("{} sessions of {method}", args.sessions));
     let history = HistoryOptions {
         sessions: args.sessions,
         transactions,
-        isolation: Isolation::Serializable,
+        isolation: args.isolation.into(),
         seed: args.seed,
+        ..HistoryOptions::default()
     };
     let cuts = CutOptions {
         cuts: args.cuts,
@@ -67,6 +79,8 @@ pub(super) fn histories(
     facts.add("method", method.name());
     facts.add("kind", "histories");
     facts.add("seed", Cell::Whole(args.seed));
+    facts.add("partitions", Cell::Whole(args.partitions.into()));
+    facts.add("isolation", args.isolation.name());
     facts.add("sessions", Cell::Whole(args.sessions.into()));
     facts.add("transactions", Cell::Whole(report.committed));
     facts.add("undone", Cell::Whole(report.undone));
@@ -74,6 +88,11 @@ pub(super) fn histories(
     facts.add("cuts", Cell::Whole(report.cuts));
     facts.add("doubtful", Cell::Whole(report.doubtful));
     facts.add("dependencies", Cell::Whole(report.dependencies));
+    facts.add(
+        "longest_wait_ms",
+        Cell::Whole(report.longest_wait.as_millis() as u64),
+    );
+    facts.add("allowed", Cell::Whole(report.allowed));
     facts.add("wrong", Cell::Whole(wrong));
     facts.add("seconds", Cell::number(start.elapsed().as_secs_f64(), 1));
     facts.print(format)?;

@@ -4,16 +4,18 @@
 //! element comes behind its writer, one that did not see it comes in front, and writers follow each other. A circle of these
 //! dependencies is an anomaly (Adya's G0, G1c, G-single, G2), and so is an element that is missing, was undone, or was seen in another order.
 
+use indelible::Isolation;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::time::Duration;
 
 /// What a writer leaves in a row: its transaction's number, and which of its writes.
 pub(super) type Element = u64;
 
 /// Elements that a transaction can write.
 const ELEMENTS: u64 = super::ELEMENTS;
-/// Anomalies that are listed; more of them say nothing new.
-const ANOMALIES_MAX: usize = 10;
+/// Cycles that are named; more of them say nothing new.
+const CYCLES_MAX: usize = 10;
 
 /// How writes of a row follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +174,39 @@ pub enum Anomaly {
         /// The element.
         element: u64,
     },
+    /// A row is at two places.
+    Twice {
+        /// The row.
+        row: u64,
+    },
+    /// A transaction saw an element that was undone, or was still to be undone.
+    Undone {
+        /// The row.
+        row: u64,
+        /// The transaction that read it.
+        transaction: u64,
+    },
+    /// A serializable transaction met a duplicate key where it had looked and found no row.
+    Duplicate {
+        /// The transaction.
+        transaction: u64,
+        /// The error.
+        error: String,
+    },
+    /// A transaction was run again as often as the database does that, and failed each time.
+    GivenUp {
+        /// The transaction.
+        transaction: u64,
+        /// The last error.
+        error: String,
+    },
+    /// A transaction waited nearly as long as the limit of waits, as for a deadlock that nobody has found.
+    Waited {
+        /// The transaction.
+        transaction: u64,
+        /// How long.
+        waited: Duration,
+    },
     /// A transaction saw elements in an order that the row never had.
     Torn {
         /// The row.
@@ -190,6 +225,23 @@ pub enum Anomaly {
     },
 }
 
+impl Anomaly {
+    /// Whether transactions of this level may meet it. Rows that come into a range that was read may close cycles at REPEATABLE READ. A transaction at
+    /// READ COMMITTED may overwrite a row that has changed since it was read, and so nothing follows from the order of its elements.
+    pub fn is_allowed_at(&self, isolation: Isolation) -> bool {
+        match isolation {
+            Isolation::Serializable => false,
+            Isolation::RepeatableRead => matches!(self, Self::Circle(_)),
+            Isolation::ReadCommitted => {
+                matches!(
+                    self,
+                    Self::Circle(_) | Self::Lost { .. } | Self::Torn { .. }
+                )
+            }
+        }
+    }
+}
+
 impl fmt::Display for Anomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -204,6 +256,28 @@ impl fmt::Display for Anomaly {
             }
             Self::Torn { row, transaction } => {
                 write!(f, "transaction {transaction} saw row {row} as it never was")
+            }
+            Self::Twice { row } => write!(f, "row {row} is at two places"),
+            Self::Undone { row, transaction } => {
+                write!(
+                    f,
+                    "transaction {transaction} saw in row {row} what was undone"
+                )
+            }
+            Self::Duplicate { transaction, error } => {
+                write!(
+                    f,
+                    "transaction {transaction} had found no row, and then: {error}"
+                )
+            }
+            Self::GivenUp { transaction, error } => {
+                write!(f, "transaction {transaction} was given up: {error}")
+            }
+            Self::Waited {
+                transaction,
+                waited,
+            } => {
+                write!(f, "transaction {transaction} waited {waited:.1?}")
             }
             Self::Refused { cut, error } => {
                 write!(f, "what cut {cut} left cannot be opened: {error}")
@@ -225,7 +299,7 @@ pub struct Checked {
     pub rows: u64,
     /// Dependencies between transactions.
     pub dependencies: u64,
-    /// At most ten.
+    /// All of them, but for cycles, of which it has ten at most.
     pub anomalies: Vec<Anomaly>,
 }
 
@@ -243,10 +317,21 @@ pub fn check(history: &History) -> Checked {
         .map(|(at, transaction)| (transaction.number, at))
         .collect();
     let versions = versions_of(history, &transactions);
+    let written = transactions.iter().flat_map(|one| &one.written);
+    let known: HashSet<Element> = written.map(|&(_, element)| element).collect();
+    let writer = |element: Element| {
+        let number = element / ELEMENTS;
+        by_number
+            .get(&number)
+            .copied()
+            .filter(|_| known.contains(&element))
+    };
     let mut graph = vec![Vec::new(); transactions.len()];
-    let writer = |element: Element| by_number.get(&(element / ELEMENTS)).copied();
     for (&row, versions) in &versions {
         checked.rows += 1;
+        if versions.is_twice {
+            checked.anomalies.push(Anomaly::Twice { row });
+        }
         for &element in &versions.order {
             if writer(element).is_none() {
                 checked.anomalies.push(Anomaly::Foreign { row, element });
@@ -258,21 +343,21 @@ pub fn check(history: &History) -> Checked {
             }
         }
     }
-    for (at, transaction) in transactions.iter().enumerate() {
-        let number = transaction.number;
-        for &(row, element) in &transaction.written {
-            if !versions
-                .get(&row)
-                .is_some_and(|row| row.at.contains_key(&element))
-            {
-                let transaction = number;
+    for (at, one) in transactions.iter().enumerate() {
+        let transaction = one.number;
+        for &(row, element) in &one.written {
+            let versions = versions.get(&row);
+            if !versions.is_some_and(|row| row.at.contains_key(&element)) {
                 checked.anomalies.push(Anomaly::Lost { row, transaction });
             }
         }
-        for seen in &transaction.observed {
+        for seen in &one.observed {
             let row = seen.row;
+            if seen.last != 0 && !known.contains(&seen.last) {
+                checked.anomalies.push(Anomaly::Undone { row, transaction });
+                continue;
+            }
             let Some(place) = place_of(seen, versions.get(&row)) else {
-                let transaction = number;
                 checked.anomalies.push(Anomaly::Torn { row, transaction });
                 continue;
             };
@@ -285,24 +370,32 @@ pub fn check(history: &History) -> Checked {
             }
         }
     }
+    checked.dependencies = tidy(&mut graph);
+    let circles = circles(&graph).into_iter().take(CYCLES_MAX);
+    let named = circles
+        .map(|circle| Anomaly::Circle(circle.iter().map(|&at| transactions[at].number).collect()));
+    checked.anomalies.extend(named);
+    checked
+}
+
+/// Leaves each edge of a graph once, and none from a node to itself; counts them.
+fn tidy(graph: &mut [Vec<usize>]) -> u64 {
+    let mut edges = 0;
     for (from, to) in graph.iter_mut().enumerate() {
         to.sort_unstable();
         to.dedup();
         to.retain(|&to| to != from);
-        checked.dependencies += to.len() as u64;
+        edges += to.len() as u64;
     }
-    let circles = circles(&graph).into_iter().take(ANOMALIES_MAX);
-    let named = circles
-        .map(|circle| Anomaly::Circle(circle.iter().map(|&at| transactions[at].number).collect()));
-    checked.anomalies.extend(named);
-    checked.anomalies.truncate(ANOMALIES_MAX);
-    checked
+    edges
 }
 
 /// All that a row ever had, in order.
 #[derive(Default)]
 struct Versions {
     order: Vec<Element>,
+    /// Whether the row had, at the end, elements of two rows.
+    is_twice: bool,
     at: HashMap<Element, usize>,
     /// Hashes of the first elements, none first.
     prefixes: Vec<u64>,
@@ -317,27 +410,22 @@ fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, 
     let mut next: HashMap<(u64, Element), Element> = HashMap::new();
     for transaction in transactions {
         let mut own: HashMap<u64, Element> = HashMap::new();
-        let read = |row: u64| {
-            transaction
-                .observed
-                .iter()
-                .rev()
-                .find(|seen| seen.row == row)
-        };
         for &(row, element) in &transaction.written {
             if Order::of(row) == Order::Register {
-                // The first write of a row follows what was read before; later ones follow it.
-                let first = transaction
-                    .observed
-                    .iter()
-                    .find(|seen| seen.row == row && !is_own(transaction, seen.last));
-                let before = own.get(&row).copied();
-                let before = before.or_else(|| first.or_else(|| read(row)).map(|seen| seen.last));
+                // The first write of a row follows the element that was read just before; later ones follow it. An earlier read may
+                // have met another one, where the isolation level allows that.
+                let mut observed = transaction.observed.iter().rev();
+                let read = observed.find(|seen| seen.row == row && !is_own(transaction, seen.last));
+                let before = own.insert(row, element).or(read.map(|seen| seen.last));
                 next.insert((row, before.unwrap_or_default()), element);
-                own.insert(row, element);
             }
         }
     }
+    let twice: HashSet<u64> = orders
+        .iter()
+        .filter(|(row, list)| has_two_rows(**row, list))
+        .map(|(&row, _)| row)
+        .collect();
     for (&row, order) in &mut orders {
         if Order::of(row) != Order::Register {
             continue;
@@ -366,6 +454,7 @@ fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, 
             }
             let at = order.iter().enumerate().map(|(at, &element)| (element, at));
             let versions = Versions {
+                is_twice: twice.contains(&row),
                 at: at.collect(),
                 order,
                 prefixes,
@@ -373,6 +462,15 @@ fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, 
             (row, versions)
         })
         .collect()
+}
+
+/// Whether elements are those of two rows: a register has one, and a list each of its own once.
+fn has_two_rows(row: u64, list: &[Element]) -> bool {
+    let most = match Order::of(row) {
+        Order::List => list.iter().collect::<HashSet<_>>().len(),
+        Order::Register => 1,
+    };
+    list.len() > most
 }
 
 fn is_own(transaction: &Committed, element: Element) -> bool {
@@ -388,6 +486,8 @@ fn place_of(seen: &Observation, versions: Option<&Versions>) -> Option<usize> {
     let versions = versions?;
     match Order::of(seen.row) {
         Order::List => (versions.prefixes.get(len) == Some(&seen.hash)).then_some(len),
+        // Two elements are those of two rows.
+        Order::Register if len > 1 => None,
         Order::Register => versions.at.get(&seen.last).map(|at| at + 1),
     }
 }

@@ -6,11 +6,8 @@
 //!
 //! The next process may be cut off in its recovery as well. A cut is taken at a fence, a sync or a change of the set of memories, with every other thread halted, from all devices at one moment.
 
-use super::{
-    Anomaly, Done, HistoryOptions, HistoryReport, Progress, TABLE, create_table, final_lists,
-};
-use super::{go, settle};
-use indelible::{Database, Error, Options, Result, SimulatedPlatform, Table};
+use super::{Anomaly, Done, HistoryOptions, HistoryReport, Progress, Rows, go, settle};
+use indelible::{Database, Error, Isolation, Options, Result, SimulatedPlatform};
 use pmem::device::simulated::{
     CrashPoint, ImageChoices, Profile, SimulatedWorld, WorldOptions, mix,
 };
@@ -57,7 +54,7 @@ pub fn run_with_cuts(
         world.disable(site);
     }
     let mut running = Database::create_on(SimulatedPlatform::new(&world), database)?;
-    let mut table = create_table(&running)?;
+    let mut rows = Rows::create(&running)?;
     let progress = Arc::new(Progress::default());
     let mut done = Done::default();
     let mut random = Random::new(mix(options.seed));
@@ -66,7 +63,7 @@ pub fn run_with_cuts(
         let part = (options.transactions * (cut + 1) / cuts.cuts).saturating_sub(begun);
         let at = begun + random.below(part.max(1));
         let left = watch(&world, &progress, at, random.below(POINTS_MAX));
-        let life = go(&running, &table, options, &progress, at + OVERTIME);
+        let life = go(&running, &rows, options, &progress, at + OVERTIME);
         world.unobserve();
         let Some(died) = lock(&left).take() else {
             life?;
@@ -80,28 +77,22 @@ pub fn run_with_cuts(
         world = next_world(died?, random.next_u64())?;
         progress.is_cut.store(false, Ordering::SeqCst);
         let next = next_process(world, &progress, database, (&mut random, &mut done.cuts));
-        (world, running, table) = match next {
+        (world, running, rows) = match next {
             Ok(next) => next,
             Err(error) => return Ok(done.refused(cut, &error)),
         };
-        done.doubtful += settle(&mut life.sessions, &final_lists(&running, &table)?);
-        done.sessions.append(&mut life.sessions);
-        done.undone += life.undone;
-        done.cuts += 1;
+        life.doubtful = settle(&mut life.sessions, &rows.final_lists(&running)?);
+        life.cuts = 1;
+        done.append(life);
     }
-    let last = go(&running, &table, options, &progress, options.transactions)?;
-    done.sessions.extend(last.sessions);
-    done.undone += last.undone;
-    let verified = running.verify()?;
-    if let Some(damage) = verified.damage.first() {
-        let text = format!("the deep check found damage: {damage}");
-        return Err(Error::rejected(text));
-    }
-    let lists = final_lists(&running, &table)?;
+    let last = go(&running, &rows, options, &progress, options.transactions)?;
+    done.append(last);
+    verify(&running)?;
+    let lists = rows.final_lists(&running)?;
     let ran = world.sites().into_iter().map(|site| site.name);
     Ok(HistoryReport {
         sites: ran.collect(),
-        ..done.report(lists)
+        ..done.report(lists, options.isolation)
     })
 }
 
@@ -111,7 +102,7 @@ fn next_process(
     progress: &Arc<Progress>,
     options: &Options,
     (random, cuts): (&mut Random, &mut u64),
-) -> Result<(SimulatedWorld, Database, Table)> {
+) -> Result<(SimulatedWorld, Database, Rows)> {
     for _ in 0..random.below(RECOVERIES_CUT_MAX + 1) {
         let left = watch(&world, progress, 0, random.below(POINTS_MAX));
         let opened = open(&world, options);
@@ -124,20 +115,31 @@ fn next_process(
             *cuts += 1;
         }
     }
-    let (database, table) = open(&world, options)?;
-    Ok((world, database, table))
+    let (database, rows) = open(&world, options)?;
+    verify(&database)?;
+    Ok((world, database, rows))
 }
 
-fn open(world: &SimulatedWorld, options: &Options) -> Result<(Database, Table)> {
+/// The deep check.
+fn verify(database: &Database) -> Result<()> {
+    match database.verify()?.damage.first() {
+        None => Ok(()),
+        Some(damage) => Err(Error::rejected(format!(
+            "the deep check found damage: {damage}"
+        ))),
+    }
+}
+
+fn open(world: &SimulatedWorld, options: &Options) -> Result<(Database, Rows)> {
     let database = Database::open_on(SimulatedPlatform::new(world), options)?;
-    let table = database.table(TABLE)?;
-    Ok((database, table))
+    let rows = Rows::find(&database)?;
+    Ok((database, rows))
 }
 
 impl Done {
     /// What is known if the next process cannot open what a cut left.
     fn refused(self, cut: u64, error: &Error) -> HistoryReport {
-        let mut report = self.report(Vec::new());
+        let mut report = self.report(Vec::new(), Isolation::Serializable);
         let error = error.to_string();
         report.anomalies = vec![Anomaly::Refused { cut, error }];
         report

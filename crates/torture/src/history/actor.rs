@@ -1,0 +1,389 @@
+//! One session of a history: transactions on rows that others use, and a note of what each of them observed.
+//!
+//! A row lies at one of two *places*, which are keys of the table and, with several partitions, mostly in different ones. Its writers change it in its
+//! place, delete and insert it there again, or move it to the other place, always with one element more. So whoever reads it at both places, or at
+//! none after it was there, has seen half of a transaction. Readers get it by its key, by the secondary index, or in a scan.
+//!
+//! Below SERIALIZABLE a row may come to a place where a transaction has just looked, so rows keep their first place there; it is the
+//! primary key then that keeps a row from being made twice.
+
+use super::check::{Anomaly, Element, Observation, Order, Session};
+use super::{Done, ELEMENTS, HistoryOptions, LAST, LIST, Progress, ROW, Rows};
+use indelible::{
+    Advice, Database, Direction, Durability, Error, Isolation, Result, Row, Transaction,
+    TransactionOptions,
+};
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use workload::random::Random;
+
+/// Rows that are used at a time.
+const WINDOW: u64 = 12;
+/// Most statements of a transaction.
+const STATEMENTS_MAX: u64 = 5;
+/// Rows of a scan.
+const SCANNED: u64 = 3;
+/// Places of a row.
+const PLACES: u64 = 2;
+/// A statement that takes this share of the wait limit, or more, has waited for something that nobody would have ended.
+const WAIT_SHARE: (u32, u32) = (4, 5);
+
+/// One session's thread.
+pub(super) struct Actor<'h> {
+    database: &'h Database,
+    rows: &'h Rows,
+    options: &'h HistoryOptions,
+    progress: &'h Progress,
+    random: Random,
+    session: Session,
+    done: Done,
+}
+
+/// Observations and writes of an attempt so far.
+#[derive(Default)]
+struct Attempt {
+    number: u64,
+    elements: u64,
+    observed: Vec<Observation>,
+    written: Vec<(u64, Element)>,
+    /// Whether it went on to its commit while the power was still on.
+    was_on: bool,
+}
+
+/// Time of the statements of a transaction, and between them.
+struct Stopwatch {
+    since: Instant,
+    longest: Duration,
+}
+
+/// How a reader finds a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Key,
+    /// By the key, to change it.
+    KeyForUpdate,
+    Index,
+}
+
+/// Why a transaction undoes itself.
+#[derive(Debug, thiserror::Error)]
+#[error("the transaction was to be undone")]
+struct Undone;
+
+impl<'h> Actor<'h> {
+    pub(super) fn new(
+        database: &'h Database,
+        rows: &'h Rows,
+        options: &'h HistoryOptions,
+        progress: &'h Progress,
+        seed: u64,
+    ) -> Self {
+        Self {
+            database,
+            rows,
+            options,
+            progress,
+            random: Random::new(seed),
+            session: Session::default(),
+            done: Done::default(),
+        }
+    }
+
+    /// All that it has done.
+    pub(super) fn finish(mut self) -> Done {
+        self.done.sessions.push(self.session);
+        self.done
+    }
+
+    /// Whether the power has failed.
+    pub(super) fn is_cut(&self) -> bool {
+        self.progress.is_cut.load(Ordering::SeqCst)
+    }
+
+    /// Runs one transaction, again and again if others are in its way, as the database does that for its users.
+    pub(super) fn transaction(&mut self, window: u64) -> Result<()> {
+        let seed = self.random.next_u64();
+        let options = TransactionOptions::new()
+            .durability(Durability::Group)
+            .isolation(self.options.isolation)
+            .wait_limit(self.options.wait_limit);
+        let (mut attempts, mut last) = (0, Attempt::default());
+        let mut watch = Stopwatch::new();
+        let this = &*self;
+        let outcome = this.database.transaction_with(&options, |transaction| {
+            attempts += 1;
+            watch.lap();
+            last = Attempt {
+                number: 1 + this.progress.attempts.fetch_add(1, Ordering::Relaxed),
+                ..Attempt::default()
+            };
+            let outcome = this.statements(transaction, (&mut last, &mut watch), window, seed);
+            last.was_on = outcome.is_ok() && !this.is_cut();
+            outcome
+        });
+        let is_cut = self.is_cut();
+        let longest_wait = self.done.longest_wait.max(watch.longest);
+        self.done.longest_wait = longest_wait;
+        self.done.undone += attempts - 1;
+        let (share, of) = WAIT_SHARE;
+        if watch.longest >= self.options.wait_limit * share / of {
+            self.done.met.push(Anomaly::Waited {
+                transaction: last.number,
+                waited: watch.longest,
+            });
+        }
+        self.note(last, outcome, is_cut)
+    }
+
+    /// Notes how a transaction has ended.
+    fn note(&mut self, last: Attempt, outcome: Result<()>, is_cut: bool) -> Result<()> {
+        let Attempt {
+            number: transaction,
+            observed,
+            written,
+            was_on,
+            ..
+        } = last;
+        if is_cut {
+            // Commits that were called after a cut are in no next process.
+            if was_on {
+                self.session.push_doubtful(transaction, observed, written);
+            }
+            return Ok(());
+        }
+        let error = match outcome {
+            Ok(()) => {
+                self.session.push(transaction, observed, written);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let is_serializable = self.options.isolation == Isolation::Serializable;
+        match error {
+            Error::Rejected(reason) if reason.is::<Undone>() => self.done.undone += 1,
+            // Another transaction inserted the row after this one had looked for it, and only a serializable one is spared that.
+            Error::DuplicateKey { .. } if !is_serializable => self.done.undone += 1,
+            Error::DuplicateKey { .. } => {
+                let error = error.to_string();
+                self.done
+                    .met
+                    .push(Anomaly::Duplicate { transaction, error });
+            }
+            error if error.advice() == Advice::Retry => {
+                let error = error.to_string();
+                self.done.met.push(Anomaly::GivenUp { transaction, error });
+            }
+            error => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn statements(
+        &self,
+        transaction: &mut Transaction<'_>,
+        (attempt, watch): (&mut Attempt, &mut Stopwatch),
+        window: u64,
+        seed: u64,
+    ) -> Result<()> {
+        let mut random = Random::new(seed);
+        for _ in 0..=random.below(STATEMENTS_MAX) {
+            let row = window + random.below(WINDOW);
+            let goes_back = random.below(8) == 0;
+            let savepoint = (goes_back || random.below(8) == 0).then(|| transaction.savepoint());
+            let before = (attempt.observed.len(), attempt.written.len());
+            match random.below(16) {
+                0..4 => self.read(transaction, attempt, row, Way::Key)?,
+                4..6 => self.read(transaction, attempt, row, Way::Index)?,
+                6..8 => self.scan(transaction, attempt, row)?,
+                8..12 => self.write(transaction, attempt, row, (Way::KeyForUpdate, &mut random))?,
+                // Reading first without saying so makes deadlocks more likely.
+                12..15 => self.write(transaction, attempt, row, (Way::Key, &mut random))?,
+                _ => self.write(transaction, attempt, row, (Way::Index, &mut random))?,
+            }
+            if let Some(savepoint) = savepoint.filter(|_| goes_back) {
+                transaction.rollback_to(&savepoint)?;
+                attempt.observed.truncate(before.0);
+                attempt.written.truncate(before.1);
+            }
+            watch.lap();
+        }
+        if random.below(12) == 0 {
+            return Err(Error::rejected(Undone));
+        }
+        Ok(())
+    }
+
+    /// Places at which a row may be.
+    fn places(&self) -> u64 {
+        match self.options.isolation {
+            Isolation::Serializable => PLACES,
+            _ => 1,
+        }
+    }
+
+    /// The row, at all places at which it is.
+    fn find(&self, transaction: &mut Transaction<'_>, row: u64, way: Way) -> Result<Vec<Row>> {
+        let table = &self.rows.table;
+        if way == Way::Index {
+            return transaction.find(&self.rows.index, row.cast_signed());
+        }
+        let mut found = Vec::new();
+        for place in 0..self.places() {
+            let key = key_at(row, place);
+            found.extend(match way {
+                Way::KeyForUpdate => transaction.get_for_update(table, key)?,
+                _ => transaction.get(table, key)?,
+            });
+        }
+        Ok(found)
+    }
+
+    fn read(
+        &self,
+        transaction: &mut Transaction<'_>,
+        attempt: &mut Attempt,
+        row: u64,
+        way: Way,
+    ) -> Result<()> {
+        let found = self.find(transaction, row, way)?;
+        attempt.observe(row, &lists_of(&found));
+        Ok(())
+    }
+
+    /// Looks at some neighbours, the missing ones included.
+    fn scan(
+        &self,
+        transaction: &mut Transaction<'_>,
+        attempt: &mut Attempt,
+        row: u64,
+    ) -> Result<()> {
+        let mut lists = vec![Vec::new(); SCANNED as usize];
+        let range = key_at(row, 0)..=key_at(row + SCANNED, 0) - 1;
+        transaction.scan(&self.rows.table, range, Direction::Forward, |found| {
+            let number = number_of(found).wrapping_sub(row);
+            if let Some(list) = lists.get_mut(number as usize) {
+                list.extend(list_of(found));
+            }
+            ControlFlow::Continue(())
+        })?;
+        for (row, list) in (row..).zip(lists) {
+            attempt.observe(row, &list);
+        }
+        Ok(())
+    }
+
+    /// Appends to a list or overwrites a register.
+    fn write(
+        &self,
+        transaction: &mut Transaction<'_>,
+        attempt: &mut Attempt,
+        row: u64,
+        (way, random): (Way, &mut Random),
+    ) -> Result<()> {
+        if attempt.elements == ELEMENTS {
+            return Ok(());
+        }
+        let found = self.find(transaction, row, way)?;
+        let element = attempt.number * ELEMENTS + attempt.elements;
+        attempt.elements += 1;
+        let mut list = lists_of(&found);
+        attempt.observe(row, &list);
+        if Order::of(row) == Order::Register {
+            list.clear();
+        }
+        list.push(element);
+        self.store(transaction, row, (found.first(), &list), random)?;
+        attempt.written.push((row, element));
+        Ok(())
+    }
+
+    /// Stores the new list: as a new row, or instead of the old one in one of several ways.
+    fn store(
+        &self,
+        transaction: &mut Transaction<'_>,
+        row: u64,
+        (old, list): (Option<&Row>, &[Element]),
+        random: &mut Random,
+    ) -> Result<()> {
+        let table = &self.rows.table;
+        let last = list.last().copied().unwrap_or_default().cast_signed();
+        let text = text_of(list);
+        let insert = |transaction: &mut Transaction<'_>, key: i64| {
+            transaction.insert(table, (key, row.cast_signed(), last, text.as_str()))
+        };
+        let Some(old) = old.and_then(|old| old.get(0).as_i64()) else {
+            return insert(transaction, key_at(row, 0));
+        };
+        let can_move = self.places() == PLACES;
+        let other = old ^ 1;
+        match random.below(8) {
+            0 => {
+                transaction.delete(table, old)?;
+                insert(transaction, old)
+            }
+            1 if can_move => {
+                transaction.delete(table, old)?;
+                insert(transaction, other)
+            }
+            way => {
+                let mut changes = table.changes();
+                if way == 2 && can_move {
+                    changes.set(0, other)?;
+                }
+                changes.set(LAST, last)?;
+                changes.set(LIST, text.as_str())?;
+                transaction.update(table, old, &changes).map(drop)
+            }
+        }
+    }
+}
+
+impl Attempt {
+    fn observe(&mut self, row: u64, list: &[Element]) {
+        self.observed.push(Observation::new(row, list));
+    }
+}
+
+impl Stopwatch {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            longest: Duration::ZERO,
+        }
+    }
+
+    /// A statement, or the time between two attempts, has ended.
+    fn lap(&mut self) {
+        self.longest = self.longest.max(self.since.elapsed());
+        self.since = Instant::now();
+    }
+}
+
+/// The key of a row at one of its places.
+fn key_at(row: u64, place: u64) -> i64 {
+    (row * PLACES + place).cast_signed()
+}
+
+/// The number of a row.
+pub(super) fn number_of(row: &Row) -> u64 {
+    row.get(ROW).as_i64().unwrap_or_default().cast_unsigned()
+}
+
+fn text_of(list: &[Element]) -> String {
+    let texts: Vec<String> = list.iter().map(|element| format!("{element:x}")).collect();
+    texts.join(" ")
+}
+
+/// The elements of a row. A text that is none is left out, and missed by the check.
+pub(super) fn list_of(row: &Row) -> Vec<Element> {
+    let text = row.get(LIST).as_str().unwrap_or_default();
+    text.split(' ')
+        .filter_map(|element| Element::from_str_radix(element, 16).ok())
+        .collect()
+}
+
+/// The elements of a row at all places at which it was found.
+fn lists_of(found: &[Row]) -> Vec<Element> {
+    found.iter().flat_map(list_of).collect()
+}
