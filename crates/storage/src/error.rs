@@ -104,6 +104,12 @@ pub enum StorageError {
     /// An earlier durable step failed; nothing more is written. Reopen the database.
     #[error("an earlier durable step of this partition failed; reopen the database")]
     Poisoned,
+    /// A durable step of another session, or of a thread of the partition, failed; nothing more is written. Reopen the database.
+    #[error("this partition is stopped because of an earlier error ({cause}); reopen the database")]
+    Stopped {
+        /// The error of the step.
+        cause: String,
+    },
 }
 
 impl StorageError {

@@ -8,6 +8,7 @@ pub mod buffer;
 mod clock;
 pub mod engine;
 mod error;
+mod failure;
 pub mod index;
 pub mod lock;
 pub mod log;

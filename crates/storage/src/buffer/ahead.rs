@@ -189,7 +189,7 @@ mod tests {
             }
             let early = looks.recv_timeout(Duration::from_millis(20));
             ahead.appended();
-            let woken = looks.recv_timeout(Duration::from_secs(20));
+            let woken = looks.recv_timeout(Duration::from_mins(30));
             ahead.end();
             assert!(early.is_err(), "woken by too few records");
             assert!(woken.is_ok(), "not woken");

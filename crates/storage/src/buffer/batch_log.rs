@@ -30,6 +30,7 @@ use super::log::{ApplyRecord, CheckpointNeed, CheckpointStart, PageLog, Reserve}
 use super::look::Look;
 use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
+use crate::failure::Failure;
 use crate::log::{LogStart, Lsn};
 use crate::page::draft::{LINE_BYTES, differing, reseal};
 use crate::page::{Head, PageId, header};
@@ -79,7 +80,7 @@ pub struct BatchLog<S: MemorySource, D> {
     turned: Condvar,
     /// Changes with `turn` held.
     is_closing: AtomicBool,
-    is_poisoned: AtomicBool,
+    failure: Failure,
 }
 
 /// Where the part of a session is, if there is one.
@@ -130,7 +131,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             turn: Mutex::new(()),
             turned: Condvar::new(),
             is_closing: AtomicBool::new(false),
-            is_poisoned: AtomicBool::new(false),
+            failure: Failure::default(),
         }
     }
 
@@ -151,10 +152,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     }
 
     fn require(&self) -> Result<()> {
-        if self.is_poisoned.load(Ordering::SeqCst) {
-            return Err(StorageError::Poisoned);
-        }
-        Ok(())
+        self.failure.require_none()
     }
 
     fn wait_turn<'l>(&self, turn: MutexGuard<'l, ()>) -> MutexGuard<'l, ()> {
@@ -224,10 +222,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         if new > 0 {
             self.changed_pages.fetch_add(new, Ordering::Relaxed);
         }
-        if applied.is_err() {
-            self.is_poisoned.store(true, Ordering::SeqCst);
-        }
-        applied?;
+        applied.map_err(|error| self.failure.note(error))?;
         if matches!(reserve, Reserve::End(_)) {
             self.forget(part);
         } else if !is_change_only(record) {
@@ -300,10 +295,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 continue;
             };
             let persisted = self.persist(&parts, &ids, &mut pages);
-            if persisted.is_err() {
-                self.is_poisoned.store(true, Ordering::SeqCst);
-            }
-            persisted?;
+            persisted.map_err(|error| self.failure.note(error))?;
             self.home.settle(&ids, pages);
             self.changed_pages.store(0, Ordering::Relaxed);
             for part in &mut parts {
@@ -567,12 +559,12 @@ where
         lock(&self.store).counters()
     }
 
-    fn is_poisoned(&self) -> bool {
-        self.is_poisoned.load(Ordering::SeqCst)
+    fn require_sound(&self) -> Result<()> {
+        self.failure.require_none()
     }
 
-    fn refuse(&self) {
-        self.is_poisoned.store(true, Ordering::SeqCst);
+    fn refuse(&self, error: &StorageError) {
+        self.failure.note_of(error);
     }
 }
 

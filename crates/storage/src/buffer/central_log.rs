@@ -133,9 +133,7 @@ impl<D: Directory> CentralLog<D> {
     /// Leads or follows until everything in front of `end` is durable.
     fn sync_until<'l>(&'l self, mut state: MutexGuard<'l, State<D>>, end: Lsn) -> Result<()> {
         loop {
-            if state.wal.is_poisoned() {
-                return Err(StorageError::Poisoned);
-            }
+            state.wal.require_sound()?;
             if state.wal.synced() >= end {
                 return Ok(());
             }
@@ -278,9 +276,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn move_cold(&self) -> Result<bool> {
-        if self.is_poisoned() {
-            return Err(StorageError::Poisoned);
-        }
+        self.state().wal.require_sound()?;
         self.move_cold_segments()
     }
 
@@ -325,12 +321,12 @@ impl<D: Directory> PageLog for CentralLog<D> {
         self.state().wal.file_bytes()
     }
 
-    fn is_poisoned(&self) -> bool {
-        self.state().wal.is_poisoned()
+    fn require_sound(&self) -> Result<()> {
+        self.state().wal.require_sound()
     }
 
-    fn refuse(&self) {
-        self.state().wal.refuse();
+    fn refuse(&self, error: &StorageError) {
+        self.state().wal.refuse(error);
     }
 }
 

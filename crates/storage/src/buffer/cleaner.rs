@@ -1,8 +1,8 @@
 //! How the page cleaner of a pool is woken and ended.
 //!
 //! The cleaner is a thread that writes dirty pages in front of the clock's hand, so that a session which needs a frame finds clean ones. It
-//! sleeps until the hand has moved on. It is a help and no duty: without it, and when it has met an error, sessions write pages themselves, and
-//! they are the ones to report what is wrong.
+//! sleeps until the hand has moved on. It is a help and no duty: without it, and when it has found the disk full, sessions write pages themselves. A write
+//! that fails in it stops the partition.
 //!
 //! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *awake* → (`end`, or an error) *absent*.
 

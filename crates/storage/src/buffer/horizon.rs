@@ -32,6 +32,7 @@ use super::claims::Claims;
 use super::cold::{Cold, ColdStore};
 use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
 use crate::error::{Result, StorageError};
+use crate::failure::Failure;
 use crate::log::numbered::{Found, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp};
 use crate::log::{ArchiveRange, LogStart, Lsn};
 use crate::probe::{self, Activity, lock_log};
@@ -146,7 +147,7 @@ pub struct HorizonLog<P: Places> {
     /// The opening has found that records to undo with are missing which were never durable. Until they are in front of a checkpoint, no
     /// record says that all are there.
     has_gaps: AtomicBool,
-    is_poisoned: AtomicBool,
+    failure: Failure,
     ahead: Ahead,
     /// Records on their way to an archive, if there is one.
     pub(super) cold: Option<Cold>,
@@ -257,7 +258,7 @@ impl<P: Places> HorizonLog<P> {
             opened_at: start,
             proven: start,
             has_gaps: AtomicBool::new(false),
-            is_poisoned: AtomicBool::new(false),
+            failure: Failure::default(),
             ahead: Ahead::new(),
             cold,
             found: Mutex::default(),
@@ -348,17 +349,11 @@ impl<P: Places> HorizonLog<P> {
     }
 
     fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
-            self.is_poisoned.store(true, Ordering::SeqCst);
-        }
-        result
+        result.map_err(|error| self.failure.note(error))
     }
 
     fn require(&self) -> Result<()> {
-        if self.is_poisoned.load(Ordering::Relaxed) {
-            return Err(StorageError::Poisoned);
-        }
-        Ok(())
+        self.failure.require_none()
     }
 
     /// Makes all records of a place durable, while nobody appends.
@@ -855,11 +850,11 @@ impl<P: Places> PageLog for HorizonLog<P> {
         counters
     }
 
-    fn is_poisoned(&self) -> bool {
-        self.is_poisoned.load(Ordering::SeqCst)
+    fn require_sound(&self) -> Result<()> {
+        self.failure.require_none()
     }
 
-    fn refuse(&self) {
-        self.is_poisoned.store(true, Ordering::SeqCst);
+    fn refuse(&self, error: &StorageError) {
+        self.failure.note_of(error);
     }
 }

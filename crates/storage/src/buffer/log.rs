@@ -7,7 +7,7 @@
 //! open transactions together. So a full log stops a change, where the statement can fail, and not a rollback.
 
 use super::ahead::Persisted;
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::log::{ArchiveRange, LogStart, Lsn};
 use crate::page::PageId;
 use crate::probe;
@@ -211,11 +211,16 @@ pub trait PageLog: Send + Sync {
         Counters::default()
     }
 
-    /// Whether an earlier durable step failed.
-    fn is_poisoned(&self) -> bool;
+    /// Fails if an earlier durable step failed, and says why.
+    fn require_sound(&self) -> Result<()>;
 
-    /// Refuses everything from now on.
-    fn refuse(&self);
+    /// Whether an earlier durable step failed.
+    fn is_poisoned(&self) -> bool {
+        self.require_sound().is_err()
+    }
+
+    /// Refuses everything from now on, because of `error`.
+    fn refuse(&self, error: &StorageError);
 }
 
 impl dyn PageLog + '_ {

@@ -245,7 +245,10 @@ fn a_daemon_whose_fence_fails_lets_nobody_take_its_records_for_durable() {
     });
     log.persist_ahead().unwrap_err();
     assert!(log.is_poisoned() && log.horizon() == lsn);
-    assert!(matches!(log.flush_to(lsn), Err(StorageError::Poisoned)));
+    assert!(matches!(
+        log.flush_to(lsn),
+        Err(StorageError::Stopped { .. })
+    ));
 }
 
 #[test]

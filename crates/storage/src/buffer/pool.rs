@@ -28,6 +28,7 @@ use super::log::PageLog;
 use super::look::Look;
 use super::nv_pages::Edit;
 use crate::error::{Result, StorageError};
+use crate::failure::Failure;
 use crate::log::Lsn;
 use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Header, PageId};
@@ -76,6 +77,8 @@ pub struct Pool<D: Directory> {
     file: Mutex<PageFile<D>>,
     readers: PageReaders<D::File>,
     log: Box<dyn PageLog>,
+    /// Of a write of pages, or any other durable step of the partition.
+    failure: Failure,
     images: Images,
     /// What pages lack that have no frame, since an opening has left it to whoever brings them into one.
     behind: Behind,
@@ -273,6 +276,7 @@ impl<D: Directory> Pool<D> {
             readers: file.readers()?,
             file: Mutex::new(file),
             log,
+            failure: Failure::default(),
             images: Images::default(),
             behind: Behind::default(),
             page_bytes,
@@ -290,6 +294,21 @@ impl<D: Directory> Pool<D> {
     /// The pages, if they lie in durable memory.
     pub fn home(&self) -> Option<&Home> {
         self.home.as_deref()
+    }
+
+    /// The failure that stops the partition.
+    pub(crate) fn failure(&self) -> &Failure {
+        &self.failure
+    }
+
+    /// Notes that a write of pages has failed: it is unknown what is durable of them. A full disk is no such failure, as nothing was replaced.
+    fn written<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| {
+            if error.is_statement_error() {
+                return error;
+            }
+            self.failure.note(error)
+        })
     }
 
     /// Makes room for more pages, at least for `pages` in all.
@@ -696,10 +715,11 @@ impl<D: Directory> Pool<D> {
             return Ok(false);
         };
         if let Some(page) = self.dirty_page(number, content) {
+            self.failure.require_none()?;
             let mut bytes = page.content.bytes.to_vec();
             header::seal_whole(&mut bytes);
-            self.log.flush_to(Header(&bytes).lsn())?;
-            singles.write(page.id, &bytes)?;
+            self.written(self.log.flush_to(Header(&bytes).lsn()))?;
+            self.written(singles.write(page.id, &bytes))?;
             // Still latched, so nobody has changed it since it was copied.
             self.frames[number].dirty.store(false, Ordering::Relaxed);
         }
@@ -724,11 +744,11 @@ impl<D: Directory> Pool<D> {
         }
     }
 
-    /// Writes dirty pages in front of the hand, whenever it has moved, until [`Pool::end_cleaning`]. A write that fails ends it too: who needs a
+    /// Writes dirty pages in front of the hand, whenever it has moved, until [`Pool::end_cleaning`]. A full disk ends it too: the session that needs a
     /// frame meets it again.
     ///
     /// # Errors
-    /// A failed sync, behind which it is unknown what is durable of the pages.
+    /// A failed write or sync, after which it is unknown what is durable of the pages.
     pub fn clean(&self) -> Result<()> {
         if self.home.is_some() {
             return Ok(());
@@ -753,8 +773,9 @@ impl<D: Directory> Pool<D> {
                     self.dirty_page(number, content)
                 });
                 let pages = latched.collect();
-                if self.write_latched(&mut batch, pages).is_err() {
-                    return Ok(());
+                match self.write_latched(&mut batch, pages) {
+                    Err(error) if error.is_statement_error() => return Ok(()),
+                    written => written?,
                 }
                 drop(batch);
                 self.readers.sync_ahead()?;
@@ -865,12 +886,13 @@ impl<D: Directory> Pool<D> {
             header::seal_whole(&mut batch.bytes[start..]);
         }
         if let Some(lsn) = newest {
-            self.log.flush_to(lsn)?;
-            match self.readers.cache() {
+            self.failure.require_none()?;
+            self.written(self.log.flush_to(lsn))?;
+            self.written(match self.readers.cache() {
                 // Its own locks do: whoever makes the file longer waits for no batch.
-                Some(cache) => cache.put(&batch.ids, &batch.bytes)?,
-                None => self.file().write(&batch.ids, &batch.bytes)?,
-            }
+                Some(cache) => cache.put(&batch.ids, &batch.bytes),
+                None => self.file().write(&batch.ids, &batch.bytes),
+            })?;
         }
         for Latched {
             number, content, ..

@@ -178,11 +178,10 @@ impl<P: Platform> LogStructured<P> {
 
     /// Remembers that a durable step failed, after which memory and files may differ.
     fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
+        result.inspect_err(|error| {
             self.state = State::Poisoned;
-            self.journal.refuse();
-        }
-        result
+            self.journal.refuse(error);
+        })
     }
 
     /// Ends the transaction whose record is in the log.

@@ -195,14 +195,11 @@ impl<P: Platform> Paged<P> {
         };
         self.state = State::MustAbort;
         if !error.is_statement_error() {
-            // The log refuses what comes; a session that has logged nothing would not notice.
-            if self.shared.pages.pool.log().is_poisoned() {
-                self.shared.poison();
-            }
+            self.shared.stop_with_log();
         } else if self.shared.pages.rollback(txn, mark).is_ok() {
             self.state = State::Open;
         }
-        Err(error)
+        Err(self.shared.reported(error))
     }
 
     /// Runs a change of definitions as a transaction of its own. If it fails, the definitions are read again.
@@ -232,7 +229,8 @@ impl<P: Platform> Paged<P> {
         if !matches!(mode, Mode::IntentShared | Mode::IntentExclusive) {
             self.shared.undo_unfinished()?;
         }
-        self.locks.partition(mode)?;
+        let locked = self.locks.partition(mode);
+        locked.map_err(|error| self.shared.reported(error))?;
         let definitions = self.shared.definitions();
         if self.definitions != definitions {
             if let Err(error) = self.tables.reload(&self.shared.pages) {
@@ -244,7 +242,8 @@ impl<P: Platform> Paged<P> {
         // Behind the lock, which others may wait for with theirs.
         if let Err(error) = self.shared.pages.pool.log().enter(self.session) {
             self.locks.end();
-            return Err(error);
+            self.shared.stop_with_log();
+            return Err(self.shared.reported(error));
         }
         let id = self.shared.next_txn();
         self.transaction = Some(match self.ended.take() {
@@ -321,6 +320,7 @@ impl<P: Platform> Engine for Paged<P> {
         let place = (table, key);
         self.tables
             .get(pages, &mut self.locks, place, KeyMode::Shared, row)
+            .map_err(|error| self.shared.reported(error))
     }
 
     fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
@@ -330,6 +330,7 @@ impl<P: Platform> Engine for Paged<P> {
         let place = (table, key);
         self.tables
             .get(pages, &mut self.locks, place, KeyMode::Update, row)
+            .map_err(|error| self.shared.reported(error))
     }
 
     fn get_many(
@@ -342,6 +343,7 @@ impl<P: Platform> Engine for Paged<P> {
         self.require(State::Open)?;
         self.tables
             .get_many(&self.shared.pages, &mut self.locks, table, keys, visit)
+            .map_err(|error| self.shared.reported(error))
     }
 
     fn scan(
@@ -353,6 +355,7 @@ impl<P: Platform> Engine for Paged<P> {
         self.require(State::Open)?;
         self.tables
             .scan(&self.shared.pages, &mut self.locks, range, visit)
+            .map_err(|error| self.shared.reported(error))
     }
 
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
@@ -423,10 +426,9 @@ impl<P: Platform> Engine for Paged<P> {
             Err(error) => {
                 if error.is_statement_error() {
                     self.state = State::MustAbort;
-                } else {
-                    self.shared.poison();
+                    return Err(error);
                 }
-                return Err(error);
+                return self.shared.durable_step(Err(error));
             }
         };
         self.shared.sync_record(lsn)?;
@@ -586,7 +588,9 @@ impl<P: Platform> Drop for Paged<P> {
     /// What a session leaves open is left to recovery, and nobody goes on with it.
     fn drop(&mut self) {
         if self.state != State::Idle {
-            self.shared.poison();
+            let text = "a session has ended in the middle of a transaction";
+            self.shared
+                .stop(&StorageError::Unsupported(text.to_owned()));
         }
     }
 }

@@ -42,6 +42,7 @@ use super::wal_segment::{
 use super::wal_spares::Spares;
 use super::wal_sync::{EndedSync, PendingSync, SegmentFile};
 use crate::error::{Result, StorageError};
+use crate::failure::Failure;
 use crate::sync::{Mutex, lock};
 use disk::{Directory, DiskError, File};
 use pmem::{Access, site};
@@ -207,7 +208,7 @@ pub struct Wal<D: Directory> {
     synced: Lsn,
     /// End of the log when the last marker was written.
     marked: Lsn,
-    poisoned: bool,
+    failure: Failure,
 }
 
 impl<D: Directory> Wal<D> {
@@ -255,7 +256,9 @@ impl<D: Directory> Wal<D> {
         let mut wal = Self::resume(identity, KIND, options, kept, start);
         wal.replay_segments(access, directory, &live, replay)?;
         if access == Access::Read {
-            wal.refuse();
+            wal.refuse(&StorageError::Unsupported(
+                "it is open for reading only".to_owned(),
+            ));
             return Ok(wal);
         }
         if in_front == InFront::GivenUp {
@@ -293,7 +296,7 @@ impl<D: Directory> Wal<D> {
             end: start.lsn,
             synced: start.lsn,
             marked: start.lsn,
-            poisoned: false,
+            failure: Failure::default(),
         }
     }
 
@@ -303,9 +306,7 @@ impl<D: Directory> Wal<D> {
     /// If the disk is full (`DiskError::OutOfSpace`) the log is as it was, and later records may
     /// still fit.
     pub fn append(&mut self, directory: &D, payload: &[u8]) -> Result<Lsn> {
-        if self.poisoned {
-            return Err(StorageError::Poisoned);
-        }
+        self.failure.require_none()?;
         if payload.len() > PAYLOAD_BYTES_MAX {
             let text = format!(
                 "a transaction of {} bytes is too long for the log",
@@ -325,9 +326,7 @@ impl<D: Directory> Wal<D> {
 
     /// Adds a record for which the current segment has room.
     pub(super) fn append_fitting(&mut self, payload: &[u8]) -> Result<()> {
-        if self.poisoned {
-            return Err(StorageError::Poisoned);
-        }
+        self.failure.require_none()?;
         let seed = self.current().seed;
         push_frame(&mut self.buffer, seed, self.end, self.synced, payload);
         self.end = Lsn(self.end.0 + frame_bytes(payload.len()) as u64);
@@ -346,9 +345,7 @@ impl<D: Directory> Wal<D> {
     /// Makes the current segment have room for `bytes` of frames, so that appending them meets no full disk. A new segment
     /// has twice as much, because whoever keeps room is going to ask for a little more each time.
     pub fn make_room(&mut self, directory: &D, bytes: u64) -> Result<()> {
-        if self.poisoned {
-            return Err(StorageError::Poisoned);
-        }
+        self.failure.require_none()?;
         if !self.has_room(bytes) {
             let most = SEGMENT_BYTES_MAX - (HEADER_BYTES + FRAME_BYTES) as u64;
             if bytes > most {
@@ -397,9 +394,7 @@ impl<D: Directory> Wal<D> {
     /// Begins to make all appended records durable; none if they are. Records may be appended meanwhile, and what has to know
     /// goes back with [`Wal::end_sync`].
     pub(crate) fn begin_sync(&mut self) -> Result<Option<PendingSync<D::File>>> {
-        if self.poisoned {
-            return Err(StorageError::Poisoned);
-        }
+        self.failure.require_none()?;
         if self.synced == self.end {
             return Ok(None);
         }
@@ -497,13 +492,18 @@ impl<D: Directory> Wal<D> {
 
     /// Whether an earlier write or sync failed.
     pub fn is_poisoned(&self) -> bool {
-        self.poisoned
+        self.failure.is_noted()
+    }
+
+    /// Fails if an earlier write or sync failed.
+    pub(crate) fn require_sound(&self) -> Result<()> {
+        self.failure.require_none()
     }
 
     /// Refuses everything from now on. For failures after which the log on disk and the state in
     /// memory may differ.
-    pub fn refuse(&mut self) {
-        self.poisoned = true;
+    pub fn refuse(&mut self, error: &StorageError) {
+        self.failure.note_of(error);
     }
 
     /// Where replay will start if everything appended so far is in a checkpoint. All of it is
@@ -697,9 +697,8 @@ impl<D: Directory> Wal<D> {
     /// Notes that the state on disk is unknown. A full disk is no statement error here: others wait
     /// for the same sync.
     fn poison(&mut self, error: StorageError) -> StorageError {
-        self.poisoned = true;
-        match error {
-            StorageError::Disk(DiskError::OutOfSpace { .. }) => StorageError::Poisoned,
+        match self.failure.note(error) {
+            StorageError::Disk(DiskError::OutOfSpace { .. }) => self.failure.refusal(),
             error => error,
         }
     }

@@ -12,7 +12,8 @@
 //! Order of locks: the log, then a segment's file. A sync that runs has the file only.
 
 use super::wal::Lsn;
-use crate::error::{Result, StorageError};
+use crate::error::Result;
+use crate::failure::Failure;
 use crate::sync::{Mutex, lock};
 use disk::{DiskError, File};
 use pmem::site;
@@ -21,14 +22,14 @@ use std::sync::Arc;
 /// The file of the segment that is being written.
 pub(super) struct SegmentFile<F> {
     file: F,
-    has_failed: bool,
+    failure: Failure,
 }
 
 impl<F: File> SegmentFile<F> {
     pub(super) fn new(file: F) -> Self {
         Self {
             file,
-            has_failed: false,
+            failure: Failure::default(),
         }
     }
 
@@ -43,13 +44,8 @@ impl<F: File> SegmentFile<F> {
     }
 
     fn step(&mut self, step: impl FnOnce(&mut F) -> Result<(), DiskError>) -> Result<()> {
-        if self.has_failed {
-            return Err(StorageError::Poisoned);
-        }
-        step(&mut self.file).map_err(|error| {
-            self.has_failed = true;
-            error.into()
-        })
+        self.failure.require_none()?;
+        step(&mut self.file).map_err(|error| self.failure.note(error.into()))
     }
 }
 

@@ -195,9 +195,11 @@ fn apply<D: Directory>(
     let id = guard.id();
     let section = Section::new(id, ops);
     section.apply(guard.bytes_mut(), lsn).map_err(|Misfit| {
-        pool.log().refuse();
-        pool.file()
-            .damage(id, "the page does not fit what it was to become")
+        let error = pool
+            .file()
+            .damage(id, "the page does not fit what it was to become");
+        pool.log().refuse(&error);
+        error
     })
 }
 

@@ -89,10 +89,7 @@ fn make<D: Directory>(
         lines: draft.lines(),
     });
     let stored = pool.store(reserve.session(), changes);
-    if stored.is_err() {
-        pool.log().refuse();
-    }
-    stored?;
+    stored.inspect_err(|error| pool.log().refuse(error))?;
     Ok(lsn)
 }
 

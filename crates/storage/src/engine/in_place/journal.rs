@@ -150,7 +150,7 @@ impl<D: Directory> Journal<D> {
         match self.wal.append(&self.directory, &record) {
             Err(error) if checkpoint::is_harmless(&error) && outcome == Outcome::Aborted => Ok(()),
             Err(error) => {
-                self.wal.refuse();
+                self.wal.refuse(&error);
                 Err(error)
             }
             Ok(_) => Ok(()),
@@ -307,7 +307,7 @@ impl<D: Directory> Journal<D> {
         let file_bytes = match snapshot.writer.publish(&self.directory) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.wal.refuse();
+                self.wal.refuse(&error);
                 return Err(error);
             }
         };

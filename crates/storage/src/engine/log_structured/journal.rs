@@ -5,7 +5,7 @@
 //! by one.
 
 use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId};
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::log::checkpoint::is_harmless;
 use crate::log::redo::{self, Fate, Outcome, RedoRecord};
 use crate::log::{Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Wal, WalOptions};
@@ -82,7 +82,7 @@ impl<D: Directory> Journal<D> {
         match self.wal.append(&self.directory, &record) {
             Err(error) if is_harmless(&error) && outcome == Outcome::Aborted => Ok(()),
             Err(error) => {
-                self.wal.refuse();
+                self.wal.refuse(&error);
                 Err(error)
             }
             Ok(_) => Ok(()),
@@ -131,8 +131,8 @@ impl<D: Directory> Journal<D> {
         self.wal.is_poisoned()
     }
 
-    pub(super) fn refuse(&mut self) {
-        self.wal.refuse();
+    pub(super) fn refuse(&mut self, error: &StorageError) {
+        self.wal.refuse(error);
     }
 
     pub(super) fn counters(&self) -> DiskCounters {

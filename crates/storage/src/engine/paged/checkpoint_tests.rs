@@ -14,7 +14,6 @@ use pmem::device::simulated::{SimulatedSource, SimulatedWorld, WorldOptions};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 const TABLE: TableId = TableId(1);
 
@@ -109,9 +108,7 @@ fn with_a_thread_sessions_write_no_checkpoints() {
             insert(engine, next.fetch_add(1, Ordering::SeqCst)).unwrap();
         };
         // Until it is there sessions do without it.
-        let start = Instant::now();
         while first.status().checkpoints.in_background == 0 {
-            assert!(start.elapsed().as_secs() < 60, "{method:?}");
             add(&mut *first);
         }
         let before = first.status().checkpoints;
@@ -121,12 +118,12 @@ fn with_a_thread_sessions_write_no_checkpoints() {
                 threads.spawn(move || (0..300).for_each(|_| add(&mut *engine)));
             }
         });
+        // Those rows may not have made one urgent.
+        while first.status().checkpoints.in_background == before.in_background {
+            add(&mut *first);
+        }
         let after = first.status().checkpoints;
         assert_eq!(after.by_sessions, before.by_sessions, "{method:?}");
-        assert!(
-            after.in_background > before.in_background,
-            "{method:?}: {after:?}"
-        );
         drop(first);
         let mut engine = open(&platform, method, &options(), &|_| false).unwrap();
         assert_eq!(rows(&mut *engine), next.into_inner(), "{method:?}");
@@ -209,6 +206,34 @@ fn an_engine_may_be_dropped_in_the_middle_of_a_checkpoint() {
     in_the_middle(drop);
 }
 
+/// Whether an error says what the device has answered: to the one whose own step failed, or as the reason why the partition is stopped.
+fn tells_of_the_device(error: &StorageError) -> bool {
+    matches!(error, StorageError::Disk(_)) || stopped_by_the_device(error)
+}
+
+fn stopped_by_the_device(error: &StorageError) -> bool {
+    matches!(error, StorageError::Stopped { cause } if cause.starts_with("use pages"))
+}
+
+/// Everything that a session may ask for, until the first error of each.
+fn ask_for_everything(engine: &mut dyn Engine) -> [StorageError; 6] {
+    let key = key_of(engine, 0);
+    [
+        insert(engine, i64::MAX).unwrap_err(),
+        engine
+            .begin()
+            .and_then(|()| {
+                let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
+                engine.get(TABLE, &key, &mut row)
+            })
+            .unwrap_err(),
+        engine.checkpoint().unwrap_err(),
+        engine.force().unwrap_err(),
+        engine.verify().unwrap_err(),
+        engine.drop_table(TABLE).unwrap_err(),
+    ]
+}
+
 #[test]
 fn a_device_that_fails_in_the_thread_stops_the_partition() {
     for failing in [Call::SyncPages, Call::WritePages] {
@@ -228,20 +253,15 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
         }
         let before = engine.status().checkpoints;
         fails.store(true, Ordering::SeqCst);
-        let start = Instant::now();
-        let mut errors = Vec::new();
-        // Who comes first is told, but for those who come before the thread has said why.
-        while !matches!(errors.last(), Some(StorageError::Disk(_))) {
-            assert!(start.elapsed().as_secs() < 60, "{errors:?}");
-            errors.extend(add(&mut *engine).err());
-        }
-        let refused = |error| matches!(error, StorageError::Poisoned);
-        assert!(errors.drain(..errors.len() - 1).all(refused));
+        let first = (0..100_000).find_map(|_| add(&mut *engine).err()).unwrap();
+        assert!(tells_of_the_device(&first), "{first:?}");
         // What works again is of no use: what is durable of the pages is unknown.
         fails.store(false, Ordering::SeqCst);
-        assert!(refused(add(&mut *other).unwrap_err()));
-        assert!(refused(engine.checkpoint().unwrap_err()));
-        assert!(refused(engine.force().unwrap_err()));
+        for session in [&mut other, &mut engine] {
+            for error in ask_for_everything(&mut **session) {
+                assert!(stopped_by_the_device(&error), "{failing:?}: {error:?}");
+            }
+        }
         assert_eq!(engine.status().checkpoints.by_sessions, before.by_sessions);
         drop((engine, other));
         // The one that was told so may be there.
@@ -250,6 +270,77 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
             (acknowledged..=acknowledged + 1).contains(&found),
             "{found}"
         );
+    }
+}
+
+/// The cleaner stands in a sync of pages when a session's checkpoint fails, and its sync fails later. The second failure used to be told to
+/// the next session that came, as if its own step had failed. Now all are told the first one.
+#[test]
+fn a_thread_that_fails_later_changes_nothing() {
+    let (reached, go) = (Arc::new(AtomicBool::new(false)), channel());
+    let (fails, was_reached) = (Arc::new(AtomicBool::new(false)), Arc::clone(&reached));
+    let (is_failing, word) = (Arc::clone(&fails), Mutex::new(go.1));
+    let device = Device::new(move |call| {
+        if call != Call::SyncPages {
+            return true;
+        }
+        if std::thread::current().name() == Some("cleaner-0") {
+            was_reached.store(true, Ordering::SeqCst);
+            let word = word.lock().unwrap_or_else(PoisonError::into_inner);
+            // Let go, or at the end of the test.
+            let _ = word.recv();
+            return false;
+        }
+        !is_failing.load(Ordering::SeqCst)
+    });
+    let platform = OnDevice(SimulatedWorld::new(WorldOptions::default()), device.clone());
+    let options = EngineOptions {
+        checkpoint_log_bytes: 1 << 30,
+        ..in_background()
+    };
+    let mut engine = create(&platform, Method::FullPageWrites, &options).unwrap();
+    engine.create_table(&table()).unwrap();
+    let mut other = engine.session().unwrap().unwrap();
+    let mut ids = 0..;
+    while !reached.load(Ordering::SeqCst) {
+        insert(&mut *engine, ids.next().unwrap()).unwrap();
+    }
+    fails.store(true, Ordering::SeqCst);
+    let own = engine.checkpoint().unwrap_err();
+    assert!(matches!(own, StorageError::Disk(_)), "{own:?}");
+    let is_told = |session: &mut dyn Engine| {
+        let error = session.begin().unwrap_err();
+        assert!(stopped_by_the_device(&error), "{error:?}");
+    };
+    is_told(&mut *other);
+    go.0.send(()).unwrap();
+    for _ in 0..1000 {
+        std::thread::yield_now();
+        is_told(&mut *other);
+        is_told(&mut *engine);
+    }
+}
+
+/// A session waits for a lock of a transaction that can neither commit nor abort any more, because the partition is stopped.
+#[test]
+fn a_wait_for_a_stopped_transaction_does_not_end_in_advice_to_try_again() {
+    let platform = TestPlatform(SimulatedWorld::new(WorldOptions::default()));
+    let axes = Method::FullPageWrites.axes().unwrap();
+    let paged = Paged::create(&platform, &options(), axes).unwrap();
+    let waited = || StorageError::LockTimeout {
+        what: "a key".to_owned(),
+        waited_ms: 1,
+    };
+    let reported = paged.shared.reported(waited());
+    assert!(matches!(reported, StorageError::LockTimeout { .. }));
+    let device = StorageError::Unsupported("use pages".to_owned());
+    paged.shared.stop(&device);
+    for vague in [
+        waited(),
+        StorageError::Deadlock { waited_ms: 1 },
+        StorageError::Poisoned,
+    ] {
+        assert!(stopped_by_the_device(&paged.shared.reported(vague)));
     }
 }
 

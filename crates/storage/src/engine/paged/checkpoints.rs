@@ -9,7 +9,7 @@
 use super::checkpointer::Writer;
 use super::shared::{Shared, is_full};
 use crate::buffer::{CheckpointNeed, CheckpointStart, Master};
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::platform::Platform;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
@@ -46,7 +46,7 @@ impl<P: Platform> Shared<P> {
     /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has left out. Says whether there is more to do.
     pub(super) fn catch_up_step(&self) -> Result<bool> {
         if self.is_poisoned() {
-            return Err(StorageError::Poisoned);
+            return Err(self.refusal());
         }
         let pool = &self.pages.pool;
         if !pool.is_behind() {
@@ -110,7 +110,7 @@ impl<P: Platform> Shared<P> {
             }
             match self.write_if_due() {
                 // The next one may find space.
-                Err(error) if !is_full(&error) => return self.stop(error),
+                Err(error) if !is_full(&error) => return self.stop(&error),
                 _ => present.looked(),
             }
         }
@@ -142,6 +142,9 @@ impl<P: Platform> Shared<P> {
         _one_at_a_time: &MutexGuard<'_, ()>,
         writer: Writer,
     ) -> Result<()> {
+        if self.is_poisoned() {
+            return Err(self.refusal());
+        }
         let pool = &self.pages.pool;
         let joined = self.group.begin_sync();
         let start = match pool.log().begin_checkpoint() {
@@ -191,7 +194,7 @@ impl<P: Platform> Shared<P> {
     fn keep_pace(&self, (done, all): (usize, usize), left: &mut Duration) -> Result<()> {
         let pool = &self.pages.pool;
         if self.is_poisoned() {
-            return Err(StorageError::Poisoned);
+            return Err(self.refusal());
         }
         // What is put into an area that pages stay in is durable, and goes home later.
         if pool.readers().cache().is_some() || self.checkpointer.is_hurried() {

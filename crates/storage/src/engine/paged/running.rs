@@ -3,8 +3,8 @@
 //! One cleans pages ahead of those who need frames, and one writes checkpoints before sessions have to wait for them (`checkpointer`). Where pages stay in an area of durable memory, a few bring them home
 //! (`buffer/guard/page_cache.rs`). One makes durable what has committed without waiting for it, so that a process that dies
 //! loses no more than the commits of a moment. Where pages go past the operating system's cache, a few fetch those that scans come to
-//! (`buffer/fetcher.rs`). Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has met an error, sessions do the work and
-//! report what is wrong.
+//! (`buffer/fetcher.rs`). Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has found a
+//! medium full, sessions do the work. A durable step that fails in a thread stops the partition, as one of a session does: all sessions are told that it is stopped, and why.
 //!
 //! After a crash one undoes what was unfinished (`unfinished`), and one repeats what pages lack that nobody has asked for (`buffer/backlog.rs`).
 //!
@@ -71,7 +71,7 @@ impl<P: Platform> Running<P> {
             let partition = options.partition;
             running.spawn(format!("cleaner-{partition}"), |shared, _| {
                 if let Err(error) = shared.pages.pool.clean() {
-                    shared.stop(error);
+                    shared.stop(&error);
                 }
             });
             running.spawn(format!("log-writer-{partition}"), write_behind);
@@ -88,7 +88,7 @@ impl<P: Platform> Running<P> {
                 running.spawn(name, |shared, _| {
                     let cache = shared.pages.pool.readers().cache();
                     if let Some(Err(error)) = cache.map(|cache| cache.run()) {
-                        shared.stop(error);
+                        shared.stop(&error);
                     }
                 });
             }
@@ -110,6 +110,7 @@ impl<P: Platform> Running<P> {
         if options.daemon == Daemon::Thread && running.shared.pages.pool.log().persists_ahead() {
             running.spawn(format!("log-daemon-{}", options.partition), |shared, _| {
                 shared.pages.pool.log().run_ahead();
+                shared.stop_with_log();
             });
         }
         if options.daemon == Daemon::Thread

@@ -33,7 +33,7 @@ use crate::probe::{self, Activity};
 use crate::sync::Alone;
 use disk::{Directory, DiskCounters, DiskError};
 use pmem::{Access, Page, PmemError};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Segments are a fraction of the log's limit, so that a small limit has small files; but what a rollback may need of one is kept free, and
@@ -51,9 +51,6 @@ pub(super) struct Shared<P: Platform> {
     /// Held by whoever writes a checkpoint.
     pub(super) checkpoint: Mutex<()>,
     pub(super) checkpointer: Checkpointer,
-    is_poisoned: AtomicBool,
-    /// Why, if a thread has met it and nobody was told.
-    untold: Mutex<Option<StorageError>>,
     pub(super) next_txn: Alone<AtomicU64>,
     sessions: AtomicU32,
     /// Grows with each change of definitions.
@@ -419,8 +416,6 @@ impl<P: Platform> Shared<P> {
             unfinished,
             checkpoint: Mutex::new(()),
             checkpointer: Checkpointer::default(),
-            is_poisoned: AtomicBool::new(false),
-            untold: Mutex::default(),
             next_txn: Alone(AtomicU64::new(next_txn)),
             definitions: AtomicU64::new(0),
             catalogue: master.catalogue,
@@ -596,38 +591,53 @@ impl<P: Platform> Shared<P> {
     }
 
     pub(super) fn is_poisoned(&self) -> bool {
-        self.is_poisoned.load(Ordering::Acquire)
+        self.pages.pool.failure().is_noted()
     }
 
-    /// Lets no session go on.
-    pub(super) fn poison(&self) {
-        self.is_poisoned.store(true, Ordering::Release);
+    /// Lets no session go on, because of an error.
+    pub(super) fn stop(&self, error: &StorageError) {
+        self.pages.pool.failure().note_of(error);
     }
 
-    /// Lets no session go on since a thread has met an error, which the first one is told.
-    pub(super) fn stop(&self, error: StorageError) {
-        let untold = &mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner);
-        untold.get_or_insert(error);
-        self.poison();
-    }
-
-    /// Why no session goes on.
+    /// Says why no session goes on.
     #[cold]
     pub(super) fn refusal(&self) -> StorageError {
-        let untold = &mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner);
-        untold.take().unwrap_or(StorageError::Poisoned)
+        self.pages.pool.failure().refusal()
     }
 
-    /// Remembers that a durable step failed, after which memory and files may differ. What would be an error of one statement elsewhere is
+    /// Lets no session go on if the log has failed: a session that logs nothing would not notice.
+    #[cold]
+    pub(super) fn stop_with_log(&self) {
+        if let Err(error) = self.pages.pool.log().require_sound() {
+            self.stop(&error);
+        }
+    }
+
+    /// The error that a session reports. While the partition is stopped nothing is worth another try: a lock that was waited for in vain belongs to a
+    /// transaction that never ends.
+    #[cold]
+    pub(super) fn reported(&self, error: StorageError) -> StorageError {
+        let is_vague = matches!(
+            error,
+            StorageError::Poisoned
+                | StorageError::Deadlock { .. }
+                | StorageError::LockTimeout { .. }
+        );
+        if is_vague && self.is_poisoned() {
+            return self.refusal();
+        }
+        error
+    }
+
+    /// Remembers that a durable step failed, after which memory and files may differ. An error of one statement elsewhere is
     /// none here: the transaction may be committed.
     pub(super) fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
-            self.poison();
+            let error = self.pages.pool.failure().note(error);
             if error.is_statement_error() {
-                StorageError::Poisoned
-            } else {
-                error
+                return self.refusal();
             }
+            error
         })
     }
 

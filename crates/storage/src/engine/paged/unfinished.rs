@@ -111,7 +111,7 @@ impl<P: Platform> Shared<P> {
     /// Undoes the newest change of an unfinished transaction. Says whether any is left.
     pub(super) fn undo_unfinished_step(&self) -> Result<bool> {
         if self.is_poisoned() {
-            return Err(StorageError::Poisoned);
+            return Err(self.refusal());
         }
         self.durable_step(self.unfinished.step(&self.pages))
     }
