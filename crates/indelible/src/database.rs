@@ -52,6 +52,7 @@ pub(crate) struct Core {
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
     pub(crate) manner: Manner,
+    pub(crate) memory_max: u64,
     pub(crate) retries_max: u32,
     pub(crate) group_wait: Duration,
     /// Whether a commit that nobody could join forces its group without waiting.

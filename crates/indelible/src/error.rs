@@ -283,6 +283,18 @@ pub enum Error {
         /// How long, in milliseconds.
         waited_ms: u64,
     },
+    /// The transaction holds more memory for its changes than it may. The statement had no effect; the transaction may commit what it has done, or
+    /// be aborted.
+    #[error(
+        "the transaction holds {used_bytes} bytes of memory for its changes, and `transaction_memory_max` is {limit_bytes}; \
+         commit more often, or raise the limit"
+    )]
+    TransactionMemory {
+        /// What it holds.
+        used_bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
+    },
     /// An earlier error left the transaction half done. It was undone; retry it from its start.
     #[error(
         "an earlier error left the transaction half done, so it was undone; \

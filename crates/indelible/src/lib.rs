@@ -142,7 +142,7 @@ pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use options::{
     AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, DIRECT_BYTES_MIN, Mode, Options,
-    PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, TransactionOptions,
+    PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, TRANSACTION_MEMORY_MAX, TransactionOptions,
 };
 pub use retry::Retry;
 pub use row_source::IntoRow;

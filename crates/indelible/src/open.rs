@@ -13,7 +13,7 @@ use crate::database::{Core, Database};
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::mark::MarkBit;
-use crate::options::{Choice, Options, check_archive, check_direct};
+use crate::options::{Choice, Options, TRANSACTION_MEMORY_MAX, check_archive, check_direct};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
@@ -261,6 +261,9 @@ impl Database {
                 wait_limit: options.wait_limit.unwrap_or(WAIT_LIMIT),
                 isolation: options.isolation,
             },
+            memory_max: options
+                .transaction_memory_max
+                .unwrap_or(TRANSACTION_MEMORY_MAX),
             retries_max: options.retries_max.unwrap_or(RETRIES_MAX),
             group_wait: Duration::from_micros(engine_options.group_wait_us_max),
             leads_at_once: engine_options.group_transactions_max > 1,

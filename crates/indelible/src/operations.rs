@@ -118,6 +118,7 @@ impl Session<'_> {
     /// Inserts a row.
     pub(crate) fn insert(&mut self, table: &Table, row: &Row) -> Result<()> {
         self.check_writable()?;
+        self.check_memory()?;
         let entry = table.check(self.core.serial)?;
         check_row(entry, row)?;
         row.check_complete()?;
@@ -153,6 +154,7 @@ impl Session<'_> {
         changes: &Changes,
     ) -> Result<bool> {
         self.check_writable()?;
+        self.check_memory()?;
         let entry = table.check(self.core.serial)?;
         check_layout(entry, changes.layout())?;
         key.lend(|values| {
@@ -239,14 +241,16 @@ impl Session<'_> {
         let mut new = old.clone();
         changes.apply(&mut new)?;
         self.delete(table, &values)?;
-        if let Err(error) = self.insert(table, &new) {
-            // The statement must leave no trace; where that fails too, the transaction must not commit.
-            if self.insert(table, &old).is_err() {
-                self.doom();
+        self.without_memory_limit(|session| {
+            if let Err(error) = session.insert(table, &new) {
+                // The statement must leave no trace; where that fails too, the transaction must not commit.
+                if session.insert(table, &old).is_err() {
+                    session.doom();
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
-        Ok(true)
+            Ok(true)
+        })
     }
 
     /// Inserts the row, or gives the one with its primary key all its other values. True if it was inserted.
@@ -276,6 +280,7 @@ impl Session<'_> {
     /// Deletes the row with this primary key; false if there is none.
     pub(crate) fn delete(&mut self, table: &Table, key: &impl IntoKey) -> Result<bool> {
         self.check_writable()?;
+        self.check_memory()?;
         let entry = table.check(self.core.serial)?;
         key.lend(|values| {
             let mut encoded = KeyBuf::new();

@@ -35,6 +35,9 @@ pub const AREA_BYTES: u64 = 2 << 20;
 pub const CACHE_BYTES: u64 = 64 << 20;
 /// As many, unless the options say otherwise.
 const SESSIONS: u32 = 1;
+/// Bytes of memory that a transaction may hold unless an option says otherwise: some millions of small rows.
+pub const TRANSACTION_MEMORY_MAX: u64 = 1 << 30;
+const TRANSACTION_MEMORY_LEAST: u64 = 64 << 10;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
 /// Sizes that a page of the page methods may have.
 const PAGE_BYTES: std::ops::RangeInclusive<u32> = 512..=16384;
@@ -144,6 +147,7 @@ pub struct Options {
     pub(crate) mark_interval: Option<Duration>,
     pub(crate) wait_limit: Option<Duration>,
     pub(crate) isolation: Isolation,
+    pub(crate) transaction_memory_max: Option<u64>,
     pub(crate) retries_max: Option<u32>,
     pub(crate) identity: Option<u128>,
 }
@@ -369,6 +373,14 @@ impl Options {
         self
     }
 
+    /// Most bytes of memory that a transaction may hold for its changes until it ends, at least 64 KiB, whatever the method. A change by one that holds more is
+    /// refused with [`Error::TransactionMemory`] and has no effect; the transaction may commit what it has done. `docs/methods.md` says what a row costs in
+    /// each method. Default [`TRANSACTION_MEMORY_MAX`].
+    pub fn transaction_memory_max(mut self, bytes: u64) -> Self {
+        self.transaction_memory_max = Some(bytes);
+        self
+    }
+
     /// How often a closure is run again after `Conflict` before the error is returned. Default 100.
     pub fn retries_max(mut self, retries: u32) -> Self {
         self.retries_max = Some(retries);
@@ -410,6 +422,15 @@ impl Options {
                 "group_transactions_max",
                 "0",
                 "use at least 1",
+            ));
+        }
+        if let Some(bytes) = self.transaction_memory_max
+            && bytes < TRANSACTION_MEMORY_LEAST
+        {
+            return Err(Error::option(
+                "transaction_memory_max",
+                format!("{bytes} bytes"),
+                format!("use at least {TRANSACTION_MEMORY_LEAST}"),
             ));
         }
         if let Some(interval) = self.mark_interval

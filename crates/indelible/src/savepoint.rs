@@ -28,12 +28,40 @@ enum Step {
     Deleted(Table, Row),
 }
 
+impl Step {
+    /// Bytes of its row or key, at most about.
+    fn row_bytes(&self) -> usize {
+        match self {
+            Self::Inserted(_, key) => key.iter().map(value_bytes).sum(),
+            Self::Changed(_, row) | Self::Deleted(_, row) => row.bytes(),
+        }
+    }
+}
+
+fn value_bytes(value: &Value) -> usize {
+    let content = match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of::<Value>() + content
+}
+
 /// The savepoints of a transaction, and what takes its changes back.
 #[derive(Default)]
 pub(crate) struct Savepoints {
     /// Numbers, each with the steps that there were.
     marks: Vec<(u64, usize)>,
     steps: Vec<Step>,
+    /// Bytes of the rows and keys in them.
+    row_bytes: usize,
+}
+
+impl Savepoints {
+    /// Bytes of memory that the notes take, at most about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.row_bytes + self.steps.len() * size_of::<Step>()
+    }
 }
 
 impl Session<'_> {
@@ -56,7 +84,11 @@ impl Session<'_> {
             Some(index) => {
                 let (_, steps) = marks[index];
                 marks.truncate(index + 1);
-                self.take_back(&mut savepoints.steps, steps)
+                let result = self.without_memory_limit(|session| {
+                    session.take_back(&mut savepoints.steps, steps)
+                });
+                savepoints.row_bytes = savepoints.steps.iter().map(Step::row_bytes).sum();
+                result
             }
             None => Err(Error::NoSuchSavepoint),
         };
@@ -103,6 +135,7 @@ impl Session<'_> {
 
     fn note_step(&mut self, step: Step) {
         if let Some(savepoints) = &mut self.savepoints {
+            savepoints.row_bytes += step.row_bytes();
             savepoints.steps.push(step);
         }
     }

@@ -44,6 +44,8 @@ pub(crate) struct Session<'db> {
     pub(crate) notes: Option<Vec<Note>>,
     /// Of the open transaction, if it has any.
     pub(crate) savepoints: Option<Box<Savepoints>>,
+    /// Most bytes of memory that a transaction may hold before it changes more.
+    pub(crate) memory_max: u64,
     _mark: OpenMark,
 }
 
@@ -141,6 +143,7 @@ impl<'db> Session<'db> {
             manner,
             notes: core.recording.is_on().then(Vec::new),
             savepoints: None,
+            memory_max: core.memory_max,
             _mark: OpenMark::set(core.mark_bit)?,
         })
     }
@@ -227,6 +230,31 @@ impl<'db> Session<'db> {
             Ok(value) => Ok(value),
             Err(error) => Err(self.statement_failed(error)),
         }
+    }
+
+    /// Refuses a change of a transaction that holds more memory already than it may. Asked before the first step of a statement, so that a
+    /// refusal leaves no trace; what takes changes back is not refused.
+    #[inline]
+    pub(crate) fn check_memory(&self) -> Result<()> {
+        let open = self.all().filter(|held| held.begun);
+        let engines: usize = open.map(|held| held.seat.engine.transaction_bytes()).sum();
+        let savepoints = self.savepoints.as_ref().map_or(0, |kept| kept.bytes());
+        let used_bytes = (engines + savepoints) as u64;
+        if used_bytes <= self.memory_max {
+            return Ok(());
+        }
+        Err(Error::TransactionMemory {
+            used_bytes,
+            limit_bytes: self.memory_max,
+        })
+    }
+
+    /// Runs what takes changes back, or ends a statement that has begun: it needs memory that the transaction cannot do without.
+    pub(crate) fn without_memory_limit<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> R {
+        let limit = std::mem::replace(&mut self.memory_max, u64::MAX);
+        let result = run(self);
+        self.memory_max = limit;
+        result
     }
 
     /// The engine of a partition without a transaction in it.

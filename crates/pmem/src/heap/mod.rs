@@ -105,6 +105,9 @@ type Hold<'h> = &'h mut dyn FnMut(u64, Fate) -> bool;
 /// How far ahead of its turn the run of a block is asked for when a transaction is settled.
 const SETTLED_AHEAD: usize = 8;
 
+/// Actions whose room the next transaction gets from the one before.
+const ACTIONS_KEPT: usize = 1 << 16;
+
 /// A point in a transaction to which [`Arena::heap_rollback`] goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapMark {
@@ -317,6 +320,12 @@ impl<M: Memory> Arena<M> {
         self.heap.changes
     }
 
+    /// Bytes of DRAM in which the open transaction's reservations and frees are noted.
+    #[inline]
+    pub fn transaction_bytes(&self) -> usize {
+        self.heap.actions.len() * size_of::<Action>()
+    }
+
     /// Where the open transaction stands, for [`Arena::heap_rollback`].
     pub fn heap_mark(&self) -> HeapMark {
         let heap = &self.heap;
@@ -430,6 +439,7 @@ impl<M: Memory> Arena<M> {
         }
         let heap = &mut self.heap;
         heap.actions.clear();
+        heap.actions.shrink_to(ACTIONS_KEPT);
         heap.reserved = 0;
         heap.activated = 0;
         heap.rolled_back = false;

@@ -89,6 +89,8 @@ pub struct CowEngine<T: TreeStore, R: Rows<T>> {
     state: State,
     /// Where the open transaction began.
     begin: Option<T::Mark>,
+    /// Bytes that its group held then.
+    group_bytes: usize,
     undone: u64,
 }
 
@@ -136,6 +138,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
             group: GroupCommit::new(group, CommitTicket(0)),
             state: State::Idle,
             begin: None,
+            group_bytes: 0,
             undone: u64::from(undone),
         })
     }
@@ -152,7 +155,10 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
             result = operation(&mut self.space);
         }
         let error = match result {
-            Ok(value) => return Ok(value),
+            Ok(value) => {
+                self.space.trees.end_statement(mark);
+                return Ok(value);
+            }
             Err(error) => error,
         };
         self.state = State::MustAbort;
@@ -172,6 +178,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         }
         self.end_group()?;
         self.begin = Some(self.space.trees.mark());
+        self.group_bytes = self.space.trees.transaction_bytes();
         Ok(true)
     }
 
@@ -271,6 +278,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
         self.require(State::Idle)?;
         self.space.trees.reclaim();
         self.begin = Some(self.space.trees.mark());
+        self.group_bytes = self.space.trees.transaction_bytes();
         self.state = State::Open;
         Ok(())
     }
@@ -373,6 +381,12 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
         // It may have told somebody what it read.
         let result = self.space.trees.settle_reads();
         self.durable_step(result)
+    }
+
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        let bytes = self.space.trees.transaction_bytes();
+        bytes.saturating_sub(self.group_bytes)
     }
 
     fn durable(&self) -> CommitTicket {

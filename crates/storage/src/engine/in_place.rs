@@ -449,6 +449,12 @@ impl<P: Platform> Engine for InPlace<P> {
         Ok(())
     }
 
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        let record = self.journal.as_ref().map(|journal| journal.record.bytes());
+        self.store.transaction_bytes() + record.unwrap_or_default()
+    }
+
     fn durable(&self) -> CommitTicket {
         self.journal
             .as_ref()

@@ -443,6 +443,11 @@ impl<P: Platform> Engine for LogStructured<P> {
         Ok(())
     }
 
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        self.store.active.transaction_bytes() + self.journal.record.bytes()
+    }
+
     fn durable(&self) -> CommitTicket {
         self.journal.durable()
     }

@@ -110,6 +110,13 @@ pub trait Engine: Send {
     /// Undoes everything since `begin`.
     fn abort(&mut self) -> Result<()>;
 
+    /// Bytes of ordinary memory that the open transaction holds until it ends: what takes it back, its log records, and pages that it has changed
+    /// where they are written at its end. Caches that have a limit of their own are not counted. A transaction without changes holds at most what
+    /// its group does.
+    fn transaction_bytes(&self) -> usize {
+        0
+    }
+
     /// The newest ticket whose effects are durable.
     fn durable(&self) -> CommitTicket;
 

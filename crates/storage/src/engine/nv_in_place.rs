@@ -344,6 +344,11 @@ impl<P: Platform> Engine for NvInPlace<P> {
         Ok(())
     }
 
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        self.log.bytes() + self.arena.transaction_bytes()
+    }
+
     fn durable(&self) -> CommitTicket {
         CommitTicket(self.tickets)
     }

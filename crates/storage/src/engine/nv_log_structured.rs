@@ -398,6 +398,11 @@ impl<P: Platform> Engine for NvLogStructured<P> {
         Ok(())
     }
 
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        self.log.bytes() + self.arena.transaction_bytes()
+    }
+
     fn durable(&self) -> CommitTicket {
         CommitTicket(self.tickets)
     }

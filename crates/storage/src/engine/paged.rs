@@ -273,7 +273,7 @@ impl<P: Platform> Paged<P> {
 
     /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable: see [`RowLocks`].
     fn end(&mut self, commit: &Logged) -> Result<()> {
-        self.ended = self.transaction.take();
+        self.ended = self.transaction.take().and_then(Transaction::end);
         self.release();
         if commit.due == Due::Now {
             self.shared.sync_commit(commit.ticket)?;
@@ -446,7 +446,7 @@ impl<P: Platform> Engine for Paged<P> {
             was_logged = txn.is_logged;
             let undone = self.shared.pages.undo(&mut txn);
             self.shared.durable_step(undone)?;
-            self.ended = Some(txn);
+            self.ended = txn.end();
         }
         self.release();
         if was_logged {
@@ -461,6 +461,11 @@ impl<P: Platform> Engine for Paged<P> {
 
     fn promised(&self) -> CommitTicket {
         self.shared.promised()
+    }
+
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        self.transaction.as_ref().map_or(0, Transaction::bytes)
     }
 
     fn durable(&self) -> CommitTicket {

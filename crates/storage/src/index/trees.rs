@@ -127,6 +127,12 @@ pub trait Trees: Send + Sized {
     /// Takes back everything since `mark`.
     fn rollback(&mut self, mark: Self::Mark) -> Result<()>;
 
+    /// Notes that the statement that began at `mark` has ended well: nobody goes back to `mark`, only to the beginning of the transaction.
+    fn end_statement(&mut self, _mark: Self::Mark) {}
+
+    /// Bytes of DRAM that the open transaction holds, with those of the group's pages that it is in.
+    fn transaction_bytes(&self) -> usize;
+
     /// Whether the open transaction has changed anything.
     fn is_changed(&self) -> bool;
 

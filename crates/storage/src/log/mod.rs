@@ -34,6 +34,15 @@ pub(crate) use wal_read::{copy_segments, first_of};
 use crate::error::Result;
 use pmem::{Arena, Memory, WordChange};
 
+/// Bytes of a list that the next transaction gets from the one before.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Empties a list of what a transaction has done. If one long transaction has made it large its memory goes back.
+pub(crate) fn clear<T>(list: &mut Vec<T>) {
+    list.clear();
+    list.shrink_to(KEPT_BYTES / size_of::<T>());
+}
+
 /// Collects the changes of one transaction.
 ///
 /// *Published* bytes are reachable from a root; a crash must be able to bring them back. *Unpublished* bytes (a reserved

@@ -35,12 +35,12 @@
 //! one by one, for undo only, and frees come after the commit. [`FenceOrder::Shared`] keeps the paper's undo and shares its
 //! fences among all changes of a transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
 
-use super::WriteSet;
 use super::nv_lines::{PendingLines, push_lines};
 use super::nv_record::{
     CHANGE_HEADER_BYTES, CommitWord, HEADER_BYTES, LINE, Record, RecordKind, SEQUENCE_MAX, Tail,
     read_record, seal_record,
 };
+use super::{WriteSet, clear};
 use crate::engine::{FenceOrder, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
@@ -62,6 +62,8 @@ const DRAIN_CHANGES: usize = 128;
 const OVERWRITE_ROOM_BYTES: usize = 1 << 10;
 /// Before images of a transaction, so that their places fit 32 bits.
 const UNDO_BYTES_MAX: usize = u32::MAX as usize;
+/// Bytes that an entry of the map of retired slots takes, at most about.
+const RETIRED_BYTES: usize = 32;
 /// Bytes of one change; longer writes are cut.
 const CHANGE_BYTES_MAX: usize = 4 << 10;
 
@@ -351,13 +353,22 @@ impl UndoLog {
         log
     }
 
+    /// Bytes of DRAM that the open transaction holds.
+    pub fn bytes(&self) -> usize {
+        self.changes.len() * size_of::<Change>()
+            + self.pending_bytes.len()
+            + self.before_bytes.len()
+            + self.touched.len() * size_of::<u64>()
+            + self.retired.len() * RETIRED_BYTES
+    }
+
     fn reset(&mut self) {
-        self.changes.clear();
+        clear(&mut self.changes);
         self.applied = 0;
         self.pending_bytes.clear();
         self.pending_lines.clear();
-        self.before_bytes.clear();
-        self.touched.clear();
+        clear(&mut self.before_bytes);
+        clear(&mut self.touched);
         if !self.retired.is_empty() {
             self.retired.clear();
         }

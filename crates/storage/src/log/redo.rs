@@ -134,6 +134,11 @@ impl RedoRecord {
         self.bytes.len() == HEADER_BYTES
     }
 
+    /// Bytes of all operations.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Forgets all operations. A buffer that one long transaction made large is given back.
     pub fn clear(&mut self) {
         const BYTES_KEPT: usize = 1 << 20;

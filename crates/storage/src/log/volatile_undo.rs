@@ -11,7 +11,7 @@
 //! whole arena away). Unpublished bytes have none, so slots that the transaction retired must not
 //! be staged over before it ends.
 
-use super::WriteSet;
+use super::{WriteSet, clear};
 use crate::error::Result;
 use pmem::{Arena, Memory, WordChange};
 use std::collections::HashMap;
@@ -37,6 +37,11 @@ struct Change {
     offset: u64,
     data: usize,
 }
+
+/// Bytes that an entry of the table of retired slots takes, at most about.
+const RETIRED_BYTES: usize = 36;
+/// Entries whose room the next transaction gets.
+const RETIRED_KEPT: usize = 1 << 14;
 
 /// The before images of one transaction.
 #[derive(Debug)]
@@ -84,16 +89,24 @@ impl VolatileUndo {
     /// Undoes the transaction. The caller settles the heap afterwards.
     pub fn abort<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         self.rollback_to(arena, VolatileMark { changes: 0 })?;
-        self.retired.clear();
+        self.commit();
         Ok(())
+    }
+
+    /// Bytes that the transaction holds.
+    pub fn bytes(&self) -> usize {
+        self.before.len()
+            + self.changes.len() * size_of::<Change>()
+            + self.retired.len() * RETIRED_BYTES
     }
 
     /// Forgets the before images. The caller settles the heap afterwards.
     pub fn commit(&mut self) {
-        self.changes.clear();
-        self.before.clear();
+        clear(&mut self.changes);
+        clear(&mut self.before);
         if !self.retired.is_empty() {
             self.retired.clear();
+            self.retired.shrink_to(RETIRED_KEPT);
         }
     }
 

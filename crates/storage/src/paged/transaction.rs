@@ -106,13 +106,15 @@ impl Transaction {
         }
     }
 
+    /// Its buffers for the next one, when it has ended; none if it was so long that their memory has to go back.
+    pub fn end(self) -> Option<Self> {
+        (self.bytes() + self.record.capacity() <= KEPT_BYTES).then_some(self)
+    }
+
     /// Another transaction of the session, in the buffers of this one, which has ended.
     #[must_use]
     pub fn renew(self, id: TxnId) -> Self {
         let mut new = Self::new(id, self.session);
-        if self.undo.bytes() + self.record.capacity() > KEPT_BYTES {
-            return new;
-        }
         new.undo = self.undo;
         new.undo.clear();
         // The others are emptied where they are used.
@@ -129,6 +131,13 @@ impl Transaction {
             frees: self.frees.len(),
             trees: self.trees.len(),
         }
+    }
+
+    /// Bytes that it holds: how it is undone, and what is freed at its end.
+    pub fn bytes(&self) -> usize {
+        let pages =
+            self.frees.len() + self.trees.len() + self.undone_pages.len() + self.undone_trees.len();
+        self.undo.bytes() + self.undo.len() * size_of::<usize>() + pages * size_of::<PageId>()
     }
 
     /// Claims the log space that its rollback takes.

@@ -25,6 +25,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// Bytes of memory that its values take.
+    pub fn bytes(&self) -> usize {
+        self.buffer.len() + self.assigned.len() * size_of::<u64>()
+    }
+
     /// A row in which nothing is set.
     pub fn new(layout: Arc<TupleLayout>) -> Self {
         let assigned = vec![0; layout.fields().len().div_ceil(64)].into();

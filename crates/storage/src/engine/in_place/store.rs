@@ -104,6 +104,11 @@ impl<M: Memory> Store<M> {
         Ok(())
     }
 
+    /// Bytes that the open transaction holds beside tables and indexes.
+    pub(super) fn transaction_bytes(&self) -> usize {
+        self.writes.bytes() + self.arena.transaction_bytes()
+    }
+
     pub(super) fn commit(&mut self) {
         self.writes.commit();
         self.arena.settle(Outcome::Committed);

@@ -482,6 +482,11 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         self.space.rollback(mark);
     }
 
+    /// Its pages are changed in frames, and some numbers say where each lies.
+    fn held_bytes(&self, dirty_pages: usize) -> usize {
+        dirty_pages * (self.page_bytes + 4 * size_of::<u64>())
+    }
+
     #[inline]
     fn reclaim(&mut self) {
         if self.limbo.is_active() {

@@ -166,6 +166,9 @@ pub trait PageStore: Send {
     /// Takes back what was reserved and retired since `mark`.
     fn rollback(&mut self, mark: Self::Mark);
 
+    /// Bytes of DRAM that a group of so many dirty pages holds, beside what takes it back.
+    fn held_bytes(&self, dirty_pages: usize) -> usize;
+
     /// Lets places be used again that snapshots have shown which are gone now. Not between `prepare` and `resolve`.
     fn reclaim(&mut self);
 

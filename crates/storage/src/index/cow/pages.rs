@@ -4,6 +4,11 @@
 //! page that became dirty or was dropped, the root of a tree. So a transaction, or one of its statements, is taken back without
 //! touching what other transactions of the group did, even in the same pages.
 //!
+//! A page that the transaction has made dirty is dropped whole when the transaction is taken back, so the bytes that change in it are of use until
+//! the statement ends. Of any other page the list has the changed bytes until they amount to a page, then the whole page, and again only
+//! the open statement's bytes from there on. So a long transaction keeps at most two pages of old bytes for a dirty page, however often
+//! it changes that.
+//!
 //! A dirty page was a committed one with a right checksum. Small changes of it are added to that (`Slot::growth`), so most pages are
 //! written without being summed up again; a page that was made or changed much is.
 //!
@@ -14,6 +19,7 @@ use super::node::{PageView, checksum, damaged, sum_of_change, word_of, words_to_
 use super::{DIRTY, Frames, Lent, PageStore, Purpose};
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
+use crate::log::clear;
 use crate::record::checksum::delta_word;
 
 /// A dirty page.
@@ -28,7 +34,22 @@ struct Slot {
     growth: Option<u64>,
     /// Bytes whose change is in `growth`.
     summed: usize,
+    /// The part of it that the undo list has.
+    kept: Kept,
 }
+
+/// The part of a page that the undo list has for the open transaction; nothing if the number is that of an earlier one.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    transaction: u64,
+    /// Or [`WHOLE`].
+    bytes: usize,
+}
+
+/// The undo list leads back to the beginning of the transaction without bytes of its later statements.
+const WHOLE: usize = usize::MAX;
+/// Old bytes from which on those of ended statements are dropped: a short transaction does not look for them.
+const STATEMENT_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SlotState {
@@ -46,10 +67,22 @@ enum Settling {
     Undoable,
 }
 
+/// Old bytes of a dirty page.
+#[derive(Clone, Copy)]
+struct Before {
+    number: u32,
+    at: u32,
+    bytes: u32,
+    /// Where they begin in `before`.
+    data: usize,
+}
+
 /// What takes one step back.
 enum Undo {
-    /// Bytes of a dirty page; the old ones are in `before` from `data` on.
-    Bytes { number: usize, at: u32, data: usize },
+    /// Bytes of a dirty page changed.
+    Bytes(Before),
+    /// The same, in a page of which the list has the whole: of use until the statement ends.
+    StatementBytes(Before),
     /// A page became dirty.
     Fresh(usize),
     /// A dirty page left its tree.
@@ -92,6 +125,8 @@ pub struct Pages<S: PageStore> {
     touched: Vec<usize>,
     undo: Vec<Undo>,
     before: Vec<u8>,
+    /// Number of the open transaction, or of the next one.
+    transaction: u64,
     /// Places and slots of the dirty pages, while they are written.
     order: Vec<(u64, usize)>,
     /// Words that a page gets when it is written.
@@ -116,6 +151,7 @@ impl<S: PageStore> Pages<S> {
             touched: Vec::new(),
             undo: Vec::new(),
             before: Vec::new(),
+            transaction: 1,
             order: Vec::new(),
             settled: Vec::new(),
         })
@@ -248,6 +284,7 @@ impl<S: PageStore> Pages<S> {
             cached_at: if was_cached { reference } else { 0 },
             growth: Some(0),
             summed: 0,
+            kept: self.whole(),
         });
         self.store.retire(reference)?;
         Ok(dirty)
@@ -265,7 +302,15 @@ impl<S: PageStore> Pages<S> {
             cached_at: 0,
             growth: None,
             summed: 0,
+            kept: self.whole(),
         }))
+    }
+
+    fn whole(&self) -> Kept {
+        Kept {
+            transaction: self.transaction,
+            bytes: WHOLE,
+        }
     }
 
     fn add(&mut self, slot: Slot) -> u64 {
@@ -285,24 +330,96 @@ impl<S: PageStore> Pages<S> {
         debug_assert!(reference & DIRTY != 0, "only dirty pages change");
         let page_bytes = self.page_bytes();
         let number = (reference >> 2) as usize;
+        self.keep_before(number, at, bytes.len())?;
         let slot = &mut self.slots[number];
-        let data = self.before.len();
         let frame = self.store.dirty(&self.frames, slot.frame);
         let old = frame.bytes(at, bytes.len())?;
-        self.before.extend_from_slice(old);
         // Beyond half a page summing all of it up, once and at the end, takes less.
         slot.summed += bytes.len();
         slot.growth = slot
             .growth
             .filter(|_| 2 * slot.summed <= page_bytes)
             .map(|growth| growth.wrapping_add(sum_of_change(at, old, bytes)));
-        self.undo.push(Undo::Bytes {
-            number,
-            at: at as u32,
-            data,
-        });
         let frame = slot.frame;
         self.store.store(&mut self.frames, frame, at, bytes)
+    }
+
+    /// Puts bytes that are going to change into the undo list, or the whole page instead.
+    fn keep_before(&mut self, number: usize, at: usize, bytes: usize) -> Result<()> {
+        let page_bytes = self.store.page_bytes();
+        let slot = &mut self.slots[number];
+        if slot.kept.transaction != self.transaction {
+            slot.kept = Kept {
+                transaction: self.transaction,
+                bytes: 0,
+            };
+        }
+        let is_whole = slot.kept.bytes == WHOLE;
+        let range = if is_whole || slot.kept.bytes + bytes <= page_bytes {
+            at..at + bytes
+        } else {
+            0..page_bytes
+        };
+        let frame = self.store.dirty(&self.frames, slot.frame);
+        let data = self.before.len();
+        self.before
+            .extend_from_slice(frame.bytes(range.start, range.len())?);
+        let before = Before {
+            number: number as u32,
+            at: range.start as u32,
+            bytes: range.len() as u32,
+            data,
+        };
+        if is_whole {
+            self.undo.push(Undo::StatementBytes(before));
+            return Ok(());
+        }
+        slot.kept.bytes = if range.len() == page_bytes {
+            WHOLE
+        } else {
+            slot.kept.bytes + bytes
+        };
+        self.undo.push(Undo::Bytes(before));
+        Ok(())
+    }
+
+    /// Drops what only the statement that began at `mark` needed, which has ended well. The transaction goes on.
+    pub fn end_statement(&mut self, mark: PagesMark<S::Mark>) {
+        if self.before.len() < STATEMENT_BYTES {
+            return;
+        }
+        let (mut kept, mut data_end) = (mark.undo, None);
+        for index in mark.undo..self.undo.len() {
+            match &mut self.undo[index] {
+                Undo::StatementBytes(dropped) => {
+                    data_end.get_or_insert(dropped.data);
+                    // Its frame cannot go back to the cache as it was.
+                    self.slots[dropped.number as usize].cached_at = 0;
+                    continue;
+                }
+                Undo::Bytes(before) => {
+                    if let Some(end) = &mut data_end {
+                        let (from, bytes) = (before.data, before.bytes as usize);
+                        before.data = *end;
+                        self.before.copy_within(from..from + bytes, *end);
+                        *end += bytes;
+                    }
+                }
+                _ => {}
+            }
+            self.undo.swap(kept, index);
+            kept += 1;
+        }
+        self.undo.truncate(kept);
+        if let Some(end) = data_end {
+            self.before.truncate(end);
+        }
+    }
+
+    /// Bytes of DRAM that the open transaction and its group hold.
+    pub fn transaction_bytes(&self) -> usize {
+        let undo = self.before.len() + self.undo.len() * size_of::<Undo>();
+        undo + self.slots.len() * size_of::<Slot>() + self.store.held_bytes(self.dirty_pages())
     }
 
     /// Takes a page out of its tree.
@@ -339,14 +456,13 @@ impl<S: PageStore> Pages<S> {
     pub fn rollback(&mut self, mark: PagesMark<S::Mark>) -> Result<()> {
         while self.undo.len() > mark.undo {
             match self.undo.pop() {
-                Some(Undo::Bytes { number, at, data }) => {
-                    let slot = &mut self.slots[number];
-                    slot.growth = None;
-                    let (frame, old) = (slot.frame, &self.before[data..]);
-                    self.store
-                        .store(&mut self.frames, frame, at as usize, old)?;
-                    self.before.truncate(data);
+                Some(Undo::Bytes(before)) => {
+                    self.restore(before)?;
+                    // Whether or not that was the whole page, the list has at most as many bytes of it now.
+                    let page_bytes = self.page_bytes();
+                    self.slots[before.number as usize].kept.bytes = page_bytes;
                 }
+                Some(Undo::StatementBytes(before)) => self.restore(before)?,
                 Some(Undo::Fresh(number)) => {
                     let Slot {
                         frame, cached_at, ..
@@ -376,6 +492,22 @@ impl<S: PageStore> Pages<S> {
             }
         }
         self.store.rollback(mark.store);
+        if self.undo.is_empty() {
+            self.transaction += 1;
+            clear(&mut self.undo);
+            clear(&mut self.before);
+        }
+        Ok(())
+    }
+
+    /// Gives a dirty page its newest old bytes back.
+    fn restore(&mut self, before: Before) -> Result<()> {
+        let slot = &mut self.slots[before.number as usize];
+        slot.growth = None;
+        let (frame, old) = (slot.frame, &self.before[before.data..]);
+        self.store
+            .store(&mut self.frames, frame, before.at as usize, old)?;
+        self.before.truncate(before.data);
         Ok(())
     }
 
@@ -393,8 +525,9 @@ impl<S: PageStore> Pages<S> {
                 self.vacate(number);
             }
         }
-        self.undo.clear();
-        self.before.clear();
+        clear(&mut self.undo);
+        clear(&mut self.before);
+        self.transaction += 1;
     }
 
     /// Whether the group has anything to write.
@@ -513,6 +646,54 @@ mod tests {
     use crate::index::cow::{CowTree, Shape, TreeReport, Value};
     use pmem::device::simulated::{SimulatedWorld, WorldOptions};
     use pmem::{Arena, MemorySource, POOL_BYTES_MIN, PoolIdentity, PoolKind};
+
+    /// A transaction that changes the same pages again and again kept each change until its end: 12 KB for each small row that it deleted. It keeps
+    /// what leads back to its beginning, and that still leads there, from the middle of a statement as well.
+    #[test]
+    fn a_long_transaction_keeps_at_most_two_pages_of_old_bytes_for_a_page() {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let memory = || world.source().volatile(POOL_BYTES_MIN).unwrap();
+        let arena = Arena::create(memory(), &PoolIdentity::unnamed(PoolKind(1))).unwrap();
+        let (store, _) = PoolStore::create(arena, 1, 512).unwrap();
+        let mut pages = Pages::new(store, memory(), 0).unwrap();
+        let page_bytes = pages.page_bytes();
+        let older = pages.create(&vec![7; page_bytes]).unwrap();
+        pages.edit(older, 64, &[8; 16]).unwrap();
+        pages.end_transaction();
+        let content = |pages: &mut Pages<PoolStore<_>>| {
+            let mut bytes = Vec::new();
+            pages.copy_page(older, &mut bytes).unwrap();
+            bytes
+        };
+        let before = content(&mut pages);
+        let begin = pages.mark();
+        let newer = pages.create(&vec![9; page_bytes]).unwrap();
+        for round in 0..20_000_usize {
+            let mark = pages.mark();
+            for page in [older, newer] {
+                pages
+                    .edit(page, 64 + round % 300, &[round as u8; 100])
+                    .unwrap();
+            }
+            if round % 7 == 0 {
+                let changed = content(&mut pages);
+                pages.edit(older, 70, &[1; 40]).unwrap();
+                let statement = pages.mark();
+                pages.edit(older, 80, &[2; 200]).unwrap();
+                pages.rollback(statement).unwrap();
+                pages.edit(older, 70, &changed[70..110]).unwrap();
+                assert_eq!(content(&mut pages), changed);
+            }
+            pages.end_statement(mark);
+            let most = STATEMENT_BYTES * 4 + 4 * page_bytes;
+            let bytes = pages.transaction_bytes();
+            assert!(bytes < most, "{bytes} bytes after {round} rounds");
+        }
+        pages.edit(older, 100, &[3; 50]).unwrap();
+        pages.rollback(begin).unwrap();
+        assert_eq!(content(&mut pages), before);
+        assert!(!pages.is_changed());
+    }
 
     /// What one flipped bit makes of a committed reference.
     #[test]

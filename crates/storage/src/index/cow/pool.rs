@@ -13,8 +13,8 @@ use super::snapshot::{PoolPages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose, SMALL_PAGE_BYTES};
 use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
-use crate::log::WriteSet;
 use crate::log::nv_master::{KEPT_PAGES, MASTER_BYTES, MasterState, NvMaster};
+use crate::log::{WriteSet, clear};
 use pmem::{
     Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, PmemError, WordChange,
     site,
@@ -291,7 +291,7 @@ impl<M: Memory> PoolStore<M> {
                 flushed = end;
             }
         }
-        self.writes.staged.clear();
+        clear(&mut self.writes.staged);
         Ok(())
     }
 
@@ -306,8 +306,10 @@ impl<M: Memory> PoolStore<M> {
             let site = site!("nvm-cow.bitmap");
             self.arena.flush(line, LINE as usize, site)?;
         }
-        self.merged.clear();
-        self.writes.changes.clear();
+        clear(&mut self.merged);
+        clear(&mut self.writes.changes);
+        clear(&mut self.cells);
+        clear(&mut self.lines);
         self.limbo.settle(&mut self.arena);
         self.base = self.master.state;
         Ok(())
@@ -453,8 +455,18 @@ impl<M: Memory> PageStore for PoolStore<M> {
     fn rollback(&mut self, mark: PoolMark) {
         self.writes.changes.truncate(mark.changes);
         self.writes.staged.truncate(mark.staged);
+        if mark.changes == 0 {
+            clear(&mut self.writes.changes);
+            clear(&mut self.writes.staged);
+        }
         self.master.state = mark.state;
         self.arena.heap_rollback(mark.heap);
+    }
+
+    fn held_bytes(&self, _dirty_pages: usize) -> usize {
+        self.writes.changes.len() * size_of::<WordChange>()
+            + self.writes.staged.len() * size_of::<(u64, usize)>()
+            + self.arena.transaction_bytes()
     }
 
     #[inline]

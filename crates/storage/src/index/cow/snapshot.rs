@@ -150,6 +150,10 @@ impl PageStore for SnapshotStore {
 
     fn rollback(&mut self, _mark: ()) {}
 
+    fn held_bytes(&self, _dirty_pages: usize) -> usize {
+        0
+    }
+
     fn reclaim(&mut self) {}
 
     fn write(

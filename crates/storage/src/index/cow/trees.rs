@@ -160,6 +160,16 @@ impl<S: PageStore> Trees for Pages<S> {
     }
 
     #[inline]
+    fn end_statement(&mut self, mark: Self::Mark) {
+        Self::end_statement(self, mark);
+    }
+
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        Self::transaction_bytes(self)
+    }
+
+    #[inline]
     fn is_changed(&self) -> bool {
         Self::is_changed(self)
     }

@@ -7,7 +7,7 @@
 //! word    crc32c of the header's bytes in use u32 | check of the sequence u8 | sequence u24, from low to high
 //! ```
 //!
-//! A slot is where a cell begins, in units of the page's size / 256 rounded up to a power of two, 8 at least. Two places take
+//! A slot is where a cell begins, in units of the page's size / 255 rounded up to a power of two, 8 at least. Two places take
 //! turns: the header with sequence number `n` lies in place `n % 2`, and the sequence numbers in a page's two words always differ by
 //! one, the greater being in force. The word of a place is stored last. Where a header has one line, that store is all that it needs
 //! to count: stores to a line become durable in their order. Where it has more, a record of the log says what the header is as well.
@@ -76,10 +76,13 @@ pub struct Geometry {
     pub(super) cells_max: usize,
 }
 
+/// Most units of a page: their number stands in a byte of an empty page's header.
+const UNITS_MAX: usize = u8::MAX as usize;
+
 impl Geometry {
     /// Pages of `page_bytes` with at most `cells_max` cells, three at least.
     pub fn new(page_bytes: usize, cells_max: usize) -> Self {
-        let unit = page_bytes.div_ceil(256).next_power_of_two().max(8);
+        let unit = page_bytes.div_ceil(UNITS_MAX).next_power_of_two().max(8);
         Self {
             page_bytes,
             unit,
@@ -501,6 +504,17 @@ pub(super) fn slot_at(place: usize, index: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A page of 4096 bytes had 256 units, of which an empty page's header said 0: no cell had room in it.
+    #[test]
+    fn an_empty_page_says_where_its_cells_end_whatever_its_size() {
+        for page_bytes in (512..=8192).step_by(64) {
+            let geometry = Geometry::new(page_bytes, usize::MAX);
+            let start = Header::new(0, geometry).start();
+            assert_eq!(start, geometry.units, "{page_bytes} bytes");
+            assert!(geometry.unit * (geometry.units + 1) > page_bytes);
+        }
+    }
 
     #[test]
     fn a_splice_makes_the_next_header_and_garbage_makes_none_that_is_unsound() {

@@ -26,6 +26,7 @@ use super::versions::Versions;
 use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::index::cow::limbo::Limbo;
+use crate::log::clear;
 use crate::probe::{self, Activity};
 use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
 use std::sync::Arc;
@@ -778,9 +779,24 @@ impl<M: Memory> SlottedPages<M> {
         !self.undo.is_empty()
     }
 
+    /// Bytes of DRAM that the open transaction and its group hold.
+    pub(super) fn held_bytes(&self) -> usize {
+        let pages = match &self.cache {
+            None => 0,
+            Some(cache) => cache.changed_bytes(),
+        };
+        pages
+            + self.undo.len() * size_of::<Undo>()
+            + self.before.len() * size_of::<Header>()
+            + self.changed.len() * (size_of::<Changed>() + size_of::<Box<Changed>>())
+            + self.changes.len() * size_of::<WordChange>()
+            + self.staged.len() * size_of::<(u64, usize)>()
+            + self.arena.transaction_bytes()
+    }
+
     pub(super) fn join_group(&mut self) {
-        self.undo.clear();
-        self.before.clear();
+        clear(&mut self.undo);
+        clear(&mut self.before);
         self.operation += 1;
     }
 

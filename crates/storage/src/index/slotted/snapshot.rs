@@ -469,6 +469,10 @@ impl Trees for SlottedSnapshot {
         Ok(())
     }
 
+    fn transaction_bytes(&self) -> usize {
+        0
+    }
+
     fn is_changed(&self) -> bool {
         false
     }

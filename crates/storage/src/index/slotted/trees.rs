@@ -167,6 +167,11 @@ impl<M: Memory> Trees for SlottedPages<M> {
     }
 
     #[inline]
+    fn transaction_bytes(&self) -> usize {
+        self.held_bytes()
+    }
+
+    #[inline]
     fn is_changed(&self) -> bool {
         self.has_changes()
     }

@@ -192,6 +192,11 @@ impl<M: Memory> MemTable<M> {
         Ok(())
     }
 
+    /// Bytes that the open transaction holds beside the trees.
+    pub(crate) fn transaction_bytes(&self) -> usize {
+        self.writes.bytes() + self.arena.transaction_bytes()
+    }
+
     pub(crate) fn commit(&mut self) {
         self.writes.commit();
         self.committed = self.sizes;
