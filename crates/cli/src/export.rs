@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ExportArgs, format: Format) -> Result<()> {
         .into_iter()
         .map(|column| column.name)
         .collect();
-    delimited::write_record(&mut out, names.iter().map(|name| Some(name.as_str())), b',')?;
+    delimited::write_header(&mut out, &names)?;
     // A reader that conflicts runs again, and what was written cannot be taken back: so this one is run by hand.
     let mut transaction = database.begin()?;
     let mut progress =

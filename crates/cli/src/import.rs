@@ -1,20 +1,21 @@
 //! `import`: a CSV file into a table, all rows or none.
 //!
-//! A new table takes two passes over the file: the first checks its form and infers the types, the second inserts. All rows go in
-//! by one transaction. Bad rows are reported by line and column, several at a time, so that a file is mended in one go;
-//! unless the user asks for the good rows only, one bad row means that nothing is imported, and a table that was made
-//! for the import is dropped again.
+//! A new table takes two passes over the file: the first infers the types, the second inserts. All rows go in by one transaction.
+//! Bad rows are reported by line and column, several at a time, so that a file is corrected in one go; unless the user asks for the
+//! good rows only, one bad row means that nothing is imported, and a table that was made for the import is dropped again. Bad rows
+//! that are skipped can be kept in a file, which is complete before the others are committed.
 
-use crate::args::ImportArgs;
+use crate::args::{ImportArgs, TextArgs};
 use crate::columns;
 use crate::failure::Usage;
+use crate::files::{Existing, OutputFile};
 use crate::output::{Cell, Facts, Format, note, thousands};
 use crate::progress;
 use anyhow::{Context, Result, bail};
-use delimited::{Input, Inserted, Problems};
+use delimited::{Dialect, Guess, Input, Inserted, Names, Passes, Problems, Reading};
 use indelible::{Column, Database, Table};
 use indicatif::ProgressBar;
-use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -53,19 +54,23 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
         .into_iter()
         .find(|table| table.name() == args.table);
     let created = existing.is_none();
+    if !created && (args.types.is_some() || !args.primary_key.is_empty()) {
+        return Err(Usage::error(format!(
+            "table `{}` exists, so its types and key are given; leave out --types and --primary-key",
+            args.table
+        )));
+    }
+    let reading = reading(&args.text, existing.as_ref())?;
+    let rejects = rejects(args)?;
+    let passes = if created { Passes::Two } else { Passes::One };
+    let mut input = Input::open(&args.file, reading, passes)?;
+    let bar = progress::bytes("reading", input.file_bytes());
     let table = match existing {
-        Some(table) => {
-            if args.types.is_some() || !args.primary_key.is_empty() {
-                return Err(Usage::error(format!(
-                    "table `{}` exists, so its types and key are given; leave out --types and --primary-key",
-                    args.table
-                )));
-            }
-            table
-        }
-        None => create_table(database, args)?,
+        Some(table) => table,
+        None => create_table(database, args, &mut input, &bar)?,
     };
-    let inserted = insert_all(database, &table, args);
+    let inserted = insert_all(database, &table, args, &mut input, rejects, &bar);
+    bar.finish_and_clear();
     if inserted.is_err() && created {
         // The table is empty; the first error is the one to report.
         let _ = database.drop_table(&args.table);
@@ -79,52 +84,126 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
     })
 }
 
-/// Reads the file once, and makes a table that holds it.
-fn create_table(database: &Database, args: &ImportArgs) -> Result<Table> {
-    if args.file == Path::new("-") {
-        return Err(Usage::error(format!(
-            "table `{}` does not exist, and types cannot be inferred from standard input; \
-             create it first with `indelible tables create`, or give a file",
-            args.table
-        )));
+/// How the options say that the file is to be read.
+fn reading(text: &TextArgs, existing: Option<&Table>) -> Result<Reading> {
+    if text.comment.is_some() && text.comment == text.separator {
+        return Err(Usage::error(
+            "--comment and --separator are the same character; give two different ones",
+        ));
     }
-    let (mut input, bar) = open(args)?;
+    for (at, name) in text.columns.iter().enumerate() {
+        if name.is_empty() || text.columns[..at].contains(name) {
+            return Err(Usage::error(format!(
+                "--columns gives column {} no name of its own; name every column once",
+                at + 1
+            )));
+        }
+    }
+    let names = match existing {
+        _ if !text.no_header => Names::FirstLine,
+        _ if !text.columns.is_empty() => Names::Given(text.columns.clone()),
+        Some(table) => {
+            let columns = table.definition().columns.into_iter();
+            Names::Given(columns.map(|column| column.name).collect())
+        }
+        None => Names::Numbered,
+    };
+    let mut dialect = Dialect {
+        separator: text.separator,
+        comment: text.comment,
+        ..Dialect::default()
+    };
+    if let Some(bytes) = text.quoted_bytes {
+        dialect.quoted_bytes_max = bytes;
+    }
+    Ok(Reading {
+        dialect,
+        names,
+        nulls: text.nulls.clone(),
+    })
+}
+
+/// The file for bad rows.
+fn rejects(args: &ImportArgs) -> Result<Option<OutputFile>> {
+    let Some(path) = &args.rejects else {
+        return Ok(None);
+    };
+    if path == Path::new("-") {
+        return Err(Usage::error(
+            "--rejects needs a file, because standard output tells what was imported",
+        ));
+    }
+    OutputFile::create(path, Existing::Refuse).map(Some)
+}
+
+/// Reads the file once, makes a table that holds it, and goes back to its first row.
+fn create_table(
+    database: &Database,
+    args: &ImportArgs,
+    input: &mut Input,
+    bar: &ProgressBar,
+) -> Result<Table> {
     bar.set_message("looking at types");
-    let header = input.header(&args.file)?;
     let given = match &args.types {
         Some(text) => columns::parse(text)?,
         None => Vec::new(),
     };
     for column in &given {
-        if !header.contains(&column.name) {
+        if !input.columns().contains(&column.name) {
             return Err(Usage::error(format!(
-                "--types names column `{}`, but the file has {}",
+                "--types names column `{}`, but the file has {}{}",
                 column.name,
-                header.join(", ")
+                input.columns().join(", "),
+                hint(input)
             )));
         }
     }
-    check_primary_key(args, &header)?;
-    let guesses = input.guess(header.len(), &mut |bytes| bar.set_position(bytes))?;
+    check_primary_key(args, input)?;
+    let guesses = input.guess(&mut |bytes| bar.set_position(bytes))?;
     let is_key = |name: &String| args.primary_key.contains(name);
-    let columns: Vec<Column> = header
-        .iter()
-        .zip(&guesses)
-        .map(|(name, guess)| {
-            let data_type = given
-                .iter()
-                .find(|column| &column.name == name)
-                .map_or_else(|| guess.data_type(), |column| column.data_type);
-            let column = Column::new(name.as_str(), data_type);
-            // A file says nothing about what may be missing later, so only the key must be there.
-            if is_key(name) {
-                column
-            } else {
-                column.nullable()
-            }
-        })
-        .collect();
+    let column = |(name, guess): (&String, &Guess)| {
+        let data_type = if let Some(column) = given.iter().find(|column| &column.name == name) {
+            column.data_type
+        } else {
+            tell_null_words(name, guess);
+            guess.data_type()
+        };
+        let column = Column::new(name.as_str(), data_type);
+        // A file says nothing about what may be missing later, so only the key must be there.
+        if is_key(name) {
+            column
+        } else {
+            column.nullable()
+        }
+    };
+    let columns: Vec<Column> = input.columns().iter().zip(&guesses).map(column).collect();
+    if let Some(hint) = input.separator_hint() {
+        note(&format!("{}: {hint}", input.name()));
+    }
+    input.restart()?;
     build(database, &args.table, &columns, &args.primary_key)
+}
+
+/// Says why a column of numbers, dates and the like is text.
+fn tell_null_words(name: &str, guess: &Guess) {
+    if let Some((words, data_type)) = guess.null_hint() {
+        let found: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let options: Vec<String> = words
+            .iter()
+            .map(|word| format!("--null '{word}'"))
+            .collect();
+        note(&format!(
+            "column `{name}` is text because of {}; if that stands for NULL, {} makes it {data_type}",
+            found.join(", "),
+            options.join(" ")
+        ));
+    }
+}
+
+/// What to add to an error if the separator may be the cause.
+fn hint(input: &Input) -> String {
+    let hint = input.separator_hint();
+    hint.map_or_else(String::new, |hint| format!("; {hint}"))
 }
 
 /// Creates a table of these columns.
@@ -147,7 +226,8 @@ pub(crate) fn build(
         .create()?)
 }
 
-fn check_primary_key(args: &ImportArgs, header: &[String]) -> Result<()> {
+fn check_primary_key(args: &ImportArgs, input: &Input) -> Result<()> {
+    let header = input.columns();
     let problem = if args.primary_key.is_empty() {
         format!(
             "table `{}` does not exist yet; name the columns of its primary key",
@@ -163,31 +243,47 @@ fn check_primary_key(args: &ImportArgs, header: &[String]) -> Result<()> {
     let columns = header.join(", ");
     let first = header.first().map_or("", String::as_str);
     Err(Usage::error(format!(
-        "{problem}, for example --primary-key {first} (the file has {columns})"
+        "{problem}, for example --primary-key {first} (the file has {columns}){}",
+        hint(input)
     )))
 }
 
 /// Inserts every row in one transaction; returns how many, and how many were skipped.
-fn insert_all(database: &Database, table: &Table, args: &ImportArgs) -> Result<(u64, u64)> {
-    let (mut input, bar) = open(args)?;
+fn insert_all(
+    database: &Database,
+    table: &Table,
+    args: &ImportArgs,
+    input: &mut Input,
+    mut rejects: Option<OutputFile>,
+    bar: &ProgressBar,
+) -> Result<(u64, u64)> {
     bar.set_message("importing");
-    let header = input.header(&args.file)?;
-    let targets = targets(table, &header)?;
+    let targets = targets(table, input)?;
     let mut transaction = database.begin()?;
     let mut progress = |bytes| bar.set_position(bytes);
-    let inserted = input.insert(&mut transaction, table, &targets, &mut progress)?;
+    let lines = rejects.as_mut().map(|out| out as &mut dyn Write);
+    let inserted = input.insert(&mut transaction, table, &targets, lines, &mut progress)?;
     bar.finish_and_clear();
     let Inserted { rows, problems } = inserted;
-    let file = args.file.display();
-    report(&problems, &file.to_string());
-    if problems.count > 0 && !args.skip_bad_rows {
+    let file = input.name();
+    report(&problems, file);
+    // The rejected rows are safe before the others count.
+    if let (Some(out), 1..) = (rejects, problems.count) {
+        out.finish()?;
+    }
+    let all = thousands(rows + problems.count);
+    let cause = match (problems.count, args.skip_bad_rows) {
+        (0, _) => None,
+        (_, true) if rows > 0 => None,
+        (_, true) => Some(format!("none of {all} rows in {file} can be")),
+        (bad, false) => Some(format!(
+            "{} of {all} rows in {file} cannot be; correct them, or import the others with --skip-bad-rows",
+            thousands(bad)
+        )),
+    };
+    if let Some(cause) = cause {
         transaction.abort();
-        bail!(
-            "nothing was imported, because {} of {} rows in {file} cannot be; \
-             mend them, or import the others with --skip-bad-rows",
-            thousands(problems.count),
-            thousands(rows + problems.count)
-        );
+        bail!("nothing was imported, because {cause}{}", hint(input));
     }
     transaction.commit()?;
     Ok((rows, problems.count))
@@ -205,34 +301,25 @@ fn report(problems: &Problems, file: &str) {
 }
 
 /// The table's column of each field. Columns that the file has not must be allowed to be NULL.
-fn targets(table: &Table, header: &[String]) -> Result<Vec<usize>> {
+fn targets(table: &Table, input: &Input) -> Result<Vec<usize>> {
     let columns = table.definition().columns;
-    let targets = columns::positions(&columns, header)
-        .with_context(|| format!("the file does not fit table `{}`", table.name()))?;
+    let targets = columns::positions(&columns, input.columns()).with_context(|| {
+        format!(
+            "{} does not fit table `{}`{}",
+            input.name(),
+            table.name(),
+            hint(input)
+        )
+    })?;
     let absent = (0..columns.len()).find(|at| !targets.contains(at) && !columns[*at].nullable);
     if let Some(at) = absent {
         bail!(
-            "the file has no column `{}`, which table `{}` needs; add it to the file",
+            "{} has no column `{}`, which table `{}` needs; add it to the file{}",
+            input.name(),
             columns[at].name,
-            table.name()
+            table.name(),
+            hint(input)
         );
     }
     Ok(targets)
-}
-
-/// Opens the file with a progress bar over its bytes.
-fn open(args: &ImportArgs) -> Result<(Input, ProgressBar)> {
-    let (input, bytes): (Box<dyn std::io::Read>, u64) = if args.file == Path::new("-") {
-        (Box::new(std::io::stdin()), 0)
-    } else {
-        let problem = || format!("cannot read {}", args.file.display());
-        let file = File::open(&args.file).with_context(problem)?;
-        let metadata = file.metadata().with_context(problem)?;
-        if metadata.is_dir() {
-            bail!("{} is a directory; give a CSV file", args.file.display());
-        }
-        (Box::new(file), metadata.len())
-    };
-    let input = Input::new(input, args.separator);
-    Ok((input, progress::bytes("reading", bytes)))
 }

@@ -1,121 +1,359 @@
 //! The reading half of `import`: the names of the columns, the types of their values, and rows.
 //!
-//! Bad rows are counted and the first of them told, so that a file is mended in one go; what becomes of the others the caller says, who
-//! has the transaction. Its progress is told in bytes of the file, now and then.
+//! Bad rows are counted and the first of them told, so that a file is corrected in one go; what becomes of the others the caller says, who
+//! has the transaction. Bad rows can be written out as they stand in the file. The progress is told in bytes of the file, now and then.
+//!
+//! A first line that ends with a separator says that all lines do, as in the files of TPC benchmarks: there is no column after it.
 
-use crate::infer::Guess;
-use crate::records::{CsvError, CsvReader, Field, Record};
-use anyhow::{Result, anyhow, bail};
+use crate::infer::{Guess, null_word};
+use crate::records::{Dialect, Record, RecordError, Records, Shape};
+use crate::source::{Passes, Source};
+use anyhow::{Context, Result, anyhow, bail};
 use indelible::{Column, DataType, Row, Table, Transaction, Value};
-use std::io::{BufReader, Read};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Bad rows that are reported one by one.
 const REPORTED_MAX: usize = 20;
+/// Characters of a bad value that are reported.
+const REPORTED_CHARACTERS_MAX: usize = 300;
 /// Rows between two reports of the progress.
 const PROGRESS_ROWS: u64 = 1024;
-/// Bytes that are read at once.
-const BUFFER_BYTES: usize = 1 << 18;
+
+/// Where the names of the columns come from.
+#[derive(Clone, Debug)]
+pub enum Names {
+    /// The first line of the file.
+    FirstLine,
+    /// The caller; every line of the file is a row.
+    Given(Vec<String>),
+    /// Nowhere: every line of the file is a row, and its columns are `column1` and so on.
+    Numbered,
+}
+
+/// How a file is to be read.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// How its text is to be understood.
+    pub dialect: Dialect,
+    /// Where the names of the columns come from.
+    pub names: Names,
+    /// Fields outside quotes that are NULL, besides the empty one. The empty text among them means that `""` is NULL too.
+    pub nulls: Vec<String>,
+}
 
 /// A file that is imported.
 pub struct Input {
-    reader: CsvReader<BufReader<Box<dyn Read>>>,
+    name: String,
+    records: Records<Source>,
+    record: Record,
+    reading: Reading,
+    columns: Vec<String>,
+    /// The line with the names, as it stands in the file.
+    header: Vec<u8>,
+    shape: Shape,
+    separator_hint: Option<String>,
 }
 
 impl Input {
-    /// Reads a file whose fields are separated by this byte.
-    pub fn new(file: Box<dyn Read>, separator: u8) -> Self {
-        let file = BufReader::with_capacity(BUFFER_BYTES, file);
-        Self {
-            reader: CsvReader::new(file, separator),
+    /// Opens a file, `-` for standard input, and reads the names of its columns.
+    pub fn open(path: &Path, reading: Reading, passes: Passes) -> Result<Self> {
+        let name = if path == Path::new("-") {
+            "standard input".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        if path.is_dir() {
+            bail!("{name} is a directory; give a CSV file");
         }
+        let source = Source::open(path, passes).with_context(|| format!("cannot read {name}"))?;
+        let mut input = Self {
+            name,
+            records: Records::new(source, reading.dialect.clone()),
+            record: Record::default(),
+            reading,
+            columns: Vec::new(),
+            header: Vec::new(),
+            shape: Shape::Any,
+            separator_hint: None,
+        };
+        match input.reading.names.clone() {
+            Names::FirstLine => input.read_header()?,
+            Names::Given(names) => input.take_names(names)?,
+            Names::Numbered => input.number_columns()?,
+        }
+        input.records.set_shape(input.shape);
+        input.separator_hint = input.find_separator_hint();
+        Ok(input)
     }
 
-    /// The column names in the first record. The name of the file is for errors.
-    pub fn header(&mut self, file: &Path) -> Result<Vec<String>> {
-        let file = file.display();
-        let mut record = Record::default();
-        match self.reader.read(&mut record) {
+    /// The name of the file, for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of the file; 0 if nobody can say.
+    pub fn file_bytes(&self) -> u64 {
+        self.records.input().file_bytes()
+    }
+
+    /// The names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn read_header(&mut self) -> Result<()> {
+        let name = &self.name;
+        match self.records.read(&mut self.record) {
             Ok(true) => {}
-            Ok(false) => bail!("{file} is empty; the first line must name the columns"),
-            Err(error) => bail!("{file}, {error}"),
+            Ok(false) => {
+                bail!("{name} is empty; the first line must name the columns, or give --no-header")
+            }
+            Err(error) => return Err(self.failure(error)),
         }
-        let names: Vec<String> = record
-            .fields
-            .into_iter()
-            .map(|field| field.text.trim().to_owned())
+        let fields = 0..self.record.len();
+        let mut names: Vec<String> = fields
+            .map(|at| match self.record.text(at) {
+                text if self.record.is_quoted(at) => text.to_owned(),
+                text => text.trim().to_owned(),
+            })
             .collect();
-        if names.iter().any(String::is_empty) {
-            bail!("{file}, line 1: a column has no name; the first line must name the columns");
+        let line = self.record.line;
+        if names.len() > 1 && names.last().is_some_and(String::is_empty) {
+            names.pop();
+            self.shape = Shape::ColumnsAndSeparator(names.len());
+        } else {
+            self.shape = Shape::Columns(names.len());
         }
-        for (at, name) in names.iter().enumerate() {
-            if names[..at].contains(name) {
-                bail!("{file}, line 1: column `{name}` is named twice; give each its own name");
+        if names.first().is_some_and(|first| first == "indelible-dump") {
+            bail!(
+                "{name} is a dump of a whole database; make a database of it with `indelible load`"
+            );
+        }
+        if names.iter().any(|name| name.contains('\0')) {
+            bail!(
+                "{name}, line {line}: there are zero bytes in the names of the columns; this is no text file"
+            );
+        }
+        for (at, column) in names.iter().enumerate() {
+            if column.is_empty() {
+                bail!(
+                    "{name}, line {line}: column {} of {} has no name; the first line must name the columns, \
+                     or give --no-header, with --columns for their names",
+                    at + 1,
+                    names.len()
+                );
+            }
+            if names[..at].contains(column) {
+                bail!(
+                    "{name}, line {line}: column `{column}` is named twice; give each its own name"
+                );
             }
         }
-        Ok(names)
+        self.header = self.records.raw().to_vec();
+        self.columns = names;
+        Ok(())
     }
 
-    /// Looks at every value behind the header. Malformed rows are left to the second pass, which reports them.
-    pub fn guess(&mut self, columns: usize, progress: &mut dyn FnMut(u64)) -> Result<Vec<Guess>> {
-        let mut guesses = vec![Guess::new(); columns];
-        let mut record = Record::default();
+    /// Looks at the first row without taking it: the number of its fields, and whether the last one is empty.
+    fn first_row(&mut self) -> Result<Option<(usize, bool)>> {
+        self.records.set_shape(Shape::Any);
+        let found = match self.records.read(&mut self.record) {
+            Ok(true) => {
+                let fields = self.record.len();
+                Some((fields, self.record.is_null(fields - 1)))
+            }
+            Ok(false) | Err(RecordError::Malformed { .. }) => None,
+            Err(error) => return Err(self.failure(error)),
+        };
+        self.records.step_back(&self.record);
+        Ok(found)
+    }
+
+    fn take_names(&mut self, names: Vec<String>) -> Result<()> {
+        let first = self.first_row()?;
+        self.shape = if first == Some((names.len() + 1, true)) {
+            Shape::ColumnsAndSeparator(names.len())
+        } else {
+            Shape::Columns(names.len())
+        };
+        if let Some((fields, _)) = first {
+            let texts = (0..fields).map(|at| self.record.text(at).trim());
+            if texts.eq(names.iter().map(String::as_str)) {
+                bail!(
+                    "{}, line {}: this line names the columns; leave out --no-header",
+                    self.name,
+                    self.record.line
+                );
+            }
+        }
+        self.columns = names;
+        Ok(())
+    }
+
+    fn number_columns(&mut self) -> Result<()> {
+        let Some((fields, _)) = self.first_row()? else {
+            bail!(
+                "{} has no first row that tells how many columns there are; name them with --columns",
+                self.name
+            );
+        };
+        self.columns = (1..=fields).map(|at| format!("column{at}")).collect();
+        self.shape = Shape::Columns(fields);
+        Ok(())
+    }
+
+    /// What an error of reading means for the whole file.
+    fn failure(&self, error: RecordError) -> anyhow::Error {
+        let name = &self.name;
+        match error {
+            RecordError::Io(error) => anyhow!(error).context(format!("cannot read {name}")),
+            RecordError::Unusable(reason) => anyhow!("cannot read {name}: {reason}"),
+            malformed @ RecordError::Malformed { .. } => anyhow!("{name}, {malformed}"),
+        }
+    }
+
+    /// A sentence about a separator that would fit better, if the first line seems to be one field only because of that.
+    pub fn separator_hint(&self) -> Option<&str> {
+        self.separator_hint.as_deref()
+    }
+
+    fn find_separator_hint(&self) -> Option<String> {
+        let is_header = matches!(self.reading.names, Names::FirstLine);
+        let text = match (is_header, self.record.len()) {
+            (true, _) if self.columns.len() == 1 => self.columns[0].as_str(),
+            (false, 1) => self.record.text(0),
+            _ => return None,
+        };
+        let separator = char::from(self.records.separator());
+        let candidates = [('\t', "tab"), (';', "';'"), ('|', "'|'"), (',', "','")];
+        let (times, option) = candidates
+            .into_iter()
+            .filter(|(candidate, _)| *candidate != separator)
+            .map(|(candidate, option)| (text.matches(candidate).count(), option))
+            .max_by_key(|(times, _)| *times)?;
+        let separator = separator.escape_default();
+        (times > 0).then(|| {
+            format!(
+                "the first line has no `{separator}` that separates columns; if they are separated by {}, \
+                 add --separator {option}",
+                option.trim_matches('\'')
+            )
+        })
+    }
+
+    /// Looks at every row. Malformed ones are left to the second pass, which reports them.
+    pub fn guess(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Vec<Guess>> {
+        let mut guesses = vec![Guess::new(); self.columns.len()];
         let mut rows = 0_u64;
         loop {
-            match self.reader.read(&mut record) {
-                Ok(false) | Err(CsvError::Lost { .. }) => return Ok(guesses),
-                Ok(true) if record.fields.len() == columns => {
-                    for (guess, field) in guesses.iter_mut().zip(&record.fields) {
-                        guess.see((!field.is_null()).then_some(&field.text));
+            match self.records.read(&mut self.record) {
+                Ok(false) => break,
+                Ok(true) => {
+                    for (at, guess) in guesses.iter_mut().enumerate() {
+                        guess.see(value_text(&self.record, at, &self.reading.nulls));
                     }
                 }
                 // The second pass reports these.
-                Ok(true) | Err(CsvError::Malformed { .. }) => {}
-                Err(CsvError::Io(error)) => return Err(error.into()),
+                Err(RecordError::Malformed { .. }) => {}
+                Err(error) => return Err(self.failure(error)),
             }
             rows += 1;
             if rows.is_multiple_of(PROGRESS_ROWS) {
-                progress(self.reader.bytes());
+                progress(self.records.input().bytes());
             }
         }
+        let is_numbered = matches!(self.reading.names, Names::Numbered);
+        if is_numbered && guesses.len() > 1 && guesses.last().is_some_and(Guess::is_empty) {
+            guesses.pop();
+            self.columns.pop();
+            self.shape = Shape::ColumnsAndSeparator(guesses.len());
+        }
+        Ok(guesses)
     }
 
-    /// Inserts every row behind the header; `targets` are the table's columns of the fields.
+    /// Goes back to the first row, for the second pass.
+    pub fn restart(&mut self) -> Result<()> {
+        self.records.set_shape(Shape::Any);
+        let restarted = self.records.restart(Source::rewind);
+        let header = restarted.map_err(RecordError::Io).and_then(|()| {
+            if matches!(self.reading.names, Names::FirstLine) {
+                self.records.read(&mut self.record)?;
+            }
+            Ok(())
+        });
+        self.records.set_shape(self.shape);
+        header.map_err(|error| self.failure(error))
+    }
+
+    /// Inserts every row; `targets` are the table's columns of the fields. Bad rows go to `rejects` as they stand in the file.
     pub fn insert(
         &mut self,
         transaction: &mut Transaction<'_>,
         table: &Table,
         targets: &[usize],
+        mut rejects: Option<&mut dyn Write>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Inserted> {
         let mut filler = Filler {
             table,
             targets,
             columns: table.definition().columns,
+            nulls: &self.reading.nulls,
             row: table.row(),
         };
-        let mut record = Record::default();
         let (mut rows, mut problems) = (0_u64, Problems::default());
         loop {
-            match self.reader.read(&mut record) {
+            let problem = match self.records.read(&mut self.record) {
                 Ok(false) => break,
-                Ok(true) => match filler.insert(transaction, &record) {
-                    Ok(()) => rows += 1,
-                    Err(problem) => problems.add(problem)?,
-                },
-                Err(CsvError::Io(error)) => return Err(error.into()),
-                Err(error @ CsvError::Lost { .. }) => {
-                    problems.add(Problem::Row(error.to_string()))?;
-                    break;
+                Ok(true) => filler.insert(transaction, &self.record).err(),
+                Err(malformed @ RecordError::Malformed { .. }) => {
+                    Some(Problem::Row(malformed.to_string()))
                 }
-                Err(error) => problems.add(Problem::Row(error.to_string()))?,
+                Err(error) => return Err(self.failure(error)),
+            };
+            match problem {
+                None => rows += 1,
+                Some(Problem::Fatal(error)) => return Err(error),
+                Some(Problem::Row(text)) => {
+                    if let Some(rejects) = &mut rejects {
+                        if problems.count == 0 {
+                            write_line(*rejects, self.records.separator_line())
+                                .and_then(|()| write_line(*rejects, &self.header))
+                                .context("cannot write the rejected rows")?;
+                        }
+                        write_line(*rejects, self.records.raw())
+                            .context("cannot write the rejected rows")?;
+                    }
+                    problems.add(&text);
+                }
             }
             if (rows + problems.count).is_multiple_of(PROGRESS_ROWS) {
-                progress(self.reader.bytes());
+                progress(self.records.input().bytes());
             }
         }
         Ok(Inserted { rows, problems })
     }
+}
+
+/// Writes bytes of a file, with a line end if it had none because it was the last line.
+fn write_line(out: &mut dyn Write, line: &[u8]) -> io::Result<()> {
+    out.write_all(line)?;
+    match line.last() {
+        None | Some(b'\n' | b'\r') => Ok(()),
+        Some(_) => out.write_all(b"\n"),
+    }
+}
+
+/// The text of a field, `None` if it stands for NULL.
+fn value_text<'r>(record: &'r Record, at: usize, nulls: &[String]) -> Option<&'r str> {
+    let text = record.text(at);
+    let is_null = match (text.is_empty(), record.is_quoted(at)) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => nulls.iter().any(|null| null == text),
+    };
+    (!is_null).then_some(text)
 }
 
 /// What an import has done.
@@ -144,17 +382,15 @@ pub struct Problems {
 }
 
 impl Problems {
-    fn add(&mut self, problem: Problem) -> Result<()> {
-        match problem {
-            Problem::Fatal(error) => return Err(error),
-            Problem::Row(text) => {
-                self.count += 1;
-                if self.first.len() < REPORTED_MAX {
-                    self.first.push(text);
-                }
+    fn add(&mut self, problem: &str) {
+        self.count += 1;
+        if self.first.len() < REPORTED_MAX {
+            let mut text: String = problem.chars().take(REPORTED_CHARACTERS_MAX).collect();
+            if text.len() < problem.len() {
+                text.push_str(" ...");
             }
+            self.first.push(text);
         }
-        Ok(())
     }
 }
 
@@ -164,6 +400,7 @@ struct Filler<'t> {
     /// The table's column of each field.
     targets: &'t [usize],
     columns: Vec<Column>,
+    nulls: &'t [String],
     row: Row,
 }
 
@@ -174,18 +411,18 @@ impl Filler<'_> {
         record: &Record,
     ) -> Result<(), Problem> {
         let line = record.line;
-        if record.fields.len() != self.targets.len() {
-            return Err(Problem::Row(format!(
-                "line {line}: {} fields, but the header has {}",
-                record.fields.len(),
-                self.targets.len()
-            )));
-        }
         self.row.clear();
-        for (field, target) in record.fields.iter().zip(self.targets) {
+        for (at, target) in self.targets.iter().enumerate() {
             let column = &self.columns[*target];
-            set(&mut self.row, *target, column.data_type, field).map_err(|error| {
-                Problem::Row(format!("line {line}, column `{}`: {error}", column.name))
+            let text = value_text(record, at, self.nulls);
+            set(&mut self.row, *target, column.data_type, text).map_err(|error| {
+                let hint = text.and_then(null_word).map_or_else(String::new, |word| {
+                    format!("; if it stands for NULL, add --null '{word}'")
+                });
+                Problem::Row(format!(
+                    "line {line}, column `{}`: {error}{hint}",
+                    column.name
+                ))
             })?;
         }
         transaction
@@ -199,10 +436,10 @@ impl Filler<'_> {
     }
 }
 
-fn set(row: &mut Row, column: usize, data_type: DataType, field: &Field) -> Result<()> {
-    if field.is_null() {
-        return Ok(row.set(column, &Value::Null)?);
-    }
-    let value = Value::parse(data_type, &field.text)?;
+fn set(row: &mut Row, column: usize, data_type: DataType, text: Option<&str>) -> Result<()> {
+    let value = match text {
+        None => Value::Null,
+        Some(text) => Value::parse(data_type, text)?,
+    };
     Ok(row.set(column, &value)?)
 }

@@ -4,6 +4,8 @@
 //! The order of preference is bool, int64, decimal, float64, date, timestamp, uuid, varchar, text. A number with a
 //! leading zero or a plus is text: it is a code, not an amount. Numbers that all have the same count of digits
 //! behind the point are decimals, because prices must not become binary fractions; other numbers are floats.
+//!
+//! A word such as `NA` makes a column text as well. What the column would be without it is kept, so that the user can be told.
 
 use indelible::{DataType, Date, Timestamp, Uuid};
 
@@ -16,6 +18,16 @@ const VARCHAR_MAX: usize = 1024;
 /// Room that an inferred `varchar` has at least.
 const VARCHAR_MIN: usize = 8;
 
+/// Texts that stand for a missing value in files of many programs; the empty one is that in quotes.
+const NULL_WORDS: [&str; 14] = [
+    "", "NA", "N/A", "n/a", "#N/A", "NULL", "Null", "null", "NaN", "nan", "None", "\\N", "-", "?",
+];
+
+/// The word for a missing value that this text is.
+pub(crate) fn null_word(text: &str) -> Option<&'static str> {
+    NULL_WORDS.into_iter().find(|word| *word == text)
+}
+
 /// What is known about one column after some of its values.
 #[derive(Clone, Debug)]
 pub struct Guess {
@@ -25,6 +37,8 @@ pub struct Guess {
     /// Digits behind the point, if all values agree.
     scale: Option<usize>,
     whole_digits_max: usize,
+    /// Words for a missing value among them.
+    null_words: Vec<&'static str>,
 }
 
 const KINDS: usize = 7;
@@ -45,49 +59,81 @@ impl Guess {
             text_bytes_max: 0,
             scale: None,
             whole_digits_max: 0,
+            null_words: Vec::new(),
         }
     }
 
     /// Takes a value into account; `None` is NULL.
     pub(crate) fn see(&mut self, text: Option<&str>) {
         let Some(text) = text else { return };
-        self.values += 1;
         self.text_bytes_max = self.text_bytes_max.max(text.len());
-        if self.kinds.contains(&true) {
+        if !self.kinds.contains(&true) {
+            self.values += 1;
+        } else if let Some(word) = null_word(text) {
+            if !self.null_words.contains(&word) {
+                self.null_words.push(word);
+            }
+        } else {
+            self.values += 1;
             self.judge(text);
         }
     }
 
     fn judge(&mut self, text: &str) {
-        let keep = |kind: &mut bool, fits: bool| *kind &= fits;
-        keep(&mut self.kinds[BOOL], matches!(text, "true" | "false"));
-        let integer = text
-            .parse::<i64>()
-            .is_ok_and(|number| number.to_string() == text);
-        keep(&mut self.kinds[INTEGER], integer);
-        match plain_number(text) {
-            Some((whole, fraction)) => {
-                self.whole_digits_max = self.whole_digits_max.max(whole);
-                let agreed = *self.scale.get_or_insert(fraction) == fraction;
-                let digits = self.whole_digits_max + fraction;
-                keep(
-                    &mut self.kinds[DECIMAL],
-                    agreed && fraction > 0 && digits <= DECIMAL_DIGITS,
-                );
-            }
-            None => self.kinds[DECIMAL] = false,
+        // A number is looked at once for each kind that is still possible.
+        let mut keep = |kind: usize, fits: &dyn Fn() -> bool| {
+            let possible = &mut self.kinds[kind];
+            *possible = *possible && fits();
+        };
+        keep(BOOL, &|| matches!(text, "true" | "false"));
+        keep(INTEGER, &|| {
+            let number = text.parse::<i64>();
+            number.is_ok_and(|number| number.to_string() == text)
+        });
+        keep(FLOAT, &|| is_float(text));
+        keep(DATE, &|| {
+            Date::parse(text).is_some_and(|date| date.to_string() == text)
+        });
+        keep(TIMESTAMP, &|| {
+            text.contains(':') && Timestamp::parse(text).is_some()
+        });
+        keep(UUID, &|| text.len() == 36 && Uuid::parse(text).is_some());
+        if self.kinds[DECIMAL] {
+            self.kinds[DECIMAL] = self.is_decimal(text);
         }
-        keep(&mut self.kinds[FLOAT], is_float(text));
-        let date = Date::parse(text).is_some_and(|date| date.to_string() == text);
-        keep(&mut self.kinds[DATE], date);
-        let time = text.contains(':') && Timestamp::parse(text).is_some();
-        keep(&mut self.kinds[TIMESTAMP], time);
-        let uuid = text.len() == 36 && Uuid::parse(text).is_some();
-        keep(&mut self.kinds[UUID], uuid);
+    }
+
+    fn is_decimal(&mut self, text: &str) -> bool {
+        let Some((whole, fraction)) = plain_number(text) else {
+            return false;
+        };
+        self.whole_digits_max = self.whole_digits_max.max(whole);
+        let agreed = *self.scale.get_or_insert(fraction) == fraction;
+        agreed && fraction > 0 && self.whole_digits_max + fraction <= DECIMAL_DIGITS
     }
 
     /// The narrowest type that holds every value seen. A column without values is text.
     pub fn data_type(&self) -> DataType {
+        if self.null_words.is_empty() {
+            self.type_without_null_words()
+        } else {
+            self.text()
+        }
+    }
+
+    /// Whether all rows seen have NULL here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values == 0 && self.null_words.is_empty()
+    }
+
+    /// Words that make this column text, and its type without them.
+    pub fn null_hint(&self) -> Option<(&[&'static str], DataType)> {
+        let without = self.type_without_null_words();
+        let is_text = matches!(without, DataType::Text | DataType::Varchar { .. });
+        (!self.null_words.is_empty() && !is_text).then_some((&self.null_words, without))
+    }
+
+    fn type_without_null_words(&self) -> DataType {
         if self.values == 0 {
             return DataType::Text;
         }
@@ -102,10 +148,14 @@ impl Guess {
             Some(DATE) => DataType::Date,
             Some(TIMESTAMP) => DataType::Timestamp,
             Some(UUID) => DataType::Uuid,
-            _ => match self.text_bytes_max.next_power_of_two().max(VARCHAR_MIN) {
-                max if max <= VARCHAR_MAX => DataType::Varchar { max: max as u32 },
-                _ => DataType::Text,
-            },
+            _ => self.text(),
+        }
+    }
+
+    fn text(&self) -> DataType {
+        match self.text_bytes_max.next_power_of_two().max(VARCHAR_MIN) {
+            max if max <= VARCHAR_MAX => DataType::Varchar { max: max as u32 },
+            _ => DataType::Text,
         }
     }
 }
@@ -170,6 +220,21 @@ mod tests {
         for (texts, expected) in cases {
             assert_eq!(guess(texts), expected, "{texts:?}");
         }
+    }
+
+    #[test]
+    fn words_for_missing_values_make_a_column_text_and_are_named() {
+        let mut guess = Guess::new();
+        for text in ["1", "NA", "2", "", "NA"] {
+            guess.see(Some(text));
+        }
+        assert_eq!(guess.data_type().to_string(), "varchar(8)");
+        assert_eq!(guess.null_hint(), Some((&["NA", ""][..], DataType::Int64)));
+        guess.see(Some("x"));
+        assert_eq!(guess.null_hint(), None);
+        let mut only = Guess::new();
+        only.see(Some("-"));
+        assert_eq!((only.null_hint(), only.is_empty()), (None, false));
     }
 
     #[test]

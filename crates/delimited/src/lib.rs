@@ -5,7 +5,9 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `records` | records of fields, read and written so that a round trip changes nothing |
+//! | `source` | the bytes of a file or pipe, plain or compressed, twice if need be |
+//! | `foreign` | files that are no text |
+//! | `records` | records of fields, each with its line and its bytes |
 //! | `infer` | the type of a column from its texts |
 //! | `import` | a file into a table |
 //! | `export` | the rows of a table into a file |
@@ -14,14 +16,17 @@
 
 mod digits;
 mod export;
+mod foreign;
 mod import;
 mod infer;
 mod load;
 mod records;
+mod source;
 
 pub use digits::{group_digits, thousands};
-pub use export::write_rows;
-pub use import::{Input, Inserted, Problems};
+pub use export::{write_header, write_record, write_rows};
+pub use import::{Input, Inserted, Names, Problems, Reading};
 pub use infer::Guess;
 pub use load::{DUMP_VERSION, Loader};
-pub use records::write_record;
+pub use records::Dialect;
+pub use source::Passes;

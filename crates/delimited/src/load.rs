@@ -4,26 +4,38 @@
 //! it is damage, and ends the loading with an error: the caller throws away what is there by then.
 
 use crate::digits::thousands;
-use crate::records::{CsvReader, Field, Record};
+use crate::records::{Dialect, Record, Records};
 use anyhow::{Context, Result, anyhow, bail};
 use indelible::{
     Column, DataType, Database, Durability, Partitioning, RangeStart, Row, Table,
     TransactionOptions, Uniqueness, Value,
 };
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, Read};
 
 /// Version of the format.
 pub const DUMP_VERSION: &str = "1";
 /// Rows that are loaded in one transaction.
 const LOAD_BATCH: u64 = 1000;
-/// Bytes that are read at once.
-const BUFFER_BYTES: usize = 1 << 18;
 
 /// Reads a dump record by record.
 pub struct Loader {
-    reader: CsvReader<BufReader<File>>,
+    records: Records<Counted>,
     record: Record,
+}
+
+/// A file, with the bytes that have been read of it.
+struct Counted {
+    file: File,
+    bytes: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
 }
 
 /// An index to be built when the rows are there.
@@ -38,16 +50,16 @@ struct PendingIndex {
 struct Definition {
     columns: Vec<Column>,
     primary_key: Vec<String>,
-    partitioning: Vec<Field>,
+    partitioning: Vec<String>,
     indexes: Vec<PendingIndex>,
 }
 
 impl Loader {
     /// Reads a file that `dump` wrote.
     pub fn new(file: File) -> Self {
-        let file = BufReader::with_capacity(BUFFER_BYTES, file);
+        let input = Counted { file, bytes: 0 };
         Self {
-            reader: CsvReader::new(file, b','),
+            records: Records::new(input, Dialect::own()),
             record: Record::default(),
         }
     }
@@ -98,7 +110,7 @@ impl Loader {
             match self.keyword() {
                 "column" => def.columns.push(self.column()?),
                 "primary-key" => def.primary_key = self.texts(1)?,
-                "partitioning" => def.partitioning = self.record.fields[1..].to_vec(),
+                "partitioning" => def.partitioning = self.texts(1)?,
                 kind @ ("index" | "unique-index") => {
                     let unique = kind == "unique-index";
                     def.indexes.push(PendingIndex {
@@ -149,7 +161,7 @@ impl Loader {
                 }
             }
             transaction.commit()?;
-            progress(self.reader.bytes());
+            progress(self.records.input().bytes);
         }
         if self.keyword() != "end" {
             bail!(
@@ -162,20 +174,20 @@ impl Loader {
     }
 
     fn fill(&self, columns: &[Column], row: &mut Row) -> Result<()> {
-        let fields = &self.record.fields[1..];
-        if fields.len() != columns.len() {
+        let values = self.record.len() - 1;
+        if values != columns.len() {
             bail!(
-                "{} values for {} columns; the dump is damaged",
-                fields.len(),
+                "{values} values for {} columns; the dump is damaged",
                 columns.len()
             );
         }
         row.clear();
-        for (at, (field, column)) in fields.iter().zip(columns).enumerate() {
-            if field.is_null() {
+        for (at, column) in columns.iter().enumerate() {
+            // The first field says that this is a row.
+            if self.record.is_null(at + 1) {
                 row.set(at, &Value::Null)?;
             } else {
-                let value = Value::parse(column.data_type, &field.text)
+                let value = Value::parse(column.data_type, self.record.text(at + 1))
                     .with_context(|| format!("column `{}`", column.name))?;
                 row.set(at, &value)?;
             }
@@ -185,16 +197,12 @@ impl Loader {
 
     fn column(&self) -> Result<Column> {
         let column = Column::new(self.text(1)?, self.text(2)?.parse::<DataType>()?);
-        let nullable = self
-            .record
-            .fields
-            .get(3)
-            .is_some_and(|field| field.text == "null");
+        let nullable = self.record.len() > 3 && self.record.text(3) == "null";
         Ok(if nullable { column.nullable() } else { column })
     }
 
     fn next(&mut self) -> Result<()> {
-        match self.reader.read(&mut self.record) {
+        match self.records.read(&mut self.record) {
             Ok(true) => Ok(()),
             Ok(false) => Err(anyhow!("the dump ends too early; it was cut off")),
             Err(error) => Err(anyhow!("{error}")),
@@ -202,25 +210,25 @@ impl Loader {
     }
 
     fn keyword(&self) -> &str {
-        self.record.fields.first().map_or("", |field| &field.text)
+        match self.record.len() {
+            0 => "",
+            _ => self.record.text(0),
+        }
     }
 
     fn text(&self, at: usize) -> Result<&str> {
-        let field = self.record.fields.get(at);
-        field.map(|field| field.text.as_str()).with_context(|| {
-            format!(
-                "a `{}` record has too few fields; the dump is damaged",
-                self.keyword()
-            )
-        })
+        if at < self.record.len() {
+            return Ok(self.record.text(at));
+        }
+        bail!(
+            "a `{}` record has too few fields; the dump is damaged",
+            self.keyword()
+        )
     }
 
     fn texts(&self, from: usize) -> Result<Vec<String>> {
         self.text(from)?;
-        Ok(self.record.fields[from..]
-            .iter()
-            .map(|field| field.text.clone())
-            .collect())
+        Ok(self.record.texts_from(from).map(str::to_owned).collect())
     }
 
     fn expect_count(&self, found: u64, what: &str) -> Result<()> {
@@ -254,11 +262,7 @@ impl Definition {
     }
 
     fn partitioning(&self, partitions: u32) -> Result<Partitioning> {
-        let texts: Vec<&str> = self
-            .partitioning
-            .iter()
-            .map(|field| field.text.as_str())
-            .collect();
+        let texts: Vec<&str> = self.partitioning.iter().map(String::as_str).collect();
         match texts.as_slice() {
             ["hash"] => Ok(Partitioning::Hash),
             ["modulo"] => Ok(Partitioning::Modulo),

@@ -1,338 +1,709 @@
-//! Comma-separated values, read and written so that a round trip changes nothing.
+//! Records of comma-separated values: a line of a file is a row, and a field in quotes may span lines.
 //!
-//! The rules are those of RFC 4180, and a quoted field is told apart from an unquoted one: an empty field without
-//! quotes is NULL, `""` is the empty text. Line ends are LF or CRLF; a byte order mark at the start is skipped.
-//! Input that breaks the rules is an error with its line and column, never a guess: a quote inside an
-//! unquoted field, text behind a closing quote, a quote that is never closed, bytes that are no UTF-8.
+//! The crate `csv-core` finds fields and their ends. What it lacks is here: a quoted field is told apart from an unquoted one, because
+//! an empty field is NULL and `""` is the empty text; every record keeps its line number and its bytes, so that it can be named and
+//! written out; and input that `csv-core` would read in some way or other is an error with its line.
+//!
+//! 1. A quote inside an unquoted field is an ordinary character; text after a closing quote is an error.
+//! 2. A bad record that spans lines ends with the line in which its bad field begins, and reading resumes at the next line: a forgotten
+//!    quote costs one row, not the rest of the file. That is why the bytes of a record stay in the buffer until it has been judged.
+//! 3. The first line end of the file says how lines end: LF, after any CR, or CR alone. The other one outside quotes is an error.
+//! 4. Empty lines and lines that begin with the comment character are no records; a byte order mark at the start is skipped.
 
+use crate::foreign;
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use std::fmt;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Read};
+use std::ops::Range;
 
-/// Longest record in bytes: a forgotten quote must not swallow a file of any size.
-const RECORD_BYTES_MAX: usize = 64 << 20;
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 18;
+/// Longest record: what has no line end for so long is no table, and it has to fit into memory.
+const RECORD_BYTES_MAX: usize = 256 << 20;
+/// Bytes in which the first line end is looked for.
+const HEAD_BYTES: usize = 1 << 16;
+/// A field that spans lines and is longer than this has a forgotten quote, unless the user says otherwise.
+const QUOTED_BYTES_MAX: usize = 1 << 20;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// One field of a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Field {
-    /// Without the quotes.
-    pub(crate) text: String,
-    /// Whether it stood in quotes: `""` is the empty text, nothing at all is NULL.
-    pub(crate) quoted: bool,
+/// How the text of a file is to be understood.
+#[derive(Clone, Debug)]
+pub struct Dialect {
+    /// Stands between fields. Without one a first line `sep=;` names it, or it is a comma.
+    pub separator: Option<u8>,
+    /// Begins a line that is to be skipped.
+    pub comment: Option<u8>,
+    /// Bytes after which a quoted field that spans lines counts as one whose closing quote was forgotten.
+    pub quoted_bytes_max: usize,
 }
 
-impl Field {
-    /// Whether the field stands for NULL.
-    pub(crate) fn is_null(&self) -> bool {
-        self.text.is_empty() && !self.quoted
+impl Default for Dialect {
+    fn default() -> Self {
+        Self {
+            separator: None,
+            comment: None,
+            quoted_bytes_max: QUOTED_BYTES_MAX,
+        }
     }
+}
+
+impl Dialect {
+    /// That of files that this program has written and does not doubt.
+    pub(crate) fn own() -> Self {
+        Self {
+            separator: Some(b','),
+            comment: None,
+            quoted_bytes_max: RECORD_BYTES_MAX,
+        }
+    }
+}
+
+/// How many fields a record must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Any number.
+    Any,
+    /// One a column.
+    Columns(usize),
+    /// One a column, and an empty one after a separator at the end of the line.
+    ColumnsAndSeparator(usize),
 }
 
 /// One record: the fields of one row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
-    /// One a column.
-    pub(crate) fields: Vec<Field>,
+    /// The fields without their quotes, one after the other.
+    text: String,
+    /// The end of each field in `text`. The list has room for more.
+    ends: Vec<usize>,
+    fields: usize,
+    /// Whether a field stood in quotes; nothing if none of them did.
+    quoted: Vec<bool>,
     /// Line on which it begins, from 1.
     pub(crate) line: u64,
 }
 
+impl Record {
+    /// Number of fields.
+    pub(crate) fn len(&self) -> usize {
+        self.fields
+    }
+
+    /// The text of a field, without its quotes.
+    pub(crate) fn text(&self, at: usize) -> &str {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.text[start..self.ends[at]]
+    }
+
+    /// Whether a field stood in quotes.
+    pub(crate) fn is_quoted(&self, at: usize) -> bool {
+        self.quoted.get(at) == Some(&true)
+    }
+
+    /// Whether a field is empty and stood in no quotes.
+    pub(crate) fn is_null(&self, at: usize) -> bool {
+        self.text(at).is_empty() && !self.is_quoted(at)
+    }
+
+    /// The texts from this field on.
+    pub(crate) fn texts_from(&self, at: usize) -> impl Iterator<Item = &str> {
+        (at..self.fields).map(|at| self.text(at))
+    }
+}
+
 /// Why a record cannot be read.
 #[derive(Debug)]
-pub(crate) enum CsvError {
+pub(crate) enum RecordError {
     /// This record is malformed; the next one can be read.
     Malformed {
-        /// Line on which the record begins, from 1.
+        /// Line on which it begins, or on which the field begins that is malformed; from 1.
         line: u64,
-        /// Number of the field, from 1.
-        column: usize,
+        /// Number of the field, from 1, if one is at fault.
+        field: Option<usize>,
         /// What is wrong, and what to do.
-        problem: &'static str,
+        problem: String,
     },
-    /// Where the next record begins is unknown, so reading ends here.
-    Lost {
-        /// Line on which the record begins, from 1.
-        line: u64,
-        /// What is wrong.
-        problem: &'static str,
-    },
+    /// The file cannot be read at all, with the reason.
+    Unusable(String),
     /// The file cannot be read.
     Io(io::Error),
 }
 
-impl fmt::Display for CsvError {
+impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed {
                 line,
-                column,
+                field,
                 problem,
             } => {
-                write!(f, "line {line}, field {column}: {problem}")
+                write!(f, "line {line}")?;
+                if let Some(field) = field {
+                    write!(f, ", field {field}")?;
+                }
+                write!(f, ": {problem}")
             }
-            Self::Lost { line, problem } => write!(f, "line {line}: {problem}"),
+            Self::Unusable(reason) => f.write_str(reason),
             Self::Io(error) => write!(f, "{error}"),
         }
     }
 }
 
-/// Reads records one after the other.
-pub(crate) struct CsvReader<R> {
-    input: R,
-    separator: u8,
-    /// Lines read so far.
-    lines: u64,
-    /// Bytes read so far.
-    bytes: u64,
-    raw: Vec<u8>,
-    /// Quotes in `raw`. Doubled ones count twice, so an odd number means that a quote is open.
-    quotes: usize,
+impl From<io::Error> for RecordError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
-impl<R: BufRead> CsvReader<R> {
-    /// Reads records whose fields are separated by this byte.
-    pub(crate) fn new(input: R, separator: u8) -> Self {
+/// Why a record is bad, before its line in the file is known. Distances are in bytes from its start.
+struct Fault {
+    /// What is bad begins here.
+    at: usize,
+    /// The line end at or after this ends the record.
+    skip_from: usize,
+    field: Option<usize>,
+    problem: String,
+}
+
+impl Fault {
+    fn of_record(problem: impl Into<String>) -> Self {
         Self {
-            input,
-            separator,
-            lines: 0,
-            bytes: 0,
-            raw: Vec::new(),
-            quotes: 0,
+            at: 0,
+            skip_from: 0,
+            field: None,
+            problem: problem.into(),
         }
     }
 
-    /// Bytes read so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+    fn of_field(at: usize, field: usize, problem: &str) -> Self {
+        Self {
+            at,
+            skip_from: at,
+            field: Some(field + 1),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Reads records one after the other.
+pub(crate) struct Records<R> {
+    input: R,
+    dialect: Dialect,
+    separator: u8,
+    /// The last byte of a line end.
+    line_end: u8,
+    shape: Shape,
+    parser: Reader,
+    /// Bytes that have been read and not been taken: `buffer[start..end]`.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    at_input_end: bool,
+    begun: bool,
+    /// The line at `start`, from 1.
+    line: u64,
+    /// Where the fields go without their quotes, before it is known that they are UTF-8.
+    output: Vec<u8>,
+    /// The bytes of the newest record, with its line end.
+    raw: Range<usize>,
+    /// The line `sep=;`, if there is one.
+    separator_line: Vec<u8>,
+}
+
+impl<R: Read> Records<R> {
+    /// Reads records of this dialect.
+    pub(crate) fn new(input: R, dialect: Dialect) -> Self {
+        Self {
+            input,
+            separator: b',',
+            line_end: b'\n',
+            shape: Shape::Any,
+            parser: Reader::new(),
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            at_input_end: false,
+            begun: false,
+            line: 1,
+            output: vec![0; 1 << 12],
+            raw: 0..0,
+            separator_line: Vec::new(),
+            dialect,
+        }
     }
 
-    /// Reads the next record; false at the end. Lines with nothing in them are no records.
-    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool, CsvError> {
-        loop {
-            self.raw.clear();
-            self.quotes = 0;
-            if !self.read_line()? {
-                return Ok(false);
+    /// From now on records have this many fields.
+    pub(crate) fn set_shape(&mut self, shape: Shape) {
+        self.shape = shape;
+    }
+
+    pub(crate) fn separator(&self) -> u8 {
+        self.separator
+    }
+
+    pub(crate) fn input(&self) -> &R {
+        &self.input
+    }
+
+    /// Starts again, once the input has been brought back to its start.
+    pub(crate) fn restart(
+        &mut self,
+        rewind: impl FnOnce(&mut R) -> io::Result<()>,
+    ) -> io::Result<()> {
+        rewind(&mut self.input)?;
+        (self.start, self.end, self.line) = (0, 0, 1);
+        (self.at_input_end, self.begun) = (false, false);
+        Ok(())
+    }
+
+    /// The bytes of the newest record, with its line end; of a bad one, those that are skipped.
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.buffer[self.raw.clone()]
+    }
+
+    /// The line that names the separator, or nothing.
+    pub(crate) fn separator_line(&self) -> &[u8] {
+        &self.separator_line
+    }
+
+    /// Reads the newest record once more, which was a good one.
+    pub(crate) fn step_back(&mut self, record: &Record) {
+        self.start = self.raw.start;
+        self.line = record.line;
+    }
+
+    /// Reads the next record; false at the end.
+    pub(crate) fn read(&mut self, record: &mut Record) -> Result<bool, RecordError> {
+        if !self.begun {
+            self.begin()?;
+        }
+        if !self.find_record()? {
+            return Ok(false);
+        }
+        record.line = self.line;
+        match self.split(record)? {
+            Ok(bytes) => {
+                self.take(bytes);
+                Ok(true)
             }
-            if !self.content().is_empty() {
+            Err(fault) => {
+                let before = &self.buffer[self.start..self.start + fault.at];
+                let line = self.line + self.line_ends(before);
+                self.skip_line(fault.skip_from)?;
+                self.reset_parser();
+                Err(RecordError::Malformed {
+                    line,
+                    field: fault.field,
+                    problem: fault.problem,
+                })
+            }
+        }
+    }
+
+    /// Looks at the first bytes: is this text, what separates fields, and how do lines end?
+    fn begin(&mut self) -> Result<(), RecordError> {
+        self.begun = true;
+        while self.end < HEAD_BYTES {
+            let head = &self.buffer[..self.end];
+            // What follows carriage returns decides what they are.
+            let is_decided = line_end_outside_quotes(head)
+                .is_some_and(|at| head[at + 1..].iter().any(|byte| *byte != b'\r'));
+            if is_decided || !self.fill()? {
                 break;
             }
         }
-        record.line = self.lines;
-        // A line end inside quotes belongs to the field, so the record goes on while a quote is open.
-        while self.quotes % 2 == 1 {
-            if self.raw.len() > RECORD_BYTES_MAX || !self.read_line()? {
-                return Err(CsvError::Lost {
-                    line: record.line,
-                    problem: "a quote is opened in this row and never closed",
-                });
-            }
+        let head = &self.buffer[..self.end];
+        if let Some(reason) = foreign::reason(head) {
+            return Err(RecordError::Unusable(reason.into()));
         }
-        let split = split(self.content(), self.separator, &mut record.fields);
-        split.map_err(|(column, problem)| CsvError::Malformed {
-            line: record.line,
-            column,
-            problem,
-        })?;
-        Ok(true)
-    }
-
-    /// Adds the next line, with its end, to the raw bytes; false at the end of the file.
-    fn read_line(&mut self) -> Result<bool, CsvError> {
-        let before = self.raw.len();
-        let count = self
-            .input
-            .read_until(b'\n', &mut self.raw)
-            .map_err(CsvError::Io)?;
-        let quotes = self.raw[before..].split(|byte| *byte == b'"').count() - 1;
-        self.quotes += quotes;
-        if self.bytes == 0 && self.raw.starts_with(b"\xEF\xBB\xBF") {
-            self.raw.drain(..3);
-        }
-        self.bytes += count as u64;
-        self.lines += u64::from(count > 0);
-        Ok(count > 0)
-    }
-
-    /// The raw bytes without the line end.
-    fn content(&self) -> &[u8] {
-        let raw = self.raw.strip_suffix(b"\n").unwrap_or(&self.raw);
-        raw.strip_suffix(b"\r").unwrap_or(raw)
-    }
-}
-
-/// Splits a record into fields; an error is the number of the field, from 1, and what is wrong with it.
-fn split(raw: &[u8], separator: u8, fields: &mut Vec<Field>) -> Result<(), (usize, &'static str)> {
-    let mut count = 0;
-    let mut rest = raw;
-    loop {
-        if fields.len() == count {
-            fields.push(Field::default());
-        }
-        let field = &mut fields[count];
-        count += 1;
-        field.text.clear();
-        field.quoted = rest.first() == Some(&b'"');
-        let taken = if field.quoted {
-            quoted(rest, separator, &mut field.text)
+        let mark_bytes = if head.starts_with(BYTE_ORDER_MARK) {
+            BYTE_ORDER_MARK.len()
         } else {
-            unquoted(rest, separator, &mut field.text)
+            0
         };
-        let taken = taken.map_err(|problem| (count, problem))?;
-        match rest.get(taken) {
-            None => break,
-            Some(_) => rest = &rest[taken + 1..],
-        }
-    }
-    fields.truncate(count);
-    Ok(())
-}
-
-/// Reads a field without quotes and returns its bytes.
-fn unquoted(rest: &[u8], separator: u8, text: &mut String) -> Result<usize, &'static str> {
-    let end = rest
-        .iter()
-        .position(|byte| *byte == separator)
-        .unwrap_or(rest.len());
-    let raw = &rest[..end];
-    if raw.contains(&b'"') {
-        return Err(
-            "a quote stands inside a field that does not begin with one; \
-                    put the whole field in quotes and double the quotes inside",
-        );
-    }
-    text.push_str(utf8(raw)?);
-    Ok(end)
-}
-
-/// Reads a field in quotes and returns its bytes, quotes included.
-fn quoted(rest: &[u8], separator: u8, text: &mut String) -> Result<usize, &'static str> {
-    let mut start = 1;
-    loop {
-        let Some(length) = rest[start..].iter().position(|byte| *byte == b'"') else {
-            return Err("the quote that begins this field is not closed in it");
-        };
-        let end = start + length;
-        text.push_str(utf8(&rest[start..end])?);
-        match rest.get(end + 1) {
-            Some(b'"') => {
-                text.push('"');
-                start = end + 2;
+        let head = &head[mark_bytes..];
+        self.line_end = line_end(head);
+        let first = head.split(|byte| is_line_end(*byte)).next();
+        let named = match first.unwrap_or_default() {
+            [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', named]
+                if named.is_ascii() && !named.is_ascii_alphanumeric() && *named != b'"' =>
+            {
+                Some(*named)
             }
-            next if next.is_none_or(|byte| *byte == separator) => return Ok(end + 1),
-            _ => return Err("text stands behind the closing quote"),
+            _ => None,
+        };
+        self.separator = match (self.dialect.separator, named) {
+            (Some(given), Some(named)) if given != named => {
+                return Err(RecordError::Unusable(format!(
+                    "its first line says that `{}` separates fields; leave out --separator, or give that one",
+                    char::from(named).escape_default()
+                )));
+            }
+            (given, named) => given.or(named).unwrap_or(b','),
+        };
+        self.start = mark_bytes;
+        self.parser = ReaderBuilder::new().delimiter(self.separator).build();
+        self.reset_parser();
+        if named.is_some() {
+            self.skip_line(0)?;
+            self.separator_line = self.raw().to_vec();
+        }
+        Ok(())
+    }
+
+    fn reset_parser(&mut self) {
+        self.parser.reset();
+        // A parser that has read something does not look for a byte order mark, which is a character anywhere but at the start.
+        let _ = self.parser.read_record(b"\n", &mut [0], &mut [0]);
+    }
+
+    /// Passes over lines that are no records; false at the end of the file.
+    fn find_record(&mut self) -> io::Result<bool> {
+        loop {
+            if self.start == self.end && !self.fill()? {
+                return Ok(false);
+            }
+            let first = self.buffer[self.start];
+            if is_line_end(first) {
+                let bytes = self.line_end_bytes(0)?;
+                if bytes == 0 {
+                    return Ok(true);
+                }
+                self.take(bytes);
+            } else if Some(first) == self.dialect.comment {
+                self.skip_line(0)?;
+            } else {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Finds the fields of the record at `start` and its bytes, line end included.
+    fn split(&mut self, record: &mut Record) -> Result<Result<usize, Fault>, RecordError> {
+        let (mut bytes, mut out, mut fields) = (0, 0, 0);
+        if is_line_end(self.buffer[self.start]) {
+            return Ok(Err(self.stray_line_end(0)));
+        }
+        // Some more than there should be, so that they can be counted.
+        let fields_max = self.fields_wanted().saturating_mul(2).saturating_add(64);
+        loop {
+            if out == self.output.len() {
+                self.output.resize(2 * out, 0);
+            }
+            if fields >= fields_max {
+                let problem = self.wrong_count(&format!("more than {fields}"));
+                return Ok(Err(Fault::of_record(problem)));
+            }
+            if fields == record.ends.len() {
+                record.ends.resize((2 * fields).max(64), 0);
+            }
+            let ends_max = record.ends.len().min(fields_max);
+            let (result, read_bytes, out_bytes, ends) = self.parser.read_record(
+                &self.buffer[self.start + bytes..self.end],
+                &mut self.output[out..],
+                &mut record.ends[fields..ends_max],
+            );
+            (bytes, out, fields) = (bytes + read_bytes, out + out_bytes, fields + ends);
+            match result {
+                ReadRecordResult::Record | ReadRecordResult::End => break,
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}
+                ReadRecordResult::InputEmpty => {
+                    let open = fields.checked_sub(1).map_or(0, |last| record.ends[last]);
+                    if self.is_too_long(&self.output[open..out]) {
+                        return Ok(Err(self.unclosed(bytes, fields)));
+                    }
+                    if bytes > RECORD_BYTES_MAX {
+                        return Err(RecordError::Unusable(format!(
+                            "line {}: it is longer than {} MiB; this is no table of separated values",
+                            self.line,
+                            RECORD_BYTES_MAX >> 20
+                        )));
+                    }
+                    // At the end the parser is called once more, with nothing.
+                    self.fill()?;
+                }
+            }
+        }
+        record.fields = fields;
+        let content_bytes = match self.content_bytes(bytes, record) {
+            Ok(content_bytes) => content_bytes,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let line_end_bytes = self.line_end_bytes(content_bytes)?;
+        if content_bytes + line_end_bytes < bytes {
+            return Ok(Err(self.stray_line_end(content_bytes)));
+        }
+        Ok(self
+            .judge(record, content_bytes, out)
+            .map(|()| content_bytes + line_end_bytes))
+    }
+
+    /// Bytes of a record that has been split, without its line end; checks the quotes on the way.
+    fn content_bytes(&self, bytes: usize, record: &mut Record) -> Result<usize, Fault> {
+        record.quoted.clear();
+        let raw = &self.buffer[self.start..self.start + bytes];
+        if !raw.contains(&b'"') {
+            let is_ended = raw.last().is_some_and(|last| is_line_end(*last));
+            return Ok(bytes - usize::from(is_ended));
+        }
+        let mut at = 0;
+        for field in 0..record.fields {
+            if field == self.fields_wanted() {
+                return Err(Fault::of_record(
+                    self.wrong_count(&record.fields.to_string()),
+                ));
+            }
+            let is_quoted = raw.get(at) == Some(&b'"');
+            record.quoted.push(is_quoted);
+            let field_bytes = if is_quoted {
+                let field_bytes = quoted_bytes(&raw[at..]).unwrap_or(0);
+                if field_bytes == 0 || self.is_too_long(&raw[at + 1..at + field_bytes - 1]) {
+                    return Err(self.unclosed_field(at, field));
+                }
+                let is_end = |next: &u8| is_line_end(*next) || *next == self.separator;
+                if !raw.get(at + field_bytes).is_none_or(is_end) {
+                    let problem = "text follows the closing quote; double the quotes inside a field in quotes";
+                    return Err(Fault::of_field(at, field, problem));
+                }
+                field_bytes
+            } else {
+                let start = if field == 0 {
+                    0
+                } else {
+                    record.ends[field - 1]
+                };
+                record.ends[field] - start
+            };
+            at += field_bytes + 1;
+        }
+        Ok(at - 1)
+    }
+
+    /// Checks the number of fields and that they are UTF-8, and fills the record.
+    fn judge(&self, record: &mut Record, bytes: usize, out: usize) -> Result<(), Fault> {
+        let output = &self.output[..out];
+        let text = match std::str::from_utf8(output) {
+            Ok(text) => text,
+            Err(error) => return Err(not_utf8(record, bytes, error.valid_up_to())),
+        };
+        if !text.is_ascii() {
+            let ends = &record.ends[..record.fields];
+            if let Some(end) = ends.iter().find(|end| !text.is_char_boundary(**end)) {
+                return Err(not_utf8(record, bytes, end - 1));
+            }
+        }
+        record.text.clear();
+        record.text.push_str(text);
+        match self.shape {
+            Shape::Any => Ok(()),
+            Shape::Columns(columns) if columns == record.fields => Ok(()),
+            Shape::ColumnsAndSeparator(columns) if columns + 1 == record.fields => {
+                if !record.is_null(columns) {
+                    return Err(Fault::of_record(format!(
+                        "the last field has a value, but column {} has no name",
+                        columns + 1
+                    )));
+                }
+                record.fields = columns;
+                Ok(())
+            }
+            _ => Err(Fault::of_record(
+                self.wrong_count(&record.fields.to_string()),
+            )),
+        }
+    }
+
+    fn fields_wanted(&self) -> usize {
+        match self.shape {
+            Shape::Any => usize::MAX,
+            Shape::Columns(columns) => columns,
+            Shape::ColumnsAndSeparator(columns) => columns + 1,
+        }
+    }
+
+    fn wrong_count(&self, fields: &str) -> String {
+        let noun = if fields == "1" { "field" } else { "fields" };
+        let columns = match self.shape {
+            Shape::Any => String::new(),
+            Shape::Columns(columns) => format!("{columns} columns"),
+            Shape::ColumnsAndSeparator(columns) => {
+                format!("{columns} columns and a separator at the end of each line")
+            }
+        };
+        format!("{fields} {noun}, but there are {columns}")
+    }
+
+    fn unclosed_field(&self, at: usize, field: usize) -> Fault {
+        let limit = self.dialect.quoted_bytes_max;
+        let problem = format!(
+            "a quote opens this field and is never closed, or not within {limit} bytes; close it, put a field \
+             that begins with a quote into quotes, or allow longer fields with --quoted-bytes"
+        );
+        Fault::of_field(at, field, &problem)
+    }
+
+    /// The fault of a record whose newest field is still open after these bytes.
+    fn unclosed(&self, bytes: usize, field: usize) -> Fault {
+        if field >= self.fields_wanted() {
+            return Fault::of_record(self.wrong_count(&format!("more than {field}")));
+        }
+        let raw = &self.buffer[self.start..self.start + bytes];
+        let mut at = 0;
+        for _ in 0..field {
+            at += quoted_bytes(&raw[at..]).unwrap_or(0);
+            let is_separator = |byte: &u8| *byte == self.separator;
+            at += raw[at..].iter().position(is_separator).unwrap_or(0) + 1;
+        }
+        self.unclosed_field(at, field)
+    }
+
+    fn stray_line_end(&self, at: usize) -> Fault {
+        let problem = if self.line_end == b'\n' {
+            "a carriage return stands outside quotes, and lines end with a line feed here; put the field into quotes"
+        } else {
+            "a line feed stands outside quotes, and lines end with a carriage return here; put the field into quotes"
+        };
+        Fault {
+            at,
+            skip_from: at,
+            field: None,
+            problem: problem.into(),
+        }
+    }
+
+    fn is_too_long(&self, field: &[u8]) -> bool {
+        // Outside quotes a line end would have ended the record.
+        let spans_lines = || field.contains(&b'\n') || field.contains(&b'\r');
+        field.len() > self.dialect.quoted_bytes_max && spans_lines()
+    }
+
+    /// Bytes of the line end at this distance from `start`: 0 if there is none.
+    fn line_end_bytes(&mut self, at: usize) -> io::Result<usize> {
+        let mut bytes = 0;
+        loop {
+            if self.start + at + bytes == self.end && !self.fill()? {
+                return Ok(bytes);
+            }
+            match self.buffer[self.start + at + bytes] {
+                byte if byte == self.line_end => return Ok(bytes + 1),
+                // A line feed ends a line after any number of carriage returns.
+                b'\r' => bytes += 1,
+                _ => return Ok(0),
+            }
+        }
+    }
+
+    fn line_ends(&self, bytes: &[u8]) -> u64 {
+        let is_line_end = |byte: &&u8| **byte == self.line_end;
+        bytes.iter().filter(is_line_end).count() as u64
+    }
+
+    /// Takes the record at `start`, which has these bytes.
+    fn take(&mut self, bytes: usize) {
+        self.raw = self.start..self.start + bytes;
+        self.line += self.line_ends(self.raw());
+        self.start += bytes;
+    }
+
+    /// Takes everything up to the first line end at or after this distance from `start`, or up to the end of the file.
+    fn skip_line(&mut self, at: usize) -> io::Result<()> {
+        let mut bytes = at;
+        loop {
+            let rest = &self.buffer[self.start + bytes..self.end];
+            if let Some(found) = rest.iter().position(|byte| *byte == self.line_end) {
+                bytes += found + 1;
+                break;
+            }
+            bytes += rest.len();
+            if !self.fill()? {
+                break;
+            }
+        }
+        self.take(bytes);
+        Ok(())
+    }
+
+    /// Reads more bytes; false at the end of the file. What has not been taken may move, and its distances from `start` stay.
+    fn fill(&mut self) -> io::Result<bool> {
+        if self.at_input_end {
+            return Ok(false);
+        }
+        if self.end == self.buffer.len() {
+            if self.start >= self.buffer.len() / 2 {
+                self.buffer.copy_within(self.start..self.end, 0);
+                (self.start, self.end) = (0, self.end - self.start);
+            } else {
+                self.buffer.resize(2 * self.end, 0);
+            }
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(count) => {
+                    self.end += count;
+                    self.at_input_end = count == 0;
+                    return Ok(count > 0);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 }
 
-fn utf8(raw: &[u8]) -> Result<&str, &'static str> {
-    std::str::from_utf8(raw).map_err(|_| "the text is not UTF-8; convert the file first")
+/// The fault of a record of these bytes whose field at this place of the output is not UTF-8.
+fn not_utf8(record: &Record, bytes: usize, out: usize) -> Fault {
+    let ends = &record.ends[..record.fields];
+    let field = ends.iter().position(|end| *end > out).unwrap_or(0);
+    let problem = "the text is not UTF-8; convert the file first, for example with iconv -f WINDOWS-1252 -t UTF-8";
+    Fault {
+        // The quotes are in order, so that all lines of the record belong to it.
+        skip_from: bytes,
+        ..Fault::of_field(0, field, problem)
+    }
 }
 
-/// Writes a field so that [`CsvReader`] reads the same: NULL is nothing, the empty text is `""`.
-pub(crate) fn write_field(
-    out: &mut impl Write,
-    field: Option<&str>,
-    separator: u8,
-) -> io::Result<()> {
-    let Some(text) = field else { return Ok(()) };
-    let special = |byte: &u8| matches!(*byte, b'"' | b'\n' | b'\r') || *byte == separator;
-    if text.is_empty() || text.as_bytes().iter().any(special) {
-        out.write_all(b"\"")?;
-        out.write_all(text.replace('"', "\"\"").as_bytes())?;
-        out.write_all(b"\"")
+fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
+}
+
+fn line_end_outside_quotes(head: &[u8]) -> Option<usize> {
+    let mut quotes = 0_usize;
+    head.iter().position(|byte| {
+        quotes += usize::from(*byte == b'"');
+        quotes.is_multiple_of(2) && is_line_end(*byte)
+    })
+}
+
+/// The last byte of the first line end.
+fn line_end(head: &[u8]) -> u8 {
+    // A quote inside a field, which is an ordinary character, may leave none outside.
+    let any = || head.iter().position(|byte| is_line_end(*byte));
+    let Some(at) = line_end_outside_quotes(head).or_else(any) else {
+        return b'\n';
+    };
+    let after = head[at..].iter().find(|byte| **byte != b'\r');
+    if head[at] == b'\r' && after != Some(&b'\n') {
+        b'\r'
     } else {
-        out.write_all(text.as_bytes())
+        b'\n'
     }
 }
 
-/// Writes a record. The caller's rows have a field that is not NULL (their primary key): a lone NULL would be an empty
-/// line, which is no record.
-pub fn write_record<'a>(
-    out: &mut impl Write,
-    fields: impl IntoIterator<Item = Option<&'a str>>,
-    separator: u8,
-) -> io::Result<()> {
-    for (index, field) in fields.into_iter().enumerate() {
-        if index > 0 {
-            out.write_all(&[separator])?;
-        }
-        write_field(out, field, separator)?;
+/// Bytes of the field in quotes that these begin with, both quotes included; `None` if there is none or it is not closed.
+fn quoted_bytes(raw: &[u8]) -> Option<usize> {
+    if raw.first() != Some(&b'"') {
+        return None;
     }
-    out.write_all(b"\n")
+    let mut at = 1;
+    loop {
+        at += raw[at..].iter().position(|byte| *byte == b'"')? + 1;
+        if raw.get(at) != Some(&b'"') {
+            return Some(at);
+        }
+        at += 1;
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read_all(text: &[u8]) -> Result<Vec<Vec<Option<String>>>, CsvError> {
-        let mut reader = CsvReader::new(text, b',');
-        let mut record = Record::default();
-        let mut rows = Vec::new();
-        while reader.read(&mut record)? {
-            let fields = record.fields.iter();
-            rows.push(
-                fields
-                    .map(|f| (!f.is_null()).then(|| f.text.clone()))
-                    .collect(),
-            );
-        }
-        Ok(rows)
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let rows: Vec<Vec<Option<&str>>> = vec![
-            vec![Some("a"), None, Some("")],
-            vec![Some("x,y"), Some("say \"hi\""), Some("two\r\nlines\n")],
-            vec![Some("\""), Some(" spaces "), Some("é")],
-        ];
-        let mut bytes = Vec::new();
-        for row in &rows {
-            write_record(&mut bytes, row.iter().copied(), b',').unwrap();
-        }
-        let read = read_all(&bytes).unwrap();
-        let expected: Vec<Vec<Option<String>>> = rows
-            .iter()
-            .map(|row| row.iter().map(|f| f.map(str::to_owned)).collect())
-            .collect();
-        assert_eq!(read, expected);
-    }
-
-    #[test]
-    fn line_ends_marks_and_empty_lines_do_not_matter() {
-        let read = read_all(b"\xEF\xBB\xBFa,b\r\n\r\n1,2\n\n3,4").unwrap();
-        assert_eq!(read.len(), 3);
-        assert_eq!(read[0][0].as_deref(), Some("a"));
-        assert_eq!(read[2][1].as_deref(), Some("4"));
-    }
-
-    #[test]
-    fn each_break_of_the_rules_is_named_with_its_place() {
-        let cases: [(&[u8], &str); 5] = [
-            (b"a,b\n1,x\"y\"\n", "line 2, field 2: a quote stands inside"),
-            (b"a,b\n\"1\"x,2\n", "line 2, field 1: text stands behind"),
-            (b"a\n\"open\nmore\n", "line 2: a quote is opened"),
-            (b"a\n\xFF\n", "line 2, field 1: the text is not UTF-8"),
-            (b"a,b\n1,x\"\"\n", "line 2, field 2: a quote stands inside"),
-        ];
-        for (text, expected) in cases {
-            let error = read_all(text).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn reading_goes_on_behind_a_malformed_row() {
-        let mut reader = CsvReader::new(&b"a\n\"x\"y\nb\n"[..], b',');
-        let mut record = Record::default();
-        assert!(reader.read(&mut record).unwrap());
-        assert!(matches!(
-            reader.read(&mut record),
-            Err(CsvError::Malformed { line: 2, .. })
-        ));
-        assert!(reader.read(&mut record).unwrap());
-        assert_eq!((record.fields[0].text.as_str(), record.line), ("b", 3));
-    }
-}
+#[path = "records_tests.rs"]
+mod tests;

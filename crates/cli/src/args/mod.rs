@@ -7,6 +7,7 @@ mod advise;
 mod axes;
 mod bench;
 mod copy;
+mod import;
 mod join;
 mod lab;
 mod methods;
@@ -22,6 +23,7 @@ pub(crate) use bench::{
     YcsbArgs, YcsbMethod,
 };
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};
+pub(crate) use import::{ImportArgs, TextArgs};
 pub(crate) use join::{GridPart, JoinArgs};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use parse::{command, parse};
@@ -63,16 +65,13 @@ pub(crate) enum Command {
     #[command(after_help = CREATE_EXAMPLES, after_long_help = methods::after(CREATE_EXAMPLES))]
     Create(CreateArgs),
     /// Import a CSV file into a table; all rows or none
-    #[command(
-        after_help = "Examples:\n  indelible import ./shop airports airports.csv --primary-key iata\n  \
-                            indelible import ./shop prices prices.csv --primary-key id \
-                            --types 'price:decimal(10,2),day:date'\n\n\
-                            An empty field is NULL, \"\" is the empty text. Types are inferred from the whole file \
-                            unless they are given or the table exists."
-    )]
+    #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
     /// Export a table as CSV that imports to the same rows
-    #[command(after_help = "Example:\n  indelible export ./shop airports airports.csv")]
+    #[command(
+        after_help = "Example:\n  indelible export ./shop airports airports.csv\n\n\
+                            NULL is an empty field, the empty text is \"\". More is in docs/csv.md."
+    )]
     Export(ExportArgs),
     /// Write the whole database (tables, NULLs, indexes) as one text file
     #[command(after_help = "Example:\n  indelible dump ./shop shop.dump")]
@@ -197,29 +196,6 @@ pub(crate) struct CreateArgs {
 pub(crate) struct DatabaseArgs {
     /// Directory of the database
     pub(crate) path: PathBuf,
-}
-
-/// `import`.
-#[derive(Debug, Args)]
-pub(crate) struct ImportArgs {
-    /// Directory of the database
-    pub(crate) path: PathBuf,
-    /// The table; created if it does not exist
-    pub(crate) table: String,
-    /// The CSV file, with a header; `-` for standard input into an existing table
-    pub(crate) file: PathBuf,
-    /// Columns of the primary key of a new table, most significant first
-    #[arg(long, value_delimiter = ',')]
-    pub(crate) primary_key: Vec<String>,
-    /// Types of columns of a new table, `name:type,...`; the others are inferred
-    #[arg(long)]
-    pub(crate) types: Option<String>,
-    /// Import the good rows and report the bad ones instead of importing nothing
-    #[arg(long)]
-    pub(crate) skip_bad_rows: bool,
-    /// Field separator, one ASCII character; `\t` for a tab
-    #[arg(long, default_value = ",", value_parser = parse_separator)]
-    pub(crate) separator: u8,
 }
 
 /// `export`.
@@ -571,14 +547,6 @@ pub(crate) enum PartitioningName {
     Modulo,
     /// Every partition has all rows
     Replicated,
-}
-
-fn parse_separator(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"\\t" => Ok(b'\t'),
-        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
-        _ => Err("use one ASCII character that is no quote, or \\t for a tab".into()),
-    }
 }
 
 /// A duration that is positive and at most a day.

@@ -21,7 +21,7 @@ pub(crate) mod victim;
 pub(crate) use cycles::{End, run as run_cycles};
 pub(crate) use power::Mount;
 
-use crate::args::ImportArgs;
+use crate::args::{ImportArgs, TextArgs};
 use crate::import::{self, Imported};
 use crate::scratch::Scratch;
 use anyhow::Result;
@@ -44,7 +44,8 @@ pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<
         primary_key: vec!["iata".into()],
         types: None,
         skip_bad_rows: false,
-        separator: b',',
+        rejects: None,
+        text: TextArgs::default(),
     };
     import::import(database, &args)
 }

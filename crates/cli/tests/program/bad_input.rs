@@ -23,10 +23,10 @@ fn bad_rows_are_named_by_line_and_column_and_nothing_is_imported() {
     let error = fail(1, &["import", &db, "t", &file]);
     for part in [
         "line 3, column `size`: `many` is no value of type int64",
-        "line 4: 2 fields, but the header has 3",
+        "line 4: 2 fields, but there are 3 columns",
         "line 5: duplicate key",
         "line 6, column `id`",
-        "line 7, field 2: text stands behind the closing quote",
+        "line 7, field 2: text follows the closing quote",
         "nothing was imported, because 5 of 6 rows",
         "--skip-bad-rows",
     ] {
@@ -73,8 +73,8 @@ fn files_that_are_no_tables_are_refused() {
     };
     assert!(import("").contains("is empty"));
     assert!(import("id,id\n").contains("named twice"));
-    assert!(import("id,\n").contains("has no name"));
-    assert!(import("id\n\"open\n").contains("never closed"));
+    assert!(import("id,,x\n").contains("column 2 of 3 has no name"));
+    assert!(import("id\n\"open\n").contains("is never closed"));
     assert!(
         fail(
             1,

@@ -8,6 +8,7 @@
 //! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
+//! | `import` | files as people have them |
 //! | `join` | `bench join`: rows, the grid, and what it refuses |
 //! | `lab` | experiments at the smallest setting, killed and resumed |
 //! | `measure` | the measuring commands run end to end |
@@ -27,6 +28,7 @@ mod btree;
 mod common;
 mod copy;
 mod data;
+mod import;
 mod join;
 mod lab;
 mod measure;
