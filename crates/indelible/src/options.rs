@@ -327,7 +327,7 @@ impl Options {
 
     /// Transactions that may be open at once in each partition of the page methods, 1 to [`SESSIONS_MAX`]; more wait for their turn. May be
     /// another at each opening. Default 1, as in the other methods: a transaction that holds a partition waits for nobody in it. With more,
-    /// transactions wait for locks, and one that closes a circle of waits is undone and run again.
+    /// transactions wait for locks, and one that closes a deadlock, in this partition or over several, is undone and run again.
     pub fn sessions(mut self, sessions: u32) -> Self {
         self.sessions = Some(sessions);
         self

@@ -65,6 +65,19 @@ impl Seat {
         }
     }
 
+    /// Whether other sessions run transactions beside this one.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Says that the next transactions here are parts of the one in `first`, a seat of another partition, or again of its own. Nothing is open here.
+    pub(crate) fn act_for(&mut self, first: Option<&Self>) {
+        if self.is_shared {
+            let owner = first.and_then(|first| first.engine.lock_owner());
+            self.engine.act_for(owner);
+        }
+    }
+
     /// Whether there are commits that were shown to somebody and may not be durable yet.
     #[inline]
     pub(crate) fn is_ahead(&mut self) -> bool {

@@ -1,8 +1,9 @@
 //! A session: the partitions that one transaction holds, and how their part of it ends.
 //!
-//! A partition is taken when it is first touched. In ascending order a session waits for it; out of order a wait could
-//! close a circle, so it is short and ends in `Conflict`, after which the executor runs the closure again with all
-//! partitions seen so far taken in order.
+//! A partition is taken when it is first touched. In ascending order a session waits for it; out of order, or while the transaction has locks that others may
+//! wait for, a wait could close a cycle, so it is short and ends in `Conflict`, after which the executor runs the closure again with all
+//! partitions seen so far taken in order. Where the engines have locks, the seats of a session act for one transaction, so a deadlock is found that goes over
+//! several partitions.
 //!
 //! States of a session: *sound* → (a failed statement that may have left a trace) → *doomed*, or → (a wait that failed) →
 //! *conflicting*. Only a sound session commits. Dropping a session undoes what it has not committed, also
@@ -26,8 +27,8 @@ use storage::engine::{CommitTicket, Durability, Engine, Isolation};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
-/// Longest wait for a lock of a transaction in several partitions, which may be part of a circle that nobody sees.
-const ACROSS_WAIT: Duration = Duration::from_millis(20);
+/// Longest wait for a seat of a transaction that has locks: those that sit there may wait for these.
+const LOCKED_WAIT: Duration = Duration::from_millis(20);
 
 /// The partitions that one transaction holds.
 pub(crate) struct Session<'db> {
@@ -76,8 +77,18 @@ enum Soundness {
     /// A partition was not free.
     Conflicting {
         partition: u32,
-        out_of_order: bool,
+        /// Whether an attempt that takes all partitions at its start may do better.
+        runs_again: bool,
     },
+}
+
+/// How a session waits for a partition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SeatWait {
+    /// As long as its manner says: nobody in the partition waits for it.
+    Long,
+    /// For a short time, because those in the partition may wait for this session.
+    Short(Duration),
 }
 
 /// How a transaction goes along with others.
@@ -288,23 +299,15 @@ impl<'db> Session<'db> {
     pub(crate) fn failed(&mut self, error: Error) -> Error {
         if !error.is_statement_error() && self.soundness == Soundness::Sound {
             self.soundness = match &error {
-                // The same partitions again: the circle is broken.
-                Error::Storage(StorageError::Deadlock { .. }) => self.circle(),
-                Error::Storage(StorageError::LockTimeout { .. }) if !self.more.is_empty() => {
-                    self.circle()
-                }
+                // The same partitions again: the cycle is broken.
+                Error::Storage(StorageError::Deadlock { .. }) => Soundness::Conflicting {
+                    partition: self.any_partition(),
+                    runs_again: true,
+                },
                 _ => Soundness::Doomed,
             };
         }
         error
-    }
-
-    /// Transactions waited for each other: the same partitions may do another time.
-    fn circle(&self) -> Soundness {
-        Soundness::Conflicting {
-            partition: self.any_partition(),
-            out_of_order: true,
-        }
     }
 
     /// Notes that a statement of several steps failed after its first one.
@@ -319,7 +322,7 @@ impl<'db> Session<'db> {
         match self.soundness {
             Soundness::Conflicting {
                 partition,
-                out_of_order: true,
+                runs_again: true,
             } => {
                 let mut seen: Vec<u32> = self.partitions().chain([partition]).collect();
                 seen.sort_unstable();
@@ -330,23 +333,9 @@ impl<'db> Session<'db> {
         }
     }
 
-    /// How the next statement goes along with others. Each partition looks for circles of waits of its own, so a transaction in several
-    /// does not wait long for a lock, and is run again.
-    #[inline]
-    fn manner_now(&self) -> Manner {
-        if self.more.is_empty() {
-            self.manner
-        } else {
-            Manner {
-                wait_limit: self.manner.wait_limit.min(ACROSS_WAIT),
-                ..self.manner
-            }
-        }
-    }
-
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
-        let manner = self.manner_now();
+        let manner = self.manner;
         let held = match self.held(partition) {
             Ok(held) => held,
             Err(error) => return Err(error),
@@ -370,7 +359,7 @@ impl<'db> Session<'db> {
             Some(number) if number == partition => {}
             Some(_) => return self.held_elsewhere(partition),
             // The first one is never out of order.
-            None => match self.take(partition, self.manner.wait_limit, false) {
+            None => match self.take(partition, SeatWait::Long) {
                 Ok(held) => self.first = Some(held),
                 Err(error) => return Err(error),
             },
@@ -384,25 +373,32 @@ impl<'db> Session<'db> {
         if let Some(at) = self.more.iter().position(|held| held.number() == partition) {
             return Ok(&mut self.more[at]);
         }
-        let out_of_order = self.all().any(|held| held.number() > partition);
-        let limit = if out_of_order {
-            OUT_OF_ORDER_WAIT
+        let wait = if self.all().any(|held| held.number() > partition) {
+            SeatWait::Short(OUT_OF_ORDER_WAIT)
+        } else if self.all().any(Held::has_locks) {
+            SeatWait::Short(LOCKED_WAIT)
         } else {
-            self.manner.wait_limit
+            SeatWait::Long
         };
-        let held = self.take(partition, limit, out_of_order)?;
+        let mut held = self.take(partition, wait)?;
+        let first = self.first.as_ref();
+        held.seat.act_for(first.map(|first| &*first.seat));
         self.more.push(held);
         Ok(self.more.last_mut().expect("it was pushed one line above"))
     }
 
     /// Takes a partition that is not held.
     #[inline]
-    fn take(&mut self, partition: u32, limit: Duration, out_of_order: bool) -> Result<Held<'db>> {
+    fn take(&mut self, partition: u32, wait: SeatWait) -> Result<Held<'db>> {
         if self.seats == Seats::Worker {
             return Err(Error::NotOwned { partition });
         }
         let core = self.core;
         let partition = &core.partitions[partition as usize];
+        let limit = match wait {
+            SeatWait::Long => self.manner.wait_limit,
+            SeatWait::Short(limit) => limit.min(self.manner.wait_limit),
+        };
         match partition.take(limit) {
             Ok(seat) => Ok(Held {
                 partition,
@@ -414,17 +410,17 @@ impl<'db> Session<'db> {
                 committed: false,
                 ticket: None,
             }),
-            Err(error) => Err(self.not_taken(partition.number, error, out_of_order)),
+            Err(error) => Err(self.not_taken(partition.number, error, wait)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn not_taken(&mut self, partition: u32, error: Error, out_of_order: bool) -> Error {
+    fn not_taken(&mut self, partition: u32, error: Error, wait: SeatWait) -> Error {
         self.soundness = match error {
             Error::Conflict { .. } => Soundness::Conflicting {
                 partition,
-                out_of_order,
+                runs_again: wait != SeatWait::Long,
             },
             _ => Soundness::Doomed,
         };
@@ -610,11 +606,15 @@ impl<'db> Session<'db> {
     /// Puts all partitions back. Nothing may be open in them.
     #[inline]
     pub(crate) fn release(&mut self) {
+        if !self.more.is_empty() {
+            for mut held in self.more.drain(..) {
+                held.seat.act_for(None);
+                held.put_back();
+            }
+        }
+        // Last, because the others act for it until then.
         if let Some(held) = self.first.take() {
             held.put_back();
-        }
-        if !self.more.is_empty() {
-            self.more.drain(..).for_each(Held::put_back);
         }
     }
 
@@ -689,6 +689,11 @@ impl Held<'_> {
     #[inline]
     fn number(&self) -> u32 {
         self.partition.number
+    }
+
+    /// Whether its transaction has locks here that others may wait for.
+    fn has_locks(&self) -> bool {
+        self.begun && self.seat.is_shared()
     }
 
     /// Whether this partition was only read, and may have shown commits that are not durable yet.

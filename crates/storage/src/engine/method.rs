@@ -11,6 +11,7 @@ use crate::buffer::{Cleaning, Daemon, Guard, Persist};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::error::StorageError;
+use crate::lock::WaitGraph;
 use crate::platform::Platform;
 use crate::record::LayoutKind;
 use pmem::{Access, PowerFailAtomicity};
@@ -454,6 +455,8 @@ pub struct EngineOptions {
     pub growth_factor: u32,
     /// Where the page engine's commits take their time from, if their log has an archive.
     pub clock: Clock,
+    /// The waits of the page engine's transactions, one graph for all partitions of a database. A copy of the options names the same one.
+    pub waits: WaitGraph,
 }
 
 impl Default for EngineOptions {
@@ -486,6 +489,7 @@ impl Default for EngineOptions {
             area_bytes: 2 << 20,
             growth_factor: 8,
             clock: Clock::None,
+            waits: WaitGraph::default(),
         }
     }
 }

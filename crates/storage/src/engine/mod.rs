@@ -17,6 +17,7 @@ mod read_only;
 
 pub use crate::buffer::file::is_page_file;
 pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};
+pub use crate::lock::{LockOwner, WaitGraph};
 pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
@@ -54,6 +55,15 @@ pub trait Engine: Send {
     /// Says how the transactions that begin from now on are isolated, and how long they wait for a lock. Where a partition runs one
     /// transaction at a time all of them are serializable, and none waits.
     fn set_isolation(&mut self, _isolation: Isolation, _wait_limit: Duration) {}
+
+    /// The transaction that the locks of this session belong to; none where a partition runs one transaction at a time.
+    fn lock_owner(&self) -> Option<LockOwner> {
+        None
+    }
+
+    /// Says that the next transactions are parts of the one of `owner`, which has begun with a session of another partition, or again of this session's own: so
+    /// a deadlock is found in which they wait for each other in several partitions. Not inside a transaction.
+    fn act_for(&mut self, _owner: Option<LockOwner>) {}
 
     /// Copies the row with this primary key into `row`; false if there is none.
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool>;

@@ -58,7 +58,7 @@ use super::{
     Isolation, PageAxes, ScanRange, Shrunk, VerifyReport,
 };
 use crate::error::{Result, StorageError};
-use crate::lock::{KeyMode, Mode};
+use crate::lock::{KeyMode, LockOwner, Mode};
 use crate::log::{ArchiveRange, Due};
 use crate::paged::locking::RowLocks;
 use crate::paged::tables::Tables;
@@ -310,6 +310,14 @@ impl<P: Platform> Engine for Paged<P> {
 
     fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
         self.locks.set_isolation(isolation, wait_limit);
+    }
+
+    fn lock_owner(&self) -> Option<LockOwner> {
+        Some(self.locks.owner())
+    }
+
+    fn act_for(&mut self, owner: Option<LockOwner>) {
+        self.locks.act_for(owner);
     }
 
     #[inline]

@@ -1,100 +1,107 @@
-//! Who waits for whom, and whether that is a circle.
+//! The search for a cycle in the wait-for graph, over all partitions of a database.
 //!
-//! A session searches from itself after it has entered a queue and before it sleeps. Edges lead to owners and to waiters in front whose
-//! modes exclude the one that is asked for. A new edge leads to a session that runs, or is woken by what made the edge; before that one
-//! sleeps, it searches. So whoever closes a circle finds it, and no sleeper has to look again; that they do, after 5, 10, 20 ms and so on, bounds
-//! the time should this reasoning have a hole. The victim is the one who finds the circle: the others in it have waited longer.
+//! A transaction searches from itself after it has entered a queue and before it sleeps. Edges lead to owners of the lock and to waiters ahead in the queue, if
+//! their modes exclude the one that is asked for. A new edge leads to a transaction that runs, or is woken by what made the edge; before that one
+//! sleeps, it searches. So the transaction that closes a cycle finds it, in whichever partition it waits, and no sleeper has to look again; that they do, after
+//! 5, 10, 20 ms and so on, bounds the time should this reasoning have a hole. The victim is the one that finds the cycle: the others in it have waited longer.
 //!
-//! Searches run one at a time, and the victim leaves its queue before the next one, so a circle has one victim. Queues move on meanwhile:
-//! what looks like a circle is checked again, edge by edge and wait by wait. If all its sessions were in the same wait throughout, they
-//! gave nothing back, and the circle is real.
+//! Searches run one at a time in a database, and the victim leaves its queue before the next one, so a cycle has one victim. Queues move on meanwhile:
+//! what looks like a cycle is checked again, edge by edge and wait by wait. If all its transactions were in the same wait throughout, they
+//! gave nothing back, and the cycle is real. A lock session changes its owner only while it holds nothing, in the thread of a transaction that does not wait:
+//! during a wait that was the same throughout, what the waiting transaction owns is the same as well.
 
+use super::graph::WaitGraph;
 use super::head::SessionId;
-use super::manager::LockManager;
 use super::wait::{Queue, Visible, Wait};
 use crate::sync::lock;
 use std::sync::Arc;
 
-/// A session on the way of a search, in the wait in which it was seen.
+/// A transaction on the path of a search, in the wait in which it was seen.
 struct Step {
-    session: SessionId,
+    owner: Arc<Visible>,
     wait: Wait,
-    /// Those it waits for that have not been followed yet.
+    /// Owners that it waits for and that have not been followed yet.
     blockers: Vec<SessionId>,
 }
 
-/// Whether this session waits for itself. Under the mutex of searches.
-pub(super) fn is_in_circle(manager: &LockManager, session: SessionId) -> bool {
-    let sessions = manager.visible_sessions();
+type Cycle = Vec<(Arc<Visible>, Wait)>;
+
+/// Whether this owner waits for itself. Under the mutex of searches.
+pub(super) fn is_in_cycle(graph: &WaitGraph, owner: &Arc<Visible>) -> bool {
     loop {
-        let Some(circle) = find_circle(manager, &sessions, session) else {
+        let Some(cycle) = find_cycle(graph, owner) else {
             return false;
         };
-        if is_real(manager, &sessions, &circle) {
+        if is_real(graph, &cycle) {
             return true;
         }
     }
 }
 
-type Sessions = [Option<Arc<Visible>>];
-
-fn find_circle(
-    manager: &LockManager,
-    sessions: &Sessions,
-    start: SessionId,
-) -> Option<Vec<(SessionId, Wait)>> {
-    let mut seen = vec![start];
-    let mut way = vec![step(manager, sessions, start)?];
-    while let Some(last) = way.last_mut() {
+fn find_cycle(graph: &WaitGraph, start: &Arc<Visible>) -> Option<Cycle> {
+    let mut seen = vec![start.id];
+    let mut path = vec![step(graph, Arc::clone(start))?];
+    while let Some(last) = path.last_mut() {
         let Some(next) = last.blockers.pop() else {
-            way.pop();
+            path.pop();
             continue;
         };
-        if next == start {
-            return Some(way.iter().map(|step| (step.session, step.wait)).collect());
+        if next == start.id {
+            let steps = path.into_iter();
+            return Some(steps.map(|step| (step.owner, step.wait)).collect());
         }
         if !seen.contains(&next) {
             seen.push(next);
-            way.extend(step(manager, sessions, next));
+            path.extend(graph.find(next).and_then(|owner| step(graph, owner)));
         }
     }
     None
 }
 
 /// All edges are there, and then all waits are still those of the search.
-fn is_real(manager: &LockManager, sessions: &Sessions, circle: &[(SessionId, Wait)]) -> bool {
-    let followers = circle.iter().cycle().skip(1);
-    let edges = circle.iter().zip(followers).all(|(from, to)| {
-        let mut found = Vec::new();
-        blockers(manager, from.0, from.1, &mut found);
-        found.contains(&to.0)
-    });
+fn is_real(graph: &WaitGraph, cycle: &[(Arc<Visible>, Wait)]) -> bool {
+    let followers = cycle.iter().cycle().skip(1);
+    let edges = cycle
+        .iter()
+        .zip(followers)
+        .all(|((_, wait), (next, _))| blockers(graph, wait).contains(&next.id));
     edges
-        && circle.iter().all(|(session, wait)| {
-            waiting(sessions, *session).is_some_and(|now| now.number == wait.number)
-        })
+        && cycle
+            .iter()
+            .all(|(owner, wait)| waiting(owner) == Some(*wait))
 }
 
-fn step(manager: &LockManager, sessions: &Sessions, session: SessionId) -> Option<Step> {
-    let wait = waiting(sessions, session)?;
-    let mut found = Vec::new();
-    blockers(manager, session, wait, &mut found);
+fn step(graph: &WaitGraph, owner: Arc<Visible>) -> Option<Step> {
+    let wait = waiting(&owner)?;
     Some(Step {
-        session,
+        blockers: blockers(graph, &wait),
+        owner,
         wait,
-        blockers: found,
     })
 }
 
-fn waiting(sessions: &Sessions, session: SessionId) -> Option<Wait> {
-    let visible = sessions.get(session as usize)?.as_ref()?;
-    *lock(&visible.waiting)
+fn waiting(owner: &Visible) -> Option<Wait> {
+    *lock(&owner.waiting)
 }
 
-fn blockers(manager: &LockManager, session: SessionId, wait: Wait, found: &mut Vec<SessionId>) {
+/// The owners that a wait is for.
+fn blockers(graph: &WaitGraph, wait: &Wait) -> Vec<SessionId> {
+    let mut found = Vec::new();
+    let Some(session) = graph.find(wait.session) else {
+        return found;
+    };
+    let manager = &session.manager;
     match wait.queue {
-        Queue::Head { shard, entry } => manager.shard(shard).blockers(entry, session, found),
-        Queue::Range { tree, range } => manager.bucket(tree).range_blockers(range, found),
-        Queue::Writer { tree } => manager.bucket(tree).writer_blockers(session, found),
+        Queue::Head { shard, entry } => {
+            manager
+                .shard(shard)
+                .blockers(entry, wait.session, &mut found);
+        }
+        Queue::Range { tree, range } => manager.bucket(tree).range_blockers(range, &mut found),
+        Queue::Writer { tree } => manager
+            .bucket(tree)
+            .writer_blockers(wait.session, &mut found),
     }
+    graph.find_owners(&mut found);
+    found
 }

@@ -11,7 +11,7 @@ use super::mode::Strength;
 use super::wait::Parker;
 use std::sync::Arc;
 
-/// The number of a session in its manager.
+/// The number of a session, unique in its graph of waits.
 pub(super) type SessionId = u32;
 
 /// Who has the lock.

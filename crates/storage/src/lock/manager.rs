@@ -1,17 +1,18 @@
-//! What all sessions of a partition share: shards of heads, buckets of ranges, the registry of sessions, and how many locks there may be.
+//! What all sessions of a partition share: shards of heads, buckets of ranges, and how many locks there may be. They wait for each other, and for those of
+//! other partitions, in the [`WaitGraph`] of the database.
 //!
 //! Sessions take their right to a lock in small lots, so that the common number is not touched with each. A lot that lies unused at a
 //! session counts as taken, 64 locks at most.
 
-use super::deadlock;
+use super::graph::WaitGraph;
 use super::head::SessionId;
 use super::range::Bucket;
 use super::session::LockSession;
 use super::shard::Shard;
-use super::wait::{Visible, VisibleCounters};
+use super::wait::Visible;
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const BUCKETS: usize = SHARDS;
 const LOT_MAX: u64 = 64;
 
 /// How a lock manager behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LockOptions {
     /// How long a request waits before it fails; a session can change it for itself.
     pub wait_limit: Duration,
@@ -33,6 +34,8 @@ pub struct LockOptions {
     pub inherits: bool,
     /// Key locks of one table and transaction after which the table is tried to be locked whole. A range counts as 16 keys.
     pub escalate_at: usize,
+    /// The waits of all partitions that a transaction may lock in.
+    pub graph: WaitGraph,
 }
 
 impl Default for LockOptions {
@@ -42,6 +45,7 @@ impl Default for LockOptions {
             locks_max: 1 << 20,
             inherits: true,
             escalate_at: 10_000,
+            graph: WaitGraph::default(),
         }
     }
 }
@@ -77,21 +81,13 @@ impl LockCounters {
     }
 }
 
-#[derive(Default)]
-struct Registry {
-    sessions: Vec<Option<Arc<Visible>>>,
-    free: Vec<SessionId>,
-    /// Of sessions that are gone.
-    counters: LockCounters,
-}
-
 /// The locks of one partition.
 pub struct LockManager {
     options: LockOptions,
     shards: Box<[Shard]>,
     buckets: Box<[Bucket]>,
-    registry: Mutex<Registry>,
-    search: Mutex<()>,
+    /// Counters of sessions that are gone.
+    gone: Mutex<LockCounters>,
     /// Rights to locks that sessions have.
     taken: AtomicU64,
 }
@@ -111,38 +107,34 @@ impl LockManager {
             options,
             shards: (0..SHARDS as u32).map(Shard::new).collect(),
             buckets: (0..BUCKETS).map(|_| Bucket::new()).collect(),
-            registry: Mutex::new(Registry::default()),
-            search: Mutex::new(()),
+            gone: Mutex::new(LockCounters::default()),
             taken: AtomicU64::new(0),
         })
     }
 
     /// A session that holds nothing yet.
     pub fn session(self: &Arc<Self>) -> LockSession {
-        let visible = Arc::new(Visible {
-            waiting: Mutex::new(None),
-            counters: VisibleCounters::default(),
-        });
-        let mut registry = lock(&self.registry);
-        let id = if let Some(id) = registry.free.pop() {
-            registry.sessions[id as usize] = Some(Arc::clone(&visible));
-            id
-        } else {
-            registry.sessions.push(Some(Arc::clone(&visible)));
-            registry.sessions.len() as SessionId - 1
-        };
-        drop(registry);
-        LockSession::new(Arc::clone(self), id, visible)
+        let visible = self
+            .options
+            .graph
+            .add(|id| Visible::new(id, Arc::clone(self)));
+        LockSession::new(Arc::clone(self), visible)
     }
 
     /// What happened so far.
     pub fn counters(&self) -> LockCounters {
-        let registry = lock(&self.registry);
-        let mut sum = registry.counters;
-        for visible in registry.sessions.iter().flatten() {
-            sum.add(&visible.counters.load());
+        let gone = lock(&self.gone);
+        let mut sum = *gone;
+        for visible in self.options.graph.sessions() {
+            if std::ptr::eq(&*visible.manager, self) {
+                sum.add(&visible.counters.load());
+            }
         }
         sum
+    }
+
+    pub(super) fn graph(&self) -> &WaitGraph {
+        &self.options.graph
     }
 
     pub(super) fn options(&self) -> &LockOptions {
@@ -151,10 +143,9 @@ impl LockManager {
 
     /// A session is gone; it holds nothing.
     pub(super) fn leave(&self, session: SessionId, counters: &LockCounters) {
-        let mut registry = lock(&self.registry);
-        registry.sessions[session as usize] = None;
-        registry.free.push(session);
-        registry.counters.add(counters);
+        let mut gone = lock(&self.gone);
+        self.options.graph.remove(session);
+        gone.add(counters);
     }
 
     /// The shard of a name with this hash. Its chains use the low bits.
@@ -175,16 +166,6 @@ impl LockManager {
     #[inline]
     pub(super) fn bucket(&self, tree: PageId) -> &Bucket {
         &self.buckets[tree.0 as usize % BUCKETS]
-    }
-
-    pub(super) fn visible_sessions(&self) -> Vec<Option<Arc<Visible>>> {
-        lock(&self.registry).sessions.clone()
-    }
-
-    /// Whether the session waits for itself; then it is to leave its queue before it drops the guard.
-    pub(super) fn search(&self, session: SessionId) -> (bool, MutexGuard<'_, ()>) {
-        let guard = lock(&self.search);
-        (deadlock::is_in_circle(self, session), guard)
     }
 
     /// Locks that a session takes the right to at once.
@@ -220,13 +201,13 @@ impl LockManager {
         self.taken.fetch_sub(rights, Ordering::Relaxed);
     }
 
-    /// Sessions that wait.
+    /// Transactions that wait, in any partition of the graph.
     #[cfg(test)]
     #[cfg(not(feature = "schedules"))]
     pub(super) fn waiting(&self) -> usize {
-        let sessions = self.visible_sessions();
+        let sessions = self.options.graph.sessions();
         let waiting = |visible: &&Arc<Visible>| lock(&visible.waiting).is_some();
-        sessions.iter().flatten().filter(waiting).count()
+        sessions.iter().filter(waiting).count()
     }
 
     /// Rights that are taken.

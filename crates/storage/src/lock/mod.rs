@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! LockSession ── knows what it holds ──► LockManager ──► shards of heads: partition, tables, keys (holders, queue)
-//!                                             └────────► buckets of ranges: intervals of keys of one tree, writers who wait for them
+//!                                             ├────────► buckets of ranges: intervals of keys of one tree, writers who wait for them
+//!                                             └────────► WaitGraph: waits of the transactions of all partitions, and the search for deadlocks
 //! ```
 //!
 //! Two-phase locking: what a transaction has locked it keeps until `end`; read committed gives shared locks back earlier. Modes above keys
@@ -10,9 +11,11 @@
 //! in Johnson et al., "Improving OLTP Scalability using Speculative Lock Inheritance" (VLDB 2009); early release is the caller's choice of
 //! when to call `end`.
 //!
-//! Order of the mutexes inside: deadlock search, registry of sessions, bucket of ranges, shard, a session's record of its wait, parker.
+//! Order of the mutexes inside: deadlock search, counters of sessions that are gone, sessions of the graph, bucket of ranges, shard, a session's record of its
+//! wait, parker.
 
 mod deadlock;
+mod graph;
 mod head;
 mod inheritance;
 mod manager;
@@ -30,6 +33,7 @@ mod shard;
 mod tests;
 mod wait;
 
+pub use graph::{LockOwner, WaitGraph};
 pub use manager::{LockCounters, LockManager, LockOptions};
 pub use mode::{KeyMode, Mode};
 pub use session::{LockSession, Mark};

@@ -2,14 +2,16 @@
 //!
 //! Method: two or three threads, a few locks each, on the real code. `shuttle` runs one at a time and chooses the next at every lock, signal
 //! and atomic access; half of the schedules are uniform, half have few changes of thread at unlikely places. There is no time, so nobody
-//! searches for a circle twice: the search before the sleep has to find it, else all sleep, which fails the test and prints the schedule.
+//! searches for a circle twice: the search before the sleep has to find it, else all sleep, which fails the test and prints the schedule. Where two partitions
+//! take part, transactions exchange their sessions of the second one, as they do in a database.
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 
-use super::{KeyMode, LockManager, LockOptions, LockSession, Mode};
+use super::{KeyMode, LockManager, LockOptions, LockSession, Mode, WaitGraph};
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use crate::record::TableId;
+use crate::sync::{Mutex, lock};
 use shuttle::thread::spawn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,5 +192,110 @@ fn a_circle_of_conversions_and_ranges_is_found() {
             read_range(session, protected)?;
             write(session, protected)
         }]);
+    });
+}
+
+/// Part of a transaction over two partitions.
+type PartWork = fn(&mut LockSession, &mut LockSession) -> Result<()>;
+
+/// Whether a transaction may have to be run again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deadlocks {
+    Possible,
+    Impossible,
+}
+
+/// Runs each work in a thread and session of its own until it succeeds, twice. Its session of the second partition is any that is free.
+fn run_over_two(works: &[PartWork], deadlocks: Deadlocks) {
+    let graph = WaitGraph::default();
+    let partitions = [(); 2].map(|()| {
+        LockManager::new(LockOptions {
+            wait_limit: Duration::from_hours(1),
+            graph: graph.clone(),
+            ..LockOptions::default()
+        })
+    });
+    let free: Vec<_> = works.iter().map(|_| partitions[1].session()).collect();
+    let free = Arc::new(Mutex::new(free));
+    let threads: Vec<_> = works
+        .iter()
+        .map(|work| {
+            let (mut first, free, work) = (partitions[0].session(), Arc::clone(&free), *work);
+            spawn(move || {
+                let mut done = 0;
+                while done < 2 {
+                    let second = lock(&free).pop();
+                    let mut second = second.expect("there are as many as threads");
+                    second.act_for(Some(first.owner()));
+                    let result = work(&mut first, &mut second);
+                    first.end();
+                    second.end();
+                    second.act_for(None);
+                    lock(&free).push(second);
+                    match result {
+                        Ok(()) => done += 1,
+                        Err(StorageError::Deadlock { .. }) if deadlocks == Deadlocks::Possible => {
+                            shuttle::thread::yield_now();
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no thread has failed");
+    }
+    lock(&free).clear();
+    for partition in partitions {
+        assert_eq!((partition.heads(), partition.taken()), (0, 0));
+    }
+}
+
+#[test]
+fn a_circle_over_two_partitions_is_found() {
+    explore(|| {
+        run_over_two(
+            &[
+                |first, second| {
+                    key(first, 1, KeyMode::Exclusive)?;
+                    key(second, 1, KeyMode::Exclusive)
+                },
+                |first, second| {
+                    key(second, 1, KeyMode::Exclusive)?;
+                    key(first, 2, KeyMode::Exclusive)
+                },
+                |first, second| {
+                    key(first, 2, KeyMode::Exclusive)?;
+                    second.lock_range(TABLE, TREE, &[0], &[9])?;
+                    key(first, 1, KeyMode::Exclusive)
+                },
+            ],
+            Deadlocks::Possible,
+        );
+    });
+}
+
+#[test]
+fn transactions_that_lock_in_one_order_are_not_undone() {
+    explore(|| {
+        run_over_two(
+            &[
+                |first, second| {
+                    key(first, 1, KeyMode::Exclusive)?;
+                    key(second, 1, KeyMode::Exclusive)
+                },
+                |first, second| {
+                    key(first, 1, KeyMode::Shared)?;
+                    key(second, 1, KeyMode::Shared)?;
+                    key(second, 2, KeyMode::Exclusive)
+                },
+                |_, second| {
+                    key(second, 1, KeyMode::Exclusive)?;
+                    key(second, 2, KeyMode::Exclusive)
+                },
+            ],
+            Deadlocks::Impossible,
+        );
     });
 }

@@ -10,6 +10,7 @@
 //! | key | its head | other owners there; exclusive ones then for ranges around it |
 //! | range | its tree's bucket | exclusive keys inside of it |
 
+use super::graph::LockOwner;
 use super::head::{Answer, Request, SessionId, Woken};
 use super::inheritance::Inheritance;
 use super::manager::{LockCounters, LockManager};
@@ -26,7 +27,7 @@ use crate::sync::lock;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// When a sleeper looks for a circle again; each time it sleeps twice as long, as a hundred sleepers would search all the time.
+/// When a sleeper looks for a cycle again; each time it sleeps twice as long, as a hundred sleepers would search all the time.
 const SEARCH_AGAIN: Duration = Duration::from_millis(5);
 /// Tables that are found without a search; the numbers of those made together do not meet.
 const RECENT: usize = 16;
@@ -43,6 +44,8 @@ pub struct LockSession {
     manager: Arc<LockManager>,
     id: SessionId,
     visible: Arc<Visible>,
+    /// The session in another partition that began the transaction, if this one only takes part in it.
+    owner: Option<LockOwner>,
     parker: Arc<Parker>,
     owned: Owned,
     /// The partition's whole and those of tables that were asked for, to be found without a search. They may be idle, or revoked.
@@ -70,12 +73,13 @@ impl std::fmt::Debug for LockSession {
 }
 
 impl LockSession {
-    pub(super) fn new(manager: Arc<LockManager>, id: SessionId, visible: Arc<Visible>) -> Self {
+    pub(super) fn new(manager: Arc<LockManager>, visible: Arc<Visible>) -> Self {
         Self {
             wait_limit: manager.options().wait_limit,
             manager,
-            id,
+            id: visible.id,
             visible,
+            owner: None,
             parker: Arc::new(Parker::new()),
             owned: Owned::new(),
             partition: None,
@@ -92,6 +96,20 @@ impl LockSession {
     /// Changes how long the requests of this session wait.
     pub fn set_wait_limit(&mut self, limit: Duration) {
         self.wait_limit = limit;
+    }
+
+    /// The transaction that its locks belong to, for its sessions in other partitions.
+    pub fn owner(&self) -> LockOwner {
+        let own = || LockOwner(Arc::clone(&self.visible));
+        self.owner.clone().unwrap_or_else(own)
+    }
+
+    /// What it locks from now on belongs to the transaction of `owner`, or again to one of its own. While no transaction has anything here: a search takes
+    /// what a session holds for its owner's.
+    pub fn act_for(&mut self, owner: Option<LockOwner>) {
+        let id = owner.as_ref().map_or(self.id, |owner| owner.0.id);
+        self.visible.set_owner(id);
+        self.owner = owner;
     }
 
     /// Never locks a table instead of many of its keys.
@@ -577,18 +595,23 @@ impl LockSession {
     fn wait(&mut self, queue: Queue, what: impl Fn() -> String) -> Result<()> {
         self.waits += 1;
         self.has_waited = true;
-        let number = self.waits;
-        *lock(&self.visible.waiting) = Some(Wait { number, queue });
+        let wait = Wait {
+            session: self.id,
+            number: self.waits,
+            queue,
+        };
+        let LockOwner(owner) = self.owner();
+        *lock(&owner.waiting) = Some(wait);
         let started = Instant::now();
-        let outcome = self.sleep(queue, started);
-        *lock(&self.visible.waiting) = None;
+        let outcome = self.sleep(&owner, queue, started);
+        *lock(&owner.waiting) = None;
         let waited = started.elapsed();
         self.counters.waits += 1;
         self.counters.wait_ns += waited.as_nanos() as u64;
         let waited_ms = waited.as_millis() as u64;
         match outcome {
             Outcome::Granted => Ok(()),
-            Outcome::Circle => {
+            Outcome::Deadlock => {
                 self.counters.deadlocks += 1;
                 Err(StorageError::Deadlock { waited_ms })
             }
@@ -602,19 +625,19 @@ impl LockSession {
         }
     }
 
-    fn sleep(&mut self, queue: Queue, started: Instant) -> Outcome {
+    fn sleep(&mut self, owner: &Arc<Visible>, queue: Queue, started: Instant) -> Outcome {
         if self.parker.spin() {
             return Outcome::Granted;
         }
-        let manager = Arc::clone(&self.manager);
+        let graph = self.manager.graph().clone();
         let mut search_again = SEARCH_AGAIN;
         loop {
             // Until the victim has left its queue, nobody else searches.
-            let (is_circle, guard) = manager.search(self.id);
-            let has_left = is_circle && self.withdraw(queue);
+            let (is_cycle, guard) = graph.search(owner);
+            let has_left = is_cycle && self.withdraw(queue);
             drop(guard);
             if has_left {
-                return Outcome::Circle;
+                return Outcome::Deadlock;
             }
             let left = self.wait_limit.saturating_sub(started.elapsed());
             if left.is_zero() {
@@ -765,7 +788,7 @@ impl Drop for LockSession {
 /// How a wait ended.
 enum Outcome {
     Granted,
-    Circle,
+    Deadlock,
     TooLong,
 }
 

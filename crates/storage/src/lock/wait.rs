@@ -3,10 +3,12 @@
 //! A parker belongs to one session. The session sets it back before it enters a queue; whoever grants the request takes it out of the queue
 //! under the queue's mutex and signals afterwards, once. So a signal is never lost, and never meant for an earlier wait.
 
-use super::LockCounters;
+use super::head::SessionId;
+use super::manager::{LockCounters, LockManager};
 use crate::page::PageId;
 use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, lock, spin_loop};
 // Counters order nothing, so no schedule of theirs is worth a test.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -73,7 +75,7 @@ impl Parker {
 }
 
 /// In which queue a session stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     /// At a head of a shard.
     Head { shard: u32, entry: u32 },
@@ -83,19 +85,48 @@ pub(super) enum Queue {
     Writer { tree: PageId },
 }
 
-/// One wait of a session. Others learn from it where to look; whether it still waits, the queue says.
-#[derive(Clone, Copy, Debug)]
+/// One wait of a transaction. Others learn from it where to look; whether it still waits, the queue says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
+    /// The session that stands in the queue.
+    pub(super) session: SessionId,
     /// Counts the session's waits.
     pub(super) number: u64,
     pub(super) queue: Queue,
 }
 
-/// What a session shows to others, alone on its cache lines.
+/// The part of a session that others may see, alone on its cache lines.
 #[repr(align(128))]
 pub(super) struct Visible {
+    /// Unique in the graph of waits.
+    pub(super) id: SessionId,
+    /// Of the partition that it locks in.
+    pub(super) manager: Arc<LockManager>,
+    /// The session whose transaction its locks are part of: this one, or one in another partition.
+    owner: AtomicU32,
+    /// The wait of the transaction that this session is the owner of, in whichever partition.
     pub(super) waiting: Mutex<Option<Wait>>,
     pub(super) counters: VisibleCounters,
+}
+
+impl Visible {
+    pub(super) fn new(id: SessionId, manager: Arc<LockManager>) -> Self {
+        Self {
+            id,
+            manager,
+            owner: AtomicU32::new(id),
+            waiting: Mutex::new(None),
+            counters: VisibleCounters::default(),
+        }
+    }
+
+    pub(super) fn owner(&self) -> SessionId {
+        self.owner.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_owner(&self, owner: SessionId) {
+        self.owner.store(owner, Ordering::Release);
+    }
 }
 
 /// The counters of one session, stored by it alone and read by anybody; not all from the same moment.

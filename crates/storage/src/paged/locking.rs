@@ -11,7 +11,7 @@
 
 use crate::engine::Isolation;
 use crate::error::Result;
-use crate::lock::{KeyMode, LockSession, Mark, Mode};
+use crate::lock::{KeyMode, LockOwner, LockSession, Mark, Mode};
 use crate::page::PageId;
 use crate::probe::{self, Activity};
 use crate::record::TableId;
@@ -39,6 +39,16 @@ impl RowLocks {
     pub fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
         self.isolation = isolation;
         self.session.set_wait_limit(wait_limit);
+    }
+
+    /// See [`LockSession::owner`].
+    pub fn owner(&self) -> LockOwner {
+        self.session.owner()
+    }
+
+    /// See [`LockSession::act_for`].
+    pub fn act_for(&mut self, owner: Option<LockOwner>) {
+        self.session.act_for(owner);
     }
 
     /// Locks the partition against definitions, or as a whole.

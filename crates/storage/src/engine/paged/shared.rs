@@ -404,7 +404,10 @@ impl<P: Platform> Shared<P> {
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
         let is_later = |txn: &Transaction| is_for_later(txn, options.undoing, master.catalogue);
         let (undone, later) = pages.finish(analysis, decide, &is_later)?;
-        let locks = LockManager::new(LockOptions::default());
+        let locks = LockManager::new(LockOptions {
+            graph: options.waits.clone(),
+            ..LockOptions::default()
+        });
         let undone = undone + later.len() as u64;
         let unfinished = Unfinished::take(&pages, (&locks, master.catalogue), later)?;
         let shared = Self {

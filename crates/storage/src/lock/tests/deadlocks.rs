@@ -3,10 +3,11 @@
 //! Each scenario lets all but one session sleep and closes the circle with the last. The victim is who finds it: the last one, or a
 //! sleeper whose repeated search comes first.
 
-use super::{LockSession, TABLE, granted, hasty, key, manager, range};
+use super::{LONG, LockSession, TABLE, finish, granted, hasty, key, manager, range, start};
 use crate::error::{Result, StorageError};
-use crate::lock::{KeyMode, LockManager, Mode};
+use crate::lock::{KeyMode, LockManager, LockOptions, Mode, WaitGraph};
 use crate::record::TableId;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What one session of a circle asks for.
@@ -23,6 +24,13 @@ fn ask(
 
 /// Lets them ask one after the other; all but one are granted in the end, and that one has lost nothing. Time until it was found.
 fn break_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) -> Duration {
+    let time = find_circle(manager, asks, found);
+    assert_eq!(manager.counters().deadlocks, 1);
+    time
+}
+
+/// As `break_circle`, in whichever partition the request fails.
+fn find_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) -> Duration {
     let size = asks.len();
     let mut threads = Vec::new();
     let mut started = Instant::now();
@@ -55,7 +63,6 @@ fn break_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) -> 
         }
     }
     assert_eq!(victims.len(), 1);
-    assert_eq!(manager.counters().deadlocks, 1);
     victims[0]
 }
 
@@ -187,4 +194,60 @@ fn a_circle_is_found_within_ten_milliseconds() {
     // The search itself takes microseconds; the slowest ones are what a busy machine adds.
     assert!(times[25] < Duration::from_millis(10), "{times:?}");
     assert!(times[49] < Duration::from_secs(5), "{times:?}");
+}
+
+/// Partitions of one database.
+fn partitions(count: u64) -> Vec<Arc<LockManager>> {
+    let graph = WaitGraph::default();
+    let options = LockOptions {
+        wait_limit: LONG,
+        graph,
+        ..LockOptions::default()
+    };
+    let partitions = (0..count).map(|_| LockManager::new(options.clone()));
+    partitions.collect()
+}
+
+#[test]
+fn circles_over_two_to_six_partitions() {
+    for size in 2..=6_u64 {
+        let partitions = partitions(size);
+        // Each has a key of its own partition and waits for that of the next one's.
+        let asks = (0..size).map(|number| {
+            let mut session = partitions[number as usize].session();
+            key(&mut session, 1, KeyMode::Exclusive).unwrap();
+            let mut next = partitions[(number + 1) as usize % partitions.len()].session();
+            next.act_for(Some(session.owner()));
+            ask(session, move |_| key(&mut next, 1, KeyMode::Shared))
+        });
+        let asks = asks.collect();
+        find_circle(&partitions[0], asks, || ());
+        let counters = partitions.iter().map(|partition| partition.counters());
+        assert_eq!(counters.map(|counters| counters.deadlocks).sum::<u64>(), 1);
+    }
+}
+
+#[test]
+fn a_session_that_no_longer_acts_for_a_transaction_closes_no_circle() {
+    let partitions = partitions(2);
+    let [first, mut second] = [0; 2].map(|_| partitions[0].session());
+    let [mut part, mut other] = [0; 2].map(|_| partitions[1].session());
+    part.act_for(Some(first.owner()));
+    key(&mut part, 1, KeyMode::Exclusive).unwrap();
+    part.end();
+    // Now it serves another transaction, which waits for nobody.
+    part.act_for(None);
+    key(&mut part, 1, KeyMode::Exclusive).unwrap();
+    key(&mut second, 2, KeyMode::Exclusive).unwrap();
+    other.act_for(Some(second.owner()));
+    let first = start(&partitions[0], first, |session| {
+        key(session, 2, KeyMode::Shared)
+    });
+    let other = start(&partitions[1], other, |session| {
+        key(session, 1, KeyMode::Shared)
+    });
+    part.end();
+    finish(other).end();
+    second.end();
+    finish(first).end();
 }

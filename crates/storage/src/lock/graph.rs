@@ -1,0 +1,109 @@
+//! The wait-for graph of a database: one for the lock managers of all of its partitions.
+//!
+//! A node is a transaction. It is known by its *owner*, a number that is unique in the database: that of the lock session with which it began. Lock sessions in
+//! other partitions that act for the same transaction name the same owner ([`LockSession::act_for`](super::LockSession::act_for)), so a transaction that waits in
+//! one partition blocks those that wait for its locks in all others. Edges are not stored: a search reads them from the queues (`deadlock`).
+//!
+//! A transaction runs one statement at a time, so it waits in one queue at most. It notes the wait under its owner, whichever partition the queue is in.
+
+use super::deadlock;
+use super::head::SessionId;
+use super::wait::Visible;
+use crate::sync::{Mutex, MutexGuard, lock};
+use std::sync::Arc;
+
+/// The lock sessions of all partitions of a database. Clones are handles on the same graph.
+#[derive(Clone)]
+pub struct WaitGraph(Arc<Nodes>);
+
+struct Nodes {
+    sessions: Mutex<Sessions>,
+    search: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Sessions {
+    all: Vec<Option<Arc<Visible>>>,
+    free: Vec<SessionId>,
+}
+
+/// The transaction that locks belong to, in the search for deadlocks.
+#[derive(Clone)]
+pub struct LockOwner(pub(super) Arc<Visible>);
+
+impl std::fmt::Debug for LockOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LockOwner").field(&self.0.id).finish()
+    }
+}
+
+impl Default for WaitGraph {
+    fn default() -> Self {
+        Self(Arc::new(Nodes {
+            sessions: Mutex::new(Sessions::default()),
+            search: Mutex::new(()),
+        }))
+    }
+}
+
+impl std::fmt::Debug for WaitGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WaitGraph").finish_non_exhaustive()
+    }
+}
+
+impl WaitGraph {
+    /// Adds a session, which `make` makes with its number.
+    pub(super) fn add(&self, make: impl FnOnce(SessionId) -> Visible) -> Arc<Visible> {
+        let sessions = &mut *lock(&self.0.sessions);
+        let id = sessions.free.pop().unwrap_or_else(|| {
+            sessions.all.push(None);
+            sessions.all.len() as SessionId - 1
+        });
+        let visible = Arc::new(make(id));
+        sessions.all[id as usize] = Some(Arc::clone(&visible));
+        visible
+    }
+
+    /// Forgets a session that holds nothing.
+    pub(super) fn remove(&self, session: SessionId) {
+        let mut sessions = lock(&self.0.sessions);
+        sessions.all[session as usize] = None;
+        sessions.free.push(session);
+    }
+
+    pub(super) fn find(&self, session: SessionId) -> Option<Arc<Visible>> {
+        lock(&self.0.sessions).all.get(session as usize)?.clone()
+    }
+
+    /// Replaces sessions by the owners of what they hold.
+    pub(super) fn find_owners(&self, found: &mut [SessionId]) {
+        let sessions = lock(&self.0.sessions);
+        for session in found {
+            if let Some(visible) = sessions
+                .all
+                .get(*session as usize)
+                .into_iter()
+                .flatten()
+                .next()
+            {
+                *session = visible.owner();
+            }
+        }
+    }
+
+    pub(super) fn sessions(&self) -> Vec<Arc<Visible>> {
+        lock(&self.0.sessions)
+            .all
+            .iter()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+
+    /// Whether the owner waits for itself; then it is to leave its queue before it drops the guard.
+    pub(super) fn search(&self, owner: &Arc<Visible>) -> (bool, MutexGuard<'_, ()>) {
+        let guard = lock(&self.0.search);
+        (deadlock::is_in_cycle(self, owner), guard)
+    }
+}
