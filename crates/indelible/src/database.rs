@@ -4,7 +4,7 @@
 //! caller's thread; after a conflict it runs again, with all partitions that it has touched so far taken at its start
 //! in ascending order, so the second attempt can conflict only over partitions that it has not seen yet.
 
-use crate::commit_table::CommitTable;
+use crate::commit_table::{CommitTable, VolatileWords};
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::log_marks::Marking;
@@ -18,7 +18,7 @@ use crate::table::Table;
 use crate::trace::Recording;
 use crate::transaction::{Reader, Transaction};
 use crate::worker::{self, Worker};
-use pmem::Domain;
+use pmem::{Domain, ProcessMark};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,8 @@ use std::time::Duration;
 use storage::engine::{Durability, Method};
 
 /// An open database. Clones are handles on the same one; it closes when the last of them, and everything made from
-/// them, is dropped.
+/// them, is dropped. They are for the process that has opened it: in a child that is forked from it, every call returns [`Error::Forked`] and dropping a
+/// handle does nothing.
 #[derive(Clone)]
 pub struct Database {
     /// Goes first: its thread has the core as well.
@@ -38,6 +39,8 @@ pub struct Database {
 /// What all threads share. The order of the fields is the order in which they close: the platform, which holds the
 /// directory's lock, last.
 pub(crate) struct Core {
+    /// Of the process that has opened it.
+    pub(crate) process: ProcessMark,
     /// Tells handles of different open databases apart.
     pub(crate) serial: u64,
     pub(crate) mark_bit: u64,
@@ -103,10 +106,35 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Fails in a process that was forked from the one that has opened the database.
+    #[inline]
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.process.is_here() {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    /// In a forked child everything is the parent's: no engine stores, syncs or waits for threads that are not there, and the lock of the directory stays.
+    fn forget(&mut self) {
+        let no_words = Box::new(VolatileWords::new());
+        std::mem::forget((
+            std::mem::take(&mut self.partitions),
+            std::mem::replace(&mut self.commits, CommitTable::new(no_words)),
+            std::mem::take(&mut self.recording),
+            std::mem::replace(&mut self._platform, Box::new(())),
+        ));
+    }
+}
+
 impl Drop for Core {
     /// Errors have nobody to go to; [`Database::close`] reports them.
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if !self.process.is_here() {
+            self.forget();
+        } else if !std::thread::panicking() {
             let _ = self.close_partitions();
             let _ = self.recording.finish();
         }
@@ -248,6 +276,7 @@ impl Database {
 
     /// A table by its name.
     pub fn table(&self, name: &str) -> Result<Table> {
+        self.core.check_process()?;
         let catalogue = self
             .core
             .catalogue
@@ -261,8 +290,11 @@ impl Database {
             })
     }
 
-    /// All tables, in the order of their names.
+    /// All tables, in the order of their names; none in a forked child.
     pub fn tables(&self) -> Vec<Table> {
+        if !self.core.process.is_here() {
+            return Vec::new();
+        }
         let catalogue = self
             .core
             .catalogue

@@ -355,6 +355,13 @@ pub enum Error {
     /// A file outside the partitions failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// This process was forked from the one that has opened the database, whose handles do not work here. Open the database in this process once the other one has
+    /// closed it, or fork before it is opened.
+    #[error(
+        "this process was forked from the one that has opened the database, and its handles do not work here; open the \
+         database again in this process when the other one has closed it, or fork before it is opened"
+    )]
+    Forked,
     /// The caller's own reason to undo a transaction; see [`Error::rejected`].
     #[error("{0}")]
     Rejected(Box<dyn std::error::Error + Send + Sync>),
@@ -420,6 +427,7 @@ impl Error {
             Self::Storage(error) => error.is_statement_error(),
             Self::Conflict { .. }
             | Self::Doomed
+            | Self::Forked
             | Self::Stopped { .. }
             | Self::InDoubt { .. }
             | Self::Record(RecordError::Damaged { .. })

@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::partition::{Partition, Seat};
 use crate::session::Manner;
 use crate::sync::MutexGuard;
+use pmem::ProcessMark;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -38,10 +39,15 @@ pub(crate) struct Marking {
     /// Nothing is sent: the thread ends when this is gone.
     handles: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    process: ProcessMark,
 }
 
 impl Drop for Marking {
     fn drop(&mut self) {
+        if !self.process.is_here() {
+            // A forked child has no such thread.
+            std::mem::forget((self.handles.take(), self.thread.take()));
+        }
         self.handles = None;
         if let Some(thread) = self.thread.take() {
             // One that has panicked marks nothing any more, which is all that it does.
@@ -62,6 +68,7 @@ impl Database {
         self.marking = Some(Arc::new(Marking {
             handles: Some(handles),
             thread: thread.spawn(move || core.run_marks(interval, &end)).ok(),
+            process: self.core.process,
         }));
         self
     }

@@ -22,8 +22,8 @@ use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
 use disk::{Directory, IoMode};
-use pmem::Access;
 use pmem::device::{Medium, NativeOptions};
+use pmem::{Access, ProcessMark};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -249,6 +249,7 @@ impl Database {
         let mark = MarkBit::new();
         let engine_options = options.engine(&descriptor);
         let core = Core {
+            process: ProcessMark::new(),
             serial,
             mark_bit: mark.0,
             partitions,

@@ -5,6 +5,7 @@
 //! ends. Transactions that have not failed go on beside it.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use pmem::ProcessMark;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -85,7 +86,10 @@ impl Drop for Retry<'_> {
 
 /// Who runs again, one at a time.
 #[derive(Default)]
-pub(crate) struct Turns(Mutex<Queue>);
+pub(crate) struct Turns {
+    queue: Mutex<Queue>,
+    process: ProcessMark,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -124,6 +128,10 @@ impl Turns {
     /// Gives the turn to whoever has waited longest.
     #[cold]
     fn pass_on(&self) {
+        if !self.process.is_here() {
+            // In a forked child nobody waits, and the mutex may be somebody's for ever.
+            return;
+        }
         let mut queue = self.lock();
         match queue.waiting.pop_front() {
             Some(next) => next.notify_one(),
@@ -132,7 +140,7 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

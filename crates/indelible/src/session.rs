@@ -144,6 +144,7 @@ impl<'db> Session<'db> {
     /// Begins a session without partitions; an error if this thread has one on the database.
     #[inline]
     pub(crate) fn new(core: &'db Core, manner: Manner) -> Result<Self> {
+        core.check_process()?;
         Ok(Self {
             core,
             first: None,
@@ -355,6 +356,8 @@ impl<'db> Session<'db> {
 
     #[inline]
     fn held(&mut self, partition: u32) -> Result<&mut Held<'db>> {
+        // A transaction that was open when the process was forked goes on in the parent alone.
+        self.core.check_process()?;
         match self.first.as_ref().map(Held::number) {
             Some(number) if number == partition => {}
             Some(_) => return self.held_elsewhere(partition),
@@ -438,6 +441,7 @@ impl<'db> Session<'db> {
     /// Commits in all partitions held. Afterwards the transaction may be acknowledged when the promises are durable.
     #[inline]
     pub(crate) fn commit(&mut self, durability: Durability) -> Result<Promises> {
+        self.core.check_process()?;
         let committed = self.commit_held(durability);
         self.savepoints = None;
         if self.notes.is_some() {
@@ -587,6 +591,9 @@ impl<'db> Session<'db> {
 
     /// Undoes everything since the partitions were first touched. A partition that cannot undo is stopped.
     pub(crate) fn abort(&mut self) {
+        if !self.core.process.is_here() {
+            return;
+        }
         for held in self.all_mut() {
             if held.begun && !held.changing {
                 // An abort may settle what other threads wait for.
@@ -638,6 +645,7 @@ impl<'db> Session<'db> {
 
     /// Makes every commit in the partitions held durable.
     pub(crate) fn force(&mut self) -> Result<()> {
+        self.core.check_process()?;
         for held in self.all_mut() {
             let partition = held.number();
             if held.changing {
@@ -657,7 +665,7 @@ impl<'db> Session<'db> {
     /// Newest durable ticket of a partition held.
     pub(crate) fn durable(&self, partition: u32) -> CommitTicket {
         self.all()
-            .find(|held| held.number() == partition)
+            .find(|held| held.number() == partition && self.core.process.is_here())
             .map_or_else(CommitTicket::default, |held| held.seat.engine.durable())
     }
 
@@ -805,6 +813,11 @@ impl Session<'_> {
     #[cold]
     #[inline(never)]
     fn leave(&mut self) {
+        if !self.core.process.is_here() {
+            // The parent's session has them.
+            std::mem::forget((self.first.take(), std::mem::take(&mut self.more)));
+            return;
+        }
         self.abort();
         if self.seats == Seats::Worker && self.core.commits_fence() {
             // Other threads' fences do not cover this thread's flushes. A failure stops the partition below.

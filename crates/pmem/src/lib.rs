@@ -13,6 +13,7 @@
 //! | `arena` | a pool and its heap, owned by one thread |
 //! | `flusher` | write-backs of what another thread stores |
 //! | `pages` | a memory in pages, each owned by whoever has it |
+//! | `process` | whether this is still the process that made something, or a forked child |
 #![allow(
     unsafe_code,
     reason = "this room is the unsafe boundary of the workspace"
@@ -34,6 +35,7 @@ mod heap;
 mod pages;
 mod plain;
 mod pool;
+mod process;
 mod ptr;
 
 pub use arena::{Arena, Window};
@@ -56,4 +58,5 @@ pub use heap::{HeapMark, Outcome, Owner, WordChange};
 pub use pages::{Page, PageHandle, PageMemory};
 pub use plain::Plain;
 pub use pool::{POOL_BYTES_MIN, POOL_FORMAT, PoolId, PoolIdentity, PoolKind, RootIndex};
+pub use process::{ProcessMark, run_forked};
 pub use ptr::NvPtr;

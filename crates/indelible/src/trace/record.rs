@@ -93,6 +93,7 @@ impl Database {
     /// # Errors
     /// If the file exists or cannot be made, or if a recording is running.
     pub fn start_trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.core.check_process()?;
         self.core.recording.start(path.as_ref())
     }
 
@@ -101,6 +102,7 @@ impl Database {
     /// # Errors
     /// If the file could not be written, now or at any time since the start; the transactions themselves were not affected.
     pub fn finish_trace(&self) -> Result<Option<TraceSummary>> {
+        self.core.check_process()?;
         self.core.recording.finish()
     }
 }
