@@ -25,6 +25,7 @@ mod printable;
 mod progress;
 mod query;
 mod quickstart;
+mod repair;
 mod report;
 mod restore;
 mod scratch;
@@ -77,6 +78,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Scan(args) => query::scan(&args, format)?,
         Command::Info(args) => inspect::info(&args, format)?,
         Command::Verify(args) => return inspect::verify(&args, format),
+        Command::Repair(args) => return repair::run(&args, format),
         Command::Shrink(args) => inspect::shrink(&args, format)?,
         Command::Device(args) => inspect::device(&args, format)?,
         Command::Bench(command) => bench::run(command, format)?,

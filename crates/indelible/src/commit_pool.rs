@@ -1,9 +1,11 @@
 //! The commit table's words on durable memory: a pool with one block.
 //!
-//! The pool carries the database's identity, so that a foreign one is refused. The block is made before the
+//! The pool carries the database's identity, so that a foreign one is refused, and what else the descriptor says, so that it can
+//! be rebuilt; pools that were made before that have zeros there. The block is made before the
 //! descriptor is, so a crash while it is made leaves an incomplete database and never a leak.
 
 use crate::commit_table::{COMMIT_TABLE, Step, WORDS, Words};
+use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use pmem::{
     Access, Arena, Counters, Domain, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part,
@@ -33,16 +35,24 @@ impl<M: Memory> PoolWords<M> {
     /// Makes the pool with all words zero; durable when it returns.
     pub(crate) fn create(
         memories: &impl MemorySource<Memory = M>,
-        database_id: u128,
-        created_s: u64,
+        recorded: &Descriptor,
     ) -> Result<Self> {
-        let memory = memories.create(COMMIT_TABLE, POOL_BYTES)?;
+        Self::create_as(COMMIT_TABLE, memories, recorded)
+    }
+
+    /// The same under another name.
+    pub(crate) fn create_as(
+        name: &str,
+        memories: &impl MemorySource<Memory = M>,
+        recorded: &Descriptor,
+    ) -> Result<Self> {
+        let memory = memories.create(name, POOL_BYTES)?;
         let identity = PoolIdentity {
             kind: KIND,
-            pool_id: PoolId(database_id),
+            pool_id: PoolId(recorded.database_id),
             format_version: POOL_FORMAT,
-            created_seconds: created_s,
-            user: [0; 4],
+            created_seconds: recorded.created_s,
+            user: recorded.words(),
         };
         let mut arena = Arena::create(memory, &identity)?;
         arena.enter(Part::Log);
@@ -94,6 +104,17 @@ impl<M: Memory> PoolWords<M> {
     fn word_offset(&self, index: usize) -> u64 {
         self.offset + (index * WORD_BYTES) as u64
     }
+}
+
+/// The descriptor that the commit table has a copy of, if the pool is whole and has one.
+pub(crate) fn descriptor_in(memories: &impl MemorySource) -> Option<Descriptor> {
+    let memory = memories.open(COMMIT_TABLE, Access::Read).ok()?;
+    let arena = Arena::open_read_only(memory, Path::new(COMMIT_TABLE)).ok()?;
+    let identity = arena.identity();
+    if identity.kind != KIND {
+        return None;
+    }
+    Descriptor::from_words(identity.pool_id.0, identity.created_seconds, identity.user)
 }
 
 impl<M: Memory> Words for PoolWords<M> {

@@ -26,6 +26,8 @@ use storage::engine::GlobalTxnId;
 
 /// The commit table's pool.
 pub(crate) const COMMIT_TABLE: &str = "commits.pool";
+/// The name under which one that takes the place of a lost one is made.
+pub(crate) const COMMIT_TABLE_NEW: &str = "commits.pool.new";
 
 const GENERATION_WORD: usize = 0;
 const IDENTIFIER_WORD: usize = 1;
@@ -265,6 +267,24 @@ fn next_generation(current: u64) -> Result<u64> {
          dump the database and load the dump into a new one"
     );
     Err(StorageError::Unsupported(problem).into())
+}
+
+/// Gives a new table that takes the place of a lost one its first numbers.
+pub(crate) fn begin_anew(
+    words: &mut impl Words,
+    generation: u64,
+    next_identifier: u32,
+) -> Result<()> {
+    let step = Step {
+        flush: site!("commit-table.anew-generation"),
+        fence: site!("commit-table.anew-generation-fence"),
+    };
+    words.write(GENERATION_WORD, generation, step)?;
+    let step = Step {
+        flush: site!("commit-table.anew-identifiers"),
+        fence: site!("commit-table.anew-identifiers-fence"),
+    };
+    words.write(IDENTIFIER_WORD, next_identifier.into(), step)
 }
 
 fn failed() -> Error {

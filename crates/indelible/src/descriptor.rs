@@ -21,7 +21,7 @@
 //! | zero | 72 | 52 | for later versions |
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |
 
-use crate::commit_table::COMMIT_TABLE;
+use crate::commit_table::{COMMIT_TABLE, COMMIT_TABLE_NEW};
 use crate::error::{Error, Result};
 use disk::{Directory, File};
 use pmem::{Domain, site};
@@ -104,6 +104,36 @@ impl Descriptor {
         bytes
     }
 
+    /// What it says but for the identity and the time, for the copy in the commit table.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        [
+            pair(self.method.code(), self.partitions),
+            pair(layout_code(self.layout), self.node_bytes),
+            pair(domain_code(self.domain), fences_code(self.fences)),
+            self.memtable_bytes.unwrap_or(0),
+        ]
+    }
+
+    /// The descriptor that was copied so; none if the words are zero, or no descriptor's.
+    pub(crate) fn from_words(database_id: u128, created_s: u64, words: [u64; 4]) -> Option<Self> {
+        let (low, high) = (
+            |at: usize| words[at] as u32,
+            |at: usize| (words[at] >> 32) as u32,
+        );
+        Some(Self {
+            database_id,
+            method: Method::from_code(low(0))?,
+            partitions: high(0),
+            layout: layout_of(low(1)).ok()?,
+            node_bytes: high(1),
+            domain: domain_of(low(2)).ok()?,
+            fences: fences_of(high(2)).ok()?,
+            created_s,
+            memtable_bytes: Some(words[3]).filter(|bytes| *bytes > 0),
+        })
+    }
+
     /// The checks come in this order so that the message names the real cause: a foreign file before a damaged one, a newer
     /// version (whose checksum may lie elsewhere) before a wrong checksum.
     pub(crate) fn decode(bytes: &[u8; BYTES]) -> Result<Self> {
@@ -171,11 +201,12 @@ fn no_descriptor(names: &[String]) -> Error {
 
 /// Whether a file has the name of one of a database.
 pub(crate) fn is_ours(name: &str) -> bool {
-    [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE].contains(&name) || partition_of(name).is_some()
+    [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE, COMMIT_TABLE_NEW].contains(&name)
+        || partition_of(name).is_some()
 }
 
 /// The partition that a file with this name belongs to: `p3.pool` is one of partition 3.
-fn partition_of(name: &str) -> Option<u32> {
+pub(crate) fn partition_of(name: &str) -> Option<u32> {
     let (number, _) = name.strip_prefix('p')?.split_once('.')?;
     number.parse().ok()
 }
@@ -260,6 +291,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         assert_eq!(Descriptor::decode(&sample().encode()).unwrap(), sample());
+        let Descriptor {
+            database_id,
+            created_s,
+            ..
+        } = sample();
+        let copy = Descriptor::from_words(database_id, created_s, sample().words());
+        assert_eq!(copy, Some(sample()));
+        assert_eq!(Descriptor::from_words(database_id, created_s, [0; 4]), None);
     }
 
     #[test]

@@ -104,6 +104,12 @@ pub enum Error {
         /// Expected and found.
         detail: String,
     },
+    /// What is missing or damaged cannot be derived from the other files. Nothing was changed.
+    #[error("the database cannot be repaired, and nothing was changed: {reason}")]
+    Irreparable {
+        /// What stands in the way, and what is needed.
+        reason: String,
+    },
     /// The file is not a backup of a database. Give one that `backup` wrote.
     #[error("this is not a backup of a database; give a file that `backup` wrote")]
     NotABackup,

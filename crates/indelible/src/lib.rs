@@ -91,6 +91,7 @@
 )]
 
 mod backup;
+mod clues;
 mod commit_pool;
 mod commit_table;
 mod database;
@@ -111,6 +112,7 @@ mod operations;
 mod options;
 mod partition;
 mod platform;
+mod repair;
 mod retry;
 mod row_source;
 mod savepoint;
@@ -144,6 +146,7 @@ pub use options::{
     AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, DIRECT_BYTES_MIN, Mode, Options,
     PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, TRANSACTION_MEMORY_MAX, TransactionOptions,
 };
+pub use repair::{Effect, Repair, Repaired};
 pub use retry::Retry;
 pub use row_source::IntoRow;
 pub use savepoint::Savepoint;

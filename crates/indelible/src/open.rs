@@ -134,8 +134,7 @@ impl Database {
         let recorded = new_descriptor(options);
         let words: Box<dyn Words> = if recorded.method.is_durable() {
             let memories = platform.memories(0);
-            let id = recorded.database_id;
-            Box::new(PoolWords::create(&memories, id, recorded.created_s)?)
+            Box::new(PoolWords::create(&memories, &recorded)?)
         } else {
             Box::new(VolatileWords::new())
         };

@@ -368,7 +368,7 @@ pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     synced.map_err(|source| io_error("sync", parent, source))
 }
 
-fn io_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+pub(crate) fn io_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
     Error::Io {
         action,
         path: path.to_owned(),
@@ -414,7 +414,13 @@ pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result
         remove_own_files(&log)?;
     }
     for entry in fs::read_dir(path)? {
-        fs::remove_file(entry?.path())?;
+        let entry = entry?;
+        // A repair leaves directories of what it has replaced.
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
     }
     if keep_directory {
         Ok(())

@@ -2,6 +2,8 @@
 //!
 //! The README and `docs/methods.md` say more about each. A test holds the list against the catalogue.
 
+use std::fmt::Write as _;
+
 /// What a group has in common, and its methods.
 type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
@@ -116,9 +118,9 @@ pub(super) fn after(examples: &str) -> String {
     let width = names.map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = format!("{examples}\n\nStorage methods:\n");
     for (group, methods) in GROUPS {
-        text.push_str(&format!("  {group}\n"));
+        let _ = writeln!(text, "  {group}");
         for (name, line) in methods {
-            text.push_str(&format!("    {name:width$}  {line}\n"));
+            let _ = writeln!(text, "    {name:width$}  {line}");
         }
     }
     text.push_str(

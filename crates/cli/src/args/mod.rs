@@ -13,6 +13,7 @@ mod lab;
 mod methods;
 mod parse;
 mod recovery;
+mod repair;
 mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
@@ -28,6 +29,7 @@ pub(crate) use join::{GridPart, JoinArgs};
 pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use parse::{command, parse};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
+pub(crate) use repair::RepairArgs;
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
 use crate::output::Format;
@@ -112,6 +114,9 @@ pub(crate) enum Command {
     /// Check every checksum, index and block; exit code 0 sound, 1 damage, 2 cannot
     #[command(after_help = "Example:\n  indelible verify ./shop")]
     Verify(DatabaseArgs),
+    /// Rebuild the descriptor or the commit table of a database that lost it
+    #[command(after_help = repair::EXAMPLES)]
+    Repair(RepairArgs),
     /// Give the space of free pages back to the filesystem
     #[command(
         after_help = "Example:\n  indelible shrink ./shop\n\nFor page methods with pages in files; a crash meanwhile does no harm."

@@ -22,7 +22,7 @@ pub(super) fn page(device: &DeviceReport, survival: &Survival, rows: &[RunRow]) 
         lead: "A database was killed in full flight and lost nothing; and what each storage method costs on this machine."
             .into(),
         sections: vec![medium(device), kill(survival), costs(survival, rows)],
-        facts: facts(rows),
+        facts: facts(survival, rows),
     }
 }
 
@@ -282,8 +282,9 @@ fn recovery(rows: &[RunRow]) -> (String, String) {
     (caption.into(), chart.svg())
 }
 
-fn facts(rows: &[RunRow]) -> Vec<(String, String)> {
-    let Some(row) = rows.first() else {
+fn facts(survival: &Survival, rows: &[RunRow]) -> Vec<(String, String)> {
+    let in_use = rows.iter().find(|row| row.method == survival.method.name());
+    let Some(row) = in_use.or(rows.first()) else {
         return Vec::new();
     };
     vec![

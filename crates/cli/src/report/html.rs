@@ -218,7 +218,7 @@ header p { color: var(--soft); margin: 0; max-width: 75ch; }
 section p { max-width: 75ch; margin: 0 0 12px; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: 0.92rem; }
-th, td { padding: 8px 14px; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
+th, td { padding: 8px 10px; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
 thead th { color: var(--soft); font-weight: 600; border-top: 0; }
 th:first-child { text-align: left; font-weight: 600; position: sticky; left: 0; background: var(--card); }
 .badge {

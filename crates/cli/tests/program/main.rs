@@ -14,7 +14,7 @@
 //! | `measure` | the measuring commands run end to end |
 //! | `tpcc` | TPC-C from the command line |
 //! | `recovery` | the opening after a kill with a long log |
-//! | `repair` | lost and damaged files: no advice that loses more |
+//! | `repair` | lost and damaged files: no advice that loses more, and what can be rebuilt |
 //! | `shown` | what people read is short, safe and helpful |
 //! | `standard` | TPC-B and TATP from the command line, and the standard benchmarks killed |
 //! | `sysbench` | the OLTP scripts of sysbench from the command line |

@@ -3,6 +3,7 @@
 //! Method: a small benchmark of each method with its content check, emulated and native, and a crash search of a few images.
 //! The numbers themselves are not judged here.
 
+use crate::browser::look;
 use crate::common::{Place, run, succeed};
 use serde_json::Value;
 
@@ -196,6 +197,31 @@ fn quickstart_survives_its_own_kill() {
     assert!(printed.contains("none is there half"), "{printed}");
     let page = place.read("page.html");
     assert!(page.contains("</html>") && page.contains("<svg"));
+    // Three methods are shown, in the page and on the terminal; the others fold away.
+    let (shown, folded) = page.split_once("<details><summary>All 22 methods").unwrap();
+    for (method, is_shown) in [
+        ("nvm-inp", true),
+        ("full-page-writes", true),
+        ("volatile", true),
+        ("nvm-cow", false),
+        ("nvwal", false),
+    ] {
+        let row = format!("<th scope=\"row\">{method}</th>");
+        assert_eq!(shown.contains(&row), is_shown, "{method}");
+        assert!(folded.contains(&row), "{method}");
+        assert_eq!(
+            printed.contains(&format!("| {method} ")),
+            is_shown,
+            "{method}"
+        );
+    }
+    if let Some(seen) = look(&page) {
+        assert_eq!(
+            seen.headings,
+            ["The medium", "Killed in full flight", "What a method costs"]
+        );
+        assert_eq!(seen.plots, 12);
+    }
     assert_eq!(std::fs::read_dir(place.at("here")).unwrap().count(), 0);
 }
 

@@ -1,8 +1,11 @@
-//! Goal: a database that lost a file is never given up: no message advises to remove what may hold data.
+//! Goal: a database that lost a file is never given up: no message advises to remove what may hold data, and what the other
+//! files tell is rebuilt.
 //!
-//! Method: files of databases with rows are removed or emptied, and each command's answer is read.
+//! Method: files of databases with rows are removed or emptied, each command's answer is read, and the rows are counted after a
+//! repair.
 
 use crate::common::{Place, fail, succeed};
+use std::fs;
 
 /// A database with a thousand rows.
 fn database(place: &Place, method: &str) -> String {
@@ -26,7 +29,7 @@ fn nothing_advises_to_remove_a_database_without_its_descriptor() {
     let place = Place::new();
     for method in ["nvm-inp", "inp", "cow", "full-page-writes", "nv-logging"] {
         let db = database(&place, method);
-        std::fs::remove_file(format!("{db}/indelible.db")).unwrap();
+        fs::remove_file(format!("{db}/indelible.db")).unwrap();
         for error in [
             fail(1, &["info", &db]),
             fail(2, &["verify", &db]),
@@ -52,10 +55,10 @@ fn a_log_elsewhere_counts_as_data() {
         "--log-directory",
         &log,
     ]);
-    for file in std::fs::read_dir(&db).unwrap() {
+    for file in fs::read_dir(&db).unwrap() {
         let file = file.unwrap();
         if file.file_type().unwrap().is_file() {
-            std::fs::remove_file(file.path()).unwrap();
+            fs::remove_file(file.path()).unwrap();
         }
     }
     let error = fail(1, &["info", &db]);
@@ -68,20 +71,228 @@ fn nothing_advises_to_remove_a_file_that_is_empty_or_zeroed() {
     let place = Place::new();
     for method in ["nvm-inp", "inp", "cow", "full-page-writes", "log", "fash"] {
         let db = database(&place, method);
-        let files: Vec<_> = std::fs::read_dir(&db)
+        let files: Vec<_> = fs::read_dir(&db)
             .unwrap()
             .map(|file| file.unwrap().path())
             .filter(|file| !file.ends_with("indelible.db"))
             .collect();
         for file in files {
-            let content = std::fs::read(&file).unwrap();
+            let content = fs::read(&file).unwrap();
             for damaged in [Vec::new(), vec![0; content.len()]] {
-                std::fs::write(&file, damaged).unwrap();
+                fs::write(&file, damaged).unwrap();
                 let output = crate::common::run(&["verify", &db]);
                 let error = String::from_utf8(output.stderr).unwrap();
                 assert!(!advises_to_remove(&error), "{file:?}: {error}");
-                std::fs::write(&file, &content).unwrap();
+                fs::write(&file, &content).unwrap();
             }
         }
     }
+}
+
+/// Names and contents of the files of a directory.
+fn files(directory: &str) -> Vec<(String, Vec<u8>)> {
+    let mut found: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn rows_of(db: &str) -> usize {
+    succeed(&["scan", db, "t", "--limit", "5000", "--format", "json"])
+        .lines()
+        .count()
+}
+
+const METHODS: [&str; 24] = [
+    "inp",
+    "nvm-inp",
+    "cow",
+    "nvm-cow",
+    "log",
+    "nvm-log",
+    "full-page-writes",
+    "dwb",
+    "dwb-batched",
+    "dwb-off",
+    "disk-replacement",
+    "nv-disk",
+    "nv-disk-decentralized",
+    "nv-logging",
+    "distributed-log",
+    "in-place",
+    "nv-wsp",
+    "group-commit",
+    "nvm-dwb",
+    "nvm-dwb-log",
+    "nvm-dwb-log-opt",
+    "fash",
+    "fast",
+    "nvwal",
+];
+
+#[test]
+fn a_lost_descriptor_is_rebuilt_on_every_method() {
+    let place = Place::new();
+    for method in METHODS {
+        let db = database(&place, method);
+        let descriptor = format!("{db}/indelible.db");
+        let info = |db: &str| -> Vec<String> {
+            let text = succeed(&["info", db]);
+            let kept = text.lines().filter(|line| {
+                [
+                    "identity",
+                    "method",
+                    "partitions",
+                    "layout",
+                    "node bytes",
+                    "fences",
+                ]
+                .iter()
+                .any(|name| line.starts_with(name))
+            });
+            kept.map(str::to_owned).collect()
+        };
+        let before = info(&db);
+        fs::remove_file(&descriptor).unwrap();
+        let all = files(&db);
+        let said = succeed(&["repair", &db, "--dry-run"]);
+        assert!(
+            said.contains("would rebuild") && said.contains("indelible.db"),
+            "{said}"
+        );
+        assert_eq!(files(&db), all, "{method}: a rehearsal changes nothing");
+        let said = succeed(&["repair", &db]);
+        assert!(
+            said.contains("verify") && said.contains("sound"),
+            "{method}: {said}"
+        );
+        assert_eq!((info(&db), rows_of(&db)), (before, 1000), "{method}");
+        // What is damaged is kept.
+        fs::write(&descriptor, "garbage").unwrap();
+        let said = succeed(&["repair", &db, "--format", "json"]);
+        let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let kept = format!("{}/indelible.db", facts["replaced_files"].as_str().unwrap());
+        assert_eq!(fs::read(kept).unwrap(), b"garbage");
+        assert_eq!(rows_of(&db), 1000, "{method}");
+        let said = succeed(&["repair", &db]);
+        assert!(
+            said.contains("nothing: what can be rebuilt is whole"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_lost_commit_table_is_rebuilt_where_no_transaction_needs_it() {
+    let place = Place::new();
+    for method in [
+        "nvm-inp",
+        "inp",
+        "cow",
+        "full-page-writes",
+        "nv-logging",
+        "log",
+    ] {
+        let db = database(&place, method);
+        fs::remove_file(format!("{db}/commits.pool")).unwrap();
+        let said = succeed(&["repair", &db]);
+        assert!(
+            said.contains("commits.pool") && said.contains("sound"),
+            "{said}"
+        );
+        assert_eq!(rows_of(&db), 1000, "{method}");
+        // New tables get numbers that no other has.
+        let columns = ["--columns", "id:int64", "--primary-key", "id"];
+        succeed(&[&["tables", "create", &db, "u"][..], &columns].concat());
+        assert!(succeed(&["verify", &db]).starts_with("sound"));
+        // With the copy in the new table the descriptor can be lost again.
+        fs::remove_file(format!("{db}/indelible.db")).unwrap();
+        succeed(&["repair", &db]);
+        assert_eq!(rows_of(&db), 1000, "{method}");
+    }
+}
+
+#[test]
+fn with_both_lost_a_repair_asks_for_what_no_file_tells() {
+    let place = Place::new();
+    for method in [
+        "nvm-inp",
+        "inp",
+        "cow",
+        "log",
+        "full-page-writes",
+        "nv-logging",
+        "fash",
+        "dwb",
+        "in-place",
+    ] {
+        let db = database(&place, method);
+        for name in ["indelible.db", "commits.pool"] {
+            fs::remove_file(format!("{db}/{name}")).unwrap();
+        }
+        let all = files(&db);
+        let mut words = vec!["repair", &db];
+        let mut error = fail(1, &words);
+        if error.contains("--method") {
+            words.extend(["--method", method]);
+            error = fail(1, &words);
+        }
+        assert!(error.contains("--partitions 2"), "{method}: {error}");
+        assert!(!advises_to_remove(&error), "{error}");
+        let too_few = fail(1, &[&words[..], &["--partitions", "1"]].concat());
+        assert!(
+            too_few.contains("there are files of 2 partitions"),
+            "{too_few}"
+        );
+        let too_many = fail(1, &[&words[..], &["--partitions", "3"]].concat());
+        assert!(!advises_to_remove(&too_many), "{too_many}");
+        let wrong = fail(
+            1,
+            &["repair", &db, "--method", "nvwal", "--partitions", "2"],
+        );
+        assert!(wrong.contains("not those of method nvwal"), "{wrong}");
+        assert_eq!(files(&db), all, "{method}: what is refused changes nothing");
+        words.extend(["--partitions", "2"]);
+        let said = succeed(&words);
+        assert!(said.contains("sound"), "{method}: {said}");
+        assert_eq!(rows_of(&db), 1000, "{method}");
+    }
+}
+
+#[test]
+fn what_holds_data_is_never_made_up() {
+    let place = Place::new();
+    for (method, lost) in [
+        ("nvm-inp", "p1.pool"),
+        ("cow", "p1.cow"),
+        ("full-page-writes", "p0.pages"),
+    ] {
+        let db = database(&place, method);
+        fs::remove_file(format!("{db}/indelible.db")).unwrap();
+        fs::remove_file(format!("{db}/{lost}")).unwrap();
+        let all = files(&db);
+        let error = fail(1, &["repair", &db]);
+        assert!(
+            error.contains("backup") && !advises_to_remove(&error),
+            "{error}"
+        );
+        assert_eq!(files(&db), all, "{method}: what is refused changes nothing");
+    }
+    // An interrupted creation holds nothing, and still nobody is told to remove it.
+    let db = place.at("empty");
+    succeed(&["create", &db, "--method", "inp"]);
+    fs::remove_file(format!("{db}/indelible.db")).unwrap();
+    let error = fail(1, &["repair", &db]);
+    assert!(
+        error.contains("hold no tables") && !advises_to_remove(&error),
+        "{error}"
+    );
+    assert!(fail(1, &["repair", &place.at("nothing")]).contains("there is no database"));
 }

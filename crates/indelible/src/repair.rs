@@ -1,0 +1,480 @@
+//! Repair: what can be derived from the other files of a database is rebuilt.
+//!
+//! Two files can be: the descriptor, and the commit table. The commit table carries a copy of the descriptor's fields, and the
+//! descriptor the identity that a commit table needs; where both are gone, the headers of the partitions tell most of it
+//! ([`Clues`](crate::clues::Clues)) and the caller the rest. Everything else is data, which nothing can replace but a backup.
+//!
+//! 1. Whatever the descriptor is to say, each partition is opened by it for reading first, so that nothing is written upon a wrong
+//!    guess. What does not open is refused, with the reason.
+//! 2. A commit table is made anew only where nobody can need the old one: with one partition, or where no crash has left
+//!    anything unfinished. Its numbers begin where no earlier table of the database can have been.
+//! 3. What is replaced is copied to `replaced-…` in the database's directory, durably, before the first byte is written. Each new
+//!    file appears under its name whole; the descriptor is the last.
+//! 4. The result is opened and checked. If it does not hold, what was there comes back.
+
+use crate::clues::Clues;
+use crate::commit_pool::{self, PoolWords};
+use crate::commit_table::{self, COMMIT_TABLE, COMMIT_TABLE_NEW, CommitTable};
+use crate::database::Database;
+use crate::descriptor::{DESCRIPTOR, Descriptor};
+use crate::error::{Error, Result};
+use crate::options::{Mode, Options};
+use crate::platform::{self, NativePlatform, io_error, native_options};
+use pmem::device::NativeOptions;
+use pmem::{Access, MemorySource};
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use storage::engine::{EngineOptions, FenceOrder, GlobalTxnId, Method, VerifyReport};
+use storage::record::{LayoutKind, Timestamp};
+use storage::{Platform, StorageError};
+
+/// The beginning of the name of a directory of files that were replaced.
+const REPLACED: &str = "replaced-";
+
+/// Whether a repair writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Effect {
+    /// It only says what it would do; the database's files stay as they are.
+    Rehearsed,
+    /// It rebuilds what is missing or damaged.
+    #[default]
+    Written,
+}
+
+/// What a repair may assume where the files do not tell.
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Repair {
+    effect: Effect,
+    method: Option<Method>,
+    partitions: Option<u32>,
+}
+
+impl Repair {
+    /// A repair that assumes nothing, and writes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether it writes.
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// The method that the database was created with, where its files fit several.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = Some(method);
+        self
+    }
+
+    /// How many partitions it was created with, where only the partitions themselves are left.
+    pub fn partitions(mut self, partitions: u32) -> Self {
+        self.partitions = Some(partitions);
+        self
+    }
+}
+
+/// What a repair found and did.
+#[derive(Clone, Debug)]
+pub struct Repaired {
+    /// What was rebuilt and from what, or would be; nothing if everything that can be rebuilt is whole.
+    pub rebuilt: Vec<String>,
+    /// Where the files are that were replaced.
+    pub replaced: Option<PathBuf>,
+    /// The method of the database.
+    pub method: Method,
+    /// The number of its partitions.
+    pub partitions: u32,
+    /// What the check of the result found; none if nothing was written.
+    pub report: Option<VerifyReport>,
+}
+
+/// What the descriptor is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Descriptor,
+    CommitTable,
+    Partitions,
+}
+
+/// What the partitions say when they are opened for reading.
+struct Survey {
+    /// Why the commit table cannot be used, if so.
+    table: Option<Error>,
+    /// Whether a partition has asked for the fate of a transaction.
+    asked: bool,
+    /// How many partitions there are, and in which of them a crash has left something to do.
+    partitions: u32,
+    unfinished: Vec<u32>,
+    tables: usize,
+    /// Above all identifiers of tables and indexes.
+    next_identifier: u32,
+}
+
+impl Database {
+    /// Rebuilds the descriptor and the commit table of a database that nobody has open, where they are missing or damaged and the
+    /// other files tell what they said. What is replaced is kept.
+    ///
+    /// # Errors
+    /// [`Error::Irreparable`] where the files do not tell, with what is needed; nothing was changed then.
+    pub fn repair(path: impl AsRef<Path>, repair: &Repair) -> Result<Repaired> {
+        let path = path.as_ref();
+        platform::find_directory(path)?;
+        let mut native = NativePlatform::new(path, Access::Write, NativeOptions::default())?;
+        let (source, recorded, survey) = choose(&mut native, repair)?;
+        let mut repaired = Repaired {
+            rebuilt: plan(source, &survey)?,
+            replaced: None,
+            method: recorded.method,
+            partitions: recorded.partitions,
+            report: None,
+        };
+        if repair.effect == Effect::Rehearsed || repaired.rebuilt.is_empty() {
+            return Ok(repaired);
+        }
+        let mut work = Work::new(path);
+        let written = write(&native, source, &recorded, &survey, &mut work);
+        let checked = written.and_then(|()| {
+            let database = Self::open_on(native, &Options::new())?;
+            let report = database.verify()?;
+            database.close()?;
+            if source == Source::Partitions && !report.damage.is_empty() {
+                return Err(irreparable(format!(
+                    "what was rebuilt does not fit the data ({}); correct what was given for it",
+                    report.damage.join("; ")
+                )));
+            }
+            Ok(report)
+        });
+        match checked {
+            Ok(report) => repaired.report = Some(report),
+            Err(error) => {
+                work.take_back()?;
+                return Err(error);
+            }
+        }
+        repaired.replaced = work.kept;
+        Ok(repaired)
+    }
+}
+
+/// The first description of the database that its partitions open by.
+fn choose(native: &mut NativePlatform, repair: &Repair) -> Result<(Source, Descriptor, Survey)> {
+    let mut candidates = Vec::new();
+    match native.descriptor() {
+        Ok(recorded) => candidates.push((Source::Descriptor, recorded)),
+        Err(Error::NoDescriptor { .. } | Error::DamagedDescriptor { .. }) => {}
+        Err(other) => return Err(other),
+    }
+    let memories = native.memories(0);
+    if let Some(recorded) = commit_pool::descriptor_in(&memories) {
+        candidates.push((Source::CommitTable, recorded));
+    }
+    let mut refusal = None;
+    for (source, recorded) in candidates {
+        match survey(native, &recorded) {
+            Ok(survey) => return Ok((source, recorded, survey)),
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
+    }
+    if let Some(error) = refusal {
+        return Err(irreparable(format!(
+            "a file that holds data cannot be used ({error}); put the right file back, or restore the database from a backup"
+        )));
+    }
+    let recorded = by_clues(native, repair)?;
+    let survey = survey(native, &recorded).map_err(|error| {
+        irreparable(format!(
+            "with method {} and {} partitions, a file cannot be used ({error}); put the right file back, correct \
+             what was given, or restore the database from a backup",
+            recorded.method, recorded.partitions
+        ))
+    })?;
+    Ok((Source::Partitions, recorded, survey))
+}
+
+/// A descriptor by what the partitions say, and by what the caller knows.
+fn by_clues(native: &NativePlatform, repair: &Repair) -> Result<Descriptor> {
+    let clues = Clues::find(native)?.ok_or_else(|| {
+        irreparable("the files that are left do not say which database they are of; restore it from a backup")
+    })?;
+    let names: Vec<&str> = clues.methods.iter().map(|method| method.name()).collect();
+    let method = match (repair.method, clues.methods.as_slice()) {
+        (_, []) => {
+            return Err(irreparable(
+                "the files that are left are not those of any method; put back what is missing, or restore a backup",
+            ));
+        }
+        (Some(method), fitting) if fitting.contains(&method) => method,
+        (Some(method), _) => {
+            return Err(irreparable(format!(
+                "the files are not those of method {method}, but of {}",
+                names.join(" or ")
+            )));
+        }
+        (None, [method]) => *method,
+        (None, _) => {
+            return Err(irreparable(format!(
+                "the files fit the methods {}; say with which one it was created (`--method`)",
+                names.join(", ")
+            )));
+        }
+    };
+    let Some(partitions) = repair.partitions else {
+        return Err(irreparable(format!(
+            "files of {} partition(s) are there, and nothing that is left says how many there were; look that none is missing \
+             and say it (`--partitions {}`)",
+            clues.partitions, clues.partitions
+        )));
+    };
+    if partitions < clues.partitions {
+        return Err(irreparable(format!(
+            "there are files of {} partitions, more than {partitions}",
+            clues.partitions
+        )));
+    }
+    Ok(Descriptor {
+        database_id: clues.database_id,
+        method,
+        partitions,
+        layout: clues.layout.unwrap_or(LayoutKind::Together),
+        node_bytes: clues
+            .node_bytes
+            .unwrap_or_else(|| method.node_bytes_default()),
+        domain: None,
+        fences: FenceOrder::default(),
+        created_s: 0,
+        memtable_bytes: None,
+    })
+}
+
+/// Opens every partition for reading.
+fn survey(native: &mut NativePlatform, recorded: &Descriptor) -> Result<Survey> {
+    let options = Options::new().mode(Mode::ReadOnly);
+    native.devices.options = native_options(&options, recorded.domain);
+    let memories = native.memories(0);
+    let words = PoolWords::open(&memories, recorded.database_id, Access::Read);
+    let (committed, table) = match words {
+        Ok(words) => (CommitTable::new(Box::new(words)).committed()?, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    let asked = Cell::new(false);
+    let decide = |transaction: GlobalTxnId| {
+        asked.set(true);
+        committed.contains(&transaction.0)
+    };
+    let mut survey = Survey {
+        table,
+        asked: false,
+        partitions: recorded.partitions,
+        unfinished: Vec::new(),
+        tables: 0,
+        next_identifier: 0,
+    };
+    for partition in 0..recorded.partitions {
+        let options = EngineOptions {
+            partition,
+            ..options.engine(recorded)
+        };
+        match native.open_engine(recorded.method, &options, &decide) {
+            Ok(engine) => survey.note(&engine.tables()),
+            Err(StorageError::NeedsRecovery(_)) => survey.unfinished.push(partition),
+            Err(other) => return Err(other.into()),
+        }
+    }
+    survey.asked = asked.get();
+    Ok(survey)
+}
+
+impl Survey {
+    fn note(&mut self, tables: &[std::sync::Arc<storage::table::Table>]) {
+        self.tables += tables.len();
+        for table in tables {
+            let indexes = table.def.indexes.iter().map(|index| index.id.0);
+            let highest = indexes.chain([table.def.id.0]).max().unwrap_or(0);
+            self.next_identifier = self.next_identifier.max(highest + 1);
+        }
+    }
+}
+
+/// What is to be done, or why it cannot be.
+fn plan(source: Source, survey: &Survey) -> Result<Vec<String>> {
+    let mut rebuilt = Vec::new();
+    let origin = match source {
+        Source::Descriptor => None,
+        Source::CommitTable => Some("its copy in the commit table"),
+        Source::Partitions => Some("the headers of the partitions, and what was given"),
+    };
+    if let Some(origin) = origin {
+        if survey.unfinished.is_empty() && survey.tables == 0 {
+            return Err(irreparable(
+                "the partitions that are there hold no tables: files that do are missing, or the creation of the database was \
+                 interrupted; put back what is missing, or create a database in another directory",
+            ));
+        }
+        rebuilt.push(format!("the descriptor {DESCRIPTOR}, from {origin}"));
+    }
+    if let Some(problem) = &survey.table {
+        let is_needed = survey.asked || !survey.unfinished.is_empty();
+        if survey.partitions > 1 && is_needed {
+            return Err(irreparable(format!(
+                "the commit table cannot be used ({problem}), and a crash has left transactions over several partitions whose \
+                 fate only it tells; put {COMMIT_TABLE} back, or restore the database from a backup"
+            )));
+        }
+        rebuilt.push(format!(
+            "the commit table {COMMIT_TABLE}, which no transaction needs"
+        ));
+    }
+    Ok(rebuilt)
+}
+
+/// Keeps what is replaced, and writes what was planned.
+fn write(
+    native: &NativePlatform,
+    source: Source,
+    recorded: &Descriptor,
+    survey: &Survey,
+    work: &mut Work,
+) -> Result<()> {
+    let table = native.devices.memory_path().join(COMMIT_TABLE);
+    let descriptor = native.devices.path.join(DESCRIPTOR);
+    let (writes_table, writes_descriptor) = (survey.table.is_some(), source != Source::Descriptor);
+    if writes_table {
+        work.keep(&table)?;
+    }
+    if writes_descriptor {
+        work.keep(&descriptor)?;
+    }
+    if writes_table {
+        let next_identifier = survey
+            .next_identifier
+            .max(recover(native, recorded, survey)?);
+        let new = native.devices.memory_path().join(COMMIT_TABLE_NEW);
+        let memories = native.memories(0);
+        if new.exists() {
+            memories.remove(COMMIT_TABLE_NEW)?;
+        }
+        let mut words = PoolWords::create_as(COMMIT_TABLE_NEW, &memories, recorded)?;
+        commit_table::begin_anew(&mut words, generation(), next_identifier)?;
+        drop(words);
+        fs::rename(&new, &table).map_err(|source| io_error("create", &table, source))?;
+        platform::sync_parent(&table)?;
+    }
+    if writes_descriptor {
+        recorded.write(&native.files(0)?)?;
+    }
+    Ok(())
+}
+
+/// Lets the partitions do what a crash has left, so that all of their tables are known. None of it needs the commit table.
+fn recover(native: &NativePlatform, recorded: &Descriptor, survey: &Survey) -> Result<u32> {
+    let mut known = Survey {
+        table: None,
+        asked: false,
+        partitions: recorded.partitions,
+        unfinished: Vec::new(),
+        tables: 0,
+        next_identifier: 0,
+    };
+    for &partition in &survey.unfinished {
+        let options = EngineOptions {
+            partition,
+            ..Options::new().engine(recorded)
+        };
+        let mut engine = native.open_engine(recorded.method, &options, &|_| false)?;
+        known.note(&engine.tables());
+        engine.close()?;
+    }
+    Ok(known.next_identifier)
+}
+
+/// A generation of transaction numbers that no earlier commit table can have reached: those count openings from 1.
+fn generation() -> u64 {
+    // Seconds since 2020, which reach the other half of the numbers in 2088.
+    1 << 31
+        | seconds_now()
+            .saturating_sub(1_577_836_800)
+            .min(u64::from(u32::MAX >> 1) - 1)
+}
+
+fn seconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// What a repair has put in the place of files, and where those are.
+struct Work {
+    path: PathBuf,
+    kept: Option<PathBuf>,
+    /// The files that are written, and the copies of those that were there.
+    files: Vec<(PathBuf, Option<PathBuf>)>,
+}
+
+impl Work {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            kept: None,
+            files: Vec::new(),
+        }
+    }
+
+    /// Copies a file aside, if it is there, durably.
+    fn keep(&mut self, file: &Path) -> Result<()> {
+        if !file.exists() {
+            self.files.push((file.to_owned(), None));
+            return Ok(());
+        }
+        let directory = self.directory()?;
+        let copy = directory.join(file.file_name().unwrap_or_default());
+        let copied = fs::copy(file, &copy).and_then(|_| File::open(&copy)?.sync_all());
+        copied.map_err(|source| io_error("copy", file, source))?;
+        platform::sync_parent(&copy)?;
+        self.files.push((file.to_owned(), Some(copy)));
+        Ok(())
+    }
+
+    /// The directory of the copies, which is made when it is needed first.
+    fn directory(&mut self) -> Result<PathBuf> {
+        if let Some(directory) = &self.kept {
+            return Ok(directory.clone());
+        }
+        let micros = i64::try_from(seconds_now() * 1_000_000).unwrap_or(0);
+        let date = Timestamp(micros).to_string();
+        let date = date.replace(' ', "-").replace(':', "");
+        let directory = self.path.join(format!("{REPLACED}{date}"));
+        fs::create_dir(&directory).map_err(|source| io_error("create", &directory, source))?;
+        platform::sync_parent(&directory)?;
+        self.kept = Some(directory.clone());
+        Ok(directory)
+    }
+
+    /// Puts everything back as it was.
+    fn take_back(self) -> Result<()> {
+        for (file, copy) in &self.files {
+            let put_back = match copy {
+                Some(copy) => fs::copy(copy, file).and_then(|_| File::open(file)?.sync_all()),
+                None if file.exists() => fs::remove_file(file),
+                None => Ok(()),
+            };
+            put_back.map_err(|source| io_error("put back", file, source))?;
+            platform::sync_parent(file)?;
+        }
+        match self.kept {
+            Some(kept) => {
+                fs::remove_dir_all(&kept).map_err(|source| io_error("remove", &kept, source))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn irreparable(reason: impl Into<String>) -> Error {
+    Error::Irreparable {
+        reason: reason.into(),
+    }
+}
