@@ -119,7 +119,7 @@ impl Input {
             })
             .collect();
         let line = self.record.line;
-        if names.len() > 1 && names.last().is_some_and(String::is_empty) {
+        if names.len() > 1 && self.record.is_null(names.len() - 1) {
             names.pop();
             self.shape = Shape::ColumnsAndSeparator(names.len());
         } else {
@@ -163,7 +163,8 @@ impl Input {
                 let fields = self.record.len();
                 Some((fields, self.record.is_null(fields - 1)))
             }
-            Ok(false) | Err(RecordError::Malformed { .. }) => None,
+            Ok(false) => return Ok(None),
+            Err(RecordError::Malformed { .. }) => None,
             Err(error) => return Err(self.failure(error)),
         };
         self.records.step_back(&self.record);
@@ -317,12 +318,7 @@ impl Input {
                 Some(Problem::Fatal(error)) => return Err(error),
                 Some(Problem::Row(text)) => {
                     if let Some(rejects) = &mut rejects {
-                        if problems.count == 0 {
-                            write_line(*rejects, self.records.separator_line())
-                                .and_then(|()| write_line(*rejects, &self.header))
-                                .context("cannot write the rejected rows")?;
-                        }
-                        write_line(*rejects, self.records.raw())
+                        self.reject(*rejects, problems.count)
                             .context("cannot write the rejected rows")?;
                     }
                     problems.add(&text);
@@ -334,14 +330,19 @@ impl Input {
         }
         Ok(Inserted { rows, problems })
     }
-}
 
-/// Writes bytes of a file, with a line end if it had none because it was the last line.
-fn write_line(out: &mut dyn Write, line: &[u8]) -> io::Result<()> {
-    out.write_all(line)?;
-    match line.last() {
-        None | Some(b'\n' | b'\r') => Ok(()),
-        Some(_) => out.write_all(b"\n"),
+    /// Writes the newest record as it stands in the file. The first one comes after the lines that say how to read it.
+    fn reject(&self, out: &mut dyn Write, rejected: u64) -> io::Result<()> {
+        if rejected == 0 {
+            out.write_all(self.records.separator_line())?;
+            out.write_all(&self.header)?;
+        }
+        out.write_all(self.records.raw())?;
+        // The last line of a file may lack its end.
+        match self.records.raw().last() {
+            Some(b'\n' | b'\r') => Ok(()),
+            _ => out.write_all(&[self.records.line_end()]),
+        }
     }
 }
 

@@ -241,6 +241,11 @@ impl<R: Read> Records<R> {
         self.separator
     }
 
+    /// The last byte of the line ends of this file.
+    pub(crate) fn line_end(&self) -> u8 {
+        self.line_end
+    }
+
     pub(crate) fn input(&self) -> &R {
         &self.input
     }
@@ -266,7 +271,7 @@ impl<R: Read> Records<R> {
         &self.separator_line
     }
 
-    /// Reads the newest record once more, which was a good one.
+    /// Lets the newest record be read once more, good or bad.
     pub(crate) fn step_back(&mut self, record: &Record) {
         self.start = self.raw.start;
         self.line = record.line;
@@ -391,8 +396,7 @@ impl<R: Read> Records<R> {
                 self.output.resize(2 * out, 0);
             }
             if fields >= fields_max {
-                let problem = self.wrong_count(&format!("more than {fields}"));
-                return Ok(Err(Fault::of_record(problem)));
+                return Ok(Err(self.first_fault(bytes, fields, record)));
             }
             if fields == record.ends.len() {
                 record.ends.resize((2 * fields).max(64), 0);
@@ -410,7 +414,7 @@ impl<R: Read> Records<R> {
                 ReadRecordResult::InputEmpty => {
                     let open = fields.checked_sub(1).map_or(0, |last| record.ends[last]);
                     if self.is_too_long(&self.output[open..out]) {
-                        return Ok(Err(self.unclosed(bytes, fields)));
+                        return Ok(Err(self.first_fault(bytes, fields, record)));
                     }
                     if bytes > RECORD_BYTES_MAX {
                         return Err(RecordError::Unusable(format!(
@@ -446,37 +450,58 @@ impl<R: Read> Records<R> {
             let is_ended = raw.last().is_some_and(|last| is_line_end(*last));
             return Ok(bytes - usize::from(is_ended));
         }
-        let mut at = 0;
-        for field in 0..record.fields {
+        self.pass_fields(raw, record.fields, record)
+            .map(|after_separator| after_separator - 1)
+    }
+
+    /// What is wrong with a record that begins with these bytes, has these fields, and one that is still open or one too many.
+    fn first_fault(&self, bytes: usize, fields: usize, record: &mut Record) -> Fault {
+        record.quoted.clear();
+        let raw = &self.buffer[self.start..self.start + bytes];
+        match self.pass_fields(raw, fields.min(self.fields_wanted()), record) {
+            Err(fault) => fault,
+            Ok(_) if fields >= self.fields_wanted() => self.wrong_count(fields, "more than "),
+            Ok(at) => match self.quoted_field_bytes(raw, at, fields) {
+                Err(fault) => fault,
+                Ok(_) => self.unclosed(at, fields),
+            },
+        }
+    }
+
+    /// Checks the quotes of so many fields and returns where the next one begins.
+    fn pass_fields(&self, raw: &[u8], fields: usize, record: &mut Record) -> Result<usize, Fault> {
+        let (mut at, mut start) = (0, 0);
+        for field in 0..fields {
             if field == self.fields_wanted() {
-                return Err(Fault::of_record(
-                    self.wrong_count(&record.fields.to_string()),
-                ));
+                return Err(self.wrong_count(fields, ""));
             }
             let is_quoted = raw.get(at) == Some(&b'"');
             record.quoted.push(is_quoted);
             let field_bytes = if is_quoted {
-                let field_bytes = quoted_bytes(&raw[at..]).unwrap_or(0);
-                if field_bytes == 0 || self.is_too_long(&raw[at + 1..at + field_bytes - 1]) {
-                    return Err(self.unclosed_field(at, field));
-                }
-                let is_end = |next: &u8| is_line_end(*next) || *next == self.separator;
-                if !raw.get(at + field_bytes).is_none_or(is_end) {
-                    let problem = "text follows the closing quote; double the quotes inside a field in quotes";
-                    return Err(Fault::of_field(at, field, problem));
-                }
-                field_bytes
+                self.quoted_field_bytes(raw, at, field)?
             } else {
-                let start = if field == 0 {
-                    0
-                } else {
-                    record.ends[field - 1]
-                };
                 record.ends[field] - start
             };
             at += field_bytes + 1;
+            start = record.ends[field];
         }
-        Ok(at - 1)
+        Ok(at)
+    }
+
+    /// Bytes of a field in quotes, which begins here.
+    fn quoted_field_bytes(&self, raw: &[u8], at: usize, field: usize) -> Result<usize, Fault> {
+        let Some(bytes) = quoted_bytes(&raw[at..]) else {
+            return Err(self.unclosed(at, field));
+        };
+        if self.is_too_long(&raw[at + 1..at + bytes - 1]) {
+            return Err(self.unclosed(at, field));
+        }
+        let is_end = |next: &u8| is_line_end(*next) || *next == self.separator;
+        if raw.get(at + bytes).is_none_or(is_end) {
+            return Ok(bytes);
+        }
+        let problem = "text follows the closing quote; double the quotes inside a field in quotes";
+        Err(Fault::of_field(at, field, problem))
     }
 
     /// Checks the number of fields and that they are UTF-8, and fills the record.
@@ -507,9 +532,7 @@ impl<R: Read> Records<R> {
                 record.fields = columns;
                 Ok(())
             }
-            _ => Err(Fault::of_record(
-                self.wrong_count(&record.fields.to_string()),
-            )),
+            _ => Err(self.wrong_count(record.fields, "")),
         }
     }
 
@@ -521,8 +544,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    fn wrong_count(&self, fields: &str) -> String {
-        let noun = if fields == "1" { "field" } else { "fields" };
+    fn wrong_count(&self, fields: usize, more_than: &str) -> Fault {
+        let noun = if fields == 1 { "field" } else { "fields" };
         let columns = match self.shape {
             Shape::Any => String::new(),
             Shape::Columns(columns) => format!("{columns} columns"),
@@ -530,31 +553,18 @@ impl<R: Read> Records<R> {
                 format!("{columns} columns and a separator at the end of each line")
             }
         };
-        format!("{fields} {noun}, but there are {columns}")
+        Fault::of_record(format!(
+            "{more_than}{fields} {noun}, but there are {columns}"
+        ))
     }
 
-    fn unclosed_field(&self, at: usize, field: usize) -> Fault {
+    fn unclosed(&self, at: usize, field: usize) -> Fault {
         let limit = self.dialect.quoted_bytes_max;
         let problem = format!(
             "a quote opens this field and is never closed, or not within {limit} bytes; close it, put a field \
              that begins with a quote into quotes, or allow longer fields with --quoted-bytes"
         );
         Fault::of_field(at, field, &problem)
-    }
-
-    /// The fault of a record whose newest field is still open after these bytes.
-    fn unclosed(&self, bytes: usize, field: usize) -> Fault {
-        if field >= self.fields_wanted() {
-            return Fault::of_record(self.wrong_count(&format!("more than {field}")));
-        }
-        let raw = &self.buffer[self.start..self.start + bytes];
-        let mut at = 0;
-        for _ in 0..field {
-            at += quoted_bytes(&raw[at..]).unwrap_or(0);
-            let is_separator = |byte: &u8| *byte == self.separator;
-            at += raw[at..].iter().position(is_separator).unwrap_or(0) + 1;
-        }
-        self.unclosed_field(at, field)
     }
 
     fn stray_line_end(&self, at: usize) -> Fault {

@@ -310,3 +310,89 @@ fn files_of_other_kinds_are_refused_with_the_reason() {
         assert!(reason.contains(expected), "{reason}");
     }
 }
+
+/// A generator of small numbers that is the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn any_bytes_are_read_alike_in_pieces_and_every_line_is_accounted_for() {
+    const ALPHABET: &[u8] = b"ab,,\"\"\"\n\n\r\xC3\xA9#;=";
+    let mut random = Random(1);
+    for _ in 0..8_000 {
+        let bytes = random.below(40) as usize;
+        let text: Vec<u8> = (0..bytes)
+            .map(|_| ALPHABET[random.below(ALPHABET.len() as u64) as usize])
+            .collect();
+        let dialect = Dialect {
+            quoted_bytes_max: random.below(20) as usize,
+            ..Dialect::default()
+        };
+        let shape = match random.below(3) {
+            0 => Shape::Any,
+            1 => Shape::Columns(2),
+            _ => Shape::ColumnsAndSeparator(1),
+        };
+        let whole = read_pieces(&text, &dialect, shape, usize::MAX);
+        let pieces = read_pieces(&text, &dialect, shape, 1 + random.below(5) as usize);
+        // Of two things wrong with a row either may be named.
+        let found = |found: &Found| {
+            (
+                found.rows.clone(),
+                found.lines.clone(),
+                found.skipped.clone(),
+            )
+        };
+        assert_eq!(found(&pieces), found(&whole), "{}", text.escape_ascii());
+        assert_eq!(pieces.bad.len(), whole.bad.len(), "{}", text.escape_ascii());
+        // Between records there is nothing but line ends, and each knows its line.
+        let mut records = Records::new(&text[..], dialect);
+        records.set_shape(shape);
+        let (mut record, mut at) = (Record::default(), 0);
+        loop {
+            let is_good = match records.read(&mut record) {
+                Ok(false) => break,
+                Ok(true) => true,
+                Err(RecordError::Malformed { .. }) => false,
+                Err(error) => panic!("{error}"),
+            };
+            let raw = records.raw();
+            let gap = (0..=text.len() - at).find(|gap| text[at + gap..].starts_with(raw));
+            let gap = gap.unwrap_or_else(|| panic!("{}", text.escape_ascii()));
+            let passed = &text[at..at + gap];
+            assert!(
+                passed.iter().all(|byte| is_line_end(*byte)),
+                "{}",
+                text.escape_ascii()
+            );
+            at += gap;
+            if is_good {
+                assert_eq!(record.line, 1 + records.line_ends(&text[..at]));
+            }
+            at += raw.len();
+        }
+        let rest = &text[at..];
+        assert!(
+            rest.iter().all(|byte| is_line_end(*byte)),
+            "{}",
+            text.escape_ascii()
+        );
+        // What was understood is written so that it is understood alike.
+        let mut written = Vec::new();
+        for row in whole.rows.iter().filter(|row| row.len() > 1) {
+            write_record(&mut written, row.iter().map(Option::as_deref), b',').unwrap();
+        }
+        let again = read_pieces(&written, &Dialect::own(), Shape::Any, usize::MAX);
+        let expected = whole.rows.iter().filter(|row| row.len() > 1);
+        assert!(again.rows.iter().eq(expected), "{}", text.escape_ascii());
+    }
+}

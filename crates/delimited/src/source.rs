@@ -40,7 +40,7 @@ impl Source {
     /// Opens a file; `-` is standard input.
     pub(crate) fn open(path: &Path, passes: Passes) -> io::Result<Self> {
         if path == Path::new("-") {
-            return Self::new(Raw::stream(Box::new(io::stdin()), passes), 0);
+            return Self::new(RawInput::stream(Box::new(io::stdin()), passes), 0);
         }
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -48,32 +48,33 @@ impl Source {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         if metadata.is_file() {
-            return Self::new(Raw::File { file, bytes: 0 }, metadata.len());
+            return Self::new(RawInput::File { file, bytes: 0 }, metadata.len());
         }
-        Self::new(Raw::stream(Box::new(file), passes), 0)
+        Self::new(RawInput::stream(Box::new(file), passes), 0)
     }
 
-    fn new(mut raw: Raw, file_bytes: u64) -> io::Result<Self> {
+    fn new(mut raw: RawInput, file_bytes: u64) -> io::Result<Self> {
         let mut magic = Vec::with_capacity(MAGIC_BYTES);
         raw.by_ref()
             .take(MAGIC_BYTES as u64)
             .read_to_end(&mut magic)?;
         raw.rewind()?;
-        if let Raw::Stream(stream) = &mut raw {
+        if let RawInput::Stream(stream) = &mut raw {
             stream.keeps = stream.passes == Passes::Two;
         }
         let compression = Compression::of(&magic);
         Ok(Self {
-            decoder: Decoder::new(compression, raw),
+            decoder: Decoder::new(compression, Raw::new(raw)),
             file_bytes,
         })
     }
 
     /// Goes back to the start, for the second pass.
     pub(crate) fn rewind(&mut self) -> io::Result<()> {
-        let nothing = Decoder::Plain(Raw::stream(Box::new(io::empty()), Passes::One));
+        let nothing = RawInput::stream(Box::new(io::empty()), Passes::One);
+        let nothing = Decoder::Plain(Raw::new(nothing));
         let (compression, mut raw) = std::mem::replace(&mut self.decoder, nothing).into_raw();
-        raw.rewind()?;
+        raw.input.rewind()?;
         self.decoder = Decoder::new(compression, raw);
         Ok(())
     }
@@ -86,25 +87,29 @@ impl Source {
     /// Bytes of the file that have been read in this pass.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.decoder {
-            Decoder::Plain(raw) => raw.bytes(),
-            Decoder::Gzip(gzip) => gzip.get_ref().bytes(),
-            Decoder::Zstandard(frames) => frames.raw.get_ref().bytes(),
+            Decoder::Plain(raw) => raw.input.position(),
+            Decoder::Gzip(gzip) => gzip.get_ref().input.position(),
+            Decoder::Zstandard(frames) => frames.raw.get_ref().input.position(),
         }
     }
 }
 
 impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (name, count) = match &mut self.decoder {
-            Decoder::Plain(raw) => return raw.read(buffer),
-            Decoder::Gzip(gzip) => ("gzip", gzip.read(buffer)),
-            Decoder::Zstandard(frames) => ("Zstandard", frames.read(buffer)),
+        let (name, count, raw) = match &mut self.decoder {
+            Decoder::Plain(raw) => return raw.input.read(buffer),
+            Decoder::Gzip(gzip) => ("gzip", gzip.read(buffer), gzip.get_mut()),
+            Decoder::Zstandard(frames) => {
+                let count = frames.read(buffer);
+                ("Zstandard", count, frames.raw.get_mut())
+            }
         };
-        count.map_err(|error| {
-            io::Error::new(
+        count.map_err(|error| match raw.failure.take() {
+            Some(cause) => cause,
+            None => io::Error::new(
                 error.kind(),
                 format!("it is compressed with {name} and damaged or cut off: {error}"),
-            )
+            ),
         })
     }
 }
@@ -218,13 +223,38 @@ impl Read for Frames {
     }
 }
 
-/// Bytes as they lie in the file or come through the pipe.
-enum Raw {
+/// Bytes as they lie in the file or come through the pipe, under a decoder.
+struct Raw {
+    input: RawInput,
+    /// Why they could not be read: a decoder may say so in words of its own.
+    failure: Option<io::Error>,
+}
+
+impl Raw {
+    fn new(input: RawInput) -> Self {
+        Self {
+            input,
+            failure: None,
+        }
+    }
+}
+
+impl Read for Raw {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.input.read(buffer).map_err(|error| {
+            let copy = io::Error::new(error.kind(), error.to_string());
+            self.failure = Some(error);
+            copy
+        })
+    }
+}
+
+enum RawInput {
     File { file: File, bytes: u64 },
     Stream(Stream),
 }
 
-impl Raw {
+impl RawInput {
     fn stream(input: Box<dyn Read>, passes: Passes) -> Self {
         Self::Stream(Stream {
             input,
@@ -250,7 +280,8 @@ impl Raw {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    /// Bytes read in this pass.
+    fn position(&self) -> u64 {
         match self {
             Self::File { bytes, .. } => *bytes,
             Self::Stream(stream) => stream.bytes,
@@ -258,7 +289,7 @@ impl Raw {
     }
 }
 
-impl Read for Raw {
+impl Read for RawInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File { file, bytes } => {
@@ -393,8 +424,8 @@ mod tests {
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
     fn piped(bytes: Vec<u8>, memory_bytes_max: usize) -> io::Result<Source> {
-        let mut raw = Raw::stream(Box::new(io::Cursor::new(bytes)), Passes::Two);
-        if let Raw::Stream(stream) = &mut raw {
+        let mut raw = RawInput::stream(Box::new(io::Cursor::new(bytes)), Passes::Two);
+        if let RawInput::Stream(stream) = &mut raw {
             stream.kept = Kept::new(memory_bytes_max);
         }
         Source::new(raw, 0)
@@ -451,6 +482,29 @@ mod tests {
                 let error = source.read_to_end(&mut Vec::new()).unwrap_err();
                 assert!(error.to_string().contains("cut off"), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_breaks_is_not_taken_for_damage() {
+        struct Broken(io::Cursor<Vec<u8>>);
+        impl Read for Broken {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                match self.0.read(buffer)? {
+                    0 => Err(io::Error::other("the line is dead")),
+                    count => Ok(count),
+                }
+            }
+        }
+        let content = b"id,name\n1,x\n".repeat(9000);
+        let level = CompressionLevel::Fastest;
+        for mut bytes in [gzip(&content), compress_to_vec(&content[..], level)] {
+            bytes.truncate(bytes.len() - 20);
+            let broken = Broken(io::Cursor::new(bytes));
+            let raw = RawInput::stream(Box::new(broken), Passes::One);
+            let mut source = Source::new(raw, 0).unwrap();
+            let error = source.read_to_end(&mut Vec::new()).unwrap_err();
+            assert_eq!(error.to_string(), "the line is dead");
         }
     }
 

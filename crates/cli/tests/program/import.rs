@@ -144,12 +144,20 @@ fn only_bad_rows_are_a_failure() {
     assert!(error.contains("none of 3 rows"), "{error}");
     assert_eq!(place.read("bad"), "id,name\n1\n2,a,b\n3,\"x\"y\n");
     assert!(fail(1, &["export", &db, "t"]).contains("no table `t`"));
+    // What is rejected can be read like the file, whatever ends its lines.
+    let file = place.file("old.csv", "sep=;\rid;name\r1;a\r2;b;c\rx");
+    let import = ["import", &db, "t", &file, "--primary-key", "id"];
+    let skip = ["--skip-bad-rows", "--rejects", &place.at("old")];
+    succeed(&[&import[..], &skip].concat());
+    assert_eq!(place.read("old"), "sep=;\rid;name\r2;b;c\rx\r");
+    let error = fail(1, &["import", &db, "t", &place.at("old")]);
+    assert!(error.contains("2 of 2 rows"), "{error}");
     // A file without rows is none, and without bad rows there is no file of them.
     let file = place.file("header.csv", "id,name\n");
     let import = [
         "import",
         &db,
-        "t",
+        "h",
         &file,
         "--primary-key",
         "id",
@@ -264,6 +272,8 @@ fn files_without_a_header_have_columns_all_the_same() {
     let columns = ["--no-header", "--columns", "column2,column1"];
     succeed(&[&["import", &db, "n", &swapped][..], &columns].concat());
     assert!(succeed(&["export", &db, "n"]).ends_with("3,three\n4,four\n"));
+    let nothing = place.file("nothing", "sep=;\n");
+    succeed(&["import", &db, "n", &nothing, "--no-header"]);
     // Names in the first line are not taken for a row, and names without the option are not taken for a header.
     let named = place.file("named", "column1,column2\n5,five\n");
     let error = fail(1, &["import", &db, "n", &named, "--no-header"]);
