@@ -238,7 +238,7 @@ impl Input {
             format!(
                 "the first line has no `{separator}` that separates columns; if they are separated by {}, \
                  add --separator {option}",
-                option.trim_matches('\'')
+                option.replace('\'', "`")
             )
         })
     }
