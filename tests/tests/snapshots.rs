@@ -15,7 +15,6 @@ use indelible::{
 use pmem::device::simulated::{ImageChoices, SimulatedWorld, WorldOptions};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 use torture::SimulatedPlatform;
 
 fn with_snapshots() -> impl Iterator<Item = Method> {
@@ -307,10 +306,7 @@ fn readers_see_their_version_while_a_writer_rewrites_everything() {
                 }
                 seen
             });
-            let start = Instant::now();
-            let mut version = 0;
-            while version < 60 && start.elapsed() < Duration::from_secs(20) {
-                version += 1;
+            for version in 1..=40 {
                 write_version(&db, &table, version);
                 written.store(version.cast_unsigned(), Ordering::Relaxed);
                 if version == 15 {
@@ -320,10 +316,6 @@ fn readers_see_their_version_while_a_writer_rewrites_everything() {
             drop(stopping);
             let seen = short.join().unwrap();
             assert!(seen.is_sorted(), "{seen:?}");
-            assert!(
-                version >= 20,
-                "{method}: only {version} versions were written"
-            );
         });
         let bytes = used_bytes(&directory);
         assert!(

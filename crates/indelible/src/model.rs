@@ -265,8 +265,16 @@ impl Engine for Model {
     }
 }
 
-/// A database over model engines, with a group wait of 50 ms, so that a wait is told from none.
+/// A database over model engines, with a group wait of 50 ms.
 pub(crate) fn database(partitions: u32) -> (crate::Database, Vec<Arc<Observed>>) {
+    database_with(partitions, std::time::Duration::from_millis(50))
+}
+
+/// The same with another group wait: with a long one, a test that waits does not end.
+pub(crate) fn database_with(
+    partitions: u32,
+    group_wait: std::time::Duration,
+) -> (crate::Database, Vec<Arc<Observed>>) {
     let observed: Vec<Arc<Observed>> = (0..partitions).map(|_| Arc::default()).collect();
     let engines = observed
         .iter()
@@ -275,7 +283,7 @@ pub(crate) fn database(partitions: u32) -> (crate::Database, Vec<Arc<Observed>>)
     let options = crate::Options::new()
         .method(storage::engine::Method::Inp)
         .partitions(partitions)
-        .group_wait_us_max(50_000)
+        .group_wait_us_max(group_wait.as_micros() as u64)
         .wait_limit(std::time::Duration::from_millis(200));
     let descriptor = crate::open::new_descriptor(&options);
     let words = Box::new(crate::commit_table::VolatileWords::new());

@@ -151,7 +151,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
-    const LONG: Duration = Duration::from_mins(1);
+    const LONG: Duration = Duration::from_mins(30);
 
     fn failed_twice(turns: &Turns, limit: Duration) -> Retry<'_> {
         let mut retry = Retry::new(turns, limit);

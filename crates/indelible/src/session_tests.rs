@@ -2,13 +2,13 @@
 //!
 //! The method of these databases is `inp` by name, so commits may wait for a group.
 
-use crate::model::{Observed, database};
+use crate::model::{Observed, database, database_with};
 use crate::{
     DataType, Database, Durability, Error, Partitioning, Result, Table, TransactionOptions,
     Uniqueness,
 };
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn numbers(db: &Database) -> Table {
     db.create_table("numbers")
@@ -33,14 +33,9 @@ fn insert(db: &Database, table: &Table, durability: Durability, id: i64) -> Resu
 
 #[test]
 fn a_lone_group_commit_forces_its_group_at_once() {
-    let (db, observed) = database(1);
+    let (db, observed) = database_with(1, Duration::from_hours(1));
     let table = numbers(&db);
-    let start = Instant::now();
     insert(&db, &table, Durability::Group, 1).unwrap();
-    assert!(
-        start.elapsed() < Duration::from_millis(40),
-        "nobody could have joined"
-    );
     assert_eq!(count(&observed[0].forces), 1);
 }
 
@@ -180,6 +175,7 @@ fn a_conflict_is_retried_with_all_partitions_in_order() {
     let table = numbers(&db);
     insert(&db, &table, Durability::Immediate, 0).unwrap();
     insert(&db, &table, Durability::Immediate, 1).unwrap();
+    let (tell, has_failed) = std::sync::mpsc::channel();
     std::thread::scope(|threads| {
         let mut low = db.begin().unwrap();
         low.get(&table, 0_i64).unwrap();
@@ -188,12 +184,16 @@ fn a_conflict_is_retried_with_all_partitions_in_order() {
             db.transaction(|t| {
                 attempts += 1;
                 t.get(&table, 1_i64)?;
-                t.get(&table, 0_i64)
+                let found = t.get(&table, 0_i64);
+                if found.is_err() {
+                    tell.send(()).unwrap();
+                }
+                found
             })
             .unwrap();
             attempts
         });
-        std::thread::sleep(Duration::from_millis(30));
+        has_failed.recv().unwrap();
         low.commit().unwrap();
         assert_eq!(running.join().unwrap(), 2);
     });
@@ -285,7 +285,7 @@ fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
     let seat = partition.take(Duration::ZERO).unwrap();
     let ticket = storage::engine::CommitTicket(1);
     std::thread::scope(|threads| {
-        let waiting = threads.spawn(|| partition.wait_durable(ticket, Duration::from_secs(5)));
+        let waiting = threads.spawn(|| partition.wait_durable(ticket, Duration::from_hours(1)));
         std::thread::sleep(Duration::from_millis(5));
         partition.stop(seat);
         let waited = waiting.join().unwrap();

@@ -10,8 +10,8 @@ mod common;
 
 use common::Directory;
 use indelible::{
-    CopyReport, DataType, Database, Error, Existing, Method, Options, Partitioning, Replay,
-    ReplayEnd, Result, Table, Timestamp,
+    CopyReport, DataType, Database, Existing, Method, Options, Partitioning, Replay, ReplayEnd,
+    Result, Table, Timestamp,
 };
 use std::fs;
 use std::path::Path;
@@ -93,6 +93,9 @@ fn set(t: &mut indelible::Transaction<'_>, table: &Table, id: i64, balance: i64)
     t.update(table, id, &changes).map(drop)
 }
 
+/// Longer than the work may take on any machine: whoever works may have failed.
+const LONG: Duration = Duration::from_mins(30);
+
 /// When the counter had got which value for certain.
 type Counted = Mutex<Vec<(Timestamp, i64)>>;
 
@@ -100,7 +103,7 @@ type Counted = Mutex<Vec<(Timestamp, i64)>>;
 fn work(database: &Database, table: &Table, end: &AtomicBool, counted: &Counted) {
     let going_on = || !end.load(Ordering::Relaxed);
     let settle = |result: Result<i64>| match result {
-        Err(Error::Conflict { .. }) => None,
+        Err(error) if error.should_retry() => None,
         result => Some(result.unwrap()),
     };
     std::thread::scope(|threads| {
@@ -187,12 +190,12 @@ fn archived_files(archive: &Directory, partition: i64) -> usize {
 
 /// Until the archives of all partitions have two files more, or one of them does not grow.
 fn wait_for_growth(archive: &Directory) {
-    let limit = Instant::now() + Duration::from_mins(5);
+    let begun = Instant::now();
     let files = |partition| archived_files(archive, partition);
     let before: Vec<usize> = (0..PARTITIONS).map(files).collect();
     let has_grown = |(partition, &before)| files(partition) > before + 1;
     while !(0..).zip(&before).all(has_grown) {
-        assert!(Instant::now() < limit, "{before:?} files stay as many");
+        assert!(begun.elapsed() < LONG, "{before:?} files stay as many");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -200,13 +203,12 @@ fn wait_for_growth(archive: &Directory) {
 /// Until a mark later than `after` is in a copy of the archives; says which one, and what the counter had then.
 /// Where the disk is slow, marks are rare, and for a while the archives give nothing but the backup.
 fn wait_for_mark(base: &Directory, archive: &Directory, after: Timestamp) -> (Timestamp, i64) {
-    let limit = Instant::now() + Duration::from_mins(5);
     loop {
         wait_for_growth(archive);
         let (report, value) = restored(base, &copied(archive), None).unwrap();
         match report.replayed.unwrap().end {
             ReplayEnd::Mark(Some(time)) if time > after => return (time, value),
-            end => assert!(Instant::now() < limit, "no later mark than {end:?}"),
+            _ => {}
         }
     }
 }
@@ -285,10 +287,9 @@ fn without_a_mark_behind_the_backup_it_is_the_backup() {
             .transaction(|t| add(t, &table, COUNTER, 1))
             .unwrap()
     };
-    let limit = Instant::now() + Duration::from_mins(1);
     // One partition goes on, and its archive with it.
     let files = archived_files(&archive, 0);
-    while archived_files(&archive, 0) < files + 3 && Instant::now() < limit {
+    while archived_files(&archive, 0) < files + 3 {
         count();
     }
     let copy = copied(&archive);

@@ -17,7 +17,7 @@ const NAMES: [&str; 4] = [
     "google-chrome-stable",
 ];
 /// A browser that takes longer hangs.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(30);
 
 /// What the script writes before and after its findings.
 const BEGIN: &str = "[page-findings";

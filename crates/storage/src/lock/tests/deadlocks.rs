@@ -8,7 +8,6 @@ use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, LockManager, LockOptions, Mode, WaitGraph};
 use crate::record::TableId;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// What one session of a circle asks for.
 struct Ask(LockSession, Request);
@@ -22,29 +21,25 @@ fn ask(
     Ask(session, Box::new(what))
 }
 
-/// Lets them ask one after the other; all but one are granted in the end, and that one has lost nothing. Time until it was found.
-fn break_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) -> Duration {
-    let time = find_circle(manager, asks, found);
+/// Lets them ask one after the other; all but one are granted in the end, and that one has lost nothing.
+fn break_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) {
+    find_circle(manager, asks, found);
     assert_eq!(manager.counters().deadlocks, 1);
-    time
 }
 
 /// As `break_circle`, in whichever partition the request fails.
-fn find_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) -> Duration {
+fn find_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) {
     let size = asks.len();
     let mut threads = Vec::new();
-    let mut started = Instant::now();
     for (number, Ask(mut session, what)) in asks.into_iter().enumerate() {
-        started = Instant::now();
         threads.push(std::thread::spawn(move || {
             let held = session.held();
             let result = what(&mut session);
-            let waited = Instant::now();
             if result.is_err() {
                 assert_eq!(session.held(), held, "its other locks are as they were");
             }
             session.end();
-            (result, waited)
+            result
         }));
         while number + 1 < size && manager.waiting() <= number {
             std::thread::yield_now();
@@ -54,16 +49,15 @@ fn find_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) -> D
         std::thread::yield_now();
     }
     found();
-    let mut victims = Vec::new();
+    let mut victims = 0;
     for thread in threads {
         match thread.join().unwrap() {
-            (Ok(()), _) => {}
-            (Err(StorageError::Deadlock { .. }), at) => victims.push(at - started),
-            (Err(error), _) => panic!("{error}"),
+            Ok(()) => {}
+            Err(StorageError::Deadlock { .. }) => victims += 1,
+            Err(error) => panic!("{error}"),
         }
     }
-    assert_eq!(victims.len(), 1);
-    victims[0]
+    assert_eq!(victims, 1);
 }
 
 #[test]
@@ -175,25 +169,20 @@ fn two_ranges_and_two_keys() {
     break_circle(&manager, asks.into(), || ());
 }
 
+/// Each time, and by a search: the limit of waits is longer than a test may take.
 #[test]
-fn a_circle_is_found_within_ten_milliseconds() {
-    let mut times: Vec<_> = (0..50)
-        .map(|_| {
-            let manager = manager();
-            let asks = [0, 1].map(|number| {
-                let mut session = manager.session();
-                key(&mut session, number, KeyMode::Exclusive).unwrap();
-                ask(session, move |session| {
-                    key(session, 1 - number, KeyMode::Shared)
-                })
-            });
-            break_circle(&manager, asks.into(), || ())
-        })
-        .collect();
-    times.sort();
-    // The search itself takes microseconds; the slowest ones are what a busy machine adds.
-    assert!(times[25] < Duration::from_millis(10), "{times:?}");
-    assert!(times[49] < Duration::from_secs(5), "{times:?}");
+fn a_circle_that_closes_in_any_moment_is_found() {
+    for _ in 0..50 {
+        let manager = manager();
+        let asks = [0, 1].map(|number| {
+            let mut session = manager.session();
+            key(&mut session, number, KeyMode::Exclusive).unwrap();
+            ask(session, move |session| {
+                key(session, 1 - number, KeyMode::Shared)
+            })
+        });
+        break_circle(&manager, asks.into(), || ());
+    }
 }
 
 /// Partitions of one database.

@@ -21,7 +21,7 @@ use std::time::Duration;
 const TABLE: TableId = TableId(1);
 const TREE: PageId = PageId(7);
 /// Longer than any test waits for something that happens.
-const LONG: Duration = Duration::from_mins(1);
+const LONG: Duration = Duration::from_mins(30);
 
 const MODES: [Mode; 5] = [
     Mode::IntentShared,
