@@ -122,7 +122,10 @@ pub(super) struct MemoryState {
     /// A sum over the lines that changed since creation, so that it can be kept up line by line.
     pub(super) hash: u64,
     pub(super) dirty: Vec<DirtyLine>,
+    /// Of each line its place in `dirty`, counted from 1, or 0. As long as lines were needed: memories are short, and there are many.
     slot_of: Vec<u32>,
+    /// Lines that the memory can grow to.
+    lines: usize,
     /// Of each handle, the lines whose write-backs and streams its next fence waits for.
     waiting: Vec<Vec<u32>>,
     spare_events: Vec<Vec<Event>>,
@@ -166,13 +169,14 @@ impl MemoryState {
             template,
             hash: 0,
             dirty: Vec::new(),
-            slot_of: vec![0; lines],
+            slot_of: Vec::new(),
+            lines,
             waiting: Vec::new(),
             spare_events: Vec::new(),
             touched: Vec::new(),
-            is_touched: vec![false; lines],
+            is_touched: Vec::new(),
             written: Vec::new(),
-            is_written: vec![false; lines],
+            is_written: Vec::new(),
             changed: Vec::new(),
             changed_start: 0,
             origin: None,
@@ -222,7 +226,8 @@ impl MemoryState {
 
     /// The undecided stores of a line, to which more may be added.
     pub(super) fn dirty_line(&mut self, line: usize) -> &mut DirtyLine {
-        if self.slot_of[line] == 0 {
+        let mut slot = self.slot(line);
+        if slot == 0 {
             self.touch(line);
             let events = self.spare_events.pop().unwrap_or_default();
             self.dirty.push(DirtyLine {
@@ -230,15 +235,21 @@ impl MemoryState {
                 flushed: 0,
                 events,
             });
-            self.slot_of[line] = self.dirty.len() as u32;
+            slot = self.dirty.len() as u32;
+            *at(&mut self.slot_of, line) = slot;
         }
-        &mut self.dirty[self.slot_of[line] as usize - 1]
+        &mut self.dirty[slot as usize - 1]
+    }
+
+    /// The place of a line in `dirty`, counted from 1; 0 if it has no undecided stores.
+    fn slot(&self, line: usize) -> u32 {
+        self.slot_of.get(line).copied().unwrap_or(0)
     }
 
     /// The undecided stores of a line, if it has any.
     pub(super) fn dirty_at(&self, line: u64) -> Option<&DirtyLine> {
-        let slot = *self.slot_of.get(line as usize)?;
-        self.dirty.get((slot as usize).checked_sub(1)?)
+        let slot = self.slot(line as usize) as usize;
+        self.dirty.get(slot.checked_sub(1)?)
     }
 
     /// Whether a flush of `lines` would find a store that no earlier flush covers.
@@ -253,7 +264,7 @@ impl MemoryState {
     pub(super) fn flush(&mut self, handle: usize, lines: std::ops::Range<usize>) -> u64 {
         let mut written = 0;
         for line in lines {
-            let slot = self.slot_of[line];
+            let slot = self.slot(line);
             if slot == 0 {
                 continue;
             }
@@ -288,7 +299,7 @@ impl MemoryState {
         let mut waiting = std::mem::take(self.waiting(handle));
         for line in waiting.drain(..) {
             // A line that waits twice is done the first time.
-            if self.slot_of[line as usize] != 0 {
+            if self.slot(line as usize) != 0 {
                 self.fold(line as usize, true);
             }
         }
@@ -316,7 +327,7 @@ impl MemoryState {
         } else {
             for line in std::mem::take(self.waiting(handle)) {
                 // Whoever needs it flushes it again.
-                if self.slot_of[line as usize] != 0 {
+                if self.slot(line as usize) != 0 {
                     self.dirty_line(line as usize).flushed = 0;
                 }
             }
@@ -352,7 +363,7 @@ impl MemoryState {
 
     /// Makes the flushed events of a line durable, and its streaming ones where `streams` says so.
     fn fold(&mut self, line: usize, streams: bool) {
-        let slot = self.slot_of[line] as usize - 1;
+        let slot = self.slot(line) as usize - 1;
         let dirty = &mut self.dirty[slot];
         let flushed = std::mem::take(&mut dirty.flushed) as usize;
         let mut content = self.durable.line(line);
@@ -422,11 +433,10 @@ impl MemoryState {
     /// Adds a line to the change list. A list longer than the memory is dropped: a copy of
     /// everything is cheaper then.
     pub(super) fn note_change(&mut self, line: usize) {
-        if !self.is_written[line] {
-            self.is_written[line] = true;
+        if !std::mem::replace(at(&mut self.is_written, line), true) {
             self.written.push(line as u32);
         }
-        if self.changed.len() >= self.slot_of.len() {
+        if self.changed.len() >= self.lines {
             self.changed_start += self.changed.len() as u64;
             self.changed.clear();
         }
@@ -435,8 +445,7 @@ impl MemoryState {
 
     /// Remembers that a line may differ from the memory that this one is an image of.
     pub(super) fn touch(&mut self, line: usize) {
-        if !self.is_touched[line] {
-            self.is_touched[line] = true;
+        if !std::mem::replace(at(&mut self.is_touched, line), true) {
             self.touched.push(line as u32);
         }
     }
@@ -455,6 +464,14 @@ impl MemoryState {
         }
         std::mem::take(&mut self.touched)
     }
+}
+
+/// The entry of a line in a list that is as long as lines were needed.
+fn at<T: Clone + Default>(list: &mut Vec<T>, line: usize) -> &mut T {
+    if list.len() <= line {
+        list.resize(line + 1, T::default());
+    }
+    &mut list[line]
 }
 
 /// A hash of one line at its place.
