@@ -24,6 +24,7 @@ use super::{
     ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError, UNFINISHED};
+use crate::failure::Failure;
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
 use crate::index::cow::{PageStore, Pages};
@@ -87,6 +88,8 @@ pub struct CowEngine<T: TreeStore, R: Rows<T>> {
     space: CowSpace<T, R>,
     group: GroupCommit,
     state: State,
+    /// Of the step after which it is [`State::Poisoned`].
+    failure: Failure,
     /// Where the open transaction began.
     begin: Option<T::Mark>,
     /// Bytes that its group held then.
@@ -137,6 +140,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
             space: CowSpace::open(trees, layout)?,
             group: GroupCommit::new(group, CommitTicket(0)),
             state: State::Idle,
+            failure: Failure::default(),
             begin: None,
             group_bytes: 0,
             undone: u64::from(undone),
@@ -203,7 +207,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         }
         let refuse = |text: &str| StorageError::Unsupported(text.to_owned());
         Err(match self.state {
-            State::Poisoned => StorageError::Poisoned,
+            State::Poisoned => self.failure.refusal(),
             State::MustAbort => refuse("an operation failed half-way; abort the transaction"),
             State::Prepared { .. } => refuse("the transaction is prepared; commit or abort it"),
             State::Idle => refuse("no transaction is open"),
@@ -213,10 +217,10 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
 
     /// Remembers that a durable step failed, after which memory and medium may differ.
     fn durable_step<V>(&mut self, result: Result<V>) -> Result<V> {
-        if result.is_err() {
+        result.inspect_err(|error| {
             self.state = State::Poisoned;
-        }
-        result
+            self.failure.note_of(error);
+        })
     }
 
     /// Writes the group. Nothing of an open transaction may be in it.
@@ -352,6 +356,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
                 self.state = if error.is_statement_error() {
                     State::MustAbort
                 } else {
+                    self.failure.note_of(error);
                     State::Poisoned
                 };
             }
@@ -395,7 +400,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
 
     fn force(&mut self) -> Result<()> {
         match self.state {
-            State::Poisoned => Err(StorageError::Poisoned),
+            State::Poisoned => Err(self.failure.refusal()),
             State::Idle => self.end_group(),
             State::Open if !self.space.trees.is_changed() => {
                 self.end_group()?;

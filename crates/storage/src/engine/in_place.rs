@@ -24,6 +24,7 @@ use super::{
     ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError};
+use crate::failure::Failure;
 use crate::log::Keep;
 use crate::log::checkpoint::is_harmless;
 use crate::log::redo::{Outcome, RedoRecord};
@@ -44,8 +45,8 @@ pub struct InPlace<P: Platform> {
     /// What makes it durable; `volatile` has none.
     journal: Option<Journal<P::Files>>,
     state: State,
-    /// Why a checkpoint poisoned the partition after a commit; `begin` tells it.
-    failure: Option<StorageError>,
+    /// Of the step after which it is [`State::Poisoned`].
+    failure: Failure,
     /// Newest ticket of `volatile`.
     tickets: u64,
     /// Whether the open transaction of `volatile` has changed anything.
@@ -98,7 +99,7 @@ impl<P: Platform> InPlace<P> {
             store,
             journal,
             state,
-            failure: None,
+            failure: Failure::default(),
             tickets: 0,
             changed: false,
             replayed: 0,
@@ -189,7 +190,7 @@ impl<P: Platform> InPlace<P> {
         }
         let refuse = |text: &str| StorageError::Unsupported(text.to_owned());
         Err(match self.state {
-            State::Poisoned => StorageError::Poisoned,
+            State::Poisoned => self.failure.refusal(),
             State::MustAbort => refuse("an operation failed half-way; abort the transaction"),
             State::Prepared(_) => refuse("the transaction is prepared; commit or abort it"),
             State::Idle => refuse("no transaction is open"),
@@ -199,10 +200,10 @@ impl<P: Platform> InPlace<P> {
 
     /// Remembers that a durable step failed, after which memory and files may differ.
     fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
+        result.inspect_err(|error| {
             self.state = State::Poisoned;
-        }
-        result
+            self.failure.note_of(error);
+        })
     }
 
     /// Puts the transaction into the log. A full disk, or a record that is too long, leaves the
@@ -212,8 +213,9 @@ impl<P: Platform> InPlace<P> {
             return Ok(());
         };
         let result = append(journal);
-        if result.is_err() {
+        if let Err(error) = &result {
             self.state = if journal.is_poisoned() {
+                self.failure.note_of(error);
                 State::Poisoned
             } else {
                 State::MustAbort
@@ -263,7 +265,7 @@ impl<P: Platform> InPlace<P> {
             && let Err(error) = journal.advance(&mut self.store)
         {
             self.state = State::Poisoned;
-            self.failure = Some(error);
+            self.failure.note_of(&error);
         }
     }
 }
@@ -324,9 +326,6 @@ impl<P: Platform> Engine for InPlace<P> {
 
     #[inline]
     fn begin(&mut self) -> Result<()> {
-        if let Some(error) = self.failure.take() {
-            return Err(error);
-        }
         self.require(State::Idle)?;
         self.state = State::Open;
         Ok(())
@@ -463,7 +462,7 @@ impl<P: Platform> Engine for InPlace<P> {
 
     fn force(&mut self) -> Result<()> {
         if self.state == State::Poisoned {
-            return Err(StorageError::Poisoned);
+            return Err(self.failure.refusal());
         }
         let Some(journal) = &mut self.journal else {
             return Ok(());
@@ -478,8 +477,11 @@ impl<P: Platform> Engine for InPlace<P> {
             return Ok(());
         };
         let result = journal.checkpoint(&mut self.store);
-        if journal.is_poisoned() || result.as_ref().is_err_and(|error| !is_harmless(error)) {
+        if let Err(error) = &result
+            && (journal.is_poisoned() || !is_harmless(error))
+        {
             self.state = State::Poisoned;
+            self.failure.note_of(error);
         }
         result
     }

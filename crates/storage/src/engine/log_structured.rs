@@ -168,7 +168,7 @@ impl<P: Platform> LogStructured<P> {
         }
         let refuse = |text: &str| StorageError::Unsupported(text.to_owned());
         Err(match self.state {
-            State::Poisoned => StorageError::Poisoned,
+            State::Poisoned => self.journal.refusal(),
             State::MustAbort => refuse("an operation failed half-way; abort the transaction"),
             State::Prepared(_) => refuse("the transaction is prepared; commit or abort it"),
             State::Idle => refuse("no transaction is open"),
@@ -454,7 +454,7 @@ impl<P: Platform> Engine for LogStructured<P> {
 
     fn force(&mut self) -> Result<()> {
         if self.state == State::Poisoned {
-            return Err(StorageError::Poisoned);
+            return Err(self.journal.refusal());
         }
         let result = self.journal.force();
         self.durable_step(result)
@@ -466,8 +466,11 @@ impl<P: Platform> Engine for LogStructured<P> {
             self.compaction
                 .merge_now(&mut self.store, &self.journal.directory)
         });
-        if self.journal.is_poisoned() || result.as_ref().is_err_and(|error| !is_harmless(error)) {
+        if let Err(error) = &result
+            && (self.journal.is_poisoned() || !is_harmless(error))
+        {
             self.state = State::Poisoned;
+            self.journal.refuse(error);
         }
         result
     }

@@ -17,6 +17,7 @@ use super::{
     ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError, UNFINISHED};
+use crate::failure::Failure;
 use crate::index::NvBptree;
 use crate::log::nv_undo::{LOG_BYTES, OVERFLOW_BYTES};
 use crate::log::{Recovered, UndoLog};
@@ -55,6 +56,8 @@ pub struct NvInPlace<P: Platform> {
     layout: LayoutKind,
     node_bytes: usize,
     state: State,
+    /// Of the step after which it is [`State::Poisoned`].
+    failure: Failure,
     tickets: u64,
     undone: u64,
 }
@@ -168,6 +171,7 @@ impl<P: Platform> NvInPlace<P> {
             layout,
             node_bytes: node_bytes as usize,
             state: State::Idle,
+            failure: Failure::default(),
             tickets: 0,
             undone,
         })
@@ -211,7 +215,7 @@ impl<P: Platform> NvInPlace<P> {
             return Ok(());
         }
         Err(match self.state {
-            State::Poisoned => StorageError::Poisoned,
+            State::Poisoned => self.failure.refusal(),
             State::MustAbort => StorageError::Unsupported(
                 "an operation failed half-way; abort the transaction".into(),
             ),
@@ -227,6 +231,7 @@ impl<P: Platform> NvInPlace<P> {
             self.state = if error.is_statement_error() {
                 State::MustAbort
             } else {
+                self.failure.note_of(error);
                 State::Poisoned
             };
         }

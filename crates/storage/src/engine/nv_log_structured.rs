@@ -19,6 +19,7 @@ use super::{
     ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError, UNFINISHED};
+use crate::failure::Failure;
 use crate::log::nv_undo::{LOG_BYTES, OVERFLOW_BYTES};
 use crate::log::{Recovered, UndoLog, WriteSet};
 use crate::lsm::filter::Filters;
@@ -61,6 +62,8 @@ pub struct NvLogStructured<P: Platform> {
     /// Transactions for which compaction pauses after the pool was full.
     pause: u32,
     state: State,
+    /// Of the step after which it is [`State::Poisoned`].
+    failure: Failure,
     tickets: u64,
     undone: u64,
 }
@@ -176,6 +179,7 @@ impl<P: Platform> NvLogStructured<P> {
             log_block,
             pause: 0,
             state: State::Idle,
+            failure: Failure::default(),
             tickets: 0,
             undone: u64::from(recovered == Recovered::Undone),
         })
@@ -240,7 +244,7 @@ impl<P: Platform> NvLogStructured<P> {
             return Ok(());
         }
         Err(match self.state {
-            State::Poisoned => StorageError::Poisoned,
+            State::Poisoned => self.failure.refusal(),
             State::MustAbort => StorageError::Unsupported(
                 "an operation failed half-way; abort the transaction".into(),
             ),
@@ -259,6 +263,7 @@ impl<P: Platform> NvLogStructured<P> {
             self.state = if error.is_statement_error() {
                 State::MustAbort
             } else {
+                self.failure.note_of(error);
                 State::Poisoned
             };
         }

@@ -131,6 +131,14 @@ impl<D: Directory> Journal<D> {
         self.wal.is_poisoned()
     }
 
+    /// Why nothing is possible any more.
+    pub(super) fn refusal(&self) -> StorageError {
+        self.wal
+            .require_sound()
+            .err()
+            .unwrap_or(StorageError::Poisoned)
+    }
+
     pub(super) fn refuse(&mut self, error: &StorageError) {
         self.wal.refuse(error);
     }
