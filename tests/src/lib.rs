@@ -18,3 +18,8 @@ pub mod random;
 pub mod script;
 pub mod session;
 pub mod source;
+
+/// Whether tests take their long settings, as `.ci/run` wants it: the environment has `LONG_TESTS`. Without it `cargo test` does a part of each.
+pub fn is_long() -> bool {
+    std::env::var_os("LONG_TESTS").is_some()
+}

@@ -127,7 +127,13 @@ fn truncated_files() {
         for (name, bytes) in needed(&files) {
             let mut random = Random::new(bytes.len() as u64);
             let pages = (0..bytes.len()).step_by(PAGE_BYTES);
-            let lengths: Vec<usize> = if bytes.len() > LONG_FILE_BYTES {
+            let lengths: Vec<usize> = if !tests::is_long() {
+                let random = (0..50).map(|_| random.below(bytes.len() as u64) as usize);
+                pages
+                    .step_by(bytes.len().div_ceil(LONG_FILE_BYTES).max(1))
+                    .chain(random)
+                    .collect()
+            } else if bytes.len() > LONG_FILE_BYTES {
                 let random = (0..250).map(|_| random.below(bytes.len() as u64) as usize);
                 pages.chain(random).collect()
             } else {
@@ -225,7 +231,7 @@ fn flipped_bits_are_noticed_and_never_panic() {
         let mut random = Random::new(9);
         for name in files.keys() {
             // Every other one in the front, where what leads to everything else lies.
-            for number in 0..200 {
+            for number in 0..if tests::is_long() { 200 } else { 50 } {
                 let front = if number % 2 == 0 {
                     8192
                 } else {

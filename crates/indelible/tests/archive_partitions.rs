@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::Directory;
+use common::{Directory, small_options};
 use indelible::{
     CopyReport, DataType, Database, Existing, Method, Options, Partitioning, Replay, ReplayEnd,
     Result, Table, Timestamp,
@@ -148,7 +148,7 @@ fn restored(
     let new = Directory::new();
     let replay = Replay::new(archive.path());
     let replay = until.map_or(replay.clone(), |until| replay.until_time(until));
-    let options = Options::new().method(Method::NvmInp);
+    let options = small_options(Method::NvmInp);
     let report =
         Database::restore_replaying(base.path(), &replay, new.path(), &options, &mut |_| {})?;
     let database = Database::open(new.path())?;

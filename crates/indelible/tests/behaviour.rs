@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{Directory, methods, people};
+use common::{Directory, methods, people, small_options};
 use indelible::{
     DataType, Database, Direction, Durability, Error, Method, Mode, Options, Partitioning, Prefix,
     RangeStart, Table, TransactionOptions, Uniqueness, Value,
@@ -20,8 +20,7 @@ fn everywhere(test: impl Fn(&Database)) {
     for method in methods() {
         for partitions in [1, 3] {
             let directory = Directory::new();
-            let options = Options::new()
-                .method(method)
+            let options = small_options(method)
                 .partitions(partitions)
                 .wait_limit(Duration::from_millis(300));
             let db = Database::create(directory.path(), &options).unwrap();

@@ -7,14 +7,14 @@
 
 mod common;
 
-use common::{Directory, durable_methods, people};
+use common::{Directory, durable_methods, people, small_options};
 use indelible::{Choice, Database, Domain, Error, Method, Options};
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn options(method: Method) -> Options {
-    Options::new().method(method).partitions(2)
+    small_options(method).partitions(2)
 }
 
 #[test]

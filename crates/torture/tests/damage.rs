@@ -9,8 +9,14 @@ use torture::damage::DamageReport;
 use torture::flips::{Density, FlipConfig, flip};
 use torture::truncations::{TruncationConfig, truncate};
 
-/// Flips in one file or memory.
-const PLACES_MAX: u64 = 400;
+/// Flips in one file or memory, and lengths that one is cut to: fewer without `LONG_TESTS`.
+fn places(long: u64) -> u64 {
+    if std::env::var_os("LONG_TESTS").is_some() {
+        long
+    } else {
+        long / 4
+    }
+}
 
 fn durable() -> impl Iterator<Item = Method> {
     Method::distinct().filter(|method| method.is_durable())
@@ -35,7 +41,7 @@ fn no_flip_is_believed() {
         let config = FlipConfig {
             method,
             seed: 1,
-            density: Density::Most(PLACES_MAX),
+            density: Density::Most(places(400)),
             threads: 2,
         };
         let report = flip(&config, &mut |_, _| {}).expect("the database can be built");
@@ -73,7 +79,7 @@ fn no_cut_is_believed() {
         let config = TruncationConfig {
             method,
             seed: 1,
-            random_lengths: 100,
+            random_lengths: places(100),
             threads: 2,
             directory: scratch.0.clone(),
         };

@@ -18,7 +18,8 @@ use workload::tpcc::{Scale, Tables, Tpcc, TpccOptions, check_consistency, is_rol
 use workload::{RoutedScript, Script, Workload};
 
 const PARTITIONS: u32 = 2;
-const KILLS: u64 = 6;
+/// Kills of each method, and without `LONG_TESTS`.
+const KILLS: [u64; 2] = [6, 3];
 /// Transactions of each list among which there is a delivery.
 const DELIVERED_BY: u64 = 60;
 /// Names the database for the process that is killed.
@@ -133,9 +134,10 @@ fn kill_and_check(method: Method) {
     let mut before = check_consistency(&database).unwrap();
     database.close().unwrap();
     let mut random = Random::new(1);
-    for kill in 0..KILLS {
+    let kills = KILLS[usize::from(std::env::var_os("LONG_TESTS").is_none())];
+    for kill in 0..kills {
         // The last process is killed when it has delivered something for certain, and the others when that happens.
-        let transactions = if kill + 1 < KILLS { 1 } else { DELIVERED_BY };
+        let transactions = if kill + 1 < kills { 1 } else { DELIVERED_BY };
         kill_one(
             &path,
             transactions,

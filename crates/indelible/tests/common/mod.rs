@@ -3,7 +3,7 @@
 //! A directory is removed when its guard is dropped, also when a test fails. Every test names its own directory, so tests run
 //! in parallel.
 
-use indelible::{DataType, Database, Method, Partitioning, Table};
+use indelible::{DataType, Database, Method, Options, Partitioning, Table};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -19,6 +19,23 @@ pub(crate) fn durable_methods() -> Vec<Method> {
 #[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn methods() -> Vec<Method> {
     Method::distinct().collect()
+}
+
+/// Options of a database that is small from the beginning: most of the time of a test would go to the first touch of memory that it does not use.
+#[allow(dead_code, reason = "each test file uses a part of this module")]
+pub(crate) fn small_options(method: Method) -> Options {
+    const BYTES: u64 = 1 << 20;
+    let mut options = Options::new().method(method).pool_bytes(BYTES);
+    if method.has_buffer_bytes() {
+        options = options.buffer_bytes(BYTES);
+    }
+    if method.has_ring_bytes() {
+        options = options.ring_bytes(BYTES);
+    }
+    if method.has_area() {
+        options = options.area_bytes(BYTES);
+    }
+    options
 }
 
 /// A directory that is removed with everything in it.
