@@ -112,6 +112,13 @@ fn group_options(options: &EngineOptions) -> GroupCommitOptions {
     }
 }
 
+fn lock_options(options: &EngineOptions) -> LockOptions {
+    LockOptions {
+        graph: options.waits.clone(),
+        ..LockOptions::default()
+    }
+}
+
 fn identity(options: &EngineOptions) -> LogIdentity {
     LogIdentity {
         database: options.database_id,
@@ -404,10 +411,7 @@ impl<P: Platform> Shared<P> {
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
         let is_later = |txn: &Transaction| is_for_later(txn, options.undoing, master.catalogue);
         let (undone, later) = pages.finish(analysis, decide, &is_later)?;
-        let locks = LockManager::new(LockOptions {
-            graph: options.waits.clone(),
-            ..LockOptions::default()
-        });
+        let locks = LockManager::new(lock_options(options));
         let undone = undone + later.len() as u64;
         let unfinished = Unfinished::take(&pages, (&locks, master.catalogue), later)?;
         let shared = Self {
