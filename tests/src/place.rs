@@ -5,6 +5,7 @@
 //! the disk; it is removed with the place.
 
 use disk::simulated::SimulatedDirectory;
+use disk::{Directory, File};
 use indelible::NativePlatform;
 use pmem::Access;
 use pmem::device::NativeOptions;
@@ -82,6 +83,23 @@ impl Place {
             world.limit_space(bytes);
             SimulatedDirectory::new(world).limit_space(bytes);
         }
+    }
+
+    /// Lets durable memories and files take no more bytes than they have now; those of a file that is removed can be used again.
+    ///
+    /// # Errors
+    /// Those of the simulated files.
+    pub fn fill_space(&self) -> Result<()> {
+        if let Devices::Simulated(world) = &self.devices {
+            let files = SimulatedDirectory::new(world);
+            let mut used = 0;
+            for name in files.list()? {
+                used += files.open(&name)?.bytes()?;
+            }
+            files.limit_space(Some(used));
+            world.limit_space(Some(1));
+        }
+        Ok(())
     }
 
     /// Creates the partition.

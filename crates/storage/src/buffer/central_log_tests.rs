@@ -22,6 +22,7 @@ const OPTIONS: WalOptions = WalOptions {
     long_segment_bytes: 0,
     buffer_bytes_max: 1024,
     spare_bytes_max: 8 << 10,
+    reserve_bytes: 0,
 };
 /// Longer than anything takes that does not wait for ever.
 const LONG: Duration = Duration::from_mins(30);

@@ -42,6 +42,7 @@ fn options() -> SessionFilesOptions {
             long_segment_bytes: 0,
             buffer_bytes_max: 512,
             spare_bytes_max: 0,
+            reserve_bytes: 0,
         },
     }
 }

@@ -27,7 +27,7 @@ use crate::error::{Result, StorageError, UNFINISHED};
 use crate::failure::Failure;
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
-use crate::index::cow::{PageStore, Pages};
+use crate::index::cow::{PageStore, Pages, Purpose};
 use crate::index::trees::Trees;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
 use crate::platform::Platform;
@@ -149,9 +149,14 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
 
     /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
     #[inline]
-    fn operate<V>(&mut self, operation: impl Fn(&mut CowSpace<T, R>) -> Result<V>) -> Result<V> {
+    fn operate<V>(
+        &mut self,
+        copies: Purpose,
+        operation: impl Fn(&mut CowSpace<T, R>) -> Result<V>,
+    ) -> Result<V> {
         let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
+        self.space.trees.begin_statement(copies);
         let mut mark = self.space.trees.mark();
         let mut result = operation(&mut self.space);
         if result.as_ref().is_err_and(is_out_of_space) && self.make_space(mark)? {
@@ -191,6 +196,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         self.require(State::Idle)?;
         self.force()?;
         self.begin()?;
+        self.space.trees.begin_statement(Purpose::Copy);
         let result = operation(&mut self.space)
             .and_then(|()| self.space.end_definition())
             .and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
@@ -313,15 +319,15 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
     }
 
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
-        self.operate(|space| space.insert(table, row))
+        self.operate(Purpose::CopyToAdd, |space| space.insert(table, row))
     }
 
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
-        self.operate(|space| space.update(table, key, changes))
+        self.operate(Purpose::Copy, |space| space.update(table, key, changes))
     }
 
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
-        self.operate(|space| space.delete(table, key))
+        self.operate(Purpose::Copy, |space| space.delete(table, key))
     }
 
     #[inline]

@@ -204,7 +204,8 @@ impl<P: Platform> LogStructured<P> {
 
     /// Does the share of flushes and merges that is due.
     fn maintain(&mut self) -> Result<()> {
-        if self.compaction.wants_freeze(&self.store) {
+        // A full MemTable ends its segment: on a full disk the reserve has to be there for the next one.
+        if self.compaction.wants_freeze(&self.store) && self.journal.keep_reserve()? {
             self.freeze()?;
         }
         let progress = self
@@ -244,6 +245,13 @@ impl<P: Platform> LogStructured<P> {
                 .flush_now(&mut self.store, &self.journal.directory)?;
             self.note(progress)?;
         }
+    }
+
+    /// Writes what MemTables hold, and brings the merges that are due to their ends.
+    fn flush_and_merge(&mut self) -> Result<()> {
+        self.flush_all()?;
+        self.compaction
+            .merge_now(&mut self.store, &self.journal.directory)
     }
 
     /// Whether the log says something that the manifest does not: a definition needs no bytes of a MemTable.
@@ -462,10 +470,13 @@ impl<P: Platform> Engine for LogStructured<P> {
 
     fn checkpoint(&mut self) -> Result<()> {
         self.require(State::Idle)?;
-        let result = self.flush_all().and_then(|()| {
-            self.compaction
-                .merge_now(&mut self.store, &self.journal.directory)
-        });
+        let mut result = self.flush_and_merge();
+        if result.as_ref().is_err_and(is_harmless) && self.journal.give_up_reserve()? {
+            // The runs may fit into the room of the reserve, and the log that they make needless is longer.
+            result = self.flush_and_merge();
+        }
+        let kept = self.journal.keep_reserve().map(drop);
+        let result = result.and(kept);
         if let Err(error) = &result
             && (self.journal.is_poisoned() || !is_harmless(error))
         {

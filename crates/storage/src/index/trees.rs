@@ -4,7 +4,7 @@
 //! partition hang under one, the directory. What transactions change is collected until their group is committed; a mark leads
 //! back to where a transaction, or one of its statements, began.
 
-use super::cow::{TreeReport, Value};
+use super::cow::{Purpose, TreeReport, Value};
 use crate::engine::{Direction, GlobalTxnId};
 use crate::error::Result;
 use crate::record::KeyBuf;
@@ -120,6 +120,9 @@ pub trait Trees: Send + Sized {
 
     /// Takes back what readers have given up. Between transactions.
     fn reclaim(&mut self);
+
+    /// Says what the next statement copies pages for: one that adds something leaves what is kept back to others.
+    fn begin_statement(&mut self, _copies: Purpose) {}
 
     /// Where the open transaction stands.
     fn mark(&mut self) -> Self::Mark;

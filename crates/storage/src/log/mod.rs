@@ -28,7 +28,7 @@ pub use nv_ring::{NvRing, RingIdentity};
 pub use nv_undo::{Recovered, UndoLog, UndoMark};
 pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
 pub(crate) use wal::has_needless;
-pub use wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
+pub use wal::{LogIdentity, LogStart, Lsn, Purpose, Wal, WalOptions};
 pub(crate) use wal_read::{copy_segments, first_of};
 
 use crate::error::Result;

@@ -44,7 +44,7 @@ use super::{WriteSet, clear};
 use crate::engine::{FenceOrder, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Bytes of the block that holds the commit word and the slots.
 pub const LOG_BYTES: usize = 16 << 10;
@@ -64,6 +64,8 @@ const OVERWRITE_ROOM_BYTES: usize = 1 << 10;
 const UNDO_BYTES_MAX: usize = u32::MAX as usize;
 /// Bytes that an entry of the map of retired slots takes, at most about.
 const RETIRED_BYTES: usize = 32;
+/// The same of the set of words with a before image.
+const LOGGED_BYTES: usize = 18;
 /// Bytes of one change; longer writes are cut.
 const CHANGE_BYTES_MAX: usize = 4 << 10;
 
@@ -154,6 +156,8 @@ pub struct UndoLog {
     record: Vec<u8>,
     lines: Vec<u64>,
     prepared: bool,
+    /// Words whose before image a record of the open transaction has; they need no other one.
+    logged_words: HashSet<u64>,
     /// Whether the open transaction has a record in the log. Then its number must not be used again, even if all of its
     /// statements were rolled back: a later record chain could run into the old one.
     logged: bool,
@@ -347,6 +351,7 @@ impl UndoLog {
             record: Vec::new(),
             lines: Vec::new(),
             prepared: false,
+            logged_words: HashSet::new(),
             logged: false,
         };
         log.reset();
@@ -360,6 +365,7 @@ impl UndoLog {
             + self.before_bytes.len()
             + self.touched.len() * size_of::<u64>()
             + self.retired.len() * RETIRED_BYTES
+            + self.logged_words.len() * LOGGED_BYTES
     }
 
     fn reset(&mut self) {
@@ -373,6 +379,9 @@ impl UndoLog {
             self.retired.clear();
         }
         self.prepared = false;
+        if !self.logged_words.is_empty() {
+            self.logged_words = HashSet::new();
+        }
         self.logged = false;
         self.staged = false;
         self.unawaited = false;
@@ -528,20 +537,39 @@ impl UndoLog {
         if self.changes.len() == self.applied {
             return Ok(());
         }
-        arena.enter(Part::Log);
-        self.begin_record();
-        for change in &self.changes[self.applied..] {
-            let before = arena.bytes(change.offset, change.bytes as usize)?;
-            push_change(&mut self.record, change.offset, before);
+        if let Err(error) = self.log_before_images(arena) {
+            // No record has those of this time.
+            self.logged_words.clear();
+            return Err(error);
         }
-        self.write_record(arena, RecordKind::Undo)?;
-        arena.fence(site!("undo.record-fence"))?;
         if self.replay {
             // That fence was behind the last changes in place. Durable before this transaction is prepared or commits.
             self.store_commit_word(arena, false)?;
             arena.flush(self.base, 8, site!("undo.drain-word"))?;
         }
         self.apply_pending(arena)
+    }
+
+    /// Writes the record with the before images of all pending writes; durable when it returns. A word whose before image an earlier record of the
+    /// transaction has needs none: a long transaction that frees block after block changes the same bitmap words again and again. For a short one
+    /// the search takes longer than a record.
+    fn log_before_images<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        arena.enter(Part::Log);
+        self.begin_record();
+        let is_long = self.changes.len() > DRAIN_CHANGES;
+        for change in &self.changes[self.applied..] {
+            let is_word = is_long && change.bytes == 8;
+            if is_word && !self.logged_words.insert(change.offset) {
+                continue;
+            }
+            let before = arena.bytes(change.offset, change.bytes as usize)?;
+            push_change(&mut self.record, change.offset, before);
+        }
+        if self.record.len() > HEADER_BYTES {
+            self.write_record(arena, RecordKind::Undo)?;
+            arena.fence(site!("undo.record-fence"))?;
+        }
+        Ok(())
     }
 
     /// Stores the pending writes in place and starts the write-back of their lines, each line once: flushing a line whose

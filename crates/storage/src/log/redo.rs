@@ -19,6 +19,7 @@
 //!
 //! Values stand in the form of [`encode_value`], which every later version can read.
 
+use super::wal::Purpose;
 use crate::engine::{CommitTicket, GlobalTxnId, LogImages};
 use crate::record::{
     Changes, DecodeError, IndexId, KeyBuf, MAX_KEY_WORDS, Reader, RecordError, Row, TableDef,
@@ -112,6 +113,7 @@ pub struct RedoMark(usize);
 pub struct RedoRecord {
     images: LogImages,
     bytes: Vec<u8>,
+    purpose: Purpose,
 }
 
 impl RedoRecord {
@@ -120,6 +122,7 @@ impl RedoRecord {
         Self {
             images,
             bytes: vec![0; HEADER_BYTES],
+            purpose: Purpose::Release,
         }
     }
 
@@ -134,6 +137,11 @@ impl RedoRecord {
         self.bytes.len() == HEADER_BYTES
     }
 
+    /// Whether it has done nothing but give room back, statements that were taken back included.
+    pub fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
     /// Bytes of all operations.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
@@ -144,6 +152,7 @@ impl RedoRecord {
         const BYTES_KEPT: usize = 1 << 20;
         self.bytes.truncate(HEADER_BYTES);
         self.bytes.shrink_to(BYTES_KEPT);
+        self.purpose = Purpose::Release;
     }
 
     /// Where the record stands.
@@ -221,6 +230,9 @@ impl RedoRecord {
     }
 
     fn begin(&mut self, kind: Kind, table: TableId, key: &[u64]) -> usize {
+        if !matches!(kind, Kind::Delete | Kind::DropTable | Kind::DropIndex) {
+            self.purpose = Purpose::Change;
+        }
         self.bytes.push(kind as u8);
         self.bytes.extend_from_slice(&table.0.to_le_bytes());
         self.bytes.push(key.len() as u8);

@@ -108,6 +108,15 @@ impl LogStart {
     };
 }
 
+/// The record's part in a log that has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It needs room like any other.
+    Change,
+    /// It gives room back, or ends a transaction: the reserve is for it ([`WalOptions::reserve_bytes`]).
+    Release,
+}
+
 /// Segments that a checkpoint may leave before they become long.
 const SHORT_SEGMENTS: usize = 4;
 
@@ -124,11 +133,14 @@ pub struct WalOptions {
     pub buffer_bytes_max: usize,
     /// Bytes of segment files that are kept to be used again when they are needless.
     pub spare_bytes_max: u64,
+    /// Half the bytes of a file that is kept back where the disk is full: one half is the segment of records that give room back, the other is for a
+    /// checkpoint; 0 for none.
+    pub reserve_bytes: u64,
 }
 
 impl WalOptions {
     /// The lengths of segments, the usual one first.
-    fn lengths(&self) -> [u64; 2] {
+    pub(super) fn lengths(&self) -> [u64; 2] {
         let long = self.long_segment_bytes.max(self.segment_bytes);
         [self.segment_bytes, long]
     }
@@ -141,6 +153,7 @@ impl Default for WalOptions {
             long_segment_bytes: 0,
             buffer_bytes_max: 1 << 20,
             spare_bytes_max: 0,
+            reserve_bytes: 0,
         }
     }
 }
@@ -194,6 +207,8 @@ pub struct Wal<D: Directory> {
     options: WalOptions,
     start: LogStart,
     current: Option<Current<D::File>>,
+    /// The one before a checkpoint that has begun, as long as nothing is appended after it.
+    closed: Option<Current<D::File>>,
     next_segment: u64,
     /// Numbers and lengths of the files on disk, ascending.
     segments: Vec<(u64, u64)>,
@@ -208,6 +223,8 @@ pub struct Wal<D: Directory> {
     synced: Lsn,
     /// End of the log when the last marker was written.
     marked: Lsn,
+    /// Whether files were removed that a crash may bring back.
+    has_removed: bool,
     failure: Failure,
 }
 
@@ -287,15 +304,18 @@ impl<D: Directory> Wal<D> {
             options,
             start,
             current: None,
+            closed: None,
             next_segment: start.segment,
             segments,
-            spares: Spares::new(identity, kind, options.lengths(), options.spare_bytes_max),
+            spares: Spares::new(identity, kind, &options),
             buffer: Vec::new(),
             spare: Vec::new(),
             running: 0,
             end: start.lsn,
             synced: start.lsn,
             marked: start.lsn,
+            // An earlier process may have removed some.
+            has_removed: true,
             failure: Failure::default(),
         }
     }
@@ -306,6 +326,11 @@ impl<D: Directory> Wal<D> {
     /// If the disk is full (`DiskError::OutOfSpace`) the log is as it was, and later records may
     /// still fit.
     pub fn append(&mut self, directory: &D, payload: &[u8]) -> Result<Lsn> {
+        self.append_for(directory, payload, Purpose::Change)
+    }
+
+    /// As [`Wal::append`], of a record for which there may be a reserve.
+    pub fn append_for(&mut self, directory: &D, payload: &[u8], purpose: Purpose) -> Result<Lsn> {
         self.failure.require_none()?;
         if payload.len() > PAYLOAD_BYTES_MAX {
             let text = format!(
@@ -318,7 +343,14 @@ impl<D: Directory> Wal<D> {
         // A record leaves the last bytes of its segment to a mark.
         let mark_bytes = if payload.is_empty() { 0 } else { FRAME_BYTES };
         if self.room() < bytes + mark_bytes as u64 {
-            self.roll(directory, bytes)?;
+            match self.roll(directory, bytes) {
+                Err(StorageError::Disk(DiskError::OutOfSpace { .. }))
+                    if purpose == Purpose::Release && self.spares.has_reserve(bytes) =>
+                {
+                    self.roll_to_reserve(directory)?;
+                }
+                rolled => rolled?,
+            }
         }
         self.append_fitting(payload)?;
         Ok(self.end)
@@ -510,11 +542,21 @@ impl<D: Directory> Wal<D> {
     /// durable afterwards, and what comes later goes to a new segment.
     pub fn begin_checkpoint(&mut self) -> Result<LogStart> {
         self.flush()?;
-        self.current = None;
+        if let Some(current) = self.current.take() {
+            self.closed = Some(current);
+        }
         Ok(LogStart {
             segment: self.next_segment,
             lsn: self.end,
         })
+    }
+
+    /// Takes back what [`Wal::begin_checkpoint`] has done for a checkpoint that is given up: the segment goes on if nothing was appended since, so
+    /// that a full disk is not asked for another one.
+    pub fn cancel_checkpoint(&mut self) {
+        if self.current.is_none() {
+            self.current = self.closed.take();
+        }
     }
 
     /// As [`Wal::begin_checkpoint`], while some may have to append `bytes` without meeting a full
@@ -535,6 +577,7 @@ impl<D: Directory> Wal<D> {
     /// from [`Wal::begin_checkpoint`]. The files go with [`Wal::remove_needless`].
     pub fn end_checkpoint(&mut self, start: LogStart) {
         self.start = start;
+        self.closed = None;
         if start.lsn == self.end {
             self.marked = self.end;
         }
@@ -554,6 +597,7 @@ impl<D: Directory> Wal<D> {
                 let numbered = (number, bytes);
                 self.spares.take_or_remove(directory, &name, numbered)?;
                 self.segments.remove(0);
+                self.has_removed = true;
                 Ok(true)
             }
             _ => {
@@ -573,6 +617,16 @@ impl<D: Directory> Wal<D> {
     /// Gives back the space of files that are kept to be used again, and says whether there were any.
     pub(crate) fn give_up_spares(&mut self, directory: &D) -> Result<bool> {
         self.spares.give_up(directory)
+    }
+
+    /// Makes the file that is kept back for records which give room back, unless it is there; a full disk puts it off. Says whether there is one.
+    pub(crate) fn keep_reserve(&mut self, directory: &D) -> Result<bool> {
+        self.spares.keep_reserve(directory)
+    }
+
+    /// Gives the space of that file back, and says whether there was one.
+    pub(crate) fn give_up_reserve(&mut self, directory: &D) -> Result<bool> {
+        self.spares.give_up_reserve(directory)
     }
 
     /// The segment that has, or will get, what is in the buffer or unsynced.
@@ -620,13 +674,50 @@ impl<D: Directory> Wal<D> {
                 // The space that was taken in part goes back; if that fails too, the next attempt
                 // does it.
                 let _ = directory.remove(&self.unpublished_name());
-                if self.spares.give_up(directory)? {
+                if self.spares.give_up(directory)? || self.settle_removed(directory)? {
                     return self.roll_to(directory, bytes);
                 }
                 return Err(error.into());
             }
             Err(error) => return Err(self.poison(error.into())),
         };
+        self.publish(directory, header, unpublished, file)?;
+        self.keep_reserve(directory)?;
+        Ok(())
+    }
+
+    /// Makes it durable that files are gone, and says whether there were any: a file that a crash may bring back still takes its space.
+    fn settle_removed(&mut self, directory: &D) -> Result<bool> {
+        if !std::mem::take(&mut self.has_removed) {
+            return Ok(false);
+        }
+        directory.sync(site!("wal.removed"))?;
+        Ok(true)
+    }
+
+    /// Makes the file that is kept back the current segment.
+    fn roll_to_reserve(&mut self, directory: &D) -> Result<()> {
+        let header = SegmentHeader {
+            identity: self.identity,
+            number: self.next_segment,
+            first: self.end,
+            bytes: self.options.reserve_bytes,
+        };
+        let taken = self.spares.take_reserve(directory);
+        let prepared = taken.and_then(|name| Ok(prepare_spare(directory, name, &header)?));
+        let (unpublished, file) = prepared.map_err(|error| self.poison(error))?;
+        self.publish(directory, header, unpublished, file)?;
+        self.spares.keep_rest(directory)
+    }
+
+    /// Gives a file that is a segment but for its name that name, and makes it the current one.
+    fn publish(
+        &mut self,
+        directory: &D,
+        header: SegmentHeader,
+        unpublished: String,
+        file: D::File,
+    ) -> Result<()> {
         self.flush()?;
         let name = self.identity.file_name(&self.kind, header.number);
         let published = directory
@@ -635,15 +726,17 @@ impl<D: Directory> Wal<D> {
         if let Err(error) = published {
             return Err(self.poison(error.into()));
         }
+        self.has_removed = false;
         let seed = header.seed();
+        self.closed = None;
+        self.segments.push((header.number, header.bytes));
+        self.next_segment += 1;
         self.current = Some(Current {
             file: Arc::new(Mutex::new(SegmentFile::new(file))),
             header,
             seed,
             written: HEADER_BYTES as u64,
         });
-        self.segments.push((header.number, bytes));
-        self.next_segment += 1;
         Ok(())
     }
 
@@ -657,10 +750,7 @@ impl<D: Directory> Wal<D> {
             let file = self.prepare_segment(directory, header)?;
             return Ok((self.unpublished_name(), file));
         };
-        let mut file = directory.open(&name)?;
-        file.write_at(0, &header.encode())?;
-        file.sync(site!("wal.spare-header"))?;
-        Ok((name, file))
+        prepare_spare(directory, name, header)
     }
 
     /// Makes a segment file with its header and its whole length, durable but for its name.
@@ -735,6 +825,18 @@ impl<D: Directory> Wal<D> {
         self.marked = self.end;
         Ok(())
     }
+}
+
+/// A segment file under a spare's name: with its header and its whole length, which are durable.
+fn prepare_spare<D: Directory>(
+    directory: &D,
+    name: String,
+    header: &SegmentHeader,
+) -> Result<(String, D::File), DiskError> {
+    let mut file = directory.open(&name)?;
+    file.write_at(0, &header.encode())?;
+    file.sync(site!("wal.spare-header"))?;
+    Ok((name, file))
 }
 
 /// Makes the records of the last segment durable where nothing proves that they are, and adds the

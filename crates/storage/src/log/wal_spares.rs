@@ -3,6 +3,10 @@
 //! A sync of blocks that have been written before is shorter than one of new blocks, of which the file system has to note that they are written.
 //! So a segment file that a checkpoint has made needless becomes a *spare*: it is renamed, and renamed once more when the log needs a file.
 //!
+//! Where the disk is full a record that gives room back has to have a segment as well. The *reserve* is for that: a file that is made with a
+//! segment and kept back. It has never had another name, so nothing has to be durable before it is used; if a crash loses it, it is
+//! made again. The other half of it is for the checkpoint that gives room back then.
+//!
 //! Invariants:
 //! 1. A spare can be used only when it is durable that its old name is gone. So no crash brings that name back with what the file has then.
 //! 2. A spare has one of the lengths that segments have.
@@ -10,9 +14,10 @@
 //! What a spare has of its old records is valid nowhere in the new segment: their positions are others, and their checksums are seeded with
 //! another header.
 
-use super::wal::LogIdentity;
+use super::wal::{LogIdentity, WalOptions};
+use super::wal_segment::{FRAME_BYTES, HEADER_BYTES};
 use crate::error::Result;
-use disk::{Directory, File};
+use disk::{Directory, DiskError, File};
 use pmem::site;
 
 /// The spares of one log.
@@ -26,19 +31,103 @@ pub(super) struct Spares {
     /// Numbers and lengths of those that can be used, and of those whose old name may come back.
     ready: Vec<(u64, u64)>,
     renamed: Vec<(u64, u64)>,
+    reserve_bytes: u64,
+    reserve: Reserve,
 }
+
+/// The file that is kept back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reserve {
+    None,
+    /// For a checkpoint: the other half has become a segment.
+    Half,
+    Whole,
+}
+
+/// Number of the reserve, which no segment has.
+const RESERVE: u64 = 0;
 
 impl Spares {
     /// None, for a log whose files are named with `kind`.
-    pub(super) fn new(identity: LogIdentity, kind: &str, lengths: [u64; 2], most: u64) -> Self {
+    pub(super) fn new(identity: LogIdentity, kind: &str, options: &WalOptions) -> Self {
         Self {
             identity,
             kind: format!("{kind}-spare"),
-            lengths,
-            most,
+            lengths: options.lengths(),
+            most: options.spare_bytes_max,
             ready: Vec::new(),
             renamed: Vec::new(),
+            reserve_bytes: options.reserve_bytes,
+            reserve: Reserve::None,
         }
+    }
+
+    /// Whether there is a reserve for a record of so many bytes.
+    pub(super) fn has_reserve(&self, record_bytes: u64) -> bool {
+        let most = self
+            .reserve_bytes
+            .saturating_sub((HEADER_BYTES + FRAME_BYTES) as u64);
+        self.reserve == Reserve::Whole && record_bytes <= most
+    }
+
+    /// The name of the reserve, which is none any more; half of its length is free.
+    pub(super) fn take_reserve<D: Directory>(&mut self, directory: &D) -> Result<String> {
+        let name = self.name(RESERVE);
+        directory.open(&name)?.set_bytes(self.reserve_bytes)?;
+        self.reserve = Reserve::None;
+        Ok(name)
+    }
+
+    /// Makes the reserve unless it is there as a whole, and says whether it is. If the disk has no room for it that is left to the next try.
+    pub(super) fn keep_reserve<D: Directory>(&mut self, directory: &D) -> Result<bool> {
+        if self.reserve != Reserve::Whole && self.reserve_bytes > 0 {
+            self.keep(directory, Reserve::Whole)?;
+        }
+        Ok(self.reserve == Reserve::Whole)
+    }
+
+    /// Keeps the half that the segment has left.
+    pub(super) fn keep_rest<D: Directory>(&mut self, directory: &D) -> Result<()> {
+        self.keep(directory, Reserve::Half)
+    }
+
+    fn bytes_of(&self, reserve: Reserve) -> u64 {
+        match reserve {
+            Reserve::None => 0,
+            Reserve::Half => self.reserve_bytes,
+            Reserve::Whole => 2 * self.reserve_bytes,
+        }
+    }
+
+    fn keep<D: Directory>(&mut self, directory: &D, wanted: Reserve) -> Result<()> {
+        let name = self.name(RESERVE);
+        let mut file = if self.reserve == Reserve::None {
+            directory.create(&name)?
+        } else {
+            directory.open(&name)?
+        };
+        match file.set_bytes(self.bytes_of(wanted)) {
+            Ok(()) => self.reserve = wanted,
+            Err(DiskError::OutOfSpace { .. }) if self.reserve == Reserve::None => {
+                directory.remove(&name)?;
+            }
+            // A part of it may be longer now.
+            Err(DiskError::OutOfSpace { .. }) => file.set_bytes(self.bytes_of(self.reserve))?,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Gives the space of the reserve back, which is free when it returns, and says whether there was one.
+    pub(super) fn give_up_reserve<D: Directory>(&mut self, directory: &D) -> Result<bool> {
+        if self.reserve == Reserve::None {
+            return Ok(false);
+        }
+        directory.remove(&self.name(RESERVE))?;
+        self.reserve = Reserve::None;
+        // A file that a crash may bring back still takes its space.
+        directory.sync(site!("wal.reserve-gone"))?;
+        Ok(true)
     }
 
     fn name(&self, number: u64) -> String {
@@ -48,12 +137,13 @@ impl Spares {
     /// Bytes that they take.
     pub(super) fn bytes(&self) -> u64 {
         let all = self.ready.iter().chain(&self.renamed);
-        all.map(|&(_, bytes)| bytes).sum()
+        let spares: u64 = all.map(|&(_, bytes)| bytes).sum();
+        spares + self.bytes_of(self.reserve)
     }
 
     /// Whether a needless file of that length is of use.
     fn wants(&self, bytes: u64) -> bool {
-        self.lengths.contains(&bytes) && self.bytes() + bytes <= self.most
+        self.most > 0 && self.lengths.contains(&bytes) && self.bytes() + bytes <= self.most
     }
 
     /// Takes over those that an earlier process has left, as far as they are of use.
@@ -61,7 +151,12 @@ impl Spares {
         for number in self.identity.numbers(directory, &self.kind)? {
             let name = self.name(number);
             let bytes = directory.open(&name)?.bytes()?;
-            if self.wants(bytes) {
+            let is_reserve = |reserve| number == RESERVE && bytes == self.bytes_of(reserve);
+            if self.reserve_bytes > 0 && is_reserve(Reserve::Whole) {
+                self.reserve = Reserve::Whole;
+            } else if self.reserve_bytes > 0 && is_reserve(Reserve::Half) {
+                self.reserve = Reserve::Half;
+            } else if self.wants(bytes) {
                 self.renamed.push((number, bytes));
             } else {
                 directory.remove(&name)?;

@@ -19,6 +19,7 @@ const OPTIONS: WalOptions = WalOptions {
     long_segment_bytes: 0,
     buffer_bytes_max: 256,
     spare_bytes_max: 4096,
+    reserve_bytes: 0,
 };
 
 fn world() -> SimulatedWorld {

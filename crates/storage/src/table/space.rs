@@ -113,7 +113,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             )));
         }
         let next = arena.word(self.directory)?;
-        let state = self.write_descriptor(arena, writes, def, next, &[])?;
+        let state = self.write_descriptor(arena, writes, def, next, (&[], None))?;
         writes.write(arena, self.directory, &state.descriptor.to_le_bytes())?;
         self.add(state);
         Ok(())
@@ -426,34 +426,43 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     }
 
     /// Writes a new descriptor with new, empty indexes, except those in `kept`: pairs of the index's number in `def` and its
-    /// root. The descriptor is not linked yet.
+    /// root. The descriptor is not linked yet, unless it is written over an old one that it is shorter than, since there is no room for another.
     fn write_descriptor(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
         def: &TableDef,
         next: u64,
-        kept: &[u64],
+        (kept, shorter_than): (&[u64], Option<u64>),
     ) -> Result<TableState<I>> {
         let table = Table::new(def.clone(), self.layout)?;
         let image = def.encode();
         let indexes = def.indexes.len() + 1;
         let bytes = 8 * (DESCRIPTOR_WORDS + indexes) + image.len();
-        let at = arena.reserve(
-            bytes.next_multiple_of(8),
-            Owner {
-                part: Part::Other,
-                tag: 1,
-            },
-        )?;
+        let owner = Owner {
+            part: Part::Other,
+            tag: 1,
+        };
+        let (at, is_new) = match (
+            arena.reserve(bytes.next_multiple_of(8), owner),
+            shorter_than,
+        ) {
+            (Err(PmemError::OutOfSpace { .. }), Some(old)) => (old, false),
+            (reserved, _) => (reserved?, true),
+        };
         let sizes = u64::from(crc32c::crc32c(&image)) << 32 | image.len() as u64;
         let mut header = bytes_of(&[next, sizes, indexes as u64]);
         header.extend_from_slice(&bytes_of(kept));
         header.resize(8 * (DESCRIPTOR_WORDS + indexes), 0);
         header.extend_from_slice(&image);
-        writes.stage(arena, at, &header)?;
-        let change = arena.activate(at)?;
-        writes.change(arena, change)?;
+        if is_new {
+            writes.stage(arena, at, &header)?;
+            let change = arena.activate(at)?;
+            writes.change(arena, change)?;
+        } else {
+            writes.write(arena, at, &header)?;
+            writes.visible_all(arena)?;
+        }
         let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
         let mut all = Vec::with_capacity(indexes);
         for index in 0..indexes {
@@ -494,7 +503,12 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             }
         }
         let next = arena.word(old_at)?;
-        let state = self.write_descriptor(arena, writes, def, next, &kept)?;
+        // Without an index it is shorter, so a full pool need not refuse what gives room back.
+        let shorter_than = dropped.map(|_| old_at);
+        let state = self.write_descriptor(arena, writes, def, next, (&kept, shorter_than))?;
+        if state.descriptor == old_at {
+            return Ok(state);
+        }
         let link = self.link_to(arena, old_at)?;
         writes.write(arena, link, &state.descriptor.to_le_bytes())?;
         let change = arena.free(old_at)?;

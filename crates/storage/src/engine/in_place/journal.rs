@@ -17,7 +17,9 @@ use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId, Verify
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::{self, CheckpointHead, CheckpointReader, CheckpointWriter};
 use crate::log::redo::{self, Fate, Outcome, RedoRecord};
-use crate::log::{Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Wal, WalOptions};
+use crate::log::{
+    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Purpose, Wal, WalOptions,
+};
 use crate::record::{Row, TableId};
 use disk::{Directory, DiskCounters, DiskError};
 use pmem::Memory;
@@ -109,8 +111,24 @@ impl<D: Directory> Journal<D> {
 
     /// Puts the open transaction into the log. Fails without effect if there is no space.
     pub(super) fn append(&mut self) -> Result<()> {
-        let record = self.record.seal(Fate::Committed, self.group.next());
-        self.wal.append(&self.directory, record)?;
+        self.append_as(Fate::Committed)
+    }
+
+    /// A checkpoint that is being written gives its room to the log where the disk is full.
+    fn append_as(&mut self, fate: Fate) -> Result<()> {
+        match self.append_once(fate) {
+            Err(error) if checkpoint::is_harmless(&error) && self.snapshot.is_some() => {
+                self.give_up()?;
+                self.append_once(fate)
+            }
+            appended => appended,
+        }
+    }
+
+    fn append_once(&mut self, fate: Fate) -> Result<()> {
+        let purpose = self.record.purpose();
+        let record = self.record.seal(fate, self.group.next());
+        self.wal.append_for(&self.directory, record, purpose)?;
         Ok(())
     }
 
@@ -136,8 +154,7 @@ impl<D: Directory> Journal<D> {
 
     /// Makes the open transaction survive a crash without deciding it.
     pub(super) fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        let record = self.record.seal(Fate::Prepared(global), self.group.next());
-        self.wal.append(&self.directory, record)?;
+        self.append_as(Fate::Prepared(global))?;
         self.wal.flush()
     }
 
@@ -147,7 +164,8 @@ impl<D: Directory> Journal<D> {
     /// stops and recovery asks the table.
     pub(super) fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
         let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
-        match self.wal.append(&self.directory, &record) {
+        let purpose = Purpose::Release;
+        match self.wal.append_for(&self.directory, &record, purpose) {
             Err(error) if checkpoint::is_harmless(&error) && outcome == Outcome::Aborted => Ok(()),
             Err(error) => {
                 self.wal.refuse(&error);
@@ -250,16 +268,30 @@ impl<D: Directory> Journal<D> {
         if self.wal.end() == head.start.lsn && head.ticket == self.group.newest() {
             return Ok(());
         }
+        let mut result = self.write_snapshot(store);
+        if result.as_ref().is_err_and(checkpoint::is_harmless)
+            && self.wal.give_up_reserve(&self.directory)?
+        {
+            // The checkpoint of what is left may fit into the room of the reserve, and the log that it makes needless is longer.
+            result = self.write_snapshot(store);
+        }
+        if result.is_ok() {
+            while self.clear_piece()? {}
+        }
+        let kept = self.wal.keep_reserve(&self.directory).map(drop);
+        result.and(kept)
+    }
+
+    /// Writes a whole checkpoint and puts it in force. If that fails nothing is left of it.
+    fn write_snapshot<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
         let mut result = self.begin_snapshot(store);
         if let (Ok(()), Some(snapshot)) = (&result, &mut self.snapshot) {
             result = snapshot.complete(store).and_then(|()| self.publish());
         }
         if result.is_err() {
             self.give_up()?;
-            return result;
         }
-        while self.clear_piece()? {}
-        Ok(())
+        result
     }
 
     fn advance_snapshot<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
@@ -339,6 +371,7 @@ impl<D: Directory> Journal<D> {
     /// next attempt.
     fn give_up(&mut self) -> Result<()> {
         self.snapshot = None;
+        self.wal.cancel_checkpoint();
         checkpoint::remove_unpublished(&self.directory, self.identity)
     }
 
@@ -412,6 +445,9 @@ pub(super) fn identity(options: &EngineOptions) -> LogIdentity {
     }
 }
 
+/// Room for the deletion of some ten thousand rows.
+const RESERVE_BYTES_MAX: u64 = 1 << 20;
+
 /// Segments are a fraction of the log's limit, so that a small limit has small files.
 pub(super) fn wal_options(options: &EngineOptions) -> WalOptions {
     const SEGMENT_BYTES_MIN: u64 = 8 << 10;
@@ -420,6 +456,7 @@ pub(super) fn wal_options(options: &EngineOptions) -> WalOptions {
     let segment_bytes = share.clamp(SEGMENT_BYTES_MIN, usual.segment_bytes);
     WalOptions {
         segment_bytes,
+        reserve_bytes: segment_bytes.min(RESERVE_BYTES_MAX),
         ..usual
     }
 }

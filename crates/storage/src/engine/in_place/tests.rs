@@ -555,7 +555,8 @@ fn every_flipped_byte_of_the_files_is_noticed() {
     let expected = content(&mut engine);
     drop(engine);
     let names = disk::Directory::list(&SimulatedDirectory::new(&world)).unwrap();
-    for name in names {
+    // The file that is kept back for a full disk says nothing.
+    for name in names.into_iter().filter(|name| !name.contains("spare")) {
         let bytes = disk::File::bytes(
             &disk::Directory::open(&SimulatedDirectory::new(&world), &name).unwrap(),
         )
@@ -587,7 +588,7 @@ fn every_flipped_byte_of_the_files_is_noticed() {
 
 #[test]
 fn a_missing_file_is_an_error() {
-    for missing in ["checkpoint", "wal"] {
+    for missing in ["checkpoint", "wal."] {
         let world = new_world(11);
         let mut engine = create(&world);
         for id in 0..400 {

@@ -8,7 +8,9 @@ use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::is_harmless;
 use crate::log::redo::{self, Fate, Outcome, RedoRecord};
-use crate::log::{Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Wal, WalOptions};
+use crate::log::{
+    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Purpose, Wal, WalOptions,
+};
 use disk::{Directory, DiskCounters};
 
 /// The log of one partition.
@@ -42,9 +44,24 @@ impl<D: Directory> Journal<D> {
 
     /// Puts the open transaction into the log. Fails without effect if there is no space.
     pub(super) fn append(&mut self) -> Result<()> {
-        let record = self.record.seal(Fate::Committed, self.group.next());
-        self.wal.append(&self.directory, record)?;
+        self.append_as(Fate::Committed)
+    }
+
+    fn append_as(&mut self, fate: Fate) -> Result<()> {
+        let purpose = self.record.purpose();
+        let record = self.record.seal(fate, self.group.next());
+        self.wal.append_for(&self.directory, record, purpose)?;
         Ok(())
+    }
+
+    /// Makes the file that is kept back for what gives room back, unless it is there, and says whether it is.
+    pub(super) fn keep_reserve(&mut self) -> Result<bool> {
+        self.wal.keep_reserve(&self.directory)
+    }
+
+    /// Gives its room back, and says whether there was any.
+    pub(super) fn give_up_reserve(&mut self) -> Result<bool> {
+        self.wal.give_up_reserve(&self.directory)
     }
 
     /// Gives the transaction in the log its ticket, and makes it durable if that is due.
@@ -69,8 +86,7 @@ impl<D: Directory> Journal<D> {
 
     /// Makes the open transaction survive a crash without deciding it.
     pub(super) fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        let record = self.record.seal(Fate::Prepared(global), self.group.next());
-        self.wal.append(&self.directory, record)?;
+        self.append_as(Fate::Prepared(global))?;
         self.wal.flush()
     }
 
@@ -79,7 +95,8 @@ impl<D: Directory> Journal<D> {
     /// table's slot must never be used again, so the partition stops and recovery asks the table.
     pub(super) fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
         let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
-        match self.wal.append(&self.directory, &record) {
+        let purpose = Purpose::Release;
+        match self.wal.append_for(&self.directory, &record, purpose) {
             Err(error) if is_harmless(&error) && outcome == Outcome::Aborted => Ok(()),
             Err(error) => {
                 self.wal.refuse(&error);
@@ -169,13 +186,18 @@ pub(super) fn identity(options: &EngineOptions) -> LogIdentity {
     }
 }
 
+/// Room for the deletion of some ten thousand rows.
+const RESERVE_BYTES_MAX: u64 = 1 << 20;
+
 /// Segments are about as long as what a MemTable takes, so that a small one has small files.
 pub(super) fn wal_options(options: &EngineOptions) -> WalOptions {
     const SEGMENT_BYTES_MIN: u64 = 8 << 10;
     let usual = WalOptions::default();
     let share = options.memtable_bytes.next_multiple_of(4096);
+    let segment_bytes = share.clamp(SEGMENT_BYTES_MIN, usual.segment_bytes);
     WalOptions {
-        segment_bytes: share.clamp(SEGMENT_BYTES_MIN, usual.segment_bytes),
+        segment_bytes,
+        reserve_bytes: segment_bytes.min(RESERVE_BYTES_MAX),
         ..usual
     }
 }

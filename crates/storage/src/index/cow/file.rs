@@ -454,7 +454,7 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
             .fill(&mut |at, page| Ok(file.read_at(at, page)?))?;
         let kept = match purpose {
             Purpose::Growth => KEPT_PAGES,
-            Purpose::Copy => 0,
+            Purpose::Copy | Purpose::CopyToAdd => 0,
         };
         self.grow(1 + self.space.list_pages_max() + kept)?;
         match self.space.take() {

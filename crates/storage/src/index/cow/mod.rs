@@ -63,6 +63,8 @@ const SMALL_PAGE_BYTES: usize = 1024;
 pub enum Purpose {
     /// The tree grows.
     Growth,
+    /// The copy of a page for a statement that adds something. Where few pages are kept back it leaves them to deletions.
+    CopyToAdd,
     /// The copy of a page whose own place becomes free with the group. It may take what is kept back, so that deletions and
     /// changes in place work on a full device.
     Copy,

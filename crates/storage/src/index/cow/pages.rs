@@ -127,6 +127,8 @@ pub struct Pages<S: PageStore> {
     before: Vec<u8>,
     /// Number of the open transaction, or of the next one.
     transaction: u64,
+    /// The purpose of the open statement's copies.
+    copies: Purpose,
     /// Places and slots of the dirty pages, while they are written.
     order: Vec<(u64, usize)>,
     /// Words that a page gets when it is written.
@@ -152,6 +154,7 @@ impl<S: PageStore> Pages<S> {
             undo: Vec::new(),
             before: Vec::new(),
             transaction: 1,
+            copies: Purpose::Copy,
             order: Vec::new(),
             settled: Vec::new(),
         })
@@ -275,7 +278,7 @@ impl<S: PageStore> Pages<S> {
         if reference & DIRTY != 0 {
             return Ok(reference);
         }
-        let at = self.store.reserve(Purpose::Copy)?;
+        let at = self.store.reserve(self.copies)?;
         let Lent { frame, was_cached } = self.store.lend(&mut self.frames, reference, at)?;
         let dirty = self.add(Slot {
             frame,
@@ -442,6 +445,11 @@ impl<S: PageStore> Pages<S> {
     /// Dirty pages.
     pub fn dirty_pages(&self) -> usize {
         self.slots.len() - self.vacant.len()
+    }
+
+    /// Says whether the next statement may take what is kept back.
+    pub fn begin_statement(&mut self, copies: Purpose) {
+        self.copies = copies;
     }
 
     /// Where the open transaction stands.

@@ -71,6 +71,13 @@ impl<M: Memory> WriteSet<M> for GroupWrites {
     }
 }
 
+/// The record of a group has one entry for a word, however many blocks of it change.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    changes: usize,
+    words: usize,
+}
+
 /// How far a transaction had come.
 #[derive(Clone, Copy)]
 pub struct PoolMark {
@@ -95,6 +102,8 @@ pub struct PoolStore<M: Memory> {
     class: Option<ClassId>,
     /// Changes of the group, one a word.
     merged: Vec<WordChange>,
+    /// How many words the first so many changes of the group are in, as far as that was counted.
+    counted: Counted,
     /// Lines of those words.
     lines: Vec<u64>,
     /// Where in `merged` a word's change is, plus one, while they are gathered.
@@ -189,6 +198,7 @@ impl<M: Memory> PoolStore<M> {
             copied: Vec::new(),
             class: None,
             merged: Vec::new(),
+            counted: Counted::default(),
             lines: Vec::new(),
             cells: Vec::new(),
             limbo: Limbo::default(),
@@ -237,6 +247,32 @@ impl<M: Memory> PoolStore<M> {
                 }
             }
         }
+    }
+
+    /// Makes sure that the next `records` records have room for the group. Counting its words takes as long as the group is, so that is left until
+    /// the room of its changes is not to be had.
+    fn make_room(&mut self, records: u64) -> Result<()> {
+        let result = self.ensure_room(records);
+        if result.is_err() {
+            self.merge_changes();
+            self.counted = Counted {
+                changes: self.writes.changes.len(),
+                words: self.merged.len(),
+            };
+            return self.ensure_room(records);
+        }
+        result
+    }
+
+    fn ensure_room(&mut self, records: u64) -> Result<()> {
+        let Counted { changes, words } = self.counted;
+        let most = words + (self.writes.changes.len() - changes) + LATE_CHANGES;
+        let mut more = Vec::new();
+        let result = self
+            .master
+            .ensure_room(&mut self.arena, records, most, &mut more);
+        self.writes.changes.append(&mut more);
+        result
     }
 
     /// Gathers one change a word, and the lines of the words, in a table that words of one line enter at the same cell.
@@ -308,6 +344,7 @@ impl<M: Memory> PoolStore<M> {
         }
         clear(&mut self.merged);
         clear(&mut self.writes.changes);
+        self.counted = Counted::default();
         clear(&mut self.cells);
         clear(&mut self.lines);
         self.limbo.settle(&mut self.arena);
@@ -434,13 +471,7 @@ impl<M: Memory> PageStore for PoolStore<M> {
     }
 
     fn end_operation(&mut self) -> Result<()> {
-        let changes = self.writes.changes.len() + LATE_CHANGES;
-        let mut more = Vec::new();
-        let result = self
-            .master
-            .ensure_room(&mut self.arena, 1, changes, &mut more);
-        self.writes.changes.append(&mut more);
-        result
+        self.make_room(1)
     }
 
     fn mark(&self) -> PoolMark {
@@ -454,6 +485,8 @@ impl<M: Memory> PageStore for PoolStore<M> {
 
     fn rollback(&mut self, mark: PoolMark) {
         self.writes.changes.truncate(mark.changes);
+        self.counted.changes = self.counted.changes.min(mark.changes);
+        self.counted.words = self.counted.words.min(mark.changes);
         self.writes.staged.truncate(mark.staged);
         if mark.changes == 0 {
             clear(&mut self.writes.changes);
@@ -495,13 +528,7 @@ impl<M: Memory> PageStore for PoolStore<M> {
     }
 
     fn prepare(&mut self, directory: u64, global: GlobalTxnId) -> Result<()> {
-        let changes = self.writes.changes.len() + LATE_CHANGES;
-        let mut more = Vec::new();
-        let room = self
-            .master
-            .ensure_room(&mut self.arena, 2, changes, &mut more);
-        self.writes.changes.append(&mut more);
-        room?;
+        self.make_room(2)?;
         self.master.state.directory = directory;
         self.merge_changes();
         self.flush_staged()?;

@@ -4,7 +4,7 @@
 //! its group makes the way to the tree's entry in the directory dirty, and the end of the group writes all roots at once.
 
 use super::pages::PagesMark;
-use super::{CowTree, PageStore, Pages, Shape, TOGETHER, TreeReport, Value};
+use super::{CowTree, PageStore, Pages, Purpose, Shape, TOGETHER, TreeReport, Value};
 use crate::engine::{Direction, GlobalTxnId};
 use crate::error::Result;
 use crate::index::trees::{Trees, Visitor};
@@ -148,6 +148,11 @@ impl<S: PageStore> Trees for Pages<S> {
     #[inline]
     fn reclaim(&mut self) {
         self.store.reclaim();
+    }
+
+    #[inline]
+    fn begin_statement(&mut self, copies: Purpose) {
+        Self::begin_statement(self, copies);
     }
 
     #[inline]

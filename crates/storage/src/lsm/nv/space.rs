@@ -324,7 +324,7 @@ impl<M: Memory> NvTables<M> {
         log.change(arena, change)?;
         let mut levels = Levels::create(arena, log, block, shape, tag(def.id))?;
         levels.begin_filter(&mut self.filters, self.sizes);
-        let state = self.write_descriptor(arena, log, table, levels, next, &[])?;
+        let state = self.write_descriptor(arena, log, table, levels, next, (&[], None))?;
         log.write(arena, self.directory, &state.descriptor.to_le_bytes())?;
         self.add(state);
         Ok(())
@@ -455,7 +455,8 @@ impl<M: Memory> NvTables<M> {
             .collect()
     }
 
-    /// Writes a new descriptor with new, empty indexes behind those whose roots are in `kept`. It is not linked yet.
+    /// Writes a new descriptor with new, empty indexes behind those whose roots are in `kept`. It is not linked yet, unless it is written over an
+    /// old one that it is shorter than, since there is no room for another.
     fn write_descriptor(
         &self,
         arena: &mut Arena<M>,
@@ -463,7 +464,7 @@ impl<M: Memory> NvTables<M> {
         table: Table,
         levels: Levels,
         next: u64,
-        kept: &[u64],
+        (kept, shorter_than): (&[u64], Option<u64>),
     ) -> Result<TableState> {
         let image = table.def.encode();
         let indexes = table.def.indexes.len();
@@ -472,15 +473,26 @@ impl<M: Memory> NvTables<M> {
             part: Part::Other,
             tag: 1,
         };
-        let at = arena.reserve(bytes.next_multiple_of(8), owner)?;
+        let (at, is_new) = match (
+            arena.reserve(bytes.next_multiple_of(8), owner),
+            shorter_than,
+        ) {
+            (Err(PmemError::OutOfSpace { .. }), Some(old)) => (old, false),
+            (reserved, _) => (reserved?, true),
+        };
         let sizes = u64::from(crc32c::crc32c(&image)) << 32 | image.len() as u64;
         let mut header = bytes_of(&[next, sizes, indexes as u64, levels.block]);
         header.extend_from_slice(&bytes_of(kept));
         header.resize(8 * (DESCRIPTOR_WORDS + indexes), 0);
         header.extend_from_slice(&image);
-        log.stage(arena, at, &header)?;
-        let change = arena.activate(at)?;
-        log.change(arena, change)?;
+        if is_new {
+            log.stage(arena, at, &header)?;
+            let change = arena.activate(at)?;
+            log.change(arena, change)?;
+        } else {
+            log.write(arena, at, &header)?;
+            log.visible_all(arena)?;
+        }
         let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
         for number in kept.len()..indexes {
             let shape = self.shape(table.secondary[number].shape().words);
@@ -516,7 +528,14 @@ impl<M: Memory> NvTables<M> {
         let Some(state) = state else {
             return Err(StorageError::NoSuchTable(def.id.0));
         };
-        let state = self.write_descriptor(arena, log, table, state.levels, next, &kept)?;
+        // Without an index it is shorter, so a full pool need not refuse what gives room back.
+        let shorter_than = dropped.map(|_| old_at);
+        let levels = state.levels;
+        let state =
+            self.write_descriptor(arena, log, table, levels, next, (&kept, shorter_than))?;
+        if state.descriptor == old_at {
+            return Ok(state);
+        }
         let link = self.link_to(arena, old_at)?;
         log.write(arena, link, &state.descriptor.to_le_bytes())?;
         let change = arena.free(old_at)?;
