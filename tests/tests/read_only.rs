@@ -116,6 +116,30 @@ fn files_without_the_right_to_write_are_enough() {
     }
 }
 
+/// Any number of readers, or one writer.
+#[test]
+fn readers_keep_writers_out_and_not_each_other() {
+    for method in readable() {
+        let directory = Directory::new();
+        let writer = Database::create(directory.path(), &options(method)).unwrap();
+        fill(&writer, 20);
+        let open = |options: &Options| Database::open_with(directory.path(), options);
+        let is_refused = |options: &Options| {
+            let error = open(options).unwrap_err();
+            matches!(error, Error::InUse { .. }) && error.to_string().contains("in use")
+        };
+        assert!(is_refused(&reading()), "{method}");
+        writer.close().unwrap();
+        let readers = [0, 1, 2].map(|_| open(&reading()).unwrap());
+        for reader in readers {
+            use_read_only(&reader, 20);
+            assert!(is_refused(&Options::new()), "{method}");
+            reader.close().unwrap();
+        }
+        open(&Options::new()).unwrap();
+    }
+}
+
 #[test]
 fn every_durable_method_can_be_only_read() {
     let readable: Vec<Method> = readable().collect();

@@ -158,7 +158,8 @@ pub enum Error {
         /// Expected and found.
         detail: String,
     },
-    /// Another opener, in this process or another, has the database. Retry after it has closed.
+    /// Another opener, in this process or another, has the database: a writer, or readers where it was to be opened for writing. Retry after
+    /// they have closed it.
     #[error("the database at {path} is in use{by}; close it there first", path = .path.display(),
         by = .holder.as_ref().map_or_else(|| " by another process".to_owned(), |holder| format!(" by {holder}")))]
     InUse {
@@ -175,6 +176,25 @@ pub enum Error {
         /// What is wrong with its value.
         problem: String,
         /// What to use instead.
+        mend: String,
+    },
+    /// The operating system allows this process less than the database takes. Raise the limit, or make the database with fewer
+    /// partitions.
+    #[error(
+        "{partitions} partitions take about {needed} {what} and this process may have {allowed}, by the limit that `{limit}` shows; {mend}"
+    )]
+    Limit {
+        /// Partitions of the database.
+        partitions: u32,
+        /// What all of them take, estimated from those that could be made.
+        needed: u64,
+        /// Of what.
+        what: &'static str,
+        /// What the process may have.
+        allowed: u64,
+        /// The shell's command that shows and changes the limit.
+        limit: &'static str,
+        /// What to do, with numbers.
         mend: String,
     },
     /// The operating system refused. Mend the path, the permission or the device.
@@ -408,6 +428,17 @@ impl Error {
             | Self::NoDescriptor { .. } => Advice::Stop,
             _ => Advice::Change,
         }
+    }
+
+    /// Whether a database could not be opened for reading only because something has to be written first, which opening it for
+    /// writing does: what a crash has left is finished, or holes of a copied file are filled.
+    pub fn needs_writing(&self) -> bool {
+        matches!(
+            self,
+            Self::Storage(
+                StorageError::NeedsRecovery(_) | StorageError::Memory(PmemError::Holes { .. })
+            )
+        )
     }
 
     /// Whether the same transaction may succeed when it is run again, unchanged.

@@ -103,6 +103,7 @@ mod holder;
 mod inspect;
 mod key;
 mod key_value;
+mod limits;
 mod log_marks;
 mod mark;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::commit_table::{CommitTable, VolatileWords, Words};
 use crate::database::{Core, Database};
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
+use crate::limits::{self, Purpose};
 use crate::mark::MarkBit;
 use crate::options::{Choice, Options, TRANSACTION_MEMORY_MAX, check_archive, check_direct};
 use crate::partition::Partition;
@@ -46,7 +47,8 @@ impl Database {
         let path = path.as_ref();
         options.check()?;
         let existed = path.exists();
-        let native = NativePlatform::prepare(path, options)?;
+        let mut native = NativePlatform::prepare(path, options)?;
+        native.share_addresses(options.partitions.unwrap_or(1));
         let mut options = options.clone();
         if matches!(options.method, None | Some(Choice::Auto)) {
             options.method = Some(best_method(native.medium()?, native.has_log()).into());
@@ -89,6 +91,7 @@ impl Database {
         if options.domain.is_none() {
             native.devices.options = native_options(options, recorded.domain);
         }
+        native.share_addresses(recorded.partitions);
         let opened = Self::open_on(native, options).map_err(|error| at(path, error));
         Ok(opened?.with_marking(options))
     }
@@ -139,15 +142,14 @@ impl Database {
             Box::new(VolatileWords::new())
         };
         let engine_options = options.engine(&recorded);
-        let engines = (0..recorded.partitions)
-            .map(|partition| {
+        let engines =
+            limits::for_each_partition(recorded.partitions, Purpose::Create, |partition| {
                 let options = EngineOptions {
                     partition,
                     ..engine_options.clone()
                 };
-                platform.create_engine(recorded.method, &options)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+                Ok(platform.create_engine(recorded.method, &options)?)
+            })?;
         recorded.write(&files)?;
         let commits = CommitTable::new(words);
         Self::assemble(
@@ -179,15 +181,14 @@ impl Database {
         let committed = commits.committed()?;
         let decide = |transaction: GlobalTxnId| committed.contains(&transaction.0);
         let engine_options = options.engine(&recorded);
-        let mut engines = (0..recorded.partitions)
-            .map(|partition| {
+        let mut engines =
+            limits::for_each_partition(recorded.partitions, Purpose::Open, |partition| {
                 let options = EngineOptions {
                     partition,
                     ..engine_options.clone()
                 };
-                platform.open_engine(recorded.method, &options, &decide)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+                Ok(platform.open_engine(recorded.method, &options, &decide)?)
+            })?;
         reconcile(&mut engines, options.mode.access())?;
         Self::assemble(
             engines,
@@ -234,13 +235,13 @@ impl Database {
             let entry = TableEntry::new(serial, shape, descriptor.partitions)?;
             catalogue.insert(entry.shape.def.name.clone(), Table { entry });
         }
-        let partitions = (0..)
-            .zip(engines)
-            .map(|(at, engine)| {
-                let sessions = with_sessions(engine, options.session_count())?;
-                Ok(Partition::new(at, sessions))
-            })
-            .collect::<Result<_>>()?;
+        let count = engines.len() as u32;
+        let mut engines = engines.into_iter();
+        let partitions = limits::for_each_partition(count, Purpose::Open, move |at| {
+            let engine = engines.next().expect("a partition has an engine");
+            let sessions = with_sessions(engine, options.session_count())?;
+            Ok(Partition::new(at, sessions))
+        })?;
         let recording = Recording::default();
         if let Some(path) = &options.record_trace {
             recording.start(path)?;

@@ -1,8 +1,8 @@
 //! The devices that a database runs on: native here, others through [`storage::Platform`].
 //!
-//! A native database is a directory. Its lock is an exclusive lock of the directory itself, which the operating system
-//! takes back when the process dies, so there is no stale lock file to clean up. The lock is held before the first
-//! file is read and until the platform is dropped, after the engines.
+//! A native database is a directory. Its lock is a lock of the directory itself, exclusive for a writer and shared among readers, which the
+//! operating system takes back when the process dies, so there is no stale lock file to clean up. The lock is held before the
+//! first file is read and until the platform is dropped, after the engines.
 //!
 //! The log can have a directory of its own, on a device that suits it: the symbolic link [`LOG_LINK`] in the database's directory says where.
 //! Then everything is there that is not pages: the files of the log, and what lies in durable memory. It is locked as well.
@@ -11,6 +11,7 @@
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::holder::Holder;
+use crate::limits;
 use crate::options::Options;
 use disk::IoMode;
 use engines::{Files, NativeDevices};
@@ -38,10 +39,10 @@ pub struct NativePlatform {
 impl NativePlatform {
     /// Locks an existing directory, which takes no right to write.
     pub fn new(path: &Path, access: Access, options: NativeOptions) -> Result<Self> {
-        let mut locks = vec![lock_directory(path)?];
+        let mut locks = vec![lock_directory(path, access)?];
         let log = log_directory(path)?;
         if let Some(log) = &log {
-            locks.push(lock_directory(log)?);
+            locks.push(lock_directory(log, access)?);
         }
         Ok(Self {
             devices: NativeDevices {
@@ -86,6 +87,11 @@ impl NativePlatform {
             }
         }
         prepared
+    }
+
+    /// Keeps so many addresses for each memory that those of all partitions find room.
+    pub(crate) fn share_addresses(&mut self, partitions: u32) {
+        self.devices.options.reserved_bytes = Some(limits::reserved_bytes(partitions));
     }
 
     /// Whether the log has a directory of its own.
@@ -376,7 +382,7 @@ pub(crate) fn io_error(action: &'static str, path: &Path, source: std::io::Error
     }
 }
 
-/// A directory that nobody else may open as a database.
+/// A directory that nobody else may open as a database, or for writing if this is for reading.
 struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
@@ -386,10 +392,14 @@ impl Drop for DirectoryLock {
     }
 }
 
-fn lock_directory(path: &Path) -> Result<DirectoryLock> {
+fn lock_directory(path: &Path, access: Access) -> Result<DirectoryLock> {
     let refused = |action| move |source| io_error(action, path, source);
     let directory = File::open(path).map_err(refused("open"))?;
-    match directory.try_lock() {
+    let locked = match access {
+        Access::Read => directory.try_lock_shared(),
+        Access::Write => directory.try_lock(),
+    };
+    match locked {
         Ok(()) => Ok(DirectoryLock(directory)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse {
             path: path.to_owned(),

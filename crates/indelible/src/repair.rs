@@ -125,6 +125,7 @@ impl Database {
         platform::find_directory(path)?;
         let mut native = NativePlatform::new(path, Access::Write, NativeOptions::default())?;
         let (source, recorded, survey) = choose(&mut native, repair)?;
+        native.share_addresses(recorded.partitions);
         let mut repaired = Repaired {
             rebuilt: plan(source, &survey)?,
             replaced: None,

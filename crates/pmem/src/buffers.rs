@@ -34,7 +34,7 @@ impl Buffers {
             wanted_bytes: each.saturating_mul(count),
             limit: format!("buffers have at most {BYTES_MAX} bytes together"),
         })?;
-        let memory = NativeMemory::volatile(bytes, PageSize::Huge)?;
+        let memory = NativeMemory::volatile_fixed(bytes, PageSize::Huge)?;
         let view = memory.view()?;
         let pages = PageMemory::new(memory, 0, each).take(count)?;
         let buffers = Self { view, bytes_each };

@@ -21,7 +21,7 @@ pub enum PmemError {
         /// The operating system's answer.
         source: std::io::Error,
     },
-    /// Another process has the pool open. Retry after it has closed.
+    /// Somebody has the pool open: a writer, or readers where it was to be opened for writing. Retry after it has closed.
     #[error("{path} is in use by another process; close it there first", path = path.display())]
     InUse {
         /// The locked file.
@@ -34,6 +34,13 @@ pub enum PmemError {
         wanted_bytes: u64,
         /// Which limit was reached.
         limit: String,
+    },
+    /// A file in shared memory has holes, which the system would fill even for readers, or kill them where no memory is left. Open it
+    /// once for writing, which fills them with an error if they cannot be.
+    #[error("{path} has holes, which take memory when they are read; open the database once for writing", path = path.display())]
+    Holes {
+        /// The file.
+        path: PathBuf,
     },
     /// The bytes on the medium are not what they must be. Stop and restore from a backup.
     #[error("{what} at offset {offset} is damaged: {detail}")]

@@ -6,8 +6,8 @@
 //!
 //! 1. Every mapped byte is allocated on the filesystem, and the file's length is durable, before it
 //!    is mapped (M11).
-//! 2. The file is locked by this open file description from before the first access until the drop
-//!    (M13).
+//! 2. The file is locked by this open file description from before the first access until the drop:
+//!    exclusively for writing, shared for reading (M13).
 //! 3. A failed growth leaves the mapping as it was.
 //!
 //! ```text
@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses kept for one memory: it may grow up to here while open.
-const RESERVED_BYTES: u64 = 256 << 30;
+/// Addresses kept for one memory unless the options say otherwise: it may grow up to here while open.
+pub(super) const RESERVED_BYTES: u64 = 256 << 30;
 /// The base is a multiple of this, so that huge pages fit.
 const BASE_ALIGN_BYTES: u64 = PIECE_BYTES;
 /// The shortest file that can be opened.
@@ -149,19 +149,24 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     /// Makes a file of at least `bytes` with mode 0600, locks, allocates and maps it. Nothing is
     /// left behind on failure.
-    pub(crate) fn create(path: &Path, bytes: u64) -> Result<Self> {
+    pub(crate) fn create(path: &Path, bytes: u64, reserved_bytes: u64) -> Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let descriptor = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|e| refused("create", path, e))?;
-        Self::fill_new_file(descriptor, path, bytes).inspect_err(|_| {
+        Self::fill_new_file(descriptor, path, bytes, reserved_bytes).inspect_err(|_| {
             // The first error is the one to report; a file that cannot be removed now is found by
             // the next create.
             let _ = rustix::fs::unlink(path);
         })
     }
 
-    fn fill_new_file(descriptor: OwnedFd, path: &Path, bytes: u64) -> Result<Self> {
-        lock(&descriptor, path)?;
+    fn fill_new_file(
+        descriptor: OwnedFd,
+        path: &Path,
+        bytes: u64,
+        reserved_bytes: u64,
+    ) -> Result<Self> {
+        lock(&descriptor, path, Access::Write)?;
         let (in_memory, page_bytes) = filesystem(&descriptor, path)?;
         let bytes = bytes.max(FILE_BYTES_MIN).next_multiple_of(page_bytes);
         allocate(&descriptor, path, 0, bytes)?;
@@ -169,8 +174,13 @@ impl Mapping {
             sync_file(&descriptor, path)?;
             sync_parent(path)?;
         }
-        let filesystem = (in_memory, page_bytes);
-        let mapping = Self::over_file(descriptor, path, bytes, Access::Write, filesystem)?;
+        let file = BackingFile {
+            descriptor,
+            path: path.to_owned(),
+            access: Access::Write,
+            medium: Medium::SharedMemory,
+        };
+        let mapping = Self::over_file(file, bytes, reserved_bytes, (in_memory, page_bytes))?;
         if in_memory && bytes >= PIECE_BYTES {
             mapping.touch_ahead(0);
         }
@@ -178,7 +188,7 @@ impl Mapping {
     }
 
     /// Locks and maps the whole of an existing file.
-    pub(crate) fn open(path: &Path, access: Access) -> Result<Self> {
+    pub(crate) fn open(path: &Path, access: Access, reserved_bytes: u64) -> Result<Self> {
         // A pipe would block an open for reading; it is refused below instead.
         let flags = OFlags::CLOEXEC
             | OFlags::NONBLOCK
@@ -188,7 +198,7 @@ impl Mapping {
             };
         let descriptor =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|e| refused("open", path, e))?;
-        lock(&descriptor, path)?;
+        lock(&descriptor, path, access)?;
         let (in_memory, page_bytes) = filesystem(&descriptor, path)?;
         let bytes = checked_length(&descriptor, path)?;
         let allocated_bytes = allocated_bytes(&descriptor, path)?;
@@ -205,16 +215,19 @@ impl Mapping {
             }
             // A read of a hole takes a page of a tmpfs, and kills where none is left.
             Access::Read if in_memory && allocated_bytes < bytes => {
-                return Err(foreign(
-                    path,
-                    "the file has holes, which shared memory fills even for readers; \
-                    open it for writing once"
-                        .to_owned(),
-                ));
+                return Err(PmemError::Holes {
+                    path: path.to_owned(),
+                });
             }
             Access::Read => {}
         }
-        Self::over_file(descriptor, path, bytes, access, (in_memory, page_bytes))
+        let file = BackingFile {
+            descriptor,
+            path: path.to_owned(),
+            access,
+            medium: Medium::SharedMemory,
+        };
+        Self::over_file(file, bytes, reserved_bytes, (in_memory, page_bytes))
     }
 
     /// Removes a file that nobody has open.
@@ -222,15 +235,16 @@ impl Mapping {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let descriptor =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|e| refused("open", path, e))?;
-        lock(&descriptor, path)?;
+        lock(&descriptor, path, Access::Write)?;
         rustix::fs::unlink(path).map_err(|e| refused("remove", path, e))?;
         sync_parent(path)
     }
 
-    /// Maps memory that belongs to this process alone. It is taken when touched.
-    pub(crate) fn anonymous(bytes: u64, pages: PageSize) -> Result<Self> {
+    /// Maps memory that belongs to this process alone and may grow up to `reserved_bytes`. It is taken when touched.
+    pub(crate) fn anonymous(bytes: u64, pages: PageSize, reserved_bytes: u64) -> Result<Self> {
         let page_bytes = rustix::param::page_size() as u64;
-        let range = reserve(bytes, BASE_ALIGN_BYTES, Path::new("anonymous memory"))?;
+        let path = Path::new("anonymous memory");
+        let range = reserve(bytes, BASE_ALIGN_BYTES, reserved_bytes, path)?;
         let backing = Backing::Anonymous { pages };
         let mut mapping = Self {
             range,
@@ -243,26 +257,20 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Maps a locked file. Which medium it is on turns out here.
     fn over_file(
-        descriptor: OwnedFd,
-        path: &Path,
+        mut file: BackingFile,
         bytes: u64,
-        access: Access,
+        reserved_bytes: u64,
         (in_memory, page_bytes): (bool, u64),
     ) -> Result<Self> {
-        let range = reserve(bytes, page_bytes.max(BASE_ALIGN_BYTES), path)?;
+        let align_bytes = page_bytes.max(BASE_ALIGN_BYTES);
+        let wanted = reserved_bytes.max(bytes.saturating_mul(2));
+        let range = reserve(bytes, align_bytes, wanted, &file.path)?;
         // Tried first; whether the kernel accepts it is how persistent memory is known.
-        let medium = if in_memory {
-            Medium::SharedMemory
-        } else {
-            Medium::PersistentMemory
-        };
-        let file = BackingFile {
-            descriptor,
-            path: path.to_owned(),
-            access,
-            medium,
-        };
+        if !in_memory {
+            file.medium = Medium::PersistentMemory;
+        }
         let backing = Backing::File(Arc::new(file));
         let mut mapping = Self {
             range,
@@ -459,10 +467,10 @@ impl Drop for BackingFile {
     }
 }
 
-/// Keeps a range of addresses, `align_bytes` aligned: as long as allowed, but at least `bytes`.
-fn reserve(bytes: u64, align_bytes: u64, path: &Path) -> Result<Arc<Reserved>> {
+/// Keeps a range of addresses, `align_bytes` aligned: `wanted` bytes, or less where so many are not allowed, but at least `bytes`.
+fn reserve(bytes: u64, align_bytes: u64, wanted: u64, path: &Path) -> Result<Arc<Reserved>> {
     let least = bytes.max(1).next_multiple_of(align_bytes);
-    let mut length = least.saturating_mul(2).max(RESERVED_BYTES);
+    let mut length = wanted.next_multiple_of(align_bytes).max(least);
     loop {
         match reserve_exactly(length, align_bytes) {
             Ok(base) => {
@@ -539,10 +547,14 @@ fn map_file(
     Ok(())
 }
 
-/// Takes the exclusive lock of the open file, without waiting, and makes sure that the file still
-/// has a name.
-fn lock(descriptor: &OwnedFd, path: &Path) -> Result<()> {
-    match rustix::fs::flock(descriptor, FlockOperation::NonBlockingLockExclusive) {
+/// Locks the open file, without waiting, and makes sure that it still has a name. Any number of readers
+/// may have it, or one writer alone.
+fn lock(descriptor: &OwnedFd, path: &Path, access: Access) -> Result<()> {
+    let operation = match access {
+        Access::Read => FlockOperation::NonBlockingLockShared,
+        Access::Write => FlockOperation::NonBlockingLockExclusive,
+    };
+    match rustix::fs::flock(descriptor, operation) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
             return Err(PmemError::InUse {
@@ -712,10 +724,10 @@ mod tests {
     #[test]
     fn reserved_ranges_are_aligned_and_shrink_to_what_is_allowed() {
         for align_bytes in [4096, BASE_ALIGN_BYTES, 1 << 30] {
-            let range = reserve(1, align_bytes, Path::new("test")).unwrap();
+            let range = reserve(1, align_bytes, RESERVED_BYTES, Path::new("test")).unwrap();
             assert!((range.base.addr().get() as u64).is_multiple_of(align_bytes));
         }
-        let too_long = reserve(1 << 48, BASE_ALIGN_BYTES, Path::new("test"));
+        let too_long = reserve(1 << 48, BASE_ALIGN_BYTES, 0, Path::new("test"));
         assert!(
             matches!(too_long, Err(PmemError::Io { .. })),
             "longer than all addresses"

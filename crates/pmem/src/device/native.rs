@@ -10,7 +10,7 @@
 //! 3. No store goes to a memory that was opened for reading: `writable_bytes` is zero there.
 
 use super::arch::{self, Instructions};
-use super::map::{Mapping, Medium, PageSize, refused};
+use super::map::{Mapping, Medium, PageSize, RESERVED_BYTES, refused};
 use super::{
     Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, Primitive, Site, View,
 };
@@ -103,7 +103,16 @@ impl Span {
 impl NativeMemory {
     /// Memory of this process, lost at restart. Flushes and fences do nothing there.
     pub fn volatile(bytes: u64, pages: PageSize) -> Result<Self> {
-        let mapping = Mapping::anonymous(bytes, pages)?;
+        Self::volatile_within(RESERVED_BYTES, bytes, pages)
+    }
+
+    /// As [`NativeMemory::volatile`], for memory that does not grow.
+    pub(crate) fn volatile_fixed(bytes: u64, pages: PageSize) -> Result<Self> {
+        Self::volatile_within(bytes, bytes, pages)
+    }
+
+    fn volatile_within(reserved_bytes: u64, bytes: u64, pages: PageSize) -> Result<Self> {
+        let mapping = Mapping::anonymous(bytes, pages, reserved_bytes)?;
         Ok(Self::over(mapping, Route::Volatile, Domain::Process))
     }
 
@@ -447,6 +456,15 @@ pub struct NativeOptions {
     pub primitive: Option<Primitive>,
     /// The pages behind volatile memories.
     pub volatile_pages: PageSize,
+    /// Addresses kept for each memory, up to which it may grow while it is open: 256 GiB if nothing is said. A memory that is half as long
+    /// already gets twice its length; where the system allows less, it gets that.
+    pub reserved_bytes: Option<u64>,
+}
+
+impl NativeOptions {
+    fn reserved_bytes(&self) -> u64 {
+        self.reserved_bytes.unwrap_or(RESERVED_BYTES)
+    }
 }
 
 /// The pools of one database: files of a directory.
@@ -479,7 +497,7 @@ impl MemorySource for NativeSource {
 
     fn create(&self, name: &str, bytes: u64) -> Result<NativeMemory> {
         let path = self.path(name)?;
-        let mapping = Mapping::create(&path, bytes)?;
+        let mapping = Mapping::create(&path, bytes, self.options.reserved_bytes())?;
         NativeMemory::durable(mapping, &path, self.options).inspect_err(|_| {
             // The refusal is the error to report; a file that stays is found by the next create.
             let _ = Mapping::remove(&path);
@@ -488,7 +506,8 @@ impl MemorySource for NativeSource {
 
     fn open(&self, name: &str, access: Access) -> Result<NativeMemory> {
         let path = self.path(name)?;
-        NativeMemory::durable(Mapping::open(&path, access)?, &path, self.options)
+        let mapping = Mapping::open(&path, access, self.options.reserved_bytes())?;
+        NativeMemory::durable(mapping, &path, self.options)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -496,7 +515,8 @@ impl MemorySource for NativeSource {
     }
 
     fn volatile(&self, bytes: u64) -> Result<NativeMemory> {
-        NativeMemory::volatile(bytes, self.options.volatile_pages)
+        let reserved_bytes = self.options.reserved_bytes().max(bytes.saturating_mul(2));
+        NativeMemory::volatile_within(reserved_bytes, bytes, self.options.volatile_pages)
     }
 }
 

@@ -1,0 +1,239 @@
+//! Limits that the operating system sets a process, and how many partitions fit into them.
+//!
+//! A partition takes open files and addresses; how many depends on the method, the sessions and other options. So it is not
+//! calculated but observed: the partitions that were made before a limit was met tell what one of them takes, and the error says
+//! how many fit. Addresses are watched from the beginning where they are limited, because a process whose heap cannot grow is ended
+//! by its allocator, which would leave half a database.
+//!
+//! What is allowed and what is taken comes from `/proc`; where that is not mounted the error of the system stays as it is.
+
+use crate::error::{Error, Result};
+use std::error::Error as _;
+use std::fs;
+use std::io;
+use std::sync::OnceLock;
+
+/// Addresses that the memories of a database share where nothing limits them: processes have 128 TiB on the smallest machines.
+const ADDRESS_BYTES: u64 = 64 << 40;
+/// Memories for whose growth a partition is given addresses, at least as many as any method has.
+const MEMORIES: u64 = 4;
+/// Most addresses that are kept for one memory.
+const RESERVED_BYTES_MAX: u64 = 256 << 30;
+/// Addresses that are left to the heap and to threads.
+const HEAP_BYTES: u64 = 64 << 20;
+/// Open files that are left to those who use the database, and to an engine for moments.
+const FILES_SPARE: u64 = 8;
+/// Partitions from which on it is looked whether files are left when they are made.
+const MANY: u64 = 16;
+/// What the system answers to a process that has too many files open.
+const TOO_MANY_FILES: i32 = 24;
+
+/// Whether the number of partitions can still be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A database is created.
+    Create,
+    /// The database exists.
+    Open,
+}
+
+/// A limit that a database of many partitions may meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Files,
+    Addresses,
+}
+
+impl Limit {
+    /// The limit that an error comes from.
+    fn met_by(error: &Error) -> Option<Self> {
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                if error.raw_os_error() == Some(TOO_MANY_FILES) {
+                    return Some(Self::Files);
+                }
+                if error.kind() == io::ErrorKind::OutOfMemory {
+                    return Some(Self::Addresses);
+                }
+            }
+            cause = error.source();
+        }
+        None
+    }
+
+    /// How much of it the process may have, if that is limited.
+    fn allowed(self) -> Option<u64> {
+        let name = match self {
+            Self::Files => "Max open files",
+            Self::Addresses => "Max address space",
+        };
+        let limits = fs::read_to_string("/proc/self/limits").ok()?;
+        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+
+    /// How much of it the process has.
+    fn taken(self) -> Option<u64> {
+        match self {
+            // One of them is for the reading of the directory itself.
+            Self::Files => Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64 - 1),
+            Self::Addresses => {
+                let status = fs::read_to_string("/proc/self/status").ok()?;
+                let line = status
+                    .lines()
+                    .find_map(|line| line.strip_prefix("VmSize:"))?;
+                let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+                Some(kib << 10)
+            }
+        }
+    }
+
+    /// How much of it is left to others, and into how many parts the rest goes of which partitions take one: as many addresses as
+    /// they use are kept for what grows.
+    fn reserve(self) -> (u64, u64) {
+        match self {
+            Self::Files => (FILES_SPARE, 1),
+            Self::Addresses => (HEAP_BYTES, 2),
+        }
+    }
+
+    /// The shell's command for it, which is how people know it.
+    fn command(self) -> &'static str {
+        match self {
+            Self::Files => "ulimit -n",
+            Self::Addresses => "ulimit -v",
+        }
+    }
+
+    /// The unit in which the error tells it, and its name.
+    fn unit(self) -> (u64, &'static str) {
+        match self {
+            Self::Files => (1, "open files"),
+            Self::Addresses => (1 << 20, "MiB of addresses"),
+        }
+    }
+}
+
+/// How many addresses the process may have, if that is limited. It is looked up once: a search through crashes opens a thousand
+/// databases a second.
+fn address_limit() -> Option<u64> {
+    static ALLOWED: OnceLock<Option<u64>> = OnceLock::new();
+    *ALLOWED.get_or_init(|| Limit::Addresses.allowed())
+}
+
+/// Addresses to keep for each memory of a database, so that those of all partitions find room.
+pub(crate) fn reserved_bytes(partitions: u32) -> u64 {
+    let free = match address_limit() {
+        Some(allowed) => allowed.saturating_sub(Limit::Addresses.taken().unwrap_or(0)) / 2,
+        None => ADDRESS_BYTES,
+    };
+    (free / (MEMORIES * u64::from(partitions) + 1)).min(RESERVED_BYTES_MAX)
+}
+
+/// Makes what each partition needs, one after the other. Where a limit does not allow all of them, the error names it and says how
+/// many fit.
+pub(crate) fn for_each_partition<T>(
+    partitions: u32,
+    purpose: Purpose,
+    mut make: impl FnMut(u32) -> Result<T>,
+) -> Result<Vec<T>> {
+    let allowed = address_limit();
+    let base = allowed.and_then(|_| Limit::Addresses.taken());
+    let mut done = Vec::new();
+    for partition in 0..partitions {
+        let is_met = matches!((allowed, base), (Some(allowed), Some(base))
+            if !has_addresses(allowed, base, u64::from(partition)));
+        let (limit, error) = if is_met {
+            (Limit::Addresses, None)
+        } else {
+            match make(partition) {
+                Ok(one) => {
+                    done.push(one);
+                    continue;
+                }
+                Err(error) => match Limit::met_by(&error) {
+                    Some(limit) => (limit, Some(error)),
+                    None => return Err(error),
+                },
+            }
+        };
+        let (count, taken) = (done.len() as u64, limit.taken());
+        drop((done, make));
+        let named = name(limit, partitions, purpose, (count, taken)).or(error);
+        return Err(named.expect("addresses are watched only where their limit is known"));
+    }
+    let count = u64::from(partitions);
+    if purpose == Purpose::Open || count < MANY || has_files(count) {
+        return Ok(done);
+    }
+    let taken = Limit::Files.taken();
+    drop((done, make));
+    let named = name(Limit::Files, partitions, purpose, (count, taken));
+    Err(named.expect("files are short only where their limit is known"))
+}
+
+/// Whether new partitions have files left for what they do at times, such as writing a checkpoint.
+fn has_files(partitions: u64) -> bool {
+    match (Limit::Files.allowed(), Limit::Files.taken()) {
+        (Some(allowed), Some(taken)) => taken + partitions + FILES_SPARE <= allowed,
+        _ => true,
+    }
+}
+
+/// Whether there are addresses for a partition like those that were made. The first one is tried in any case.
+fn has_addresses(allowed: u64, base: u64, made: u64) -> bool {
+    let taken = Limit::Addresses.taken().unwrap_or(base);
+    let one = taken.saturating_sub(base).checked_div(made).unwrap_or(0);
+    made == 0 || taken + one + HEAP_BYTES <= allowed
+}
+
+/// The error for a limit that was met when partitions had been made, so many of which took so much; now they are gone again.
+fn name(
+    limit: Limit,
+    partitions: u32,
+    purpose: Purpose,
+    (made, taken): (u64, Option<u64>),
+) -> Option<Error> {
+    let allowed = limit.allowed()?;
+    let base = limit.taken()?;
+    let free = allowed.saturating_sub(base);
+    // If not even the count could be taken, all was.
+    let used = taken.map_or(free, |taken| taken.saturating_sub(base));
+    // One more, for what it needs at times; and if none was made, one takes more than there is.
+    let one = used
+        .checked_div(made)
+        .map_or(free, |one| one + u64::from(!used.is_multiple_of(made)))
+        + 1;
+    let (spare, parts) = limit.reserve();
+    let fitting = (free / parts).saturating_sub(spare) / one;
+    let fitting = fitting.min(u64::from(partitions) - 1);
+    let needed = base + parts * (spare + one * u64::from(partitions));
+    let (unit, what) = limit.unit();
+    let command = limit.command();
+    let raise = match limit {
+        Limit::Files => format!("{command} {needed}"),
+        Limit::Addresses => format!("{command} {}", needed >> 10),
+    };
+    let mend = match (made, purpose, fitting) {
+        (0, ..) => {
+            let plenty = match limit {
+                Limit::Files => "1024",
+                Limit::Addresses => "unlimited",
+            };
+            format!("not even one of them fits, so raise it: {command} {plenty}")
+        }
+        (_, Purpose::Create, 1..) => {
+            format!("use fewer partitions, at most {fitting} here, or raise it: {raise}")
+        }
+        _ => format!("raise it: {raise}"),
+    };
+    Some(Error::Limit {
+        partitions,
+        needed: needed.div_ceil(unit),
+        what,
+        allowed: allowed / unit,
+        limit: command,
+        mend,
+    })
+}
