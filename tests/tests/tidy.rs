@@ -175,6 +175,10 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ),
     ("backup", "crates/indelible/src/backup/mod.rs"),
     (
+        "output of commands and backups",
+        "crates/disk/src/output.rs",
+    ),
+    (
         "transaction over several partitions",
         "crates/indelible/src/commit_table.rs",
     ),

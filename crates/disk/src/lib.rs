@@ -16,6 +16,7 @@ mod emulated;
 mod error;
 mod lanes;
 mod native;
+mod output;
 mod profile;
 pub mod simulated;
 
@@ -25,6 +26,7 @@ pub use emulated::{
 };
 pub use error::{DiskError, Result};
 pub use native::{IoMode, NativeDirectory, NativeFile};
+pub use output::{Existing, OutputFile};
 use pmem::Site;
 pub use profile::{FileProfile, Waits};
 use std::ops::AddAssign;

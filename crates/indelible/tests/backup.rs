@@ -14,7 +14,9 @@ use indelible::{
     RangeStart, Table, Timestamp, Uniqueness, Uuid, Value,
 };
 use pmem::device::simulated::{SimulatedWorld, WorldOptions};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -421,6 +423,65 @@ fn foreign_and_newer_files_are_named() {
     let error = Database::restore(directory.path(), place.path(), &Options::new()).unwrap_err();
     assert!(matches!(error, Error::NotABackup), "{error}");
     assert!(!place.path().exists());
+}
+
+/// A stream that gives a few bytes at a time and cannot go back.
+struct Trickle<'b>(&'b [u8]);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let few = out.len().min(97);
+        self.0.read(&mut out[..few])
+    }
+}
+
+#[test]
+fn streams_are_restored_whole_or_not_at_all() {
+    let (source, place) = (Directory::new(), Directory::new());
+    let db = random_database(source.path(), Method::FullPageWrites, 5);
+    let expected = contents(&db);
+    let (mut rows, mut pages) = (Vec::new(), Vec::new());
+    let report = db.backup_to(&mut rows, &mut |_| {}).unwrap();
+    let copied = db.backup_pages_to(&mut pages, &mut |_| {}).unwrap();
+    assert!(report.rows > 0 && copied.pages > 0);
+    let restore = |mut bytes: Trickle<'_>| {
+        let options = Options::new().method(Method::NvmInp);
+        Database::restore_from(&mut bytes, None, place.path(), &options, &mut |_| {})
+    };
+    for whole in [&rows, &pages] {
+        let check = |bytes| Database::check_backup_from(&mut Trickle(bytes), &mut |_| {});
+        check(whole).unwrap();
+        let cut = &whole[..whole.len() - 1];
+        assert!(matches!(check(cut), Err(Error::DamagedBackup { .. })));
+        let error = restore(Trickle(cut)).unwrap_err();
+        assert!(matches!(error, Error::DamagedBackup { .. }), "{error}");
+        assert!(!place.path().exists());
+        let restored = restore(Trickle(whole)).unwrap();
+        assert_eq!(restored.content, report.content);
+        let copy = Database::open(place.path()).unwrap();
+        assert_eq!(contents(&copy), expected);
+        drop(copy);
+        Database::remove(place.path()).unwrap();
+    }
+}
+
+#[test]
+fn a_backup_is_followed_through_a_link_and_keeps_the_mode() {
+    let directory = Directory::new();
+    fs::create_dir(directory.path()).unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let db = random_database(&at("source"), Method::NvmInp, 6);
+    symlink("backup", at("link")).unwrap();
+    for (kept, existing) in [(0o600, Existing::Refuse), (0o440, Existing::Replace)] {
+        db.backup_with(at("link"), existing, &mut |_| {}).unwrap();
+        let mode = |name| fs::symlink_metadata(at(name)).unwrap().permissions().mode() & 0o777;
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(mode("backup"), kept);
+        fs::set_permissions(at("backup"), Permissions::from_mode(0o440)).unwrap();
+        Database::check_backup(at("backup"), &mut |_| {}).unwrap();
+    }
+    let error = db.backup(directory.path()).unwrap_err();
+    assert!(error.to_string().contains("is a directory"), "{error}");
 }
 
 #[test]

@@ -34,7 +34,8 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use content::Totals;
-use disk::{Directory, File as _, IoMode, NativeDirectory};
+pub use disk::Existing;
+use disk::{Directory, File as _, OutputFile};
 use format::{Header, Holds};
 use load::Loader;
 pub use pages::{Replay, ReplayEnd, ReplayReport};
@@ -50,6 +51,8 @@ use write::BackupWriter;
 
 /// Bytes that are read from a backup at once.
 const READ_BYTES: usize = 256 << 10;
+/// A backup has all that is in a database, whose files belong to their user alone.
+const FILE_MODE: u32 = 0o600;
 
 /// What a copy of a database came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,16 +108,6 @@ pub struct CopyProgress<'t> {
 
 /// Told how far a copy has come, every few hundred rows.
 pub type CopyWatch<'w> = &'w mut dyn FnMut(&CopyProgress<'_>);
-
-/// What to do with a backup file that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Existing {
-    /// Fail.
-    #[default]
-    Refuse,
-    /// Replace it, once the new one is complete.
-    Replace,
-}
 
 /// Takes what a source hands out: each table, then its rows, then its end.
 trait Sink {
@@ -174,7 +167,8 @@ impl Database {
         self.backup_with(path, Existing::Refuse, &mut |_| {})
     }
 
-    /// As [`Database::backup`], over a file that exists or with a view of the progress.
+    /// As [`Database::backup`], over a file that exists or with a view of the progress. A file that is replaced keeps its mode and
+    /// its owner, a symbolic link is followed, and what is no regular file, such as a pipe, is written in place.
     pub fn backup_with(
         &self,
         path: impl AsRef<Path>,
@@ -206,25 +200,20 @@ impl Database {
         holds: Holds,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
-        let (parent, name) = build::split(path)?;
-        let files = NativeDirectory::open(parent, IoMode::Buffered)?;
-        self.backup_holding(holds, &files, name, existing, watch)
+        let refused = |source| Error::Io {
+            action: "write",
+            path: path.to_owned(),
+            source,
+        };
+        let mut out = OutputFile::create(path, existing, FILE_MODE).map_err(refused)?;
+        let report = self.backup_named(&mut out, path, holds, watch)?;
+        out.finish().map_err(refused)?;
+        Ok(report)
     }
 
-    /// As [`Database::backup_with`], into a directory of any device.
+    /// As [`Database::backup_with`], into a directory of any device, which has regular files only.
     pub fn backup_on(
         &self,
-        files: &impl Directory,
-        name: &str,
-        existing: Existing,
-        watch: CopyWatch<'_>,
-    ) -> Result<CopyReport> {
-        self.backup_holding(Holds::Rows, files, name, existing, watch)
-    }
-
-    fn backup_holding(
-        &self,
-        holds: Holds,
         files: &impl Directory,
         name: &str,
         existing: Existing,
@@ -244,7 +233,7 @@ impl Database {
         let written = (|| {
             let file = files.create(&temporary)?;
             let mut out = FileOut { file, offset: 0 };
-            let report = self.backup_named(&mut out, Path::new(name), holds, watch)?;
+            let report = self.backup_named(&mut out, Path::new(name), Holds::Rows, watch)?;
             out.file.sync(site!("backup.bytes"))?;
             drop(out);
             check()?;
@@ -264,6 +253,16 @@ impl Database {
     /// backup only if this returns `Ok`.
     pub fn backup_to(&self, out: &mut impl Write, watch: CopyWatch<'_>) -> Result<CopyReport> {
         self.backup_named(out, Path::new("the backup"), Holds::Rows, watch)
+    }
+
+    /// As [`Database::backup_to`], of pages ([`Database::backup_pages`]).
+    pub fn backup_pages_to(
+        &self,
+        out: &mut impl Write,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let holds = Holds::pages_of(self.partitions());
+        self.backup_named(out, Path::new("the backup"), holds, watch)
     }
 
     fn backup_named(
@@ -308,7 +307,9 @@ impl Database {
         options: &Options,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
-        Self::restore_from(file.as_ref(), path.as_ref(), options, None, watch)
+        let file = file.as_ref();
+        let mut input = open_backup(file)?;
+        Self::restore_named(&mut input, file, path.as_ref(), options, None, watch)
     }
 
     /// As [`Database::restore_with`], from a backup of pages ([`Database::backup_pages`]) and an archive of the same database's log
@@ -326,18 +327,40 @@ impl Database {
         options: &Options,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
-        Self::restore_from(file.as_ref(), path.as_ref(), options, Some(replay), watch)
+        let file = file.as_ref();
+        let mut input = open_backup(file)?;
+        Self::restore_named(
+            &mut input,
+            file,
+            path.as_ref(),
+            options,
+            Some(replay),
+            watch,
+        )
     }
 
-    fn restore_from(
-        file: &Path,
+    /// As [`Database::restore_with`], or with a `replay` as [`Database::restore_replaying`], from a stream that is read once, such as
+    /// a pipe. It is all or nothing too: all checksums are compared before the database has its name.
+    pub fn restore_from(
+        input: &mut dyn Read,
+        replay: Option<&Replay>,
+        path: impl AsRef<Path>,
+        options: &Options,
+        watch: CopyWatch<'_>,
+    ) -> Result<CopyReport> {
+        let (mut input, name) = (buffered(input), Path::new("the backup"));
+        Self::restore_named(&mut input, name, path.as_ref(), options, replay, watch)
+    }
+
+    fn restore_named(
+        input: &mut dyn Read,
+        name: &Path,
         path: &Path,
         options: &Options,
         replay: Option<&Replay>,
         watch: CopyWatch<'_>,
     ) -> Result<CopyReport> {
-        let mut input = open_backup(file)?;
-        let mut reader = BackupReader::new(&mut input, file)?;
+        let mut reader = BackupReader::new(input, name)?;
         let recorded = reader.header().descriptor;
         if reader.header().holds != Holds::Rows {
             let restored = pages::restore(&mut reader, path, options, replay, watch);
@@ -380,8 +403,16 @@ impl Database {
     /// Reads a backup file to its end and checks everything in it, without restoring it.
     pub fn check_backup(file: impl AsRef<Path>, watch: CopyWatch<'_>) -> Result<CopyReport> {
         let file = file.as_ref();
-        let mut input = open_backup(file)?;
-        let mut reader = BackupReader::new(&mut input, file)?;
+        Self::check_named(&mut open_backup(file)?, file, watch)
+    }
+
+    /// As [`Database::check_backup`], of a stream.
+    pub fn check_backup_from(input: &mut dyn Read, watch: CopyWatch<'_>) -> Result<CopyReport> {
+        Self::check_named(&mut buffered(input), Path::new("the backup"), watch)
+    }
+
+    fn check_named(input: &mut dyn Read, name: &Path, watch: CopyWatch<'_>) -> Result<CopyReport> {
+        let mut reader = BackupReader::new(input, name)?;
         let method = reader.header().descriptor.method;
         let totals = reader.read(&mut Nowhere, watch)?;
         Ok(report(method, &totals, reader.file_bytes(), Duration::ZERO))
@@ -413,7 +444,11 @@ fn open_backup(path: &Path) -> Result<BufReader<File>> {
         path: path.to_owned(),
         source,
     })?;
-    Ok(BufReader::with_capacity(READ_BYTES, opened))
+    Ok(buffered(opened))
+}
+
+fn buffered<R: Read>(input: R) -> BufReader<R> {
+    BufReader::with_capacity(READ_BYTES, input)
 }
 
 fn report(method: Method, totals: &Totals, file_bytes: u64, held: Duration) -> CopyReport {

@@ -22,7 +22,6 @@ use crate::options::Options;
 use crate::platform::remove_files;
 use engines::{Archive, Rebuild, files_in};
 use std::fs;
-use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -177,8 +176,8 @@ fn read_partition(
 }
 
 /// Makes a database of a backup of pages and what is repeated over it.
-pub(super) fn restore<R: Read>(
-    reader: &mut BackupReader<'_, R>,
+pub(super) fn restore(
+    reader: &mut BackupReader<'_>,
     path: &Path,
     options: &Options,
     replay: Option<&Replay>,

@@ -19,8 +19,8 @@ use storage::engine::PagesBase;
 use storage::record::{Reader, TableDef};
 
 /// A backup that is being read.
-pub(super) struct BackupReader<'i, R: Read> {
-    input: &'i mut R,
+pub(super) struct BackupReader<'i> {
+    input: &'i mut dyn Read,
     /// For errors.
     name: PathBuf,
     header: Header,
@@ -38,12 +38,11 @@ pub(super) struct BackupReader<'i, R: Read> {
     ended: bool,
 }
 
-impl<'i, R: Read> BackupReader<'i, R> {
+impl<'i> BackupReader<'i> {
     /// Reads the header.
-    pub(super) fn new(input: &'i mut R, name: &Path) -> Result<Self> {
+    pub(super) fn new(input: &'i mut dyn Read, name: &Path) -> Result<Self> {
         let mut stored = Vec::new();
-        let read = input
-            .by_ref()
+        let read = (&mut *input)
             .take(HEADER_BYTES as u64)
             .read_to_end(&mut stored)
             .map_err(|source| cannot_read(name, source))?;
@@ -229,9 +228,7 @@ impl<'i, R: Read> BackupReader<'i, R> {
     /// Reads exactly `bytes` into `stored`. Memory grows with what really comes.
     fn fill(&mut self, bytes: usize) -> Result<()> {
         self.stored.clear();
-        let limited = self
-            .input
-            .by_ref()
+        let limited = (&mut *self.input)
             .take(bytes as u64)
             .read_to_end(&mut self.stored);
         limited.map_err(|source| cannot_read(&self.name, source))?;
