@@ -5,10 +5,12 @@
 
 use crate::args::BackupArgs;
 use crate::failure::Usage;
-use crate::output::{Cell, Facts, Format, bytes};
+use crate::files::{self, InputFile, OutputFile};
+use crate::output::{Cell, Facts, Format, bytes, counted, note};
 use crate::progress;
+use crate::reading;
 use anyhow::{Context, Result};
-use indelible::{CopyProgress, CopyReport, CopyStage, Database, Existing};
+use indelible::{CopyProgress, CopyReport, CopyStage, Database};
 use indicatif::ProgressBar;
 use std::path::Path;
 
@@ -22,42 +24,57 @@ pub(crate) fn run(args: &BackupArgs, format: Format) -> Result<()> {
 }
 
 fn backup(path: &Path, file: &Path, args: &BackupArgs, format: Format) -> Result<()> {
-    let existing = if args.force {
-        Existing::Replace
+    // Pages are copied after a checkpoint, which is written.
+    let database = if args.pages {
+        Database::open(path)?
     } else {
-        Existing::Refuse
+        reading::open(path)?
     };
-    if existing == Existing::Refuse && file.exists() {
-        return Err(Usage::error(format!(
-            "{} exists already; choose another name, or overwrite it with --force",
-            file.display()
-        )));
-    }
-    let database = Database::open(path)?;
+    let mut out = OutputFile::create_binary(file, files::existing(args.force))?;
     let bar = progress::spinner("backing up");
     let watch = &mut |progress: &CopyProgress<'_>| show(&bar, progress);
     let report = if args.pages {
-        database.backup_pages(file, existing, watch)
+        database.backup_pages_to(&mut out, watch)
     } else {
-        database.backup_with(file, existing, watch)
+        database.backup_to(&mut out, watch)
     };
     bar.finish_and_clear();
-    let report = report.with_context(|| format!("cannot write {}", file.display()))?;
+    let report = report?;
+    out.finish()?;
     database.close()?;
     let mut facts = Facts::default();
     facts.add("backup", file.display().to_string());
     facts.add("database", path.display().to_string());
     add_report(&mut facts, &report, format);
+    if files::is_standard(file) {
+        let rows = counted(report.rows, "row", "rows");
+        let content = format!(
+            "content {:016x}, {}",
+            report.content,
+            bytes(report.file_bytes)
+        );
+        note(&match report.pages {
+            0 => format!("backed up {rows} of {} ({content})", path.display()),
+            pages => format!(
+                "backed up {} of {} ({content})",
+                counted(pages, "page", "pages"),
+                path.display()
+            ),
+        });
+        return Ok(());
+    }
     facts.print(format)
 }
 
 fn check(file: &Path, format: Format) -> Result<()> {
+    let mut input = InputFile::open(file)?;
     let bar = progress::spinner("checking");
-    let report = Database::check_backup(file, &mut |progress| show(&bar, progress));
+    let watch = &mut |progress: &CopyProgress<'_>| show(&bar, progress);
+    let report = Database::check_backup_from(&mut input.bytes, watch);
     bar.finish_and_clear();
-    let report = report.with_context(|| file.display().to_string())?;
+    let report = report.with_context(|| input.name.clone())?;
     let mut facts = Facts::default();
-    facts.add("backup", file.display().to_string());
+    facts.add("backup", input.name);
     facts.add("verdict", "sound");
     add_report(&mut facts, &report, format);
     facts.print(format)

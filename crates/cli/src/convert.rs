@@ -7,14 +7,14 @@ use crate::args::ConvertArgs;
 use crate::backup::{add_report, show};
 use crate::output::{Facts, Format};
 use crate::progress;
+use crate::reading;
 use anyhow::{Context, Result};
-use indelible::Database;
 
 /// Runs the command.
 pub(crate) fn run(args: &ConvertArgs, format: Format) -> Result<()> {
     let options = args.database.options(Some(args.method));
     options.check()?;
-    let database = Database::open(&args.path)?;
+    let database = reading::open(&args.path)?;
     let bar = progress::spinner("converting");
     let report = database.convert(&args.new, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();

@@ -20,19 +20,20 @@
 
 use crate::args::{DumpArgs, LoadArgs};
 use crate::create;
-use crate::files::{Existing, OutputFile};
+use crate::files::{self, InputFile, OutputFile};
 use crate::output::{Cell, Facts, Format, counted};
 use crate::progress;
+use crate::reading;
 use anyhow::{Context, Result, bail};
 use delimited::{DUMP_VERSION, Loader};
 use indelible::{Database, Partitioning, Table, TransactionOptions};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 
 /// Runs `dump`.
 pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
-    let mut out = OutputFile::create(&args.file, Existing::from_force(args.force))?;
+    let database = reading::open(&args.path)?;
+    let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
     let bar = progress::spinner("dumping");
     record(&mut out, &["indelible-dump", DUMP_VERSION])?;
     let (tables, mut all_rows) = (database.tables(), 0);
@@ -43,10 +44,7 @@ pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
         progress::tell(&bar, &format!("dumping {}", table.name()));
         write_definition(&mut out, table)?;
         let written = delimited::write_rows(&mut out, &mut transaction, table, "row,", &mut |_| ());
-        let rows = written
-            .map_err(anyhow::Error::from)
-            .and_then(|written| Ok(written?))
-            .with_context(|| format!("cannot write {}", args.file.display()))?;
+        let rows = written??;
         all_rows += rows;
         record(&mut out, &["end", &rows.to_string()])?;
     }
@@ -129,21 +127,17 @@ pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
             args.path.display()
         );
     }
-    let file = File::open(&args.file)
-        .with_context(|| format!("cannot read the dump {}", args.file.display()))?;
-    let bar = progress::bytes(
-        "loading",
-        file.metadata().map_or(0, |metadata| metadata.len()),
-    );
+    let file = InputFile::open(&args.file)?;
+    let bar = progress::bytes("loading", file.length);
     let mut name = args.path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".loading-{}", std::process::id()));
     let temporary = args.path.with_file_name(name);
     let loaded: Result<(u64, u64)> = (|| {
         let database = create::create(&temporary, &args.database)?;
-        let mut input = Loader::new(file);
+        let mut input = Loader::new(file.bytes);
         let counts = input
             .load(&database, &mut |bytes| bar.set_position(bytes))
-            .with_context(|| format!("{}, line {}", args.file.display(), input.line()))?;
+            .with_context(|| format!("{}, line {}", file.name, input.line()))?;
         database.close()?;
         // An empty directory may stand there already.
         let _ = fs::remove_dir(&args.path);

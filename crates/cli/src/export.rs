@@ -4,18 +4,18 @@
 //! numbers print so that they read back as the same number.
 
 use crate::args::ExportArgs;
-use crate::files::{Existing, OutputFile};
+use crate::files::{self, OutputFile};
 use crate::output::{Cell, Facts, Format, counted};
 use crate::progress;
+use crate::reading;
 use crate::tables;
-use anyhow::{Context, Result};
-use indelible::Database;
+use anyhow::Result;
 
 /// Runs the command.
 pub(crate) fn run(args: &ExportArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let database = reading::open(&args.path)?;
     let table = tables::find(&database, &args.table)?;
-    let mut out = OutputFile::create(&args.file, Existing::from_force(args.force))?;
+    let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
     let bar = progress::spinner(format!("exporting {}", args.table));
     let names: Vec<String> = table
         .definition()
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ExportArgs, format: Format) -> Result<()> {
         |rows| progress::tell(&bar, &format!("exporting {}: {rows} rows", args.table));
     let written = delimited::write_rows(&mut out, &mut transaction, &table, "", &mut progress)?;
     transaction.commit()?;
-    let rows = written.with_context(|| format!("cannot write {}", args.file.display()))?;
+    let rows = written?;
     bar.finish_and_clear();
     out.finish()?;
     let mut facts = Facts::default();

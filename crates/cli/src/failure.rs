@@ -6,8 +6,13 @@
 //! | 1 | the command failed; for `verify`: damage was found; for `torture`: a wrong image was found |
 //! | 2 | the command line cannot be used; for `verify`: the check could not be made |
 
+use crate::args::{Command, IndexesCommand, TablesCommand};
+use crate::files::is_standard;
 use crate::printable::printable_lines;
+use crate::streams;
 use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Exit code of a failed command.
 pub(crate) const FAILED: u8 = 1;
@@ -33,13 +38,72 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// A reader of our output that went away, like `head`, ends the command without a word.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+/// Whether a command has done what it is for when it begins to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// It has changed something or written a file; what it prints is a report of that.
+    Done,
+    /// Printing is its work, or part of it.
+    Printing,
+}
+
+impl Work {
+    pub(crate) fn before_the_report(command: &Command) -> Self {
+        let writes = |file: &Path| {
+            if is_standard(file) {
+                Self::Printing
+            } else {
+                Self::Done
+            }
+        };
+        match command {
+            Command::Create(_)
+            | Command::Import(_)
+            | Command::Load(_)
+            | Command::Restore(_)
+            | Command::Convert(_)
+            | Command::Shrink(_)
+            | Command::Tables(TablesCommand::Create(_) | TablesCommand::Drop(_))
+            | Command::Indexes(IndexesCommand::Create(_) | IndexesCommand::Drop(_)) => Self::Done,
+            Command::Repair(args) if !args.dry_run => Self::Done,
+            Command::Export(args) => writes(&args.file),
+            Command::Dump(args) => writes(&args.file),
+            Command::Backup(args) => args.file.as_deref().map_or(Self::Printing, writes),
+            Command::Quickstart(_)
+            | Command::Victim(_)
+            | Command::Torture(_)
+            | Command::Tables(TablesCommand::List(_))
+            | Command::Indexes(IndexesCommand::List(_))
+            | Command::Describe(_)
+            | Command::Get(_)
+            | Command::Scan(_)
+            | Command::Info(_)
+            | Command::Verify(_)
+            | Command::Repair(_)
+            | Command::Device(_)
+            | Command::Bench(_)
+            | Command::Completions(_)
+            | Command::Lab(_)
+            | Command::Advise(_) => Self::Printing,
+        }
+    }
+}
+
+/// Tells the user how a command failed, and returns the exit code. A reader of our output that went away, like `head`, ends it
+/// without a word.
+pub(crate) fn tell(error: &anyhow::Error, work: Work) -> u8 {
+    let refusal = streams::refusal(error);
+    if refusal == Some(ErrorKind::BrokenPipe) {
+        return 0;
+    }
+    let done = match work {
+        Work::Done if refusal.is_some() => {
+            "; the command has done its work, only its report is lost"
+        }
+        _ => "",
+    };
+    streams::tell(&format!("indelible: {}{done}", sentence(error)));
+    exit_code(error)
 }
 
 /// The exit code of an error.

@@ -1,71 +1,84 @@
-//! Files that commands write: standard output, or a file that appears under its name only when it is complete.
+//! Files that commands write and read, with `-` for the standard streams.
 //!
-//! A file is written beside its place under a temporary name, synced, and renamed. So an interrupted command leaves
-//! what was there before, and an existing file is never overwritten unless the user says so.
+//! What is written goes through [`disk::OutputFile`]: a regular file appears under its name when it is complete, and a pipe, a
+//! socket or a device is written as it stands. So an interrupted command leaves what was there before, and an existing file is
+//! never replaced unless the user says so. Where data goes to standard output, reports and progress go to standard error.
+//!
+//! What is read is read once and never sought in, so a pipe will do.
 
 use crate::failure::Usage;
-use anyhow::{Context, Result};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use crate::streams;
+use anyhow::{Context, Result, bail};
+pub(crate) use indelible::Existing;
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+
+/// Bytes that are written at once.
+const BUFFER_BYTES: usize = 1 << 18;
+/// Who may use a new file of text: everybody, less what the process masks.
+const TEXT_MODE: u32 = 0o666;
+/// Who may use a new file of a whole database: its user, as with the files of the database.
+const BINARY_MODE: u32 = 0o600;
+
+/// Whether a path stands for a standard stream. The device of standard output is not opened a second time: over a file that would begin at
+/// its start again.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path == Path::new("-") || path == Path::new("/dev/stdout")
+}
+
+/// The meaning of `--force`.
+pub(crate) fn existing(force: bool) -> Existing {
+    if force {
+        Existing::Replace
+    } else {
+        Existing::Refuse
+    }
+}
 
 /// Where a command's output goes.
 pub(crate) enum OutputFile {
-    Standard(BufWriter<io::StdoutLock<'static>>),
+    Standard(streams::Output),
     Named {
-        out: BufWriter<File>,
-        temporary: Temporary,
+        out: BufWriter<disk::OutputFile>,
         path: PathBuf,
     },
 }
 
-/// A file that is removed unless it was renamed.
-pub(crate) struct Temporary(Option<PathBuf>);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // The command has failed already; a file that cannot be removed is the smaller problem.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// What to do with a file that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
-    Refuse,
-    Replace,
-}
-
-impl Existing {
-    /// The meaning of `--force`.
-    pub(crate) fn from_force(force: bool) -> Self {
-        if force { Self::Replace } else { Self::Refuse }
-    }
-}
-
 impl OutputFile {
-    /// Opens `path` for writing; `-` is standard output.
+    /// Opens `path` for text; `-` is standard output.
     pub(crate) fn create(path: &Path, existing: Existing) -> Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::Standard(crate::output::stdout()));
+        if is_standard(path) {
+            return Ok(Self::Standard(streams::output()));
         }
-        if existing == Existing::Refuse && path.exists() {
-            return Err(Usage::error(format!(
-                "{} exists already; choose another name, or overwrite it with --force",
-                path.display()
-            )));
+        Self::named(path, existing, TEXT_MODE)
+    }
+
+    /// The same for bytes, which are not for a terminal.
+    pub(crate) fn create_binary(path: &Path, existing: Existing) -> Result<Self> {
+        if !is_standard(path) {
+            return Self::named(path, existing, BINARY_MODE);
         }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".partial-{}", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let file = File::create(&temporary)
-            .with_context(|| format!("cannot create {}", path.display()))?;
-        let out = BufWriter::with_capacity(1 << 18, file);
+        if streams::is_terminal() {
+            return Err(Usage::error(
+                "standard output is a terminal, which cannot show these bytes; send them to a file or into a pipe",
+            ));
+        }
+        Ok(Self::Standard(streams::output()))
+    }
+
+    fn named(path: &Path, existing: Existing, mode: u32) -> Result<Self> {
+        let file = disk::OutputFile::create(path, existing, mode).map_err(|error| {
+            let path = path.display();
+            if error.kind() == ErrorKind::AlreadyExists {
+                return Usage::error(format!(
+                    "{path} exists already; choose another name, or overwrite it with --force"
+                ));
+            }
+            anyhow::Error::new(error).context(format!("cannot create {path}"))
+        })?;
         Ok(Self::Named {
-            out,
-            temporary: Temporary(Some(temporary)),
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
             path: path.to_owned(),
         })
     }
@@ -74,19 +87,10 @@ impl OutputFile {
     pub(crate) fn finish(self) -> Result<()> {
         match self {
             Self::Standard(mut out) => out.flush()?,
-            Self::Named {
-                out,
-                mut temporary,
-                path,
-            } => {
-                let problem = || format!("cannot write {}", path.display());
+            Self::Named { out, path } => {
                 let file = out.into_inner().map_err(io::IntoInnerError::into_error);
-                file.and_then(|file| file.sync_all())
-                    .with_context(problem)?;
-                if let Some(name) = &temporary.0 {
-                    fs::rename(name, &path).with_context(problem)?;
-                }
-                temporary.0 = None;
+                let finished = file.and_then(disk::OutputFile::finish);
+                finished.map_err(|error| cannot_write(&path, &error))?;
             }
         }
         Ok(())
@@ -97,36 +101,57 @@ impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Standard(out) => out.write(bytes),
-            Self::Named { out, .. } => out.write(bytes),
+            Self::Named { out, path } => {
+                out.write(bytes).map_err(|error| cannot_write(path, &error))
+            }
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Standard(out) => out.flush(),
-            Self::Named { out, .. } => out.flush(),
+            Self::Named { out, path } => out.flush().map_err(|error| cannot_write(path, &error)),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scratch::Scratch;
+/// The error with the name of the file, which whoever formats rows into it does not know.
+fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
+    let sentence = format!("cannot write {}: {error}", path.display());
+    io::Error::new(error.kind(), sentence)
+}
 
-    #[test]
-    fn a_file_appears_complete_or_not_at_all() {
-        let scratch = Scratch::new().unwrap();
-        let path = scratch.path().join("out.csv");
-        let mut unfinished = OutputFile::create(&path, Existing::Refuse).unwrap();
-        unfinished.write_all(b"half").unwrap();
-        drop(unfinished);
-        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
-        let mut finished = OutputFile::create(&path, Existing::Refuse).unwrap();
-        finished.write_all(b"whole").unwrap();
-        finished.finish().unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"whole");
-        assert!(OutputFile::create(&path, Existing::Refuse).is_err());
-        assert!(OutputFile::create(&path, Existing::Replace).is_ok());
+/// What a command reads.
+pub(crate) struct InputFile {
+    pub(crate) bytes: Box<dyn Read>,
+    /// How errors call it.
+    pub(crate) name: String,
+    /// Its length, or 0 if that is not known.
+    pub(crate) length: u64,
+}
+
+impl InputFile {
+    /// Opens `path` for reading; `-` is standard input.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        if is_standard(path) {
+            return Ok(Self {
+                bytes: Box::new(io::stdin().lock()),
+                name: "standard input".to_owned(),
+                length: 0,
+            });
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+        let found = file
+            .metadata()
+            .with_context(|| format!("cannot read {name}"))?;
+        if found.is_dir() {
+            bail!("{name} is a directory; give a file");
+        }
+        Ok(Self {
+            bytes: Box::new(file),
+            name,
+            length: if found.is_file() { found.len() } else { 0 },
+        })
     }
 }

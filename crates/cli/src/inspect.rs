@@ -4,18 +4,20 @@
 
 use crate::args::{AtomicityName, DatabaseArgs, DeviceArgs};
 use crate::failure::{FAILED, Usage};
-use crate::output::{Cell, Facts, Format, Listing, bytes, stdout};
+use crate::output::{Cell, Facts, Format, Listing, bytes, empty_line, stdout};
 use crate::printable::printable;
+use crate::reading;
+use crate::streams;
 use crate::tables;
 use anyhow::{Context, Result};
-use indelible::{ArchiveRange, Database, FenceOrder, LayoutKind};
+use indelible::{ArchiveRange, Database, FenceOrder, LayoutKind, VerifyReport};
 use pmem::device::{Costs, DeviceReport, NativeOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Runs `info`.
 pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let database = reading::open_with_archive(&args.path)?;
     let statistics = database.statistics()?;
     let mut facts = Facts::default();
     facts.add("database", args.path.display().to_string());
@@ -61,7 +63,7 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
     }
     facts.print(format)?;
     if format == Format::Text && statistics.tables > 0 {
-        writeln!(stdout())?;
+        empty_line()?;
         tables::list_tables(&database, format)?;
     }
     Ok(())
@@ -122,8 +124,21 @@ fn fences_name(fences: FenceOrder) -> &'static str {
 /// Runs `verify`. Any error means that the check could not be made.
 pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
     let cannot = || "the check could not be made";
-    let database = Database::open(&args.path).with_context(cannot)?;
+    let database = reading::open(&args.path).with_context(cannot)?;
     let report = database.verify().with_context(cannot)?;
+    match print_verdict(&report, format) {
+        // The exit code tells the verdict to somebody who does not read on.
+        Err(error) if streams::refusal(&error) == Some(ErrorKind::BrokenPipe) => {}
+        printed => printed?,
+    }
+    Ok(if report.damage.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+fn print_verdict(report: &VerifyReport, format: Format) -> Result<()> {
     if format == Format::Text {
         let mut out = stdout();
         for damage in &report.damage {
@@ -138,6 +153,7 @@ pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
             "{verdict}: {} rows, {} index entries and {} blocks checked",
             report.rows, report.index_entries, report.blocks
         )?;
+        out.flush()?;
     } else {
         let mut listing = Listing::new(["sound", "rows", "index_entries", "blocks", "damage"]);
         listing.push(vec![
@@ -149,11 +165,7 @@ pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
         ]);
         listing.print(format)?;
     }
-    Ok(if report.damage.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FAILED)
-    })
+    Ok(())
 }
 
 /// Runs `shrink`.

@@ -25,16 +25,19 @@ mod printable;
 mod progress;
 mod query;
 mod quickstart;
+mod reading;
 mod repair;
 mod report;
 mod restore;
 mod scratch;
 mod sheet;
+mod streams;
 mod tables;
 mod torture;
 
 use anyhow::Result;
 use args::{Command, CommandLine};
+use failure::Work;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -42,19 +45,15 @@ fn main() -> ExitCode {
     scratch::remove_on_interrupt();
     // For a script, "cannot be checked" and "is damaged" are different answers.
     let is_check = matches!(line.command, Command::Verify(_));
-    match run(line) {
-        Ok(code) => code,
-        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("indelible: {}", failure::sentence(&error));
-            let code = if is_check {
-                failure::UNUSABLE
-            } else {
-                failure::exit_code(&error)
-            };
-            ExitCode::from(code)
-        }
-    }
+    let work = Work::before_the_report(&line.command);
+    let outcome = run(line).and_then(|code| {
+        streams::flush()?;
+        Ok(code)
+    });
+    outcome.unwrap_or_else(|error| match failure::tell(&error, work) {
+        failure::FAILED if is_check => failure::UNUSABLE.into(),
+        code => code.into(),
+    })
 }
 
 fn run(line: CommandLine) -> Result<ExitCode> {

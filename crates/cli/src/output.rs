@@ -4,15 +4,18 @@
 //! row is one object on a line of its own. Text for people has no character that a terminal obeys
 //! ([`printable`]) and long values are cut in it; JSON and CSV are exact.
 
+use crate::files::is_standard;
 use crate::printable::{beginning, first_bytes, printable};
 use crate::sheet::{Sheet, Side};
+use crate::streams;
 use anyhow::Result;
 use clap::ValueEnum;
 use delimited::group_digits;
 pub(crate) use delimited::thousands;
 use indelible::{Row, ValueRef};
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// How results are printed.
@@ -174,7 +177,7 @@ impl<W: Write> Rows<W> {
         }
         self.out.flush()?;
         if self.has_cut {
-            eprintln!("long values are cut; --format json and --format csv print them whole");
+            note("long values are cut; --format json and --format csv print them whole");
         }
         Ok(())
     }
@@ -201,7 +204,7 @@ impl Facts {
 
     /// The same for a command that wrote a file; where that is standard output, nothing else may go there.
     pub(crate) fn print_beside(&self, file: &Path, sentence: &str, format: Format) -> Result<()> {
-        if file == Path::new("-") {
+        if is_standard(file) {
             note(sentence);
             return Ok(());
         }
@@ -233,12 +236,27 @@ impl Facts {
 
 /// Tells a person something beside the results, on standard error.
 pub(crate) fn note(text: &str) {
-    eprintln!("{}", printable(text));
+    streams::tell(&printable(text));
 }
 
 /// Buffered standard output.
-pub(crate) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
-    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+pub(crate) fn stdout() -> streams::Output {
+    streams::output()
+}
+
+/// Prints a line between two results.
+pub(crate) fn empty_line() -> Result<()> {
+    let mut out = stdout();
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+/// Prints a row as JSON, at once.
+pub(crate) fn print_json(row: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(row)?;
+    let mut out = stdout();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
 }
 
 /// A row of the database as cells. For people the ends of long values are not even copied.

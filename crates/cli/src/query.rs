@@ -6,15 +6,16 @@
 use crate::args::{GetArgs, ScanArgs};
 use crate::columns;
 use crate::failure::Usage;
-use crate::output::{Format, Listing, Rows, row_cells, stdout};
+use crate::output::{Format, Listing, Rows, note, row_cells, stdout};
+use crate::reading;
 use crate::tables;
 use anyhow::{Result, bail};
-use indelible::{Database, Direction, Row, Table, TableDef, Value};
+use indelible::{Direction, Row, Table, TableDef, Value};
 use std::ops::{Bound, ControlFlow};
 
 /// Runs `get`.
 pub(crate) fn get(args: &GetArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let database = reading::open(&args.path)?;
     let table = tables::find(&database, &args.table)?;
     let def = table.definition();
     let key = columns::key(&def, &def.primary_key, &args.key)?;
@@ -39,7 +40,7 @@ pub(crate) fn get(args: &GetArgs, format: Format) -> Result<()> {
 
 /// Runs `scan`.
 pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let database = reading::open(&args.path)?;
     let table = tables::find(&database, &args.table)?;
     let def = table.definition();
     let key_columns = match &args.index {
@@ -86,7 +87,7 @@ pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
     }
     rows.finish()?;
     if more {
-        eprintln!("there are more rows; raise --limit, or use `indelible export` for all");
+        note("there are more rows; raise --limit, or use `indelible export` for all");
     }
     Ok(())
 }

@@ -5,19 +5,19 @@
 
 use crate::args::{RestoreArgs, UntilArg};
 use crate::backup::{add_report, show};
+use crate::files::InputFile;
 use crate::output::{Cell, Facts, Format};
 use crate::progress;
 use anyhow::{Context, Result};
 use indelible::{CopyStage, Database, Replay, ReplayEnd, ReplayReport};
-use std::fs;
 use std::path::Path;
 
 /// Runs the command.
 pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
     let options = args.database.options(args.method);
     options.check()?;
-    let total = fs::metadata(&args.file).map_or(0, |metadata| metadata.len());
-    let bar = progress::bytes("restoring", total);
+    let mut input = InputFile::open(&args.file)?;
+    let bar = progress::bytes("restoring", input.length);
     let watch = &mut |progress: &indelible::CopyProgress<'_>| {
         if progress.stage == CopyStage::Rows {
             bar.set_position(progress.file_bytes);
@@ -25,29 +25,22 @@ pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
             show(&bar, progress);
         }
     };
-    let report = match &args.replay {
-        None => Database::restore_with(&args.file, &args.path, &options, watch),
-        Some(archive) => {
-            let mut replay = Replay::new(archive);
-            replay = match args.until {
-                Some(UntilArg::Place(place)) => replay.until(place),
-                Some(UntilArg::Time(time)) => replay.until_time(time),
-                None => replay,
-            };
-            Database::restore_replaying(&args.file, &replay, &args.path, &options, watch)
+    let replay = args.replay.as_ref().map(|archive| {
+        let replay = Replay::new(archive);
+        match args.until {
+            Some(UntilArg::Place(place)) => replay.until(place),
+            Some(UntilArg::Time(time)) => replay.until_time(time),
+            None => replay,
         }
-    };
+    });
+    let bytes = &mut input.bytes;
+    let report = Database::restore_from(bytes, replay.as_ref(), &args.path, &options, watch);
     bar.finish_and_clear();
-    let report = report.with_context(|| {
-        format!(
-            "cannot restore {} to {}",
-            args.file.display(),
-            args.path.display()
-        )
-    })?;
+    let report = report
+        .with_context(|| format!("cannot restore {} to {}", input.name, args.path.display()))?;
     let mut facts = Facts::default();
     facts.add("database", args.path.display().to_string());
-    facts.add("backup", args.file.display().to_string());
+    facts.add("backup", input.name);
     if let (Some(archive), Some(replayed)) = (&args.replay, &report.replayed) {
         add_replayed(&mut facts, archive, replayed);
     }

@@ -7,15 +7,15 @@ use crate::args::{
     TablesCommand,
 };
 use crate::columns;
-use crate::output::{Cell, Facts, Format, Listing, counted, stdout, thousands};
+use crate::output::{Cell, Facts, Format, Listing, counted, empty_line, thousands};
+use crate::reading;
 use anyhow::{Result, bail};
 use indelible::{Database, IndexDef, Partitioning, Table, TableDef, Uniqueness};
-use std::io::Write;
 
 /// Runs `tables`.
 pub(crate) fn run_tables(command: &TablesCommand, format: Format) -> Result<()> {
     match command {
-        TablesCommand::List(args) => list_tables(&Database::open(&args.path)?, format),
+        TablesCommand::List(args) => list_tables(&reading::open(&args.path)?, format),
         TablesCommand::Create(args) => create_table(args, format),
         TablesCommand::Drop(args) => drop_table(args, format),
     }
@@ -50,7 +50,7 @@ pub(crate) fn find(database: &Database, name: &str) -> Result<Table> {
 
 /// Prints the columns of a table, and to people its indexes and its size as well.
 pub(crate) fn describe(args: &TableArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let database = reading::open(&args.path)?;
     let table = find(&database, &args.table)?;
     let def = table.definition();
     if format == Format::Text {
@@ -63,7 +63,7 @@ pub(crate) fn describe(args: &TableArgs, format: Format) -> Result<()> {
         facts.add("primary key", names(&def, &def.primary_key));
         facts.add("partitioning", partitioning_name(&def));
         facts.print(format)?;
-        writeln!(stdout())?;
+        empty_line()?;
     }
     let mut listing = Listing::new(["column", "type", "nullable", "primary_key", "indexes"]);
     for (at, column) in def.columns.iter().enumerate() {
@@ -81,7 +81,7 @@ pub(crate) fn describe(args: &TableArgs, format: Format) -> Result<()> {
     }
     listing.print(format)?;
     if format == Format::Text && !def.indexes.is_empty() {
-        writeln!(stdout())?;
+        empty_line()?;
         indexes_of(&def).print(format)?;
     }
     Ok(())
@@ -190,7 +190,7 @@ fn drop_table(args: &TableArgs, format: Format) -> Result<()> {
 }
 
 fn list_indexes(args: &TableArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let database = reading::open(&args.path)?;
     let def = find(&database, &args.table)?.definition();
     indexes_of(&def).print(format)
 }

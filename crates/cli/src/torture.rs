@@ -13,7 +13,7 @@ mod sites;
 use crate::args::{SizeName, TortureArgs, WorkloadName};
 use crate::failure::{FAILED, Usage};
 use crate::kill::{End, Mount, run_cycles};
-use crate::output::{Cell, Format, Listing, stdout, thousands};
+use crate::output::{Cell, Format, Listing, print_json, stdout, thousands};
 use crate::progress;
 use ::torture::mutation::{MutationConfig, SiteVerdict, Verdict, kind_name, mutate};
 use ::torture::scenarios::{self, Scenario};
@@ -457,11 +457,7 @@ fn row<'r>(
 
 fn print(row: &TortureRow<'_>, format: Format) -> Result<()> {
     if format == Format::Json {
-        let mut out = stdout();
-        serde_json::to_writer(&mut out, row)?;
-        writeln!(out)?;
-        out.flush()?;
-        return Ok(());
+        return print_json(row);
     }
     if format == Format::Csv {
         let mut listing = Listing::new([

@@ -10,7 +10,6 @@ use indelible::{
     Column, DataType, Database, Durability, Partitioning, RangeStart, Row, Table,
     TransactionOptions, Uniqueness, Value,
 };
-use std::fs::File;
 use std::io::{self, Read};
 
 /// Version of the format.
@@ -26,7 +25,7 @@ pub struct Loader {
 
 /// A file, with the bytes that have been read of it.
 struct Counted {
-    file: File,
+    file: Box<dyn Read>,
     bytes: u64,
 }
 
@@ -55,8 +54,8 @@ struct Definition {
 }
 
 impl Loader {
-    /// Reads a file that `dump` wrote.
-    pub fn new(file: File) -> Self {
+    /// Reads a file that `dump` wrote, once and from its beginning to its end.
+    pub fn new(file: Box<dyn Read>) -> Self {
         let input = Counted { file, bytes: 0 };
         Self {
             records: Records::new(input, Dialect::own()),

@@ -14,6 +14,7 @@ Examples:
   indelible backup ./shop shop.backup --force --format json
   indelible backup --check shop.backup
   indelible backup --pages ./shop shop.pages
+  indelible backup ./shop - | ssh other indelible restore - ./shop
 
 The file appears under its name when it is complete and synced. A running database is backed up by the process that has it
 open (Database::backup); this command needs it closed.";
@@ -41,16 +42,16 @@ pub(crate) struct BackupArgs {
     /// Directory of the database
     #[arg(required_unless_present = "check")]
     pub(crate) path: Option<PathBuf>,
-    /// The file to write. It must not exist
+    /// The file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket or a device
     #[arg(required_unless_present = "check")]
     pub(crate) file: Option<PathBuf>,
-    /// Overwrite the file if it exists
+    /// Replace the file if it exists; the new one has its mode and owner
     #[arg(long)]
     pub(crate) force: bool,
     /// Back up pages instead of rows, so that `restore --replay` can repeat an archive of the log over them; only of methods with pages in files
     #[arg(long)]
     pub(crate) pages: bool,
-    /// Read this backup to its end and check every byte of it instead
+    /// Read this backup to its end and check every byte of it instead; `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["path", "file", "force", "pages"])]
     pub(crate) check: Option<PathBuf>,
 }
@@ -58,7 +59,7 @@ pub(crate) struct BackupArgs {
 /// `restore`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// The backup
+    /// The backup; `-` for standard input
     pub(crate) file: PathBuf,
     /// Directory of the new database
     pub(crate) path: PathBuf,

@@ -210,10 +210,10 @@ pub(crate) struct ExportArgs {
     pub(crate) path: PathBuf,
     /// The table
     pub(crate) table: String,
-    /// The CSV file to write; `-` for standard output. It must not exist
+    /// The CSV file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket or a device
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
-    /// Overwrite the file if it exists
+    /// Replace the file if it exists; the new one has its mode and owner
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -223,10 +223,10 @@ pub(crate) struct ExportArgs {
 pub(crate) struct DumpArgs {
     /// Directory of the database
     pub(crate) path: PathBuf,
-    /// The file to write; `-` for standard output. It must not exist
+    /// The file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket or a device
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
-    /// Overwrite the file if it exists
+    /// Replace the file if it exists; the new one has its mode and owner
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -236,7 +236,7 @@ pub(crate) struct DumpArgs {
 pub(crate) struct LoadArgs {
     /// Directory of the new database
     pub(crate) path: PathBuf,
-    /// The dump
+    /// The dump; `-` for standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) database: NewDatabaseArgs,

@@ -4,7 +4,9 @@
 //! a script or a file's name, so an error shows it without its control characters.
 
 use super::CommandLine;
+use crate::failure::{self, Work};
 use crate::printable::{printable, printable_lines};
+use crate::streams;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use std::error::Error as _;
@@ -41,10 +43,15 @@ fn accept_negative_numbers(command: Command) -> Command {
 
 /// Prints an error and ends the process.
 fn refuse(error: &clap::Error, words: &[OsString]) -> ! {
+    if !error.use_stderr() {
+        let printed = streams::help(error);
+        let code = printed.map_or_else(|error| failure::tell(&error, Work::Printing), |()| 0);
+        std::process::exit(code.into());
+    }
     let Some(text) = sentence(error, words) else {
         error.exit();
     };
-    eprint!("{text}");
+    streams::tell(text.trim_end_matches('\n'));
     std::process::exit(error.exit_code());
 }
 

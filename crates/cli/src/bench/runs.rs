@@ -8,7 +8,7 @@ use crate::args::{
 };
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
-use crate::output::{Cell, Format, Listing, bytes, duration, note, stdout, whole};
+use crate::output::{Cell, Format, Listing, bytes, duration, note, print_json, whole};
 use crate::report::{
     AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, PageNumbers, PerTxn, RunRow,
     WrittenBytes,
@@ -24,7 +24,6 @@ use measure::{Acknowledge, Limit, Measured};
 use pmem::Part;
 use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
 use serde::Serialize;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -665,10 +664,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
 /// Prints a row at once where rows are for programs.
 pub(super) fn print_row(row: &impl Serialize, format: Format) -> Result<()> {
     if format == Format::Json {
-        let mut out = stdout();
-        serde_json::to_writer(&mut out, row)?;
-        writeln!(out)?;
-        out.flush()?;
+        print_json(row)?;
     }
     Ok(())
 }

@@ -122,23 +122,23 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
     let wanted = points.len();
     points.retain(|(_, point)| kinds::is_possible(point));
     if points.len() < wanted {
-        eprintln!(
+        note(&format!(
             "{} of {wanted} runs are left out: this processor lacks their kernel",
             wanted - points.len()
-        );
+        ));
     }
     let start = Instant::now();
     for (index, (experiment, point)) in points.iter().enumerate() {
         let words: Vec<&str> = point.parameters.values().map(String::as_str).collect();
         // Standard output is for the verdicts.
-        eprintln!(
+        note(&format!(
             "[{}/{}, {}] {} {}",
             index + 1,
             points.len(),
             duration(start.elapsed().as_secs_f64() * 1e6),
             experiment.name,
             words.join(" ")
-        );
+        ));
         let repeats = kinds::run(point, &size, &parent)
             .with_context(|| format!("{}: `{}`", experiment.name, point.configuration(&size)))?;
         rows.add(LabRow::new(point, &size, &repeats, &parent))?;

@@ -15,11 +15,12 @@ use crate::bench::{self, YcsbRuns};
 use crate::files::{Existing, OutputFile};
 use crate::kill::victim::{self, Work};
 use crate::kill::{AIRPORTS, bookings, import_airports};
-use crate::output::{Cell, Format, Listing, bytes, duration, stdout, thousands, whole};
+use crate::output::{Cell, Format, Listing, bytes, duration, print_json, stdout, thousands, whole};
 use crate::printable::printable_lines;
 use crate::progress;
 use crate::report::RunRow;
 use crate::scratch::Scratch;
+use crate::streams;
 use anyhow::{Context, Result, bail};
 use indelible::{Database, Method, Options, Uniqueness};
 use pmem::device::{DeviceReport, NativeOptions};
@@ -65,12 +66,7 @@ pub(crate) fn run(args: &QuickstartArgs, format: Format) -> Result<()> {
     )?;
     let rows = measure(args, &parent)?;
     if format == Format::Json {
-        let mut out = stdout();
-        for row in &rows {
-            serde_json::to_writer(&mut out, row)?;
-            writeln!(out)?;
-        }
-        out.flush()?;
+        rows.iter().try_for_each(print_json)?;
     } else {
         let shown = rows
             .iter()
@@ -105,7 +101,7 @@ impl Tell {
             writeln!(out, "{}", printable_lines(text))?;
             out.flush()?;
         } else {
-            eprintln!("{}", printable_lines(text));
+            streams::tell(&printable_lines(text));
         }
         Ok(())
     }

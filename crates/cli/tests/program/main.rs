@@ -7,6 +7,9 @@
 //! | `btree` | `bench btree-insert`: orders, mixes, and what it refuses |
 //! | `copy` | backup, restore and conversion |
 //! | `data` | what goes in comes out the same |
+//! | `files` | files that are written, the standard streams, pipes |
+//! | `limits` | limits of the operating system |
+//! | `read_only` | reading without the right to write |
 //! | `bad_input` | each mistake gets a clear sentence and the right exit code |
 //! | `import` | files as people have them |
 //! | `join` | `bench join`: rows, the grid, and what it refuses |
@@ -28,10 +31,13 @@ mod btree;
 mod common;
 mod copy;
 mod data;
+mod files;
 mod import;
 mod join;
 mod lab;
+mod limits;
 mod measure;
+mod read_only;
 mod recovery;
 mod repair;
 mod shown;

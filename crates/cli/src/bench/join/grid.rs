@@ -10,6 +10,7 @@ use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, stdout};
 use crate::progress;
 use crate::report::short_number;
+use crate::streams;
 use anyhow::{Context, Result};
 use join::data::{KeyRange, Workload};
 use join::{Algorithm, Scratch};
@@ -96,7 +97,7 @@ pub(super) fn run(args: &JoinArgs, format: Format) -> Result<()> {
             out.flush()?;
         }
         // Standard output is for rows.
-        Format::Json | Format::Csv => eprintln!("{said}"),
+        Format::Json | Format::Csv => streams::tell(&said),
     }
     Ok(())
 }

@@ -1,0 +1,55 @@
+//! Opening a database for commands that only read.
+//!
+//! They open it for reading, so the right to read its files is enough, several of them may run at once, and not a byte of it
+//! changes. If something must be written first, because a crash has left something to finish, it is opened for writing, which
+//! does that; and where it cannot be written either, the error says so.
+
+use anyhow::{Result, anyhow};
+use indelible::{Database, Error, Mode, Options};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Opens the database in a directory.
+pub(crate) fn open(path: &Path) -> Result<Database> {
+    let due = match Database::open_with(path, &Options::new().mode(Mode::ReadOnly)) {
+        Err(error) if error.needs_writing() => error,
+        opened => return Ok(opened?),
+    };
+    Database::open(path).map_err(|error| {
+        if cannot_write(&error) {
+            anyhow!(
+                "{due}. It cannot be written here ({error}): copy the whole directory to where it can be, and open it there",
+            )
+        } else {
+            error.into()
+        }
+    })
+}
+
+/// The same for a command that tells what the archive of the log has, which an engine knows that is open for writing: where there is one
+/// it is opened so, unless it cannot be written or others read it.
+pub(crate) fn open_with_archive(path: &Path) -> Result<Database> {
+    if path.join("archive").is_symlink() {
+        match Database::open(path) {
+            Err(error) if cannot_write(&error) || matches!(error, Error::InUse { .. }) => {}
+            opened => return Ok(opened?),
+        }
+    }
+    open(path)
+}
+
+/// Whether the right to write is what is missing.
+fn cannot_write(error: &Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            let kind = error.kind();
+            return matches!(
+                kind,
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+            );
+        }
+        cause = error.source();
+    }
+    false
+}

@@ -1,0 +1,163 @@
+//! Goal: a database that cannot be written can be read by every command that only reads, by several of them at once.
+//!
+//! Method: modes mean nothing to root, so root runs the program as somebody else; where that cannot be, the test says so and ends.
+
+use crate::common::{AIRPORTS, Place, fail, run, succeed};
+use indelible::{Database, Method, Mode, Options};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Output};
+
+const METHODS: [Method; 7] = [
+    Method::NvmInp,
+    Method::Inp,
+    Method::Cow,
+    Method::Log,
+    Method::FullPageWrites,
+    Method::NvLogging,
+    Method::InPlace,
+];
+
+/// Runs the program as somebody who may not write in directories of this user.
+fn as_reader(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_indelible");
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let mut command = if is_root {
+        let mut command = Command::new("setpriv");
+        let other = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+        command.args(other).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.args(arguments).output().unwrap()
+}
+
+fn can_run_as_reader() -> bool {
+    let can = Command::new("setpriv").arg("--version").output().is_ok()
+        && as_reader(&["--version"]).status.success();
+    if !can {
+        println!("skipped: the program cannot be run as another user here");
+    }
+    can
+}
+
+fn set_modes(path: &str, directory: u32, file: u32) {
+    for entry in fs::read_dir(path).unwrap() {
+        fs::set_permissions(entry.unwrap().path(), Permissions::from_mode(file)).unwrap();
+    }
+    fs::set_permissions(path, Permissions::from_mode(directory)).unwrap();
+}
+
+fn imported(place: &Place, method: Method) -> String {
+    let db = place.at(method.name());
+    let partitions = ["--partitions", "2"];
+    succeed(&[&["create", &db, "--method", method.name()], &partitions[..]].concat());
+    succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
+    db
+}
+
+fn readers(db: &str) -> [Vec<&str>; 10] {
+    [
+        vec!["get", db, "airports", "JFK"],
+        vec!["scan", db, "airports", "--limit", "3"],
+        vec!["tables", "list", db],
+        vec!["indexes", "list", db, "airports"],
+        vec!["describe", db, "airports"],
+        vec!["verify", db],
+        vec!["export", db, "airports"],
+        vec!["dump", db],
+        vec!["info", db],
+        vec!["backup", db, "-"],
+    ]
+}
+
+#[test]
+fn commands_that_only_read_need_no_right_to_write() {
+    if !can_run_as_reader() {
+        return;
+    }
+    for method in METHODS {
+        let place = Place::new();
+        let db = imported(&place, method);
+        set_modes(&db, 0o555, 0o444);
+        for command in readers(&db) {
+            let output = as_reader(&command);
+            let errors = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success(), "{method}, {command:?}: {errors}");
+            if command[0] != "info" && command[0] != "backup" {
+                assert_eq!(String::from_utf8(output.stdout).unwrap(), succeed(&command));
+            }
+        }
+        let output = as_reader(&["tables", "drop", &db, "airports"]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && errors.contains("ermission"),
+            "{errors}"
+        );
+        set_modes(&db, 0o755, 0o644);
+    }
+}
+
+#[test]
+fn readers_run_at_once_and_keep_writers_out() {
+    for method in METHODS {
+        let place = Place::new();
+        let db = imported(&place, method);
+        let reading = Options::new().mode(Mode::ReadOnly);
+        let open = Database::open_with(&db, &reading).unwrap();
+        for command in readers(&db) {
+            let output = run(&command);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{method}, {command:?}: {errors}");
+        }
+        let told = fail(1, &["tables", "drop", &db, "airports"]);
+        assert!(told.contains("in use"), "{told}");
+        open.close().unwrap();
+        let open = Database::open(&db).unwrap();
+        let told = fail(1, &["get", &db, "airports", "JFK"]);
+        assert!(told.contains("in use"), "{told}");
+        drop(open);
+        succeed(&["tables", "drop", &db, "airports"]);
+    }
+}
+
+/// The files of an open database are those that a kill leaves.
+fn killed(place: &Place, db: &str) -> String {
+    let copy = place.at("killed");
+    let open = Database::open(db).unwrap();
+    let table = open.table("airports").unwrap();
+    open.transaction(|t| t.delete(&table, "JFK").map(drop))
+        .unwrap();
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(db).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), Path::new(&copy).join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn recovery_that_is_due_is_made_or_asked_for() {
+    if !can_run_as_reader() {
+        return;
+    }
+    for method in [Method::FullPageWrites, Method::NvLogging, Method::Inp] {
+        let place = Place::new();
+        let db = imported(&place, method);
+        let copy = killed(&place, &db);
+        set_modes(&copy, 0o555, 0o444);
+        let output = as_reader(&["scan", &copy, "airports", "--limit", "1"]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        if method == Method::Inp {
+            // It is recovered in memory.
+            assert!(output.status.success(), "{errors}");
+        } else {
+            let is_told = errors.contains("once for writing") && errors.contains("copy the whole");
+            assert!(!output.status.success() && is_told, "{method}: {errors}");
+        }
+        set_modes(&copy, 0o755, 0o644);
+        assert!(fail(1, &["get", &copy, "airports", "JFK"]).contains("no row"));
+    }
+}
