@@ -54,11 +54,16 @@ fn escaped(text: &str, prints: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// format characters, those without a meaning, and spaces that are none.
 fn prints(letter: char) -> bool {
     match letter {
-        ' '..='~' => true,
-        // These two join letters or part them, as Persian, Hindi and family pictures need, and reorder nothing.
-        '\u{200C}' | '\u{200D}' => true,
-        // Spaces of other widths, but not the ends of lines and paragraphs.
-        '\u{A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => true,
+        // Spaces of other widths, but not the ends of lines and paragraphs; and the two characters that join letters or part
+        // them, as Persian, Hindi and family pictures need, and reorder nothing.
+        ' '..='~'
+        | '\u{A0}'
+        | '\u{2000}'..='\u{200A}'
+        | '\u{200C}'
+        | '\u{200D}'
+        | '\u{202F}'
+        | '\u{205F}'
+        | '\u{3000}' => true,
         // An accent alone counts as unprintable; behind a letter it is not.
         _ => {
             let mut pair = [b'a', 0, 0, 0, 0];
