@@ -557,17 +557,15 @@ impl<'db> Session<'db> {
                 });
             }
         };
+        // The transaction is committed whatever happens here. A partition that fails stops when the seat is put back,
+        // and recovery finds the number in the slot, which is therefore not given back.
         let mut kept = false;
         for held in self.all_mut().filter(|held| held.wrote) {
             held.changing = true;
-            // The transaction is committed whatever happens here. A partition that fails stops when the seat is put back,
-            // and recovery finds the number in the slot, which is therefore not given back.
-            let committed = held.seat.engine.commit(Durability::Immediate).is_ok();
-            held.changing = !committed;
-            held.begun = false;
-            held.wrote = false;
-            held.committed = true;
-            kept |= !committed;
+            kept |= !held.commit_prepared();
+        }
+        for held in self.all_mut().filter(|held| held.wrote) {
+            kept |= !held.settle_prepared();
         }
         if !kept {
             core.commits.release(slot);
@@ -759,6 +757,30 @@ impl Held<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Commits what is decided; false if that failed. Where others wait for its locks these are free before it is durable, and [`Held::settle_prepared`] sees to
+    /// that.
+    fn commit_prepared(&mut self) -> bool {
+        let durability = if self.seat.is_shared() {
+            Durability::Group
+        } else {
+            Durability::Immediate
+        };
+        self.changing = self.seat.engine.commit(durability).is_err();
+        self.begun = false;
+        self.committed = true;
+        !self.changing
+    }
+
+    /// Makes durable that it is committed; false if that failed.
+    fn settle_prepared(&mut self) -> bool {
+        self.wrote = false;
+        if self.seat.is_shared() && !self.changing {
+            self.changing = true;
+            self.changing = self.seat.engine.force().is_err();
+        }
+        !self.changing
     }
 
     #[cold]

@@ -6,7 +6,7 @@
 //! (`batch_store`): what the lines were, fence; the lines, fence; the number of the batch, fence.
 //!
 //! A transaction that stays open holds nobody up for long: after `QUIET_WAIT` the batch is closed with it, and its records so far go
-//! with the batch, so that a power cut undoes it. One that the closing thread itself has open is not waited for at all. A prepared
+//! with the batch, so that a power cut undoes it. Where the closing thread itself has one open, no other is waited for either. A prepared
 //! transaction becomes durable in the same way.
 //!
 //! Invariants, proven by the crash tests:
@@ -252,9 +252,13 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         result
     }
 
-    /// Waits until no transaction is open that another thread can end, or for some time.
+    /// Waits until no transaction is open that another thread can end, or for some time. Not at all with a transaction of this thread: the batch cannot become
+    /// quiet then, and those that are open may wait for its locks, as they do while it is prepared.
     fn wait_for_open(&self, mut turn: MutexGuard<'_, ()>) {
         let here = thread::current().id();
+        if self.parts().any(|part| lock(part).opened_by == Some(here)) {
+            return;
+        }
         let is_waited_for = |part: &Part| {
             let is_elsewhere = part.opened_by.is_some_and(|thread| thread != here);
             is_elsewhere && !part.is_slow

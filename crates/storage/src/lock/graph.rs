@@ -80,13 +80,7 @@ impl WaitGraph {
     pub(super) fn find_owners(&self, found: &mut [SessionId]) {
         let sessions = lock(&self.0.sessions);
         for session in found {
-            if let Some(visible) = sessions
-                .all
-                .get(*session as usize)
-                .into_iter()
-                .flatten()
-                .next()
-            {
+            if let Some(Some(visible)) = sessions.all.get(*session as usize) {
                 *session = visible.owner();
             }
         }
