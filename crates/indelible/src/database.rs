@@ -66,7 +66,7 @@ pub(crate) struct Core {
     pub(crate) has_marks: bool,
     pub(crate) is_closed: bool,
     pub(crate) _mark: MarkBit,
-    pub(crate) _platform: Box<dyn Any + Send + Sync>,
+    pub(crate) platform: Box<dyn Any + Send + Sync>,
 }
 
 impl Core {
@@ -124,7 +124,7 @@ impl Core {
             std::mem::take(&mut self.partitions),
             std::mem::replace(&mut self.commits, CommitTable::new(no_words)),
             std::mem::take(&mut self.recording),
-            std::mem::replace(&mut self._platform, Box::new(())),
+            std::mem::replace(&mut self.platform, Box::new(())),
         ));
     }
 }

@@ -277,7 +277,7 @@ impl Database {
             turns: Turns::default(),
             is_closed: false,
             _mark: mark,
-            _platform: platform,
+            platform,
         };
         Ok(Self {
             marking: None,

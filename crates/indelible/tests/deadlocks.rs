@@ -41,7 +41,7 @@ fn database(directory: &Directory, method: Method, sessions: u32) -> (Database, 
         .create()
         .unwrap();
     db.transaction(|t| {
-        (0..ACCOUNTS as i64).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
+        (0..ACCOUNTS.cast_signed()).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
     })
     .unwrap();
     (db, accounts)
@@ -82,7 +82,10 @@ fn transfers(db: &Database, accounts: &Table, count: u64) {
     });
     let rows = db.read(|r| r.collect(accounts, ..)).unwrap();
     let balances = rows.iter().map(|row| row.get(BALANCE).as_i64().unwrap());
-    assert_eq!(balances.sum::<i64>(), ACCOUNTS as i64 * OPENING_BALANCE);
+    assert_eq!(
+        balances.sum::<i64>(),
+        ACCOUNTS.cast_signed() * OPENING_BALANCE
+    );
     assert_eq!(db.verify().unwrap().damage, Vec::<String>::new());
 }
 

@@ -44,7 +44,7 @@ fn insert(t: &mut Transaction<'_>, table: &Table, id: i64) -> Result<()> {
 }
 
 /// Whether this is the error of a child.
-fn is_refused<T>(result: Result<T>) -> bool {
+fn is_refused<T>(result: &Result<T>) -> bool {
     matches!(result, Err(Error::Forked))
 }
 
@@ -53,24 +53,24 @@ fn misuse(handles: &mut Handles, directory: &Directory) -> u8 {
     let table = &handles.table;
     let db = handles.db.take().unwrap();
     let refused = [
-        is_refused(db.transaction(|t| insert(t, table, 100))),
-        is_refused(db.transaction(|_| Ok(()))),
-        is_refused(db.read(|r| r.count(table, ..))),
-        is_refused(db.begin()),
-        is_refused(db.worker(&[0], Durability::Immediate)),
-        is_refused(db.table("people")),
-        is_refused(people_again(&db)),
-        is_refused(db.drop_table("people")),
-        is_refused(db.statistics()),
-        is_refused(db.verify()),
-        is_refused(db.checkpoint()),
-        is_refused(db.force()),
-        is_refused(db.start_trace(directory.path().join("trace"))),
-        is_refused(db.clone().close()),
+        is_refused(&db.transaction(|t| insert(t, table, 100))),
+        is_refused(&db.transaction(|_| Ok(()))),
+        is_refused(&db.read(|r| r.count(table, ..))),
+        is_refused(&db.begin()),
+        is_refused(&db.worker(&[0], Durability::Immediate)),
+        is_refused(&db.table("people")),
+        is_refused(&people_again(&db)),
+        is_refused(&db.drop_table("people")),
+        is_refused(&db.statistics()),
+        is_refused(&db.verify()),
+        is_refused(&db.checkpoint()),
+        is_refused(&db.force()),
+        is_refused(&db.start_trace(directory.path().join("trace"))),
+        is_refused(&db.clone().close()),
         handles
             .snapshot
             .as_ref()
-            .is_none_or(|snapshot| is_refused(snapshot.get(table, 1_i64))),
+            .is_none_or(|snapshot| is_refused(&snapshot.get(table, 1_i64))),
         db.tables().is_empty(),
     ];
     drop(handles.snapshot.take());
@@ -102,7 +102,7 @@ fn check(handles: Handles, directory: &Directory, method: Method, rows: i64) {
         assert_eq!(snapshot.count(&table, ..).unwrap(), 20);
     }
     db.transaction(|t| insert(t, &table, rows)).unwrap();
-    let rows = rows as u64 + 1;
+    let rows = rows.cast_unsigned() + 1;
     assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), rows, "{method}");
     assert_eq!(db.verify().unwrap().damage, Vec::<String>::new());
     db.close().unwrap();
@@ -144,11 +144,11 @@ fn within_transaction(db: &Database, table: &Table) -> i32 {
     let code = run_forked(|| {
         let mut t = open.take().unwrap();
         let refused = [
-            is_refused(insert(&mut t, table, 100)),
-            is_refused(insert(&mut t, table, 101)),
-            is_refused(t.get(table, 1_i64)),
-            is_refused(t.delete(table, 1_i64)),
-            is_refused(t.commit()),
+            is_refused(&insert(&mut t, table, 100)),
+            is_refused(&insert(&mut t, table, 101)),
+            is_refused(&t.get(table, 1_i64)),
+            is_refused(&t.delete(table, 1_i64)),
+            is_refused(&t.commit()),
         ];
         u8::from(refused != [true; 5])
     });
@@ -162,10 +162,10 @@ fn beside_worker(db: &Database, table: &Table) -> i32 {
     let code = run_forked(|| {
         let mut worker = worker.take().unwrap();
         let refused = [
-            is_refused(worker.transaction(|t| insert(t, table, 100))),
-            is_refused(worker.transaction(|_| Ok(()))),
-            is_refused(worker.force()),
-            is_refused(worker.close()),
+            is_refused(&worker.transaction(|t| insert(t, table, 100))),
+            is_refused(&worker.transaction(|_| Ok(()))),
+            is_refused(&worker.force()),
+            is_refused(&worker.close()),
         ];
         u8::from(refused != [true; 4])
     });

@@ -126,7 +126,7 @@ impl LockManager {
         let gone = lock(&self.gone);
         let mut sum = *gone;
         for visible in self.options.graph.sessions() {
-            if std::ptr::eq(&*visible.manager, self) {
+            if std::ptr::eq(Arc::as_ptr(&visible.manager), self) {
                 sum.add(&visible.counters.load());
             }
         }
