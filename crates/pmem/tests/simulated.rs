@@ -11,7 +11,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test fail the test")]
 
 use pmem::device::simulated::{
-    Content, CrashPoint, ImageChoice, ImageChoices, Points, Profile, SimulatedMemory,
+    Branches, Content, CrashPoint, ImageChoice, ImageChoices, Points, Profile, SimulatedMemory,
     SimulatedWorld, SiteKind, WorldOptions, mix,
 };
 use pmem::{Access, Memory, MemorySource, Part, PmemError, site};
@@ -549,6 +549,56 @@ fn a_fence_waits_for_a_write_back_that_another_handle_started() {
     let image = world.image(&ImageChoice::default()).unwrap();
     let memory = image.source().open("first", Access::Read).unwrap();
     assert_eq!(&content(&memory)[64..72], &5_u64.to_le_bytes());
+}
+
+/// A fence covered the flush of the same line that another handle had made after its own. On a machine it waits for its own thread's write-backs only.
+/// Without the difference a missing fence of one of two sessions goes unnoticed whenever the other one has a fence.
+#[test]
+fn a_fence_leaves_out_what_another_handle_flushed_later() {
+    let world = world(3);
+    let mut first = world.source().create("first", BYTES).unwrap();
+    for at in [64, 72, 80] {
+        first.store_word(at, 0);
+    }
+    first.flush(64, 24, site!("handles.zeros"));
+    first.fence(site!("handles.zeros-fence")).unwrap();
+    // SAFETY: both handles are used on this thread, one after the other.
+    let mut second = unsafe { first.share() }.unwrap();
+    first.store_word(64, 5);
+    first.flush(64, 8, site!("handles.early"));
+    second.store_word(72, 6);
+    second.flush(72, 8, site!("handles.late"));
+    second.stream(80, &7_u64.to_le_bytes(), site!("handles.stream"));
+    let durable = || {
+        let image = world.image(&ImageChoice::default()).unwrap();
+        let memory = image.source().open("first", Access::Read).unwrap();
+        [64, 72, 80].map(|at: usize| content(&memory)[at])
+    };
+    first.fence(site!("handles.first-fence")).unwrap();
+    assert_eq!(durable(), [5, 0, 0]);
+    second.fence(site!("handles.second-fence")).unwrap();
+    assert_eq!(durable(), [5, 6, 7]);
+}
+
+/// Reads through a view were not noted, so an image that differs in nothing else was never tried.
+#[test]
+fn a_read_through_a_view_decides_what_is_tried() {
+    let world = world(3);
+    let mut memory = world.source().create("first", BYTES).unwrap();
+    memory.store_word(64, 5);
+    let mut branches = Branches::new(&world, 1, 100);
+    let mut image = world.image(&ImageChoice::default()).unwrap();
+    let mut seen = HashSet::new();
+    while branches.take().unwrap().is_some() {
+        branches.image(&world, &mut image).unwrap();
+        let memory = image.source().open("first", Access::Read).unwrap();
+        let mut word = [0; 8];
+        memory.view().unwrap().read(64, &mut word).unwrap();
+        seen.insert(word[0]);
+        drop(memory);
+        branches.checked(&world);
+    }
+    assert!(seen.len() > 1 && seen.contains(&5), "{seen:?}");
 }
 
 #[test]

@@ -27,7 +27,12 @@ pub struct View {
     bytes: u64,
     /// Keeps `base..base + bytes` mapped.
     _range: Arc<dyn Any + Send + Sync>,
+    /// Is told of each read: its offset and its bytes.
+    watch: Option<Box<Watch>>,
 }
+
+/// Notes a read.
+type Watch = dyn Fn(u64, usize) + Send + Sync;
 
 // SAFETY: the address is not tied to a thread, and what it leads to is only loaded, atomically.
 unsafe impl Send for View {}
@@ -42,6 +47,15 @@ impl View {
             base,
             bytes,
             _range: range,
+            watch: None,
+        }
+    }
+
+    /// Calls `watch` with offset and bytes before each read.
+    pub(super) fn watched(self, watch: impl Fn(u64, usize) + Send + Sync + 'static) -> Self {
+        Self {
+            watch: Some(Box::new(watch)),
+            ..self
         }
     }
 
@@ -61,6 +75,9 @@ impl View {
         if end.is_none_or(|end| end > self.bytes) {
             let text = format!("{} bytes there are outside the pool", out.len());
             return Err(PmemError::corrupted("pointer", offset, text));
+        }
+        if let Some(watch) = &self.watch {
+            watch(offset, out.len());
         }
         let mut at = offset;
         let (head, rest) = out.split_at_mut(unaligned(offset, out.len()));

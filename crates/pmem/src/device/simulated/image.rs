@@ -112,6 +112,7 @@ impl MemoryState {
     /// Takes over what the next process finds in `origin`, of which `self` has just been restored, if the one that has it open
     /// dies: every store is visible, and those that no fence has made certain may still be lost.
     pub(super) fn inherit(&mut self, origin: &Self) {
+        self.next_event = self.next_event.max(origin.next_event);
         for dirty in &origin.dirty {
             let line = dirty.line as usize;
             self.dirty_line(line)

@@ -49,6 +49,10 @@ pub(super) enum Tears {
 pub(super) struct Event {
     pub(super) mask: u64,
     pub(super) kind: Kind,
+    /// The handle that stored it.
+    handle: usize,
+    /// Later stores of the memory have higher numbers.
+    number: u64,
     data: Line,
 }
 
@@ -91,17 +95,17 @@ impl Event {
 /// A line with stores that are not certain to survive.
 pub(super) struct DirtyLine {
     pub(super) line: u32,
-    /// The first this many events were there when the line was last flushed.
-    flushed: u32,
+    /// The events with lower numbers were there when the line was last flushed, by any handle.
+    flushed: u64,
     /// In program order.
     pub(super) events: Vec<Event>,
 }
 
 impl DirtyLine {
     fn has_unflushed(&self) -> bool {
-        self.events[self.flushed as usize..]
-            .iter()
-            .any(|event| !matches!(event.kind, Kind::Stream(_)))
+        let is_unflushed =
+            |event: &Event| event.number >= self.flushed && !matches!(event.kind, Kind::Stream(_));
+        self.events.iter().any(is_unflushed)
     }
 }
 
@@ -126,8 +130,11 @@ pub(super) struct MemoryState {
     slot_of: Vec<u32>,
     /// Lines that the memory can grow to.
     lines: usize,
-    /// Of each handle, the lines whose write-backs and streams its next fence waits for.
-    waiting: Vec<Vec<u32>>,
+    /// Of each handle, the lines whose write-backs and streams its next fence waits for. A write-back covers the events with numbers below the
+    /// one that stands with the line: those that were there when this handle flushed it.
+    waiting: Vec<Vec<(u32, u64)>>,
+    /// Number of the next event.
+    pub(super) next_event: u64,
     spare_events: Vec<Vec<Event>>,
     pub(super) touched: Vec<u32>,
     is_touched: Vec<bool>,
@@ -172,6 +179,7 @@ impl MemoryState {
             slot_of: Vec::new(),
             lines,
             waiting: Vec::new(),
+            next_event: 1,
             spare_events: Vec::new(),
             touched: Vec::new(),
             is_touched: Vec::new(),
@@ -194,22 +202,22 @@ impl MemoryState {
             let mut content = [0; LINE];
             content[at..at + piece.len()].copy_from_slice(piece);
             let mask = (u64::MAX >> (LINE - piece.len())) << at;
-            self.push(
+            let event = Event {
+                mask,
+                kind,
                 handle,
-                offset / LINE,
-                Event {
-                    mask,
-                    kind,
-                    data: content,
-                },
-            );
+                number: self.next_event,
+                data: content,
+            };
+            self.next_event += 1;
+            self.push(offset / LINE, event);
             offset += piece.len();
             rest = after;
         }
     }
 
-    fn push(&mut self, handle: usize, line: usize, event: Event) {
-        let kind = event.kind;
+    fn push(&mut self, line: usize, event: Event) {
+        let (kind, handle) = (event.kind, event.handle);
         if let Some(watch) = &mut self.watch {
             watch.stored(line as u32, event.mask);
         }
@@ -217,10 +225,9 @@ impl MemoryState {
         let dirty = self.dirty_line(line);
         dirty.events.push(event);
         if matches!(kind, Kind::Stream(_)) {
-            self.waiting(handle).push(line as u32);
+            self.waiting(handle).push((line as u32, 0));
         } else if flush_free {
-            dirty.flushed = dirty.events.len() as u32;
-            self.fold(line, false);
+            self.fold(line, &|event| !matches!(event.kind, Kind::Stream(_)));
         }
     }
 
@@ -263,25 +270,29 @@ impl MemoryState {
     /// Starts the write-back of `lines`. Returns how many of them had something to write.
     pub(super) fn flush(&mut self, handle: usize, lines: std::ops::Range<usize>) -> u64 {
         let mut written = 0;
+        let covered = self.next_event;
         for line in lines {
             let slot = self.slot(line);
             if slot == 0 {
                 continue;
             }
             let dirty = &mut self.dirty[slot as usize - 1];
-            if dirty.has_unflushed() {
-                dirty.flushed = dirty.events.len() as u32;
-                self.waiting(handle).push(line as u32);
-                written += 1;
-            } else if dirty.flushed > 0 && !self.waiting(handle).contains(&(line as u32)) {
-                // The write-back that another handle has started covers it: the next fence of this one waits for that as well.
-                self.waiting(handle).push(line as u32);
+            let is_new = dirty.has_unflushed();
+            let newest = dirty.events.last().map_or(0, |event| event.number);
+            // Where another handle has flushed the line before, this one waits for its own write-back all the same.
+            if is_new || dirty.flushed > 0 {
+                dirty.flushed = covered;
+                let waits = |&(waiting, upto): &(u32, u64)| waiting == line as u32 && upto > newest;
+                if is_new || !self.waiting(handle).iter().any(waits) {
+                    self.waiting(handle).push((line as u32, covered));
+                }
             }
+            written += u64::from(is_new);
         }
         written
     }
 
-    fn waiting(&mut self, handle: usize) -> &mut Vec<u32> {
+    fn waiting(&mut self, handle: usize) -> &mut Vec<(u32, u64)> {
         if self.waiting.len() <= handle {
             self.waiting.resize(handle + 1, Vec::new());
         }
@@ -294,13 +305,17 @@ impl MemoryState {
         waiting.is_some_and(|waiting| !waiting.is_empty())
     }
 
-    /// Makes all stores durable that a handle has flushed or streamed. A line is one handle's until then.
+    /// Makes all stores durable that a handle has flushed or streamed. It waits for no other handle's: what another one has stored and flushed in
+    /// the same line meanwhile stays undecided.
     pub(super) fn fence(&mut self, handle: usize) {
         let mut waiting = std::mem::take(self.waiting(handle));
-        for line in waiting.drain(..) {
-            // A line that waits twice is done the first time.
+        for (line, covered) in waiting.drain(..) {
+            // A line that waits twice may be done the first time.
             if self.slot(line as usize) != 0 {
-                self.fold(line as usize, true);
+                self.fold(line as usize, &|event| match event.kind {
+                    Kind::Ordinary | Kind::Orphan(_) => event.number < covered,
+                    Kind::Stream(_) => event.handle == handle,
+                });
             }
         }
         *self.waiting(handle) = waiting;
@@ -325,7 +340,7 @@ impl MemoryState {
         if self.handles == 0 {
             self.close();
         } else {
-            for line in std::mem::take(self.waiting(handle)) {
+            for (line, _) in std::mem::take(self.waiting(handle)) {
                 // Whoever needs it flushes it again.
                 if self.slot(line as usize) != 0 {
                     self.dirty_line(line as usize).flushed = 0;
@@ -354,27 +369,20 @@ impl MemoryState {
         if flush_free {
             let lines: Vec<_> = self.dirty.iter().map(|dirty| dirty.line as usize).collect();
             for line in lines {
-                let dirty = self.dirty_line(line);
-                dirty.flushed = dirty.events.len() as u32;
-                self.fold(line, false);
+                self.fold(line, &|_| true);
             }
         }
     }
 
-    /// Makes the flushed events of a line durable, and its streaming ones where `streams` says so.
-    fn fold(&mut self, line: usize, streams: bool) {
+    /// Makes the events of a line durable that are certain.
+    fn fold(&mut self, line: usize, is_certain: &dyn Fn(&Event) -> bool) {
         let slot = self.slot(line) as usize - 1;
         let dirty = &mut self.dirty[slot];
-        let flushed = std::mem::take(&mut dirty.flushed) as usize;
         let mut content = self.durable.line(line);
         let mut events = std::mem::take(&mut dirty.events);
         let (mut kept, mut settled) = (0, 0);
         for index in 0..events.len() {
-            let certain = match events[index].kind {
-                Kind::Ordinary | Kind::Orphan(_) => index < flushed,
-                Kind::Stream(_) => streams,
-            };
-            if certain {
+            if is_certain(&events[index]) {
                 events[index].apply(&mut content, u8::MAX);
                 let mask = events[index].mask;
                 settled |= mask;

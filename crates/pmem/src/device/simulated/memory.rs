@@ -278,13 +278,8 @@ impl SimulatedMemory {
     /// Tells the watch of the memory what is read.
     #[cold]
     fn note_load(&self, offset: u64, bytes: usize) {
-        let Backing::Durable(state) = &self.backing else {
-            return;
-        };
-        let mut state = lock(state);
-        let number = state.number;
-        if let Some(watch) = &mut state.watch {
-            watch.loaded(number, lines(offset, bytes), offset..offset + bytes as u64);
+        if let Backing::Durable(state) = &self.backing {
+            note_load(state, offset, bytes);
         }
     }
 
@@ -459,7 +454,14 @@ unsafe impl Memory for SimulatedMemory {
     fn view(&self) -> Result<View> {
         match &self.backing {
             // The state owns the live bytes and never moves them.
-            Backing::Durable(state) => Ok(View::new(self.base, self.bytes, Arc::clone(state) as _)),
+            Backing::Durable(state) => {
+                let view = View::new(self.base, self.bytes, Arc::clone(state) as _);
+                let watched = Arc::clone(state);
+                Ok(match self.watched {
+                    true => view.watched(move |offset, bytes| note_load(&watched, offset, bytes)),
+                    false => view,
+                })
+            }
             Backing::Volatile { .. } => {
                 let text = "a volatile memory cannot be read beside its owner".to_owned();
                 Err(PmemError::Unsupported(text))
@@ -478,6 +480,15 @@ impl Drop for SimulatedMemory {
                 }
             }
         }
+    }
+}
+
+/// Tells the watch of a memory what is read of it, by its owner or through a view.
+fn note_load(state: &Mutex<MemoryState>, offset: u64, bytes: usize) {
+    let mut state = lock(state);
+    let number = state.number;
+    if let Some(watch) = &mut state.watch {
+        watch.loaded(number, lines(offset, bytes), offset..offset + bytes as u64);
     }
 }
 
