@@ -11,6 +11,7 @@ use crate::generate::{Random, first_rows, row, text};
 use crate::model::{Action, MAIN, NOTE, State, Step};
 use crate::search::options;
 use pmem::device::simulated::SimulatedWorld;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -55,6 +56,8 @@ pub struct DamageReport {
     pub detected_read: u64,
     /// Those in which nothing that is ever read was damaged.
     pub harmless: u64,
+    /// Trials by the kind of the damaged byte, where it has one.
+    pub kinds: BTreeMap<String, KindCount>,
     /// Places of harmless damage, as far as they fit.
     pub harmless_places: Vec<String>,
     /// Wrong answers, and damage that showed only when the database was changed, with their places.
@@ -69,6 +72,26 @@ pub struct DamageReport {
     pub seconds: f64,
 }
 
+/// Trials in bytes of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct KindCount {
+    /// All of them.
+    pub trials: u64,
+    /// Those that no check detected.
+    pub undetected: u64,
+    /// Those that were detected and those that were not, by page.
+    pages: BTreeMap<(usize, u64), (u64, u64)>,
+}
+
+impl KindCount {
+    /// Pages in which some trials were detected and some were not, and those in which some were detected.
+    pub fn partly(&self) -> (u64, u64) {
+        let live = self.pages.values().filter(|(detected, _)| *detected > 0);
+        let partly = live.clone().filter(|(_, undetected)| *undetected > 0);
+        (partly.count() as u64, live.count() as u64)
+    }
+}
+
 impl DamageReport {
     /// Everything that must not be.
     pub fn faults(&self) -> u64 {
@@ -80,8 +103,22 @@ impl DamageReport {
         self.detected_open + self.detected_verify + self.detected_read
     }
 
-    fn note(&mut self, place: String, verdict: Verdict, seconds: f64) {
+    pub(crate) fn note(&mut self, tried: Tried, seconds: f64) {
+        let Tried {
+            place,
+            spot,
+            verdict,
+        } = tried;
         self.trials += 1;
+        if let Some(Spot { kind, page }) = spot {
+            let count = self.kinds.entry(kind).or_default();
+            let is_detected = !matches!(verdict, Verdict::Harmless);
+            count.trials += 1;
+            count.undetected += u64::from(!is_detected);
+            let (detected, undetected) = count.pages.entry(page).or_default();
+            *detected += u64::from(is_detected);
+            *undetected += u64::from(!is_detected);
+        }
         self.longest_s = self.longest_s.max(seconds);
         if seconds > HANG.as_secs_f64() {
             self.hangs.push(format!("{place}: {seconds:.1} s"));
@@ -110,6 +147,22 @@ pub(crate) enum Verdict {
     Harmless,
     Wrong(String),
     Panic(String),
+}
+
+/// A trial that is over.
+pub(crate) struct Tried {
+    /// The damage.
+    pub(crate) place: String,
+    /// Where it is, if it is in one byte.
+    pub(crate) spot: Option<Spot>,
+    pub(crate) verdict: Verdict,
+}
+
+/// What a damaged byte belongs to.
+pub(crate) struct Spot {
+    pub(crate) kind: String,
+    /// Number of the file or memory, and where the page begins in it.
+    pub(crate) page: (usize, u64),
 }
 
 /// A closed database with some history, before anything is damaged.
@@ -232,8 +285,8 @@ fn history(random: &mut Random) -> Vec<Action> {
     actions
 }
 
-/// One worker's way to damage and judge: takes the number of the trial, says where it was and what it showed.
-pub(crate) type Trial = Box<dyn FnMut(u64) -> (String, Verdict)>;
+/// One worker's way to damage and judge: takes the number of the trial.
+pub(crate) type Trial = Box<dyn FnMut(u64) -> Tried>;
 /// Makes the worker with this number, on its own thread.
 pub(crate) type Worker = Arc<dyn Fn(usize) -> Result<Trial, Failure> + Send + Sync>;
 
@@ -324,9 +377,9 @@ fn work(shared: &Sweep, worker: &Worker, number: usize) {
         }
         let begun = Instant::now();
         *lock(&shared.current[number]) = Some((next, begun));
-        let (place, verdict) = trial(next);
+        let tried = trial(next);
         *lock(&shared.current[number]) = None;
         let seconds = begun.elapsed().as_secs_f64();
-        lock(&shared.report).note(place, verdict, seconds);
+        lock(&shared.report).note(tried, seconds);
     }
 }

@@ -4,13 +4,15 @@
 //! simulated device makes a damaged copy in microseconds, so all bits of a quarter of a megabyte are a matter of minutes.
 
 use crate::check::Failure;
-use crate::damage::{DamageReport, Subject, Trial, Verdict, Worker, sweep};
+use crate::damage::{DamageReport, Spot, Subject, Trial, Tried, Verdict, Worker, sweep};
+use crate::kinds::{Part, judge, parts};
 use crate::search::new_world;
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory, File};
 use indelible::SimulatedPlatform;
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, mix};
 use pmem::site;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use storage::engine::Method;
@@ -40,7 +42,7 @@ pub enum Density {
     EveryBit,
     /// One in each 64 bytes.
     Lines,
-    /// The same, but no more than so many in a file or memory: most of a ring is empty.
+    /// The same, but no more than so many in bytes of one kind in a file or memory: most of a ring is empty.
     Most(u64),
 }
 
@@ -52,11 +54,8 @@ pub fn flip(
     let config = *config;
     let flips = Flips::new(config)?;
     let bytes = flips.targets.iter().map(|target| target.bytes).sum();
-    let count = flips
-        .targets
-        .iter()
-        .map(|target| target.trials(&config))
-        .sum();
+    let kinds = flips.targets.iter().flat_map(|target| &target.kinds);
+    let count = kinds.map(|kind| kind.trials(&config)).sum();
     drop(flips);
     let worker: Worker = Arc::new(move |_| {
         let mut flips = Flips::new(config)?;
@@ -65,7 +64,9 @@ pub fn flip(
     let report = sweep(count, config.threads, &worker, &mut |done| {
         progress(done, count);
     })?;
-    Ok(DamageReport { bytes, ..report })
+    let mut report = DamageReport { bytes, ..report };
+    judge(config.method, &mut report);
+    Ok(report)
 }
 
 /// One worker's database and the copy that it damages.
@@ -82,47 +83,66 @@ struct Target {
     name: String,
     bytes: u64,
     is_file: bool,
+    kinds: Vec<Kind>,
+}
+
+/// The bytes of a memory or file that are of one kind.
+#[derive(Default)]
+struct Kind {
+    parts: Vec<Part>,
+    bytes: u64,
 }
 
 impl Flips {
     fn new(config: FlipConfig) -> Result<Self, Failure> {
         let world = new_world(config.seed);
         let platform = SimulatedPlatform::new(&world);
-        let bytes = || targets(&world).map_or(0, |all| all.iter().map(|one| one.bytes).sum());
+        let bytes = || lengths(&world).map_or(0, |all| all.iter().map(|one| one.1).sum());
         let subject = Subject::build(&platform, &world, config.method, config.seed, &bytes)?;
         Ok(Self {
             config,
-            targets: targets(&world)?,
+            targets: targets(&world, &subject)?,
             image: copy(&world)?,
             world,
             subject,
         })
     }
 
-    fn trial(&mut self, number: u64) -> (String, Verdict) {
+    fn trial(&mut self, number: u64) -> Tried {
         let mut rest = number;
-        for target in &self.targets {
-            let trials = target.trials(&self.config);
-            if rest < trials {
-                let (byte, bit) = target.place(rest, &self.config);
-                let place = format!("{} byte {byte} bit {bit}", target.name);
-                let verdict = self
+        for (index, target) in self.targets.iter().enumerate() {
+            for kind in &target.kinds {
+                let trials = kind.trials(&self.config);
+                if rest >= trials {
+                    rest -= trials;
+                    continue;
+                }
+                let (byte, page, bit) = kind.place(rest, &self.config);
+                let name = kind.name();
+                let mut tried = Tried {
+                    place: format!("{} byte {byte} bit {bit} ({name})", target.name),
+                    spot: Some(Spot {
+                        kind: name.to_owned(),
+                        page: (index, page),
+                    }),
+                    verdict: Verdict::Harmless,
+                };
+                tried.verdict = self
                     .flip(target, byte, bit, number)
                     .unwrap_or_else(|failure| {
                         Verdict::Wrong(format!("the flip could not be tried: {failure}"))
                     });
-                if matches!(verdict, Verdict::Panic(_)) {
+                if matches!(tried.verdict, Verdict::Panic(_)) {
                     // What a panic left open is dropped with the world that it was in.
                     match copy(&self.world) {
                         Ok(fresh) => self.image = fresh,
-                        Err(failure) => return (place, Verdict::Wrong(failure.0)),
+                        Err(failure) => tried.verdict = Verdict::Wrong(failure.0),
                     }
                 }
-                return (place, verdict);
+                return tried;
             }
-            rest -= trials;
         }
-        ("behind the end".to_owned(), Verdict::Harmless)
+        unreachable!("trials are counted in the same way");
     }
 
     fn flip(&self, target: &Target, byte: u64, bit: u8, number: u64) -> Result<Verdict, Failure> {
@@ -157,17 +177,10 @@ fn copy(world: &SimulatedWorld) -> Result<SimulatedWorld, Failure> {
         .map_err(|error| Failure::new("image", error))
 }
 
-/// Everything durable.
-fn targets(world: &SimulatedWorld) -> Result<Vec<Target>, Failure> {
-    let mut targets: Vec<Target> = world
-        .memory_lengths()
-        .into_iter()
-        .map(|(name, bytes)| Target {
-            name,
-            bytes,
-            is_file: false,
-        })
-        .collect();
+/// Name, length and whether it is a file, of everything durable.
+fn lengths(world: &SimulatedWorld) -> Result<Vec<(String, u64, bool)>, Failure> {
+    let memories = world.memory_lengths().into_iter();
+    let mut lengths: Vec<_> = memories.map(|(name, bytes)| (name, bytes, false)).collect();
     let files = SimulatedDirectory::new(world);
     let failed = |error| Failure::new("listing files", error);
     for name in files.list().map_err(failed)? {
@@ -175,16 +188,45 @@ fn targets(world: &SimulatedWorld) -> Result<Vec<Target>, Failure> {
             .open(&name)
             .and_then(|file| file.bytes())
             .map_err(failed)?;
+        lengths.push((name, bytes, true));
+    }
+    Ok(lengths)
+}
+
+/// Everything durable.
+fn targets(world: &SimulatedWorld, subject: &Subject) -> Result<Vec<Target>, Failure> {
+    let files = SimulatedDirectory::new(world);
+    let mut targets = Vec::new();
+    for (name, bytes, is_file) in lengths(world)? {
+        let mut content = vec![0; bytes as usize];
+        if is_file {
+            let file = files.open(&name);
+            file.and_then(|mut file| file.read_at(0, &mut content))
+                .map_err(|error| Failure::new("reading a file", error))?;
+        } else if let Some(memory) = world.content(&name) {
+            content = memory;
+        }
+        let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
+        for part in parts(subject.method, &subject.options, &name, &content) {
+            let kind = kinds.entry(part.kind.clone()).or_default();
+            kind.bytes += part.bytes;
+            kind.parts.push(part);
+        }
         targets.push(Target {
             name,
             bytes,
-            is_file: true,
+            is_file,
+            kinds: kinds.into_values().collect(),
         });
     }
     Ok(targets)
 }
 
-impl Target {
+impl Kind {
+    fn name(&self) -> &str {
+        self.parts.first().map_or("", |part| &part.kind)
+    }
+
     /// Bytes of which one bit is flipped, or none if all are.
     fn stride(&self, config: &FlipConfig) -> Option<u64> {
         match config.density {
@@ -199,18 +241,28 @@ impl Target {
         stride.map_or(self.bytes * 8, |stride| self.bytes.div_ceil(stride))
     }
 
-    /// The byte and bit of a trial.
-    fn place(&self, trial: u64, config: &FlipConfig) -> (u64, u8) {
-        let Some(stride) = self.stride(config) else {
-            return (trial / 8, (trial % 8) as u8);
+    /// The byte of a trial, where its page begins, and the bit.
+    fn place(&self, trial: u64, config: &FlipConfig) -> (u64, u64, u8) {
+        let (mut byte, bit) = match self.stride(config) {
+            None => (trial / 8, (trial % 8) as u8),
+            Some(stride) => {
+                let at = trial * stride;
+                let random = mix(config.seed ^ at.wrapping_mul(0x9e37) ^ self.name().len() as u64);
+                let byte = (at + random % stride).min(self.bytes - 1);
+                (byte, (random >> 32) as u8 % 8)
+            }
         };
-        let at = trial * stride;
-        let name = self.name.len() as u64;
-        let random = mix(config.seed ^ at.wrapping_mul(0x9e37) ^ name);
-        let byte = (at + random % stride).min(self.bytes - 1);
-        (byte, (random >> 32) as u8 % 8)
+        for part in &self.parts {
+            if byte < part.bytes {
+                return (part.start + byte, part.start, bit);
+            }
+            byte -= part.bytes;
+        }
+        unreachable!("the bytes of a kind are those of its parts");
     }
+}
 
+impl Target {
     fn damage(&self, image: &SimulatedWorld, place: u64, mask: u8) -> Result<(), Failure> {
         if !self.is_file {
             return image

@@ -19,7 +19,7 @@
 //! | [`standard`] | the same with TPC-C, TPC-B and TATP on several partitions, and their consistency conditions |
 //! | [`history`] | many sessions at once on a real device: whether what they saw fits some order of their transactions |
 //! | [`damage`] | what both find, and how they find it in parallel |
-//! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive`, `death` | the oracle, the transactions, how both meet the engine, all images of a moment, and processes that die without a power cut |
+//! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive`, `death`, `kinds` | the oracle, the transactions, how both meet the engine, all images of a moment, processes that die without a power cut, and the kinds of bytes of a database |
 
 mod check;
 mod compare;
@@ -32,6 +32,7 @@ pub mod faults;
 pub mod flips;
 mod generate;
 pub mod history;
+mod kinds;
 pub mod minimise;
 mod model;
 pub mod mutation;

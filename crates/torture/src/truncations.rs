@@ -5,7 +5,7 @@
 //! free space at the end, is harmless; a shorter history that is called sound is wrong.
 
 use crate::check::Failure;
-use crate::damage::{DamageReport, Subject, Trial, Verdict, Worker, sweep};
+use crate::damage::{DamageReport, Subject, Trial, Tried, Verdict, Worker, sweep};
 use crate::search::new_world;
 use indelible::NativePlatform;
 use pmem::Access;
@@ -57,10 +57,14 @@ pub fn truncate(
         Ok(Box::new(move |trial: u64| {
             let (subject, files, cuts) = &*shared;
             let (name, length) = &cuts[trial as usize];
-            let place = format!("{name} cut at {length} of {} bytes", files[name].len());
+            let tried = |verdict| Tried {
+                place: format!("{name} cut at {length} of {} bytes", files[name].len()),
+                spot: None,
+                verdict,
+            };
             if let Err(error) = lay_out(&path, files, name, *length) {
                 let what = format!("the cut could not be tried: {error}");
-                return (place, Verdict::Wrong(what));
+                return tried(Verdict::Wrong(what));
             }
             let oracle = &subject.oracle;
             let verdict = subject.judge(&|| {
@@ -68,7 +72,7 @@ pub fn truncate(
                     oracle.decided.contains(&global.0)
                 })
             });
-            (place, verdict)
+            tried(verdict)
         }) as Trial)
     });
     let report = sweep(count, config.threads, &worker, &mut |done| {

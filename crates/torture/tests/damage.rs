@@ -9,7 +9,7 @@ use torture::damage::DamageReport;
 use torture::flips::{Density, FlipConfig, flip};
 use torture::truncations::{TruncationConfig, truncate};
 
-/// Flips in one file or memory, and lengths that one is cut to: fewer without `LONG_TESTS`.
+/// Flips in bytes of one kind in one file or memory, and lengths that one is cut to: fewer without `LONG_TESTS`.
 fn places(long: u64) -> u64 {
     if std::env::var_os("LONG_TESTS").is_some() {
         long
@@ -41,7 +41,7 @@ fn no_flip_is_believed() {
         let config = FlipConfig {
             method,
             seed: 1,
-            density: Density::Most(places(400)),
+            density: Density::Most(places(240)),
             threads: 2,
         };
         let report = flip(&config, &mut |_, _| {}).expect("the database can be built");

@@ -15,6 +15,7 @@ use ::torture::truncations::{RANDOM_LENGTHS, TruncationConfig, truncate};
 use anyhow::Result;
 use indelible::Method;
 use indicatif::ProgressBar;
+use serde_json::{Value as Json, json};
 
 /// Flips bits; returns how much was wrong.
 pub(super) fn flips(
@@ -85,6 +86,13 @@ fn print(
 ) -> Result<u64> {
     let count = |list: &Vec<String>| list.len() as u64;
     let (wrong, panics, hangs) = (&report.wrong, &report.panics, &report.hangs);
+    let kinds = report.kinds.iter().map(|(kind, count)| {
+        let (trials, undetected) = (count.trials, count.undetected);
+        (
+            kind.clone(),
+            json!({ "trials": trials, "undetected": undetected }),
+        )
+    });
     let facts = vec![
         ("method", method.name().into()),
         ("kind", kind.into()),
@@ -95,6 +103,7 @@ fn print(
         ("detected_by_verify", report.detected_verify.into()),
         ("detected_by_read", report.detected_read.into()),
         ("harmless", report.harmless.into()),
+        ("kinds", Json::Object(kinds.collect())),
         ("wrong", count(wrong).into()),
         ("panics", count(panics).into()),
         ("hangs", count(hangs).into()),

@@ -12,7 +12,7 @@ mod torn;
 pub use torn::{TornReport, tear};
 
 use crate::check::{Failure, Recovery, lock};
-use crate::damage::{Trial, Verdict, Worker, sweep};
+use crate::damage::{Trial, Tried, Verdict, Worker, sweep};
 use crate::scenarios::{self, Scenario};
 use crate::search::options;
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
@@ -273,7 +273,11 @@ pub fn sweep_faults(
                 Ok(Err(failure)) => Verdict::Wrong(failure.0),
                 Err(panic) => Verdict::Panic(Failure::panicked(&*panic).0),
             };
-            (job.to_string(), verdict)
+            Tried {
+                place: job.to_string(),
+                spot: None,
+                verdict,
+            }
         }) as Trial)
     });
     let swept = sweep(count, config.threads, &worker, &mut |done| {
