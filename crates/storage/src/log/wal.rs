@@ -681,7 +681,7 @@ impl<D: Directory> Wal<D> {
             }
             Err(error) => return Err(self.poison(error.into())),
         };
-        self.publish(directory, header, unpublished, file)?;
+        self.publish(directory, header, &unpublished, file)?;
         self.keep_reserve(directory)?;
         Ok(())
     }
@@ -706,7 +706,7 @@ impl<D: Directory> Wal<D> {
         let taken = self.spares.take_reserve(directory);
         let prepared = taken.and_then(|name| Ok(prepare_spare(directory, name, &header)?));
         let (unpublished, file) = prepared.map_err(|error| self.poison(error))?;
-        self.publish(directory, header, unpublished, file)?;
+        self.publish(directory, header, &unpublished, file)?;
         self.spares.keep_rest(directory)
     }
 
@@ -715,13 +715,13 @@ impl<D: Directory> Wal<D> {
         &mut self,
         directory: &D,
         header: SegmentHeader,
-        unpublished: String,
+        unpublished: &str,
         file: D::File,
     ) -> Result<()> {
         self.flush()?;
         let name = self.identity.file_name(&self.kind, header.number);
         let published = directory
-            .rename(&unpublished, &name)
+            .rename(unpublished, &name)
             .and_then(|()| directory.sync(site!("wal.publish-segment")));
         if let Err(error) = published {
             return Err(self.poison(error.into()));
