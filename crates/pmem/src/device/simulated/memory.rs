@@ -457,9 +457,10 @@ unsafe impl Memory for SimulatedMemory {
             Backing::Durable(state) => {
                 let view = View::new(self.base, self.bytes, Arc::clone(state) as _);
                 let watched = Arc::clone(state);
-                Ok(match self.watched {
-                    true => view.watched(move |offset, bytes| note_load(&watched, offset, bytes)),
-                    false => view,
+                Ok(if self.watched {
+                    view.watched(move |offset, bytes| note_load(&watched, offset, bytes))
+                } else {
+                    view
                 })
             }
             Backing::Volatile { .. } => {
