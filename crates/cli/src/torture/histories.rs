@@ -88,10 +88,8 @@ pub(super) fn histories(
     facts.add("cuts", Cell::Whole(report.cuts));
     facts.add("doubtful", Cell::Whole(report.doubtful));
     facts.add("dependencies", Cell::Whole(report.dependencies));
-    facts.add(
-        "longest_wait_ms",
-        Cell::Whole(report.longest_wait.as_millis() as u64),
-    );
+    let longest_wait_ms = report.longest_wait.as_millis() as u64;
+    facts.add("longest_wait_ms", Cell::Whole(longest_wait_ms));
     facts.add("allowed", Cell::Whole(report.allowed));
     facts.add("wrong", Cell::Whole(wrong));
     facts.add("seconds", Cell::number(start.elapsed().as_secs_f64(), 1));

@@ -307,10 +307,10 @@ impl<'h> Actor<'h> {
         random: &mut Random,
     ) -> Result<()> {
         let table = &self.rows.table;
-        let last = list.last().copied().unwrap_or_default().cast_signed();
+        let newest = list.last().copied().unwrap_or_default().cast_signed();
         let text = text_of(list);
         let insert = |transaction: &mut Transaction<'_>, key: i64| {
-            transaction.insert(table, (key, row.cast_signed(), last, text.as_str()))
+            transaction.insert(table, (key, row.cast_signed(), newest, text.as_str()))
         };
         let Some(old) = old.and_then(|old| old.get(0).as_i64()) else {
             return insert(transaction, key_at(row, 0));
@@ -331,7 +331,7 @@ impl<'h> Actor<'h> {
                 if way == 2 && can_move {
                     changes.set(0, other)?;
                 }
-                changes.set(LAST, last)?;
+                changes.set(LAST, newest)?;
                 changes.set(LIST, text.as_str())?;
                 transaction.update(table, old, &changes).map(drop)
             }

@@ -311,11 +311,8 @@ pub fn check(history: &History) -> Checked {
         .iter()
         .flat_map(|session| &session.transactions)
         .collect();
-    let by_number: HashMap<u64, usize> = transactions
-        .iter()
-        .enumerate()
-        .map(|(at, transaction)| (transaction.number, at))
-        .collect();
+    let numbers = transactions.iter().map(|one| one.number);
+    let by_number: HashMap<u64, usize> = numbers.zip(0..).collect();
     let versions = versions_of(history, &transactions);
     let written = transactions.iter().flat_map(|one| &one.written);
     let known: HashSet<Element> = written.map(|&(_, element)| element).collect();
@@ -371,10 +368,10 @@ pub fn check(history: &History) -> Checked {
         }
     }
     checked.dependencies = tidy(&mut graph);
-    let circles = circles(&graph).into_iter().take(CYCLES_MAX);
-    let named = circles
-        .map(|circle| Anomaly::Circle(circle.iter().map(|&at| transactions[at].number).collect()));
-    checked.anomalies.extend(named);
+    for circle in circles(&graph).into_iter().take(CYCLES_MAX) {
+        let numbers = circle.iter().map(|&at| transactions[at].number);
+        checked.anomalies.push(Anomaly::Circle(numbers.collect()));
+    }
     checked
 }
 
