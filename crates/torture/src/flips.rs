@@ -99,10 +99,12 @@ impl Flips {
         let platform = SimulatedPlatform::new(&world);
         let bytes = || lengths(&world).map_or(0, |all| all.iter().map(|one| one.1).sum());
         let subject = Subject::build(&platform, &world, config.method, config.seed, &bytes)?;
+        let image = copy(&world)?;
         Ok(Self {
             config,
-            targets: targets(&world, &subject)?,
-            image: copy(&world)?,
+            // Of the image: a file that is kept for later may be longer in the world than is durable.
+            targets: targets(&image, &subject)?,
+            image,
             world,
             subject,
         })

@@ -122,8 +122,8 @@ fn undetected_percent(method: Method, kind: &str) -> Option<u64> {
         // The newest version of a page may be in durable memory, and then the one in the file is not read.
         (Method::NvmDwbLogOpt, MAP) => return None,
         (Method::NvmDwbLogOpt, INNER | LEAF | LONG) => 40,
-        // A checksum covers all of these, and none is free.
-        (_, "checkpoint" | "manifest" | "run" | MAP) => 0,
+        // A checksum covers all of it, and none is free.
+        (_, MAP) => 0,
         (Method::Cow | Method::NvmCow, INNER | LIST) => 70,
         (Method::Cow | Method::NvmCow, LEAF | LONG) => 45,
         (Method::NvmInp, INNER) => 30,
