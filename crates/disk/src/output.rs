@@ -77,7 +77,7 @@ impl OutputFile {
                 if existing == Existing::Refuse {
                     return Err(exists());
                 }
-                Self::beside(fs::canonicalize(path)?, Some(found), mode)
+                Self::beside(fs::canonicalize(path)?, Some(&found), mode)
             }
             Ok(found) => Self::in_place(path, &found, existing),
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -88,7 +88,7 @@ impl OutputFile {
     }
 
     /// A file that gets the name `path` when it is complete.
-    fn beside(path: PathBuf, old: Option<Metadata>, mode: u32) -> io::Result<Self> {
+    fn beside(path: PathBuf, old: Option<&Metadata>, mode: u32) -> io::Result<Self> {
         let Some(name) = path.file_name().filter(|_| !ends_as_directory(&path)) else {
             return Err(directory());
         };
@@ -116,10 +116,10 @@ impl OutputFile {
         let unnamed = Unnamed {
             temporary,
             path,
-            mode: old.as_ref().map(Metadata::permissions),
+            mode: old.map(Metadata::permissions),
             has_its_name: false,
         };
-        if let Some(old) = &old {
+        if let Some(old) = old {
             keep_owner(&file, old)?;
         }
         Ok(Self {

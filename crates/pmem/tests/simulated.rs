@@ -584,17 +584,17 @@ fn a_fence_leaves_out_what_another_handle_flushed_later() {
 #[test]
 fn a_read_through_a_view_decides_what_is_tried() {
     let world = world(3);
-    let mut memory = world.source().create("first", BYTES).unwrap();
-    memory.store_word(64, 5);
+    let mut written = world.source().create("first", BYTES).unwrap();
+    written.store_word(64, 5);
     let mut branches = Branches::new(&world, 1, 100);
     let mut image = world.image(&ImageChoice::default()).unwrap();
     let mut seen = HashSet::new();
     while branches.take().unwrap().is_some() {
         branches.image(&world, &mut image).unwrap();
         let memory = image.source().open("first", Access::Read).unwrap();
-        let mut word = [0; 8];
-        memory.view().unwrap().read(64, &mut word).unwrap();
-        seen.insert(word[0]);
+        let mut bytes = [0; 8];
+        memory.view().unwrap().read(64, &mut bytes).unwrap();
+        seen.insert(bytes[0]);
         drop(memory);
         branches.checked(&world);
     }

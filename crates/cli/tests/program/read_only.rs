@@ -38,7 +38,7 @@ fn can_run_as_reader() -> bool {
     let can = Command::new("setpriv").arg("--version").output().is_ok()
         && as_reader(&["--version"]).status.success();
     if !can {
-        println!("skipped: the program cannot be run as another user here");
+        eprintln!("skipped: the program cannot be run as another user here");
     }
     can
 }

@@ -11,8 +11,8 @@ use std::fs;
 fn database(place: &Place, method: &str) -> String {
     let db = place.at(method);
     succeed(&["create", &db, "--method", method, "--partitions", "2"]);
-    let rows: String = (0..1000).map(|id| format!("{id},name {id}\n")).collect();
-    let file = place.file("rows.csv", &format!("id,name\n{rows}"));
+    let rows: Vec<String> = (0..1000).map(|id| format!("{id},name {id}")).collect();
+    let file = place.file("rows.csv", &format!("id,name\n{}\n", rows.join("\n")));
     succeed(&["import", &db, "t", &file, "--primary-key", "id"]);
     db
 }

@@ -66,8 +66,8 @@ fn a_long_scan_prints_every_row() {
     let place = Place::new();
     let db = place.at("db");
     succeed(&["create", &db]);
-    let rows: String = (0..3000).map(|id| format!("{id},name {id}\n")).collect();
-    let file = place.file("rows.csv", &format!("id,name\n{rows}"));
+    let rows: Vec<String> = (0..3000).map(|id| format!("{id},name {id}")).collect();
+    let file = place.file("rows.csv", &format!("id,name\n{}\n", rows.join("\n")));
     succeed(&["import", &db, "t", &file, "--primary-key", "id"]);
     let text = succeed(&["scan", &db, "t", "--limit", "5000"]);
     assert_eq!(text.lines().count(), 3002);
