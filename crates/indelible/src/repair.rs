@@ -20,7 +20,6 @@ use crate::descriptor::{DESCRIPTOR, Descriptor};
 use crate::error::{Error, Result};
 use crate::options::{Mode, Options};
 use crate::platform::{self, NativePlatform, io_error, native_options};
-use crate::roster::Roster;
 use pmem::device::NativeOptions;
 use pmem::{Access, MemorySource};
 use std::cell::Cell;
@@ -348,8 +347,9 @@ fn write(
     if writes_table {
         work.keep(&table)?;
     }
-    // It lists the files, so it changes in each case.
-    work.keep(&descriptor)?;
+    if writes_descriptor {
+        work.keep(&descriptor)?;
+    }
     if writes_table {
         let next_identifier = survey
             .next_identifier
@@ -365,13 +365,10 @@ fn write(
         fs::rename(&new, &table).map_err(|source| io_error("create", &table, source))?;
         platform::sync_parent(&table)?;
     }
-    let files = native.files(0)?;
-    let roster = Roster::rebuilt(native, recorded)?;
     if writes_descriptor {
-        recorded.write(&files, &roster)
-    } else {
-        recorded.write_roster(&files, &roster)
+        recorded.write(&native.files(0)?)?;
     }
+    Ok(())
 }
 
 /// Lets the partitions do what a crash has left, so that all of their tables are known. None of it needs the commit table.

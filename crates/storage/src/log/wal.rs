@@ -25,9 +25,6 @@
 //!    syncs them and adds a mark. An orderly end has added it already, and so has an earlier
 //!    recovery.
 //!
-//! 6. A segment is noted in the tails of the partition (`tails`) when its name is durable, and the end of the log at an opening and at an orderly
-//!    end. So a segment that is missing, or is an older copy of itself, is told from a log that went no further.
-//!
 //! Others may append while a sync runs: `wal_sync` says how.
 //!
 //! Invariant 5 costs at most one segment of writes and two syncs: usually the last group.
@@ -37,7 +34,6 @@
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::InFront;
-use super::tails::{StreamTail, Tail, Tails, ends_early, lost, missing};
 use super::wal_read::{Replayed, SegmentEnd, read_segment};
 use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
@@ -214,8 +210,6 @@ pub struct Wal<D: Directory> {
     /// The one before a checkpoint that has begun, as long as nothing is appended after it.
     closed: Option<Current<D::File>>,
     next_segment: u64,
-    /// The newest segment that is known to have its name durably.
-    newest: u64,
     /// Numbers and lengths of the files on disk, ascending.
     segments: Vec<(u64, u64)>,
     /// Files that are used again.
@@ -231,8 +225,6 @@ pub struct Wal<D: Directory> {
     marked: Lsn,
     /// Whether files were removed that a crash may bring back.
     has_removed: bool,
-    /// Where others see that files of it are missing.
-    tail: StreamTail<D::File>,
     failure: Failure,
 }
 
@@ -271,13 +263,6 @@ impl<D: Directory> Wal<D> {
             let name = identity.file_name(KIND, last);
             return Err(damage(&name, 0, "no log has so many segments"));
         }
-        let tail = StreamTail::new(&Tails::open(directory, identity, 1, access)?, 0);
-        let noted = tail.found().segment;
-        let gap = missing(start.segment, &live, noted);
-        let lost = |number: u64| lost(identity.file_name(KIND, number));
-        if noted >= start.segment && live.last() < Some(&noted) {
-            return Err(lost(gap.unwrap_or(noted)));
-        }
         let mut kept = Vec::new();
         if in_front == InFront::Kept {
             for &number in &old {
@@ -285,12 +270,8 @@ impl<D: Directory> Wal<D> {
                 kept.push((number, file.bytes()?));
             }
         }
-        let mut wal = Self::resume((identity, KIND), options, kept, start, tail);
-        match (wal.replay_segments(access, directory, &live, replay), gap) {
-            // A segment that never had its name durably had no record: then the others follow each other without it.
-            (Err(StorageError::DamagedFile { .. }), Some(number)) => return Err(lost(number)),
-            (replayed, _) => replayed?,
-        }
+        let mut wal = Self::resume(identity, KIND, options, kept, start);
+        wal.replay_segments(access, directory, &live, replay)?;
         if access == Access::Read {
             wal.refuse(&StorageError::Unsupported(
                 "it is open for reading only".to_owned(),
@@ -306,17 +287,16 @@ impl<D: Directory> Wal<D> {
             directory.remove(&wal.unpublished_name())?;
         }
         wal.spares.find(directory)?;
-        wal.note_tail()?;
         Ok(wal)
     }
 
-    /// A log whose files are those of this kind with these numbers and lengths, ascending. All is durable, and it goes on in a new file at `start`.
+    /// A log whose files are those with these numbers and lengths, ascending. All is durable, and it goes on in a new file at `start`.
     pub(super) fn resume(
-        (identity, kind): (LogIdentity, &str),
+        identity: LogIdentity,
+        kind: &str,
         options: WalOptions,
         segments: Vec<(u64, u64)>,
         start: LogStart,
-        tail: StreamTail<D::File>,
     ) -> Self {
         Self {
             identity,
@@ -326,7 +306,6 @@ impl<D: Directory> Wal<D> {
             current: None,
             closed: None,
             next_segment: start.segment,
-            newest: tail.found().segment,
             segments,
             spares: Spares::new(identity, kind, &options),
             buffer: Vec::new(),
@@ -337,39 +316,8 @@ impl<D: Directory> Wal<D> {
             marked: start.lsn,
             // An earlier process may have removed some.
             has_removed: true,
-            tail,
             failure: Failure::default(),
         }
-    }
-
-    /// Notes, if files are needless now, that records with numbers in front of `gone` are going with them, and which file stays.
-    pub(super) fn note_gone(&mut self, gone: Lsn) -> Result<()> {
-        let is_needless = |&(number, _): &(u64, u64)| number < self.start.segment;
-        if !self.segments.first().is_some_and(is_needless) {
-            return Ok(());
-        }
-        let stay = self.segments.iter().filter(|one| !is_needless(one));
-        let mut stay = stay.map(|&(number, _)| number);
-        let first = stay.next().unwrap_or_default();
-        let tail = Tail {
-            first,
-            segment: stay.next_back().unwrap_or(first),
-            end: self.synced,
-        };
-        let noted = self.tail.note_gone(tail, gone);
-        noted.map_err(|error| self.poison(error))
-    }
-
-    /// Notes the newest file that there has been, and the end of what is durable.
-    fn note_tail(&mut self) -> Result<()> {
-        let first = self.segments.first().map(|&(number, _)| number);
-        let tail = Tail {
-            first: first.unwrap_or(self.newest).min(self.newest),
-            segment: self.newest,
-            end: self.synced,
-        };
-        let noted = self.tail.note(tail);
-        noted.map_err(|error| self.poison(error))
     }
 
     /// Adds a record. It is durable once [`Wal::synced`] has reached the position that this
@@ -513,10 +461,6 @@ impl<D: Directory> Wal<D> {
     /// a torn tail, and the next recovery knows what is durable.
     pub fn close(&mut self, directory: &D) -> Result<()> {
         self.flush()?;
-        if self.marked != self.end {
-            // A mark is no part of the log, so the end in front of it is the one to find.
-            self.note_tail()?;
-        }
         if self.marked != self.end && self.room() >= FRAME_BYTES as u64 {
             self.append(directory, &[])?;
             self.flush()?;
@@ -793,8 +737,7 @@ impl<D: Directory> Wal<D> {
             seed,
             written: HEADER_BYTES as u64,
         });
-        self.newest = header.number;
-        self.note_tail()
+        Ok(())
     }
 
     /// A segment file under another name, which it has durably or not: with its header and its whole length, which are durable.
@@ -870,16 +813,9 @@ impl<D: Directory> Wal<D> {
                     let detail = "the record here is not valid, but was durable once";
                     return Err(damage(&name, found.frames as u64, detail));
                 }
-                let noted = self.tail.found().end;
-                if log.records < noted {
-                    return Err(ends_early(name, log.records, noted));
-                }
                 if access == Access::Write {
                     prove(&mut file, &header, &data, &found)?;
                 }
-            }
-            if found.records > HEADER_BYTES {
-                self.newest = self.newest.max(number);
             }
             self.segments.push((number, header.bytes));
             self.next_segment = number + 1;
