@@ -26,6 +26,7 @@ const OPTIONS: WalOptions = WalOptions {
     long_segment_bytes: 0,
     buffer_bytes_max: 64,
     spare_bytes_max: 8 << 10,
+    reserve_bytes: 0,
 };
 
 type Log = Arc<CentralLog<Device>>;

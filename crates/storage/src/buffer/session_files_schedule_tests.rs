@@ -30,6 +30,7 @@ impl Kind for Files {
                 long_segment_bytes: 0,
                 buffer_bytes_max: 512,
                 spare_bytes_max: 0,
+                reserve_bytes: 0,
             },
         };
         let files = SimulatedDirectory::new(world);
