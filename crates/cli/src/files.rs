@@ -1,10 +1,11 @@
 //! Files that commands write and read, with `-` for the standard streams.
 //!
-//! What is written goes through [`disk::OutputFile`]: a regular file appears under its name when it is complete, and a pipe, a
-//! socket or a device is written as it stands. So an interrupted command leaves what was there before, and an existing file is
-//! never replaced unless the user says so. Where data goes to standard output, reports and progress go to standard error.
+//! Output goes through [`disk::OutputFile`]: a regular file appears under its name when it is complete,
+//! and a pipe, a socket or a device is written as it stands. So an interrupted command leaves the old
+//! file, and an existing file is never replaced unless the user says so. If data goes to standard
+//! output, reports and progress go to standard error.
 //!
-//! What is read is read once and never sought in, so a pipe will do.
+//! Input is read once and never sought in, so a pipe will do.
 
 use crate::failure::Usage;
 use crate::streams;
@@ -16,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Who may use a new file of text: everybody, less what the process masks.
+/// Mode of a new file of text: open to everybody, less the bits that the process masks.
 const TEXT_MODE: u32 = 0o666;
-/// Who may use a new file of a whole database: its user, as with the files of the database.
+/// Mode of a new file of a whole database: its user only, as with the files of the database.
 const BINARY_MODE: u32 = 0o600;
 
 /// Whether a path stands for a standard stream. The device of standard output is not opened a second time: over a file that would begin at

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-/// What a group has in common, and its methods.
+/// The title of a group, and its methods.
 type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
 const GROUPS: [Group; 3] = [

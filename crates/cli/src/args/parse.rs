@@ -71,15 +71,16 @@ fn sentence(error: &clap::Error, words: &[OsString]) -> Option<String> {
     if tame == words {
         return None;
     }
-    // What the parser prints has lost the control characters, or still has them, so it is asked again without any.
+    // The parser's own text may have lost the control characters or still have them, so it is asked
+    // again without any.
     let text = read(&tame)
         .err()
         .map_or_else(|| error.render(), |error| error.render());
     Some(printable_lines(&text.to_string()).into_owned())
 }
 
-/// What an option takes that was given a number below zero or beyond its type. The parser tells a range only of numbers that it can
-/// read, so it is asked about 0.
+/// The range of an option that was given a number below zero or beyond its type. The parser tells a
+/// range only of numbers that it can read, so it is asked about 0.
 fn range(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let is_of_number = error.source()?.is::<ParseIntError>();
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidValue) else {

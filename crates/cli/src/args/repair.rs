@@ -1,6 +1,7 @@
 //! Arguments of `repair`.
 //!
-//! What the files tell is never asked for; what they do not tell, the error names with the option that says it.
+//! An option is needed only for a fact that the files do not tell; the error then names the fact and
+//! the option.
 
 use clap::Args;
 use indelible::Method;
