@@ -65,12 +65,7 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         "needed where a cut loses a header, and another one comes before anybody reads its page; the engine's own tests come there \
          (what_recovery_stores_is_durable_before_the_next_record)",
     ),
-    (
-        "fash.torn-record",
-        SLOTTED,
-        "needed where two cuts tear records that have a line in common; the engine's own tests come there \
-         (a_torn_record_is_not_made_whole_by_the_next_one)",
-    ),
+    ("fash.torn-record", SLOTTED, TORN_TWICE),
     (
         "slotted.found-fence",
         &[Method::Fast],
@@ -119,10 +114,14 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ("nv-slots.renewed", IN_SLOTS, TORN_LATER),
     ("page-guard.home", IN_SLOTS, SLOT_TAKEN),
     ("single-page.home", &[Method::DwbOff], WITH_THE_MASTER),
+    ("undo.torn", &[], TORN_TWICE),
+    ("undo.torn-fence", &[], TORN_TWICE),
     ("undo.in-place-word", &[Method::NvmLog], HEAP_CHANGED),
     ("undo.in-place-word-fence", &[Method::NvmLog], HEAP_CHANGED),
 ];
 
+const TORN_TWICE: &str = "needed where two cuts tear records that have lines in common; the engine's own tests come there \
+     (a_torn_record_is_not_made_whole_by_the_next_one)";
 const IN_SLOTS: &[Method] = &[Method::NvmDwb, Method::NvmDwbLog];
 const HOME_ALREADY: &str = "without it the next opening brings the same copies home once more; where they are the pages the searches of nvm-dwb-log-opt notice";
 const TORN_LATER: &str = "needed where a process dies before a batch is durable in the area, and the power fails while the next one brings it home; the guards' own tests come \

@@ -22,6 +22,8 @@
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no record counts it
 //!    stores nothing. What a dead process left in a cache counts only when it is durable: the commit word and the commit records are
 //!    flushed and fenced before the first store. (Undo records need not be: without their fence nothing was changed.)
+//! 7. A transaction that a cut has lost gives its number to the next one, and may have left lines of a record. So the first transaction after
+//!    an opening takes out durably what lies where its records go: lines of two records must not make one that is whole.
 //!
 //! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`, `abort`, recovery) *empty*,
 //! or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or recovery after asking the commit table) *empty*.
@@ -158,6 +160,8 @@ pub struct UndoLog {
     prepared: bool,
     /// Words whose before image a record of the open transaction has; they need no other one.
     logged_words: HashSet<u64>,
+    /// Whether lines of a record may lie where the next one goes: no transaction has had one since the log was opened.
+    may_be_torn: bool,
     /// Whether the open transaction has a record in the log. Then its number must not be used again, even if all of its
     /// statements were rolled back: a later record chain could run into the old one.
     logged: bool,
@@ -195,6 +199,7 @@ impl UndoLog {
         let mut log = Self::at(base, salt, order, word.sequence);
         log.replay = word.replay;
         log.replay_commits(arena)?;
+        log.may_be_torn = true;
         let records = log.read_records(arena);
         if records.is_empty() {
             return Ok((log, Recovered::Clean));
@@ -352,6 +357,7 @@ impl UndoLog {
             lines: Vec::new(),
             prepared: false,
             logged_words: HashSet::new(),
+            may_be_torn: false,
             logged: false,
         };
         log.reset();
@@ -382,6 +388,7 @@ impl UndoLog {
         if !self.logged_words.is_empty() {
             self.logged_words = HashSet::new();
         }
+        self.may_be_torn &= !self.logged;
         self.logged = false;
         self.staged = false;
         self.unawaited = false;
@@ -627,10 +634,22 @@ impl UndoLog {
         }
         self.record.resize(bytes, 0);
         seal_record(&mut self.record, self.committed + 1, kind, self.salt);
+        self.take_out_torn(arena)?;
         arena.write_through(self.tail.offset, &self.record, site!("undo.record"))?;
         self.tail.offset += bytes as u64;
         self.tail.room -= bytes;
         self.logged = true;
+        Ok(())
+    }
+
+    /// Takes out the checksum of a torn record that may lie at the tail. Durable when it returns.
+    fn take_out_torn<M: Memory>(&self, arena: &mut Arena<M>) -> Result<()> {
+        let at = self.tail.offset;
+        if self.may_be_torn && arena.word(at)? != 0 {
+            arena.store_word(at, 0)?;
+            arena.flush(at, 8, site!("undo.torn"))?;
+            arena.fence(site!("undo.torn-fence"))?;
+        }
         Ok(())
     }
 
@@ -653,6 +672,7 @@ impl UndoLog {
         record[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&offset.to_le_bytes());
         record[HEADER_BYTES + 8..HEADER_BYTES + 16].copy_from_slice(&(room as u64).to_le_bytes());
         seal_record(&mut record, self.committed + 1, RecordKind::Jump, self.salt);
+        self.take_out_torn(arena)?;
         arena.write_through(self.tail.offset, &record, site!("undo.jump"))?;
         self.tail = Tail { offset, room };
         self.spare_is_used |= spare_fits;
