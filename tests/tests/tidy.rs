@@ -76,20 +76,6 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The words in which an engine is spoken to. They stand beside the trait that they belong to, and all folders may use them.
-const VOCABULARY: &[&str] = &[
-    "CommitTicket",
-    "Direction",
-    "Isolation",
-    "Durability",
-    "FenceOrder",
-    "Footprint",
-    "GlobalTxnId",
-    "LogImages",
-    "ScanRange",
-    "VerifyReport",
-];
-
 /// Rooms, folders and files with `unsafe`.
 const UNSAFE_ROOMS: &[&str] = &[
     "crates/pmem/",
@@ -258,13 +244,8 @@ fn arrows_between_folders(files: &[Source]) -> Vec<String> {
         if line.in_test || !is_folder || other == folder || allowed.contains(&other) {
             return None;
         }
-        let names = words(used).skip(1);
-        let foreign = names
-            .filter(|name| *name != "super")
-            .find(|name| !VOCABULARY.contains(name));
-        let foreign = foreign.filter(|_| other == "engine" || !used.is_empty())?;
         Some(format!(
-            "`{folder}` may not use `{other}::{foreign}`; pass it in, or move it down"
+            "`{folder}` may not use `{other}`; pass it in, or move it down"
         ))
     })
 }

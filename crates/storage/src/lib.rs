@@ -1,6 +1,6 @@
 //! Storage engines and the parts they are made of.
 //!
-//! From the ground up: `record` (schemas, values, keys, rows), `index` and `log` over the memory and disk devices, `table` (tuples
+//! From the ground up: `vocabulary` (types that all folders share), `record` (schemas, values, keys, rows), `index` and `log` over the memory and disk devices, `table` (tuples
 //! and the upkeep of their indexes, shared by the in-place engines), and `engine` (policy only: what is
 //! written before commit, at commit, at recovery). No engine uses another.
 
@@ -21,6 +21,7 @@ pub mod probe;
 pub mod record;
 mod sync;
 pub mod table;
+mod vocabulary;
 
 pub use clock::Clock;
 pub use error::{Result, StorageError};

@@ -6,7 +6,7 @@
 use super::axes::{Combination, LogKind, PageAxes, PagesKind};
 use super::paged::Paged;
 use super::read_only::ReadOnly;
-use super::{Engine, GlobalTxnId};
+use super::{Engine, FenceOrder, GlobalTxnId, LogImages};
 use crate::buffer::{Cleaning, Daemon, Guard, Persist};
 use crate::clock::Clock;
 use crate::error::Result;
@@ -494,16 +494,6 @@ impl Default for EngineOptions {
     }
 }
 
-/// What a write-ahead log has of a row that is changed or deleted. Recovery reads both kinds, also in one log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum LogImages {
-    /// What it becomes. Recovery needs no more, because only committed changes reach a checkpoint or a run.
-    #[default]
-    After,
-    /// What it was as well, as in the paper.
-    BeforeAndAfter,
-}
-
 /// When the page engine does what an opening finds left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AfterCrash {
@@ -515,19 +505,6 @@ pub enum AfterCrash {
     BySteps,
     /// The same by a thread.
     InBackground,
-}
-
-/// Order of durable steps in the NVM-aware methods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum FenceOrder {
-    /// A transaction of one operation commits by one record and one fence; a longer one that reads what it wrote does as in
-    /// [`FenceOrder::Shared`].
-    #[default]
-    Single,
-    /// Undo only, as in the paper, with fences shared among steps: three fences a transaction of one operation.
-    Shared,
-    /// A sync after each step, as in the paper's Table 2.
-    Paper,
 }
 
 /// Asked at recovery for the fate of a prepared transaction: whether the database's commit table has it.

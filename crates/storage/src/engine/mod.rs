@@ -21,8 +21,12 @@ pub use crate::lock::{LockOwner, WaitGraph};
 pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
+pub use crate::vocabulary::{
+    CommitTicket, Direction, Durability, FenceOrder, Footprint, GlobalTxnId, Isolation, LogImages,
+    ScanRange, VerifyReport,
+};
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
-pub use method::{AfterCrash, Decide, EngineOptions, FenceOrder, LogImages, Method, create, open};
+pub use method::{AfterCrash, Decide, EngineOptions, Method, create, open};
 pub use paged::{CheckpointCounters, Mark, PagesBase, Rebuild, Replayed, Until, VisitPage};
 
 use crate::error::{Result, StorageError};
@@ -226,84 +230,6 @@ pub struct Shrunk {
     pub after_bytes: u64,
 }
 
-/// When a commit is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Durable when `commit` returns. Costs a sync each where the method has a log file.
-    #[default]
-    Immediate,
-    /// Durable with its group; the caller waits for [`Engine::durable`] before it acknowledges.
-    Group,
-    /// Durable at some later time, in the page methods on real devices after a fifth of a second. Atomic all the same.
-    None,
-}
-
-/// What a transaction may see of others that run beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Isolation {
-    /// Nothing: as if all ran one after the other.
-    #[default]
-    Serializable,
-    /// Rows that have been inserted meanwhile into a range that it has read. What it has read stays as it was.
-    RepeatableRead,
-    /// What has committed meanwhile, but nothing that may still be undone.
-    ReadCommitted,
-}
-
-/// Position of a commit in the partition's order; tickets grow by one a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
-pub struct CommitTicket(pub u64);
-
-/// Number of a transaction over several partitions, or of a mark in their logs, unique in the life of a database and never 0. Numbers grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GlobalTxnId(pub u64);
-
-/// A range of keys of one index, both ends included.
-#[derive(Clone, Debug)]
-pub struct ScanRange {
-    /// The table.
-    pub table: TableId,
-    /// The secondary index, or the primary key.
-    pub index: Option<IndexId>,
-    /// Smallest key.
-    pub low: KeyBuf,
-    /// Largest key.
-    pub high: KeyBuf,
-    /// Order of the visit.
-    pub direction: Direction,
-}
-
-/// Order of a scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Smallest key first.
-    Forward,
-    /// Largest key first.
-    Backward,
-}
-
-/// Bytes in use, by part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Footprint {
-    /// Tuples and their fields.
-    pub table: u64,
-    /// Primary and secondary indexes.
-    pub index: u64,
-    /// Logs.
-    pub log: u64,
-    /// Checkpoints.
-    pub checkpoint: u64,
-    /// Headers, directories, allocator metadata.
-    pub other: u64,
-}
-
-impl Footprint {
-    /// The sum of all parts.
-    pub fn total(&self) -> u64 {
-        self.table + self.index + self.log + self.checkpoint + self.other
-    }
-}
-
 /// Counts since the engine was opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineStatus {
@@ -323,17 +249,4 @@ pub struct EngineStatus {
     pub pages: PageWrites,
     /// Checkpoints, by who has written them; in page methods.
     pub checkpoints: CheckpointCounters,
-}
-
-/// What a deep check found.
-#[derive(Clone, Debug, Default)]
-pub struct VerifyReport {
-    /// Rows checked.
-    pub rows: u64,
-    /// Index entries checked.
-    pub index_entries: u64,
-    /// Allocated blocks checked against the reachable ones.
-    pub blocks: u64,
-    /// One sentence for each damage, with its place.
-    pub damage: Vec<String>,
 }

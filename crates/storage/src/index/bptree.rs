@@ -25,11 +25,11 @@ mod replace;
 
 use super::bptree_node::{Geometry, NO_KEY_BYTE, Node, Path, WORD, corrupted, meta, push_words};
 use super::{Ahead, IndexShape, OrderedIndex, Visit};
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::VolatileUndo;
 use crate::log::WriteSet;
 use crate::record::KeyBuf;
+use crate::vocabulary::Direction;
 use pmem::{Arena, Memory, Owner, Part};
 use std::ops::ControlFlow;
 

@@ -16,8 +16,8 @@ pub use nv_bptree::NvBptree;
 pub use nv_node::NodeShape;
 pub(crate) use nv_node::bytes_of;
 
-use crate::engine::Direction;
 use crate::error::Result;
+use crate::vocabulary::Direction;
 use pmem::{Arena, Memory, Part};
 use std::ops::ControlFlow;
 

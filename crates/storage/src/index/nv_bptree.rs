@@ -22,9 +22,9 @@ use super::nv_node::{
     inner_checksum, inner_image, leaf_image,
 };
 use super::{Ahead, IndexShape, OrderedIndex, Visit};
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::log::WriteSet;
+use crate::vocabulary::Direction;
 use pmem::{Arena, Memory, Owner, Part};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;

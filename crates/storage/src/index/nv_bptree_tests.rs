@@ -4,9 +4,9 @@
 //! each test begins with every possible number of other pending writes, and the tree must not notice.
 
 use super::*;
-use crate::engine::FenceOrder;
 use crate::log::UndoLog;
 use crate::log::nv_undo::LOG_BYTES;
+use crate::vocabulary::FenceOrder;
 use pmem::{MemorySource, NativeOptions, NativeSource, Outcome};
 use pmem::{POOL_FORMAT, PoolId, PoolIdentity, PoolKind};
 

@@ -5,9 +5,9 @@
 //! back to where a transaction, or one of its statements, began.
 
 use super::cow::{Purpose, TreeReport, Value};
-use crate::engine::{Direction, GlobalTxnId};
 use crate::error::Result;
 use crate::record::KeyBuf;
+use crate::vocabulary::{Direction, GlobalTxnId};
 use std::ops::ControlFlow;
 
 /// Called with each key and value of a scan, until it breaks or fails. The trees may be used meanwhile.

@@ -40,9 +40,9 @@
 use super::redo::write_row;
 use super::wal::{self, LogIdentity, LogStart, Lsn};
 use super::wal_segment::{BYTE_ORDER, damage, other_byte_order, read_u32, read_u64};
-use crate::engine::CommitTicket;
 use crate::error::{Result, StorageError};
 use crate::record::{Reader, Row, TableDef, TableId};
+use crate::vocabulary::CommitTicket;
 use disk::{Directory, DiskError, File};
 use pmem::site;
 

@@ -5,7 +5,7 @@
 //! transactions wait in it, or when the oldest of them has waited long enough. Nobody here keeps a
 //! timer: the owner asks at each commit, and whoever has no further transaction forces.
 
-use crate::engine::{CommitTicket, Durability};
+use crate::vocabulary::{CommitTicket, Durability};
 use std::time::{Duration, Instant};
 
 /// When a group is due.

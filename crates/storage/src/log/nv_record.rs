@@ -13,8 +13,8 @@
 //!   commit     { offset u64 | bytes u64 | new bytes, padded to 8 }*
 //! ```
 
-use crate::engine::GlobalTxnId;
 use crate::error::Result;
+use crate::vocabulary::GlobalTxnId;
 use pmem::{Arena, Memory, PmemError};
 
 pub(super) const LINE: usize = 64;

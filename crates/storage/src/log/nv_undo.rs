@@ -43,8 +43,8 @@ use super::nv_record::{
     read_record, seal_record,
 };
 use super::{WriteSet, clear};
-use crate::engine::{FenceOrder, GlobalTxnId};
 use crate::error::{Result, StorageError};
+use crate::vocabulary::{FenceOrder, GlobalTxnId};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
 use std::collections::{BTreeMap, HashSet};
 

@@ -20,11 +20,11 @@
 //! Values stand in the form of [`encode_value`], which every later version can read.
 
 use super::wal::Purpose;
-use crate::engine::{CommitTicket, GlobalTxnId, LogImages};
 use crate::record::{
     Changes, DecodeError, IndexId, KeyBuf, MAX_KEY_WORDS, Reader, RecordError, Row, TableDef,
     TableId, ValueRef, decode_value, encode_value,
 };
+use crate::vocabulary::{CommitTicket, GlobalTxnId, LogImages};
 
 const HEADER_BYTES: usize = 18;
 

@@ -5,13 +5,12 @@
 //! commit or of the one that has begun; the deep check must find nothing.
 
 use crate::engine::nv_log_structured::NvLogStructured;
-use crate::engine::{
-    Direction, Durability, Engine, EngineOptions, Method, ScanRange, create, open,
-};
+use crate::engine::{Engine, EngineOptions, Method, create, open};
 use crate::platform::Platform;
 use crate::record::{
     Changes, Column, DataType, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId, Value, ValueRef,
 };
+use crate::vocabulary::{Direction, Durability, ScanRange};
 use disk::simulated::SimulatedDirectory;
 use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator, Profile};
 use pmem::device::simulated::{
@@ -307,9 +306,9 @@ fn a_prepared_transaction_ends_as_the_commit_table_says() {
                 expected = after;
             }
             let (after, _) = transaction(&mut *engine, &expected, mix(1000));
-            engine.prepare(crate::engine::GlobalTxnId(9)).unwrap();
+            engine.prepare(crate::vocabulary::GlobalTxnId(9)).unwrap();
             let image = world.image(&ImageChoice::default()).unwrap();
-            let decide = |global: crate::engine::GlobalTxnId| commits && global.0 == 9;
+            let decide = |global: crate::vocabulary::GlobalTxnId| commits && global.0 == 9;
             let platform = TestPlatform(image);
             let mut opened = open(&platform, method, &options(), &decide).unwrap();
             let expected = if commits { after } else { expected };

@@ -25,8 +25,8 @@
 
 use super::header::PageId;
 use crate::clock;
-use crate::engine::GlobalTxnId;
 use crate::record::{DecodeError, MAX_KEY_WORDS, Reader, Timestamp};
+use crate::vocabulary::GlobalTxnId;
 
 /// A transaction of the page engine; unique in the life of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,12 +9,12 @@
 //! Commits give their locks back once they are in the log, before they are durable (early lock release): whoever reads what they left comes
 //! behind them in the log, and waits for the same or a later sync.
 
-use crate::engine::Isolation;
 use crate::error::Result;
 use crate::lock::{KeyMode, LockOwner, LockSession, Mark, Mode};
 use crate::page::PageId;
 use crate::probe::{self, Activity};
 use crate::record::TableId;
+use crate::vocabulary::Isolation;
 use std::time::Duration;
 
 /// The locks of one session.

@@ -10,11 +10,11 @@ use super::trail::Trail;
 use super::transaction::{Entry, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
 use crate::buffer::{Look, Reserve};
-use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, KeyOf, PageId, TxnId, Undo};
 use crate::record::{DecodeError, KeyBuf, Reader};
+use crate::vocabulary::GlobalTxnId;
 use disk::Directory;
 use std::collections::{BTreeMap, VecDeque};
 

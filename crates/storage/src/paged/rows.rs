@@ -13,11 +13,11 @@ use super::tree::{ScanCells, Stored, Tree};
 use super::values::{
     assign, get_row, get_value, put_value, read_row, read_stored, remove_value, replace_value,
 };
-use crate::engine::ScanRange;
 use crate::error::Result;
 use crate::lock::KeyMode;
 use crate::record::{Changes, KeyBuf, Row, TableId};
 use crate::table::space::{duplicate, index_number};
+use crate::vocabulary::ScanRange;
 use disk::Directory;
 use std::ops::ControlFlow;
 

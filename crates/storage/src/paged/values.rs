@@ -7,10 +7,10 @@ use super::space::Pages;
 use super::trail::Trail;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::page::PageId;
 use crate::record::{KeyBuf, Row};
+use crate::vocabulary::Direction;
 use disk::Directory;
 use std::ops::ControlFlow;
 

@@ -4,7 +4,7 @@
 //! sorted once: a crash search checks millions of small partitions, and a set that is kept in order block by block takes longer
 //! than all the rest of the comparison.
 
-use crate::engine::VerifyReport;
+use crate::vocabulary::VerifyReport;
 use pmem::{Arena, Memory};
 
 /// Offsets of the blocks that were met so far, in that order.

@@ -15,13 +15,13 @@
 
 use super::Table;
 use super::tuples::Tuples;
-use crate::engine::{Direction, ScanRange};
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, OrderedIndex, bytes_of};
 use crate::log::WriteSet;
 use crate::record::{
     Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
 };
+use crate::vocabulary::{Direction, ScanRange};
 use pmem::{Arena, Memory, Owner, Part, PmemError};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -349,7 +349,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         &mut self,
         arena: &Arena<M>,
         block: &mut dyn FnMut(u64),
-        report: &mut crate::engine::VerifyReport,
+        report: &mut crate::vocabulary::VerifyReport,
     ) {
         for state in self.tables.iter_mut().flatten() {
             block(state.descriptor);
@@ -588,7 +588,7 @@ impl<I> TableState<I> {
         &mut self,
         arena: &Arena<M>,
         block: &mut dyn FnMut(u64),
-        report: &mut crate::engine::VerifyReport,
+        report: &mut crate::vocabulary::VerifyReport,
     ) where
         I: OrderedIndex<M, W>,
     {

@@ -29,8 +29,8 @@ use super::limbo::Limbo;
 use super::node::{PageView, checksum, damaged, word_of};
 use super::snapshot::{FilePages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose};
-use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError, UNFINISHED};
+use crate::vocabulary::GlobalTxnId;
 use disk::{Directory, DiskCounters, DiskError, File, SECTOR_BYTES};
 use pmem::{Access, Memory, site};
 use std::collections::BTreeSet;
@@ -250,7 +250,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
     pub fn check_space(
         &mut self,
         reachable: &mut BTreeSet<u64>,
-        report: &mut crate::engine::VerifyReport,
+        report: &mut crate::vocabulary::VerifyReport,
     ) {
         let file = &mut self.file;
         let mut read = |at: u64, page: &mut [u8]| Ok(file.read_at(at, page)?);

@@ -6,8 +6,8 @@
 use super::node::{Node, checksum, damaged, word_of};
 use super::tree::open_node;
 use super::{CowTree, DIRTY, INLINE, PageStore, Pages, Value, long};
-use crate::engine::Direction;
 use crate::error::Result;
+use crate::vocabulary::Direction;
 use std::ops::ControlFlow;
 
 /// What a check found.

@@ -46,8 +46,8 @@ pub use node::{PageView, Shape};
 pub use pages::{Pages, PagesMark};
 pub use tree::{CowTree, Found, TOGETHER, Value, Visit};
 
-use crate::engine::GlobalTxnId;
 use crate::error::Result;
+use crate::vocabulary::GlobalTxnId;
 use pmem::Memory;
 
 /// Marks a reference to a dirty page: `slot << 2 | DIRTY`.

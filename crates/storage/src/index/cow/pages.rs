@@ -17,10 +17,10 @@
 
 use super::node::{PageView, checksum, damaged, sum_of_change, word_of, words_to_settle};
 use super::{DIRTY, Frames, Lent, PageStore, Purpose};
-use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::log::clear;
 use crate::record::checksum::delta_word;
+use crate::vocabulary::GlobalTxnId;
 
 /// A dirty page.
 struct Slot {

@@ -11,10 +11,10 @@ use super::limbo::Limbo;
 use super::node::PageView;
 use super::snapshot::{PoolPages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose, SMALL_PAGE_BYTES};
-use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::log::nv_master::{KEPT_PAGES, MASTER_BYTES, MasterState, NvMaster};
 use crate::log::{WriteSet, clear};
+use crate::vocabulary::GlobalTxnId;
 use pmem::{
     Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, PmemError, WordChange,
     site,

@@ -9,8 +9,8 @@ use super::cache::PageCache;
 use super::limbo::Lease;
 use super::node::{PageView, checksum, damaged, word_of};
 use super::{Frames, Lent, PageStore, Purpose};
-use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
+use crate::vocabulary::GlobalTxnId;
 use disk::File;
 use pmem::{NativeMemory, View};
 

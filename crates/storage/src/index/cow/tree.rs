@@ -6,9 +6,9 @@
 
 use super::node::{LEVELS_MAX, Node, PageView, Shape, damaged, inline_range};
 use super::{INLINE, PageStore, Pages, SMALL_PAGE_BYTES, long};
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::AHEAD;
+use crate::vocabulary::Direction;
 use pmem::Memory;
 use std::ops::{ControlFlow, Deref};
 

@@ -5,10 +5,10 @@
 
 use super::pages::PagesMark;
 use super::{CowTree, PageStore, Pages, Purpose, Shape, TOGETHER, TreeReport, Value};
-use crate::engine::{Direction, GlobalTxnId};
 use crate::error::Result;
 use crate::index::trees::{Trees, Visitor};
 use crate::record::KeyBuf;
+use crate::vocabulary::{Direction, GlobalTxnId};
 
 impl<S: PageStore> Trees for Pages<S> {
     type Tree = CowTree;

@@ -8,9 +8,9 @@ use super::header::{self, damaged};
 use super::long;
 use super::pages::{Root, SlottedPages, View};
 use super::tree::SlottedTree;
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::cow::{TreeReport, Value};
+use crate::vocabulary::Direction;
 use pmem::Memory;
 use std::ops::ControlFlow;
 

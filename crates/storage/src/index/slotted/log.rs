@@ -27,9 +27,9 @@ use super::header::{
     self, Geometry, Header, NO_IMAGE, Seal, after, before, damaged, is_at_least, is_image, line_at,
     lines_of, place_of, store, word,
 };
-use crate::engine::GlobalTxnId;
 use crate::error::{Result, StorageError};
 use crate::probe::{self, Activity};
+use crate::vocabulary::GlobalTxnId;
 use pmem::{Arena, Memory, PmemError, WordChange, site};
 
 /// Bytes of the block with master and log.

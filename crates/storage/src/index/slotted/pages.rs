@@ -23,11 +23,11 @@ use super::log::{
 };
 use super::snapshot::SlottedSnapshot;
 use super::versions::Versions;
-use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::index::cow::limbo::Limbo;
 use crate::log::clear;
 use crate::probe::{self, Activity};
+use crate::vocabulary::GlobalTxnId;
 use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
 use std::sync::Arc;
 

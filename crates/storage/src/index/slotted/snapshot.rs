@@ -9,13 +9,13 @@ use super::header::{self, Geometry, Header, LINE, LINES_MAX, PageBytes, Seal, da
 use super::long::HEAD_BYTES;
 use super::tree::SlottedTree;
 use super::versions::Versions;
-use crate::engine::{Direction, GlobalTxnId};
 use crate::error::Result;
 use crate::index::cow::limbo::Lease;
 use crate::index::cow::snapshot::unchangeable;
 use crate::index::cow::{TreeReport, Value};
 use crate::index::trees::{Trees, Visitor};
 use crate::place::PlaceMap;
+use crate::vocabulary::{Direction, GlobalTxnId};
 use pmem::View;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;

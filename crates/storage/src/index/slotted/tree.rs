@@ -8,11 +8,11 @@ use super::cell::{Cell, LONG};
 use super::header::{LEVELS_MAX, damaged};
 use super::long;
 use super::pages::{SlottedPages, View};
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::cow::Value;
 use crate::index::trees::Visitor;
 use crate::probe::{self, Activity};
+use crate::vocabulary::Direction;
 use pmem::Memory;
 use std::ops::ControlFlow;
 

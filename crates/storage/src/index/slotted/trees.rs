@@ -6,10 +6,10 @@
 use super::cell::cell_bytes;
 use super::pages::{Root, SlottedMark, SlottedPages};
 use super::tree::{Path, SlottedTree};
-use crate::engine::{Direction, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use crate::index::cow::{TreeReport, Value};
 use crate::index::trees::{Trees, Visitor};
+use crate::vocabulary::{Direction, GlobalTxnId};
 use pmem::Memory;
 
 impl<M: Memory> Trees for SlottedPages<M> {

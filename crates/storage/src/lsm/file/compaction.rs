@@ -13,10 +13,10 @@ use super::job::{Input, Job};
 use super::manifest::{Manifest, RunPlace};
 use super::run::KIND;
 use super::store::{LeveledRun, Store, TableTrees};
-use crate::engine::CommitTicket;
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::is_harmless;
 use crate::log::{LogIdentity, LogStart};
+use crate::vocabulary::CommitTicket;
 use disk::{Directory, File};
 use pmem::MemorySource;
 

@@ -23,10 +23,10 @@
 //! | mark | 8 | `SETTLED\n`; before the sync of its name zeros |
 
 use super::format::{damage, read_u32, read_u64};
-use crate::engine::CommitTicket;
 use crate::error::{Result, StorageError};
 use crate::log::{LogIdentity, LogStart, Lsn};
 use crate::record::TableDef;
+use crate::vocabulary::CommitTicket;
 use disk::{Directory, File};
 use pmem::site;
 

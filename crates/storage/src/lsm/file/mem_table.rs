@@ -6,13 +6,13 @@
 //! A *tree* is the primary index of a table or one of its secondary indexes. What a tree
 //! says about a key is an entry (`lsm::entry`); those of secondary indexes are rows that hold the words of the primary key.
 
-use crate::engine::VerifyReport;
 use crate::error::Result;
 use crate::index::{Bptree, IndexShape, OrderedIndex};
 use crate::log::{Keep, VolatileUndo, WriteSet};
 use crate::lsm::entry::EntryKind;
 use crate::lsm::pointer;
 use crate::record::KeyBuf;
+use crate::vocabulary::VerifyReport;
 use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_BYTES_MIN, Part, PoolIdentity, PoolKind};
 use std::collections::{BTreeMap, BTreeSet};
 

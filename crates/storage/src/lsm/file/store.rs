@@ -13,7 +13,6 @@ use super::manifest::RunPlace;
 use super::mem_table::{MemMark, MemTable, TreeId};
 use super::run::Run;
 use super::sources::{Entry, Range};
-use crate::engine::{Direction, ScanRange, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::index::{Bptree, IndexShape};
 use crate::log::redo::ImageError;
@@ -25,6 +24,7 @@ use crate::record::{
     Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
 };
 use crate::table::Table;
+use crate::vocabulary::{Direction, ScanRange, VerifyReport};
 use disk::File;
 use pmem::{Arena, Counters, Memory, MemorySource, PmemError};
 use std::cell::RefCell;

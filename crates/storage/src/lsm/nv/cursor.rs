@@ -6,7 +6,6 @@
 //! Nothing may change while a cursor lives; it borrows the arena. Several keys of one table are looked up together here too.
 
 use super::levels::Levels;
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex};
 use crate::log::{UndoLog, WriteSet};
@@ -14,6 +13,7 @@ use crate::lsm::filter::Filters;
 use crate::lsm::keys::{decrement, increment};
 use crate::lsm::pointer;
 use crate::record::{KeyBuf, Row};
+use crate::vocabulary::Direction;
 use pmem::{Arena, Memory};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;

@@ -17,7 +17,6 @@
 
 use super::cursor::{Cursor, Merged};
 use super::refill::{Refill, Target};
-use crate::engine::Direction;
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
 use crate::log::redo::ImageError;
@@ -28,6 +27,7 @@ use crate::lsm::gaps::{Dead, Gaps};
 use crate::lsm::keys::increment;
 use crate::lsm::pointer as entry;
 use crate::record::{KeyBuf, MAX_KEY_WORDS, Row};
+use crate::vocabulary::Direction;
 use pmem::{Arena, Memory, Owner, Part, PmemError};
 use std::cell::Cell;
 use std::ops::ControlFlow;

@@ -17,7 +17,6 @@
 //! The merge itself is published leaf by leaf by the frontier, and as a whole by the swap of two root words.
 
 use super::levels::{LEVELS, Levels, State, Words, damaged, unreadable};
-use crate::engine::Direction;
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex, bytes_of};
 use crate::log::{UndoLog, WriteSet};
@@ -26,6 +25,7 @@ use crate::lsm::filter::{Filters, hash};
 use crate::lsm::keys::increment;
 use crate::lsm::pointer as entry;
 use crate::record::{MAX_KEY_WORDS, Row};
+use crate::vocabulary::Direction;
 use pmem::{Arena, Memory};
 use std::ops::ControlFlow;
 

@@ -17,7 +17,6 @@
 use super::levels::{Levels, block_bytes};
 use super::merge::{LevelSizes, Pool};
 use super::table::{TableState, Trees};
-use crate::engine::ScanRange;
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
 use crate::log::{UndoLog, WriteSet};
@@ -25,6 +24,7 @@ use crate::lsm::filter::Filters;
 use crate::lsm::rows;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
+use crate::vocabulary::ScanRange;
 use pmem::{Arena, Memory, NvPtr, Owner, Part, PmemError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -398,7 +398,7 @@ impl<M: Memory> NvTables<M> {
         &mut self,
         arena: &Arena<M>,
         block: &mut dyn FnMut(u64),
-        report: &mut crate::engine::VerifyReport,
+        report: &mut crate::vocabulary::VerifyReport,
     ) {
         for state in self.tables.iter_mut().flatten() {
             block(state.descriptor);

@@ -6,7 +6,6 @@
 
 use super::levels::{Levels, whole_range};
 use super::merge::MergeBuffers;
-use crate::engine::{Direction, ScanRange, VerifyReport};
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex, bytes_of};
 use crate::log::{UndoLog, WriteSet};
@@ -18,6 +17,7 @@ use crate::lsm::pointer as entry;
 use crate::lsm::rows::{self, Scratch};
 use crate::record::{Changes, KeyBuf, Row};
 use crate::table::Table;
+use crate::vocabulary::{Direction, ScanRange, VerifyReport};
 use pmem::{Arena, Memory, Owner, Part};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};

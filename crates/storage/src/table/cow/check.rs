@@ -4,10 +4,10 @@
 //! damage; a table whose definition cannot be read does not open in the first place.
 
 use super::{CowSpace, Rows, TableState};
-use crate::engine::{Direction, VerifyReport};
 use crate::index::cow::TreeReport;
 use crate::index::trees::Trees;
 use crate::record::KeyBuf;
+use crate::vocabulary::{Direction, VerifyReport};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 

@@ -24,11 +24,11 @@ pub use views::ViewRows;
 
 use super::Table;
 use super::space::{duplicate, index_number, tag};
-use crate::engine::{Direction, ScanRange};
 use crate::error::{Result, StorageError};
 use crate::index::cow::Value;
 use crate::index::trees::Trees;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use crate::vocabulary::{Direction, ScanRange};
 use pmem::PmemError;
 use std::ops::ControlFlow;
 use std::sync::Arc;

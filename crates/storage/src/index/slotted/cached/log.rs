@@ -20,9 +20,9 @@
 //! A body that the block has no room for goes on in extensions, which the heap keeps without making them allocated; so the log has to be
 //! freed before the heap is asked for anything else.
 
-use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::probe::{self, Activity};
+use crate::vocabulary::GlobalTxnId;
 use pmem::{
     Arena, Block, Counters, HeapMark, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
 };

@@ -28,8 +28,8 @@ pub(crate) use commit::{CacheOptions, log_bytes};
 pub use home::HomeIdentity;
 
 use super::header::damaged;
-use crate::engine::VerifyReport;
 use crate::error::Result;
+use crate::vocabulary::VerifyReport;
 use home::Home;
 use log::{Differences, entry_bytes_max};
 use pmem::{Arena, Block, Counters, HeapMark, Memory, Owner, Part, RootIndex};

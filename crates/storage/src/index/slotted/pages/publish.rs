@@ -8,10 +8,10 @@
 //! ```
 
 use super::{Changed, CommitKind, LINE, LINES_IN_A_ROW_MAX, SlottedPages, UNKNOWN, at_rest};
-use crate::engine::GlobalTxnId;
 use crate::error::Result;
 use crate::index::slotted::header::{self, Seal, after, line_at, lines_of, place_of};
 use crate::probe::{self, Activity};
+use crate::vocabulary::GlobalTxnId;
 use pmem::{Arena, Memory, Part, WordChange, site};
 
 impl<M: Memory> SlottedPages<M> {
