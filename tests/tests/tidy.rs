@@ -445,6 +445,71 @@ fn sites_have_unique_names(files: &[Source]) -> Vec<String> {
     })
 }
 
+/// What prose says: lines of documents, and comments in code. Results and the changelog tell of the past.
+fn prose<'f>(files: &'f [Source]) -> impl Iterator<Item = (&'f Source, usize, &'f str)> {
+    let of_today = |file: &&Source| {
+        let is_past = file.path == "CHANGELOG.md" || file.path.starts_with("docs/results/");
+        !is_past && (file.path.ends_with(".md") || file.path.ends_with(".rs"))
+    };
+    files.iter().filter(of_today).flat_map(|file| {
+        let is_code = file.path.ends_with(".rs");
+        file.lines.iter().map(move |line| {
+            let text = if is_code { &line.comment } else { &line.text };
+            (file, line.number, text.as_str())
+        })
+    })
+}
+
+fn named_files_exist(files: &[Source]) -> Vec<String> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+    let exists = |name: &str| {
+        let end = format!("/{name}");
+        (files.iter()).any(|file| file.path == name || file.path.ends_with(&end))
+    };
+    let mut findings = Vec::new();
+    for (file, number, text) in prose(files) {
+        for name in text.split(|letter| !is_part(letter)) {
+            let name = name.trim_start_matches(['.', '/']).trim_end_matches('.');
+            let is_file = [".rs", ".md"]
+                .iter()
+                .any(|end| name.len() > 3 && name.ends_with(end));
+            if is_file && name != "docs.rs" && !exists(name) {
+                let what = format!("there is no file `{name}`; name the one that is meant");
+                findings.push(finding(file, number, what));
+            }
+        }
+    }
+    findings
+}
+
+fn named_sites_exist(files: &[Source]) -> Vec<String> {
+    let mut sites = BTreeSet::new();
+    for line in files.iter().flat_map(|file| &file.lines) {
+        for (at, _) in line.text.match_indices("site!(\"") {
+            sites.insert(quoted(&line.text[at..]));
+        }
+    }
+    let is_kebab = |word: &str| {
+        !word.is_empty()
+            && word
+                .chars()
+                .all(|letter| letter.is_ascii_lowercase() || letter == '-')
+    };
+    let mut findings = Vec::new();
+    for (file, number, text) in prose(files) {
+        for word in text.split('`').skip(1).step_by(2) {
+            let is_site = word
+                .split_once('.')
+                .is_some_and(|(log, step)| is_kebab(log) && is_kebab(step) && step.contains('-'));
+            if is_site && !sites.contains(word) {
+                let what = format!("there is no site `{word}`; name the one that is meant");
+                findings.push(finding(file, number, what));
+            }
+        }
+    }
+    findings
+}
+
 fn protocols_name_their_commit_point(files: &[Source]) -> Vec<String> {
     let mut findings = Vec::new();
     for (protocol, path) in PROTOCOLS {
@@ -660,6 +725,12 @@ const TEXT_RULES: &[(Rule, &str, &str)] = &[
         nothing_is_left_to_do_in_comments,
         "docs/a.md",
         concat!("- TO", "DO: the rest"),
+    ),
+    (named_files_exist, "docs/a.md", "as `log/nothing.rs` says"),
+    (
+        named_sites_exist,
+        "docs/a.md",
+        "the fence `undo.no-such-step`",
     ),
     (
         no_paths_of_one_machine,
