@@ -6,7 +6,7 @@
 //! (`batch_store`): what the lines were, fence; the lines, fence; the number of the batch, fence.
 //!
 //! A transaction that stays open holds nobody up for long: after `QUIET_WAIT` the batch is closed with it, and its records so far go
-//! with the batch, so that a power cut undoes it. Where the closing thread itself has one open, no other is waited for either. A prepared
+//! with the batch, so that a power cut undoes it. Where a thread that waits for the batch has one open itself, no other is waited for at all. A prepared
 //! transaction becomes durable in the same way.
 //!
 //! Invariants, proven by the crash tests:
@@ -80,6 +80,8 @@ pub struct BatchLog<S: MemorySource, D> {
     turned: Condvar,
     /// Changes with `turn` held.
     is_closing: AtomicBool,
+    /// A thread with a transaction open waits for the batch. Changes with `turn` held.
+    is_urgent: AtomicBool,
     failure: Failure,
 }
 
@@ -131,6 +133,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             turn: Mutex::new(()),
             turned: Condvar::new(),
             is_closing: AtomicBool::new(false),
+            is_urgent: AtomicBool::new(false),
             failure: Failure::default(),
         }
     }
@@ -233,6 +236,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
 
     /// Closes batches until one counts that has the record.
     fn close_to(&self, lsn: Lsn) -> Result<()> {
+        let here = thread::current().id();
+        let is_open = self.parts().any(|part| lock(part).opened_by == Some(here));
         let mut turn = lock(&self.turn);
         loop {
             self.require()?;
@@ -242,9 +247,13 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             if !self.is_closing.load(Ordering::SeqCst) {
                 break;
             }
+            if is_open && !self.is_urgent.swap(true, Ordering::SeqCst) {
+                self.turned.notify_all();
+            }
             turn = self.wait_turn(turn);
         }
         self.is_closing.store(true, Ordering::SeqCst);
+        self.is_urgent.store(is_open, Ordering::SeqCst);
         let closing = Turn(self);
         self.wait_for_open(turn);
         let result = self.close();
@@ -252,19 +261,18 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         result
     }
 
-    /// Waits until no transaction is open that another thread can end, or for some time. Not at all with a transaction of this thread: the batch cannot become
-    /// quiet then, and those that are open may wait for its locks, as they do while it is prepared.
+    /// Waits until no transaction is open that another thread can end, or for some time. Not at all where a thread waits for the batch with
+    /// a transaction open: the batch cannot become quiet then, and others that are open may wait for its locks, as they do while it is prepared.
     fn wait_for_open(&self, mut turn: MutexGuard<'_, ()>) {
         let here = thread::current().id();
-        if self.parts().any(|part| lock(part).opened_by == Some(here)) {
-            return;
-        }
         let is_waited_for = |part: &Part| {
             let is_elsewhere = part.opened_by.is_some_and(|thread| thread != here);
             is_elsewhere && !part.is_slow
         };
         let begun = Instant::now();
-        while self.parts().any(|part| is_waited_for(&lock(part))) {
+        while !self.is_urgent.load(Ordering::SeqCst)
+            && self.parts().any(|part| is_waited_for(&lock(part)))
+        {
             let Some(left) = QUIET_WAIT.checked_sub(begun.elapsed()) else {
                 for part in self.parts() {
                     let part = &mut *lock(part);
