@@ -122,10 +122,12 @@ impl<M: Memory> Words for PoolWords<M> {
         Ok(self.arena.word(self.word_offset(index))?)
     }
 
-    fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()> {
-        let offset = self.word_offset(index);
-        self.arena.store_word(offset, value)?;
-        self.arena.flush(offset, WORD_BYTES, step.flush)?;
+    fn write(&mut self, stores: &[(usize, u64)], step: Step) -> Result<()> {
+        for &(index, value) in stores {
+            let offset = self.word_offset(index);
+            self.arena.store_word(offset, value)?;
+            self.arena.flush(offset, WORD_BYTES, step.flush)?;
+        }
         Ok(self.arena.fence(step.fence)?)
     }
 

@@ -13,8 +13,8 @@
 //! Invariants:
 //! 1. A number is unique in the life of the database: its generation was made durable before its first use in this
 //!    opening, so a slot that keeps an old number says nothing about a new one, and slots are never cleared.
-//! 2. A slot is overwritten only when every participant's commit is durable without it. When a partition's `open` has
-//!    returned, the fate of what was prepared in it is durable, so at open all slots are free.
+//! 2. A slot is overwritten only when every participant's commit is durable without it. Nobody waits for that: the slot is *unsettled* until
+//!    the partitions say so. When a partition's `open` has returned, the fate of what was prepared in it is durable, so at open all slots are free.
 //! 3. Opening stores nothing: the generation grows when the first number is needed.
 
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use pmem::{Counters, Domain, Site, site};
 use std::sync::PoisonError;
 use storage::StorageError;
-use storage::engine::GlobalTxnId;
+use storage::engine::{CommitTicket, GlobalTxnId};
 
 /// The commit table's pool.
 pub(crate) const COMMIT_TABLE: &str = "commits.pool";
@@ -34,6 +34,8 @@ const IDENTIFIER_WORD: usize = 1;
 const FIRST_SLOT: usize = 8;
 /// Transactions over several partitions that can be between their commit point and their end at one time.
 const SLOTS: usize = 504;
+/// With fewer free slots than these a transaction makes its commits durable before it gives its slot back.
+const SPARE_SLOTS: usize = SLOTS / 2;
 /// Words of the table: one 4 KiB block.
 pub(crate) const WORDS: usize = FIRST_SLOT + SLOTS;
 /// Identifiers below are for hidden tables.
@@ -50,8 +52,8 @@ pub(crate) struct Step {
 pub(crate) trait Words: Send {
     /// Reads a word.
     fn read(&self, index: usize) -> Result<u64>;
-    /// Stores a word in one failure-atomic step and makes it durable.
-    fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()>;
+    /// Stores words, each in one failure-atomic step, and makes them durable together.
+    fn write(&mut self, stores: &[(usize, u64)], step: Step) -> Result<()>;
     /// What the medium promises.
     fn domain(&self) -> Domain;
     /// What its device counted.
@@ -74,8 +76,10 @@ impl Words for VolatileWords {
         Ok(self.0[index])
     }
 
-    fn write(&mut self, index: usize, value: u64, _: Step) -> Result<()> {
-        self.0[index] = value;
+    fn write(&mut self, stores: &[(usize, u64)], _: Step) -> Result<()> {
+        for &(index, value) in stores {
+            self.0[index] = value;
+        }
         Ok(())
     }
 
@@ -92,15 +96,22 @@ impl Words for VolatileWords {
     }
 }
 
-/// The commit table of an open database.
+/// The commit table of an open database. Order of locks: `words`, `state`.
 pub(crate) struct CommitTable {
+    /// Held while words become durable. Whoever gets it next stores for all that have waited for it.
+    words: Mutex<Box<dyn Words>>,
     state: Mutex<State>,
     slot_freed: Condvar,
 }
 
 struct State {
-    words: Box<dyn Words>,
+    /// Numbers that are to be stored in their slots together.
+    waiting: Vec<(usize, u64)>,
+    /// How often such were taken to be stored, and how often that was done.
+    taken: u64,
+    stored: u64,
     free: Vec<u16>,
+    unsettled: Vec<Unsettled>,
     /// Upper half of the numbers of this opening; 0 until the first one is needed.
     generation: u64,
     /// Numbers handed out in this generation.
@@ -113,17 +124,27 @@ struct State {
 #[must_use]
 pub(crate) struct Slot(u16);
 
+/// A slot, and what its participants have yet to make durable.
+struct Unsettled {
+    slot: Slot,
+    commits: Vec<(u32, CommitTicket)>,
+}
+
 impl CommitTable {
     pub(crate) fn new(words: Box<dyn Words>) -> Self {
         let free = (FIRST_SLOT as u16..WORDS as u16).rev().collect();
         let state = State {
-            words,
+            waiting: Vec::new(),
+            taken: 0,
+            stored: 0,
             free,
+            unsettled: Vec::new(),
             generation: 0,
             count: 0,
             failed: false,
         };
         Self {
+            words: Mutex::new(words),
             state: Mutex::new(state),
             slot_freed: Condvar::new(),
         }
@@ -137,21 +158,21 @@ impl CommitTable {
 
     /// What the medium promises.
     pub(crate) fn domain(&self) -> Domain {
-        self.lock().words.domain()
+        self.words().domain()
     }
 
     /// What the table's device counted, and its bytes.
     pub(crate) fn cost(&self) -> (Counters, u64) {
-        let state = self.lock();
-        (state.words.counters(), state.words.bytes())
+        let words = self.words();
+        (words.counters(), words.bytes())
     }
 
     /// Numbers of the committed transactions that the slots name, for recovery.
     pub(crate) fn committed(&self) -> Result<Vec<u64>> {
-        let state = self.lock();
+        let words = self.words();
         let mut numbers = Vec::new();
         for index in FIRST_SLOT..WORDS {
-            match state.words.read(index)? {
+            match words.read(index)? {
                 0 => {}
                 number => numbers.push(number),
             }
@@ -161,26 +182,30 @@ impl CommitTable {
 
     /// A number for a transaction over several partitions, never used before.
     pub(crate) fn next_transaction(&self) -> Result<GlobalTxnId> {
-        let mut state = self.lock();
-        if state.generation == 0 || state.count == u64::from(u32::MAX) {
-            let generation = next_generation(state.words.read(GENERATION_WORD)?)?;
+        loop {
+            if let Some(number) = self.lock().next() {
+                return Ok(number);
+            }
+            let words = &mut self.words();
+            if !self.lock().is_used_up() {
+                continue;
+            }
+            let generation = next_generation(words.read(GENERATION_WORD)?)?;
             let step = Step {
                 flush: site!("commit-table.generation"),
                 fence: site!("commit-table.generation-fence"),
             };
             // commit point: numbers of this generation may appear in partitions.
-            self.write(&mut state, GENERATION_WORD, generation, step)?;
-            state.generation = generation;
-            state.count = 0;
+            self.write(words, &[(GENERATION_WORD, generation)], step)?;
+            let state = &mut *self.lock();
+            (state.generation, state.count) = (generation, 0);
         }
-        state.count += 1;
-        Ok(GlobalTxnId(state.generation << 32 | state.count))
     }
 
     /// `count` identifiers one after the other, never used before; returns the first.
     pub(crate) fn next_identifiers(&self, count: u32) -> Result<u32> {
-        let mut state = self.lock();
-        let first = state.words.read(IDENTIFIER_WORD)?.max(FIRST_IDENTIFIER);
+        let words = &mut self.words();
+        let first = words.read(IDENTIFIER_WORD)?.max(FIRST_IDENTIFIER);
         let next = first + u64::from(count);
         let first = u32::try_from(first)
             .ok()
@@ -197,12 +222,12 @@ impl CommitTable {
             fence: site!("commit-table.identifiers-fence"),
         };
         // commit point: these identifiers are taken, whatever becomes of the table.
-        self.write(&mut state, IDENTIFIER_WORD, next, step)?;
+        self.write(words, &[(IDENTIFIER_WORD, next)], step)?;
         Ok(first)
     }
 
-    /// Makes a prepared transaction committed. The slot must be given back with [`CommitTable::release`] once every participant's
-    /// commit is durable, and kept otherwise.
+    /// Makes a prepared transaction committed. The slot must be given back with [`CommitTable::release`] once every participant has
+    /// committed, and kept if one cannot.
     pub(crate) fn commit(&self, transaction: GlobalTxnId) -> Result<Slot> {
         let mut state = self.lock();
         let index = loop {
@@ -215,45 +240,100 @@ impl CommitTable {
             let woken = self.slot_freed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         };
+        state.waiting.push((usize::from(index), transaction.0));
+        let round = state.taken;
+        drop(state);
+        let words = &mut self.words();
+        let mut state = self.lock();
+        if state.stored > round {
+            return Ok(Slot(index));
+        }
+        if state.taken > round {
+            // Whoever took it could not store it.
+            return Err(failed());
+        }
+        let stores = std::mem::take(&mut state.waiting);
+        state.taken += 1;
+        drop(state);
         let step = Step {
             flush: site!("commit-table.commit"),
             fence: site!("commit-table.commit-fence"),
         };
-        // commit point: the transaction is committed in all its partitions.
-        self.write(&mut state, usize::from(index), transaction.0, step)?;
+        // commit point: the transactions are committed in all their partitions.
+        self.write(words, &stores, step)?;
+        let state = &mut *self.lock();
+        state.stored = state.taken;
         Ok(Slot(index))
     }
 
-    /// Gives a slot back for the next transaction.
-    #[allow(clippy::needless_pass_by_value, reason = "a slot is given back once")]
-    pub(crate) fn release(&self, slot: Slot) {
-        self.lock().free.push(slot.0);
-        self.slot_freed.notify_one();
+    /// Whether slots are so few that a transaction should make its commits durable before it gives its slot back.
+    pub(crate) fn is_short(&self) -> bool {
+        self.lock().free.len() < SPARE_SLOTS
     }
 
-    /// Makes a word durable. After a failure nobody gets a slot any more, so those who wait for one are told.
-    fn write(&self, state: &mut State, index: usize, value: u64, step: Step) -> Result<()> {
-        let written = state.write(index, value, step);
+    /// Gives a slot back for the next transaction, as soon as the commits in these partitions are durable; with it those before of which
+    /// `durable`, the newest durable ticket of a partition, says so by now.
+    pub(crate) fn release(
+        &self,
+        slot: Slot,
+        commits: Vec<(u32, CommitTicket)>,
+        durable: impl Fn(u32) -> CommitTicket,
+    ) {
+        let mut state = self.lock();
+        let State {
+            free, unsettled, ..
+        } = &mut *state;
+        unsettled.push(Unsettled { slot, commits });
+        let known = free.len();
+        unsettled.retain(|unsettled| {
+            let is_pending = |&(partition, ticket)| ticket > durable(partition);
+            let is_kept = unsettled.commits.iter().any(is_pending);
+            if !is_kept {
+                free.push(unsettled.slot.0);
+            }
+            is_kept
+        });
+        if free.len() > known {
+            self.slot_freed.notify_all();
+        }
+    }
+
+    /// Makes words durable. After a failure nobody gets a slot any more, so those who wait for one are told.
+    fn write(&self, words: &mut Box<dyn Words>, stores: &[(usize, u64)], step: Step) -> Result<()> {
+        if self.lock().failed {
+            return Err(failed());
+        }
+        let written = words.write(stores, step);
         if written.is_err() {
+            self.lock().failed = true;
             self.slot_freed.notify_all();
         }
         written
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn words(&self) -> MutexGuard<'_, Box<dyn Words>> {
         // A panic below this mutex can only come between whole steps; `failed` covers the store itself.
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs under this mutex.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()> {
-        if self.failed {
-            return Err(failed());
+    fn is_used_up(&self) -> bool {
+        self.generation == 0 || self.count == u64::from(u32::MAX)
+    }
+
+    /// The next number of the generation, if it has one.
+    fn next(&mut self) -> Option<GlobalTxnId> {
+        if self.is_used_up() {
+            return None;
         }
-        let written = self.words.write(index, value, step);
-        self.failed = written.is_err();
-        written
+        self.count += 1;
+        Some(GlobalTxnId(self.generation << 32 | self.count))
     }
 }
 
@@ -279,12 +359,12 @@ pub(crate) fn begin_anew(
         flush: site!("commit-table.anew-generation"),
         fence: site!("commit-table.anew-generation-fence"),
     };
-    words.write(GENERATION_WORD, generation, step)?;
+    words.write(&[(GENERATION_WORD, generation)], step)?;
     let step = Step {
         flush: site!("commit-table.anew-identifiers"),
         fence: site!("commit-table.anew-identifiers-fence"),
     };
-    words.write(IDENTIFIER_WORD, next_identifier.into(), step)
+    words.write(&[(IDENTIFIER_WORD, next_identifier.into())], step)
 }
 
 fn failed() -> Error {
@@ -307,7 +387,7 @@ mod tests {
         assert!(first < second);
         let slot = table.commit(second).unwrap();
         assert_eq!(table.committed().unwrap(), [second.0]);
-        table.release(slot);
+        table.release(slot, Vec::new(), |_| CommitTicket(0));
         assert_eq!(
             table.committed().unwrap(),
             [second.0],
@@ -315,7 +395,7 @@ mod tests {
         );
         let mut words = VolatileWords::new();
         for index in 0..WORDS {
-            words.0[index] = table.lock().words.read(index).unwrap();
+            words.0[index] = table.words().read(index).unwrap();
         }
         let again = CommitTable::new(Box::new(words));
         assert!(again.next_transaction().unwrap() > second);
@@ -340,9 +420,43 @@ mod tests {
         std::thread::scope(|threads| {
             let waiting = threads.spawn(|| table.commit(GlobalTxnId(1)));
             std::thread::sleep(std::time::Duration::from_millis(5));
-            table.release(slots.pop().unwrap());
+            table.release(slots.pop().unwrap(), Vec::new(), |_| CommitTicket(0));
             assert!(waiting.join().unwrap().is_ok());
         });
+    }
+
+    #[test]
+    fn a_slot_keeps_its_number_until_its_commits_are_durable() {
+        let table = CommitTable::new(Box::new(VolatileWords::new()));
+        let number = |at: u64| GlobalTxnId(1 << 32 | at);
+        let release = |slot, ticket, durable: [u64; 2]| {
+            let commits = vec![(0, CommitTicket(ticket)), (1, CommitTicket(ticket))];
+            table.release(slot, commits, |partition| {
+                CommitTicket(durable[partition as usize])
+            });
+        };
+        let is_there = |at| table.committed().unwrap().contains(&number(at).0);
+        release(table.commit(number(1)).unwrap(), 5, [5, 4]);
+        release(table.commit(number(2)).unwrap(), 6, [6, 4]);
+        assert!(
+            is_there(1),
+            "one of two partitions may still have to ask for it"
+        );
+        release(table.commit(number(3)).unwrap(), 7, [7, 5]);
+        let _slots = [table.commit(number(4)), table.commit(number(5))];
+        assert!(!is_there(1) && is_there(2) && is_there(3));
+    }
+
+    #[test]
+    fn half_of_the_slots_are_not_kept_for_later() {
+        let table = CommitTable::new(Box::new(VolatileWords::new()));
+        let mut kept = 0;
+        while !table.is_short() {
+            let slot = table.commit(GlobalTxnId(1)).unwrap();
+            table.release(slot, vec![(0, CommitTicket(1))], |_| CommitTicket(0));
+            kept += 1;
+        }
+        assert_eq!(kept, SLOTS - SPARE_SLOTS + 1);
     }
 
     #[test]
@@ -366,11 +480,11 @@ mod tests {
             self.0.read(index)
         }
 
-        fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()> {
+        fn write(&mut self, stores: &[(usize, u64)], step: Step) -> Result<()> {
             if self.1.load(Ordering::Relaxed) {
                 return Err(StorageError::Poisoned.into());
             }
-            self.0.write(index, value, step)
+            self.0.write(stores, step)
         }
 
         fn domain(&self) -> Domain {

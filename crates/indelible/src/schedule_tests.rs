@@ -169,7 +169,28 @@ fn who_waits_for_a_slot_gets_one() {
                     assert_eq!(taken.fetch_add(1, Ordering::SeqCst), 0);
                     assert!(table.committed().unwrap().contains(&number.0));
                     taken.fetch_sub(1, Ordering::SeqCst);
-                    table.release(slot);
+                    table.release(slot, Vec::new(), |_| CommitTicket(0));
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn what_is_committed_together_is_stored_when_its_commit_returns() {
+    explore(|| {
+        let table = Arc::new(CommitTable::new(Box::new(VolatileWords::new())));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let table = Arc::clone(&table);
+                spawn(move || {
+                    let number = table.next_transaction().unwrap();
+                    let slot = table.commit(number).unwrap();
+                    assert!(table.committed().unwrap().contains(&number.0));
+                    table.release(slot, Vec::new(), |_| CommitTicket(0));
                 })
             })
             .collect();
@@ -187,12 +208,12 @@ impl Words for FailingWords {
         self.0.read(index)
     }
 
-    fn write(&mut self, index: usize, value: u64, step: Step) -> Result<()> {
+    fn write(&mut self, stores: &[(usize, u64)], step: Step) -> Result<()> {
         self.1 += 1;
         if self.1 > 1 {
             return Err(Error::rejected("a planted failure".to_owned()));
         }
-        self.0.write(index, value, step)
+        self.0.write(stores, step)
     }
 
     fn domain(&self) -> Domain {

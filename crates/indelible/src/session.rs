@@ -10,7 +10,7 @@
 //! while a panic unwinds; a panic inside a change stops the partition instead, because its state is unknown.
 //!
 //! A commit over several partitions (invariants in `commit_table`): prepare on each → number into the commit table → commit
-//! on each → slot back. Partitions that were only read take no part in it but stay held to its end, which is
+//! on each → slot back when those commits are durable. Partitions that were only read take no part in it but stay held to its end, which is
 //! what makes the order of transactions serializable.
 
 use crate::database::Core;
@@ -23,7 +23,7 @@ use crate::sync::MutexGuard;
 use crate::trace::Note;
 use std::time::Duration;
 use storage::StorageError;
-use storage::engine::{CommitTicket, Durability, Engine, Isolation};
+use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Isolation};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
@@ -485,12 +485,15 @@ impl<'db> Session<'db> {
         if writers > 0 {
             self.settle_reads()?;
         }
-        if writers > 1 {
-            self.commit_several()?;
-        }
-        let (core, seats) = (self.core, self.seats);
-        let durability = self.effective(durability);
         let mut promises = Promises::default();
+        let (core, seats) = (self.core, self.seats);
+        let durability = if writers > 1 {
+            self.commit_several()?;
+            // It is durable, and so is what it has read: its partitions were when they were prepared.
+            Durability::None
+        } else {
+            self.effective(durability)
+        };
         for held in self.all_mut() {
             held.commit(core, durability, seats)?;
             held.promise(durability, &mut promises);
@@ -532,16 +535,7 @@ impl<'db> Session<'db> {
     fn commit_several(&mut self) -> Result<()> {
         let core = self.core;
         let number = core.commits.next_transaction()?;
-        let mut prepared = Ok(());
-        for held in self.all_mut().filter(|held| held.wrote) {
-            held.changing = true;
-            prepared = held.seat.engine.prepare(number);
-            held.changing = false;
-            if prepared.is_err() {
-                break;
-            }
-        }
-        if let Err(error) = prepared {
+        if let Err(error) = self.prepare(number) {
             return Err(self.abandon(error.into()));
         }
         let slot = match core.commits.commit(number) {
@@ -557,25 +551,52 @@ impl<'db> Session<'db> {
                 });
             }
         };
-        // The transaction is committed whatever happens here. A partition that fails stops when the seat is put back,
+        // The transaction is committed and durable whatever happens here. A partition that fails stops when the seat is put back,
         // and recovery finds the number in the slot, which is therefore not given back.
+        let is_short = core.commits.is_short();
+        let mut commits = Vec::new();
         let mut kept = false;
-        for held in self.all_mut().filter(|held| held.wrote) {
+        for held in self.writers() {
             held.changing = true;
-            kept |= !held.commit_prepared();
+            match held.commit_prepared() {
+                Some(ticket) => commits.push((held.number(), ticket)),
+                None => kept = true,
+            }
         }
-        for held in self.all_mut().filter(|held| held.wrote) {
-            kept |= !held.settle_prepared();
+        for held in self.writers() {
+            held.wrote = false;
+            kept |= is_short && !held.settle();
+            held.partition.note_durable(&mut held.seat);
         }
         if !kept {
-            core.commits.release(slot);
+            let durable = |partition: u32| core.partitions[partition as usize].durable();
+            core.commits.release(slot, commits, durable);
         }
         Ok(())
     }
 
+    /// Prepares the partitions written. Half of the sessions begin with another one, so that the logs of both are synced at one time.
+    fn prepare(&mut self, number: GlobalTxnId) -> storage::Result<()> {
+        for held in self.writers() {
+            held.change(|engine| engine.log_prepared(number))?;
+        }
+        let first = number.0 as usize % self.writers().count();
+        for held in self.writers().skip(first) {
+            held.change(|engine| engine.sync_prepared())?;
+        }
+        for held in self.writers().take(first) {
+            held.change(|engine| engine.sync_prepared())?;
+        }
+        Ok(())
+    }
+
+    fn writers(&mut self) -> impl Iterator<Item = &mut Held<'db>> {
+        self.all_mut().filter(|held| held.wrote)
+    }
+
     /// Marks the partitions written so that they are stopped when the session ends.
     fn stop_writers(&mut self) {
-        for held in self.all_mut().filter(|held| held.wrote) {
+        for held in self.writers() {
             held.changing = true;
         }
     }
@@ -697,6 +718,14 @@ impl Held<'_> {
         self.partition.number
     }
 
+    /// Runs a part of the engine's own code: while it does, nobody knows what state the partition is in.
+    fn change<R>(&mut self, change: impl FnOnce(&mut dyn Engine) -> R) -> R {
+        self.changing = true;
+        let changed = change(&mut *self.seat.engine);
+        self.changing = false;
+        changed
+    }
+
     /// Whether its transaction has locks here that others may wait for.
     fn has_locks(&self) -> bool {
         self.begun && self.seat.is_shared()
@@ -759,24 +788,24 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// Commits what is decided; false if that failed. Where others wait for its locks these are free before it is durable, and [`Held::settle_prepared`] sees to
-    /// that.
-    fn commit_prepared(&mut self) -> bool {
+    /// Commits what is decided; none if that failed. Where others wait for its locks these are free before it is durable: until then the commit table says that
+    /// it is committed.
+    fn commit_prepared(&mut self) -> Option<CommitTicket> {
         let durability = if self.seat.is_shared() {
             Durability::Group
         } else {
             Durability::Immediate
         };
-        self.changing = self.seat.engine.commit(durability).is_err();
+        let committed = self.seat.engine.commit(durability);
+        self.changing = committed.is_err();
         self.begun = false;
         self.committed = true;
-        !self.changing
+        committed.ok()
     }
 
-    /// Makes durable that it is committed; false if that failed.
-    fn settle_prepared(&mut self) -> bool {
-        self.wrote = false;
-        if self.seat.is_shared() && !self.changing {
+    /// Makes every commit in this partition durable; false if that failed.
+    fn settle(&mut self) -> bool {
+        if !self.changing {
             self.changing = true;
             self.changing = self.seat.engine.force().is_err();
         }

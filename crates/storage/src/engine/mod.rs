@@ -110,6 +110,17 @@ pub trait Engine: Send {
     /// asks the database's commit table for its fate. `commit` or `abort` must follow.
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()>;
 
+    /// The part of [`Engine::prepare`] that waits for no device, where it can be told apart; [`Engine::sync_prepared`] is the other. A transaction does the first
+    /// part in all its partitions before the second in any, which a sync for somebody else may have done by then.
+    fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
+        self.prepare(global)
+    }
+
+    /// Ends what [`Engine::log_prepared`] has begun.
+    fn sync_prepared(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Another session of this partition: it runs transactions of its own beside this one's, in another thread. Not inside a transaction.
     /// None where a partition runs one transaction at a time.
     fn session(&self) -> Result<Option<Box<dyn Engine>>> {

@@ -59,7 +59,7 @@ use super::{
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, LockOwner, Mode};
-use crate::log::{ArchiveRange, Due};
+use crate::log::{ArchiveRange, Due, Lsn};
 use crate::paged::locking::RowLocks;
 use crate::paged::tables::Tables;
 use crate::paged::{Pages, Transaction};
@@ -80,6 +80,8 @@ pub struct Paged<P: Platform> {
     /// The definitions that `tables` has.
     definitions: u64,
     state: State,
+    /// The record that has to be durable before the open transaction is prepared.
+    prepared: Lsn,
     transaction: Option<Transaction>,
     /// The transaction before, for its buffers.
     ended: Option<Transaction>,
@@ -123,6 +125,7 @@ impl<P: Platform> Paged<P> {
             tables: Tables::open(&shared.pages, shared.catalogue)?,
             shared,
             state: State::Idle,
+            prepared: Lsn(0),
             transaction: None,
             ended: None,
         })
@@ -421,25 +424,35 @@ impl<P: Platform> Engine for Paged<P> {
     }
 
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
+        self.log_prepared(global)?;
+        self.sync_prepared()
+    }
+
+    fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
         let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         let Some(txn) = self.transaction.as_ref().filter(|txn| txn.is_logged) else {
             // What it has read is durable before its other partitions commit.
-            self.shared.sync_log()?;
-            self.state = State::Prepared;
+            self.prepared = Lsn(self.shared.newest().0);
             return Ok(());
         };
-        let lsn = match self.shared.pages.prepare(txn, global) {
-            Ok(lsn) => lsn,
-            Err(error) => {
-                if error.is_statement_error() {
-                    self.state = State::MustAbort;
-                    return Err(error);
-                }
-                return self.shared.durable_step(Err(error));
+        match self.shared.pages.prepare(txn, global) {
+            Ok(lsn) => {
+                self.prepared = lsn;
+                Ok(())
             }
-        };
-        self.shared.sync_record(lsn)?;
+            Err(error) if error.is_statement_error() => {
+                self.state = State::MustAbort;
+                Err(error)
+            }
+            Err(error) => self.shared.durable_step(Err(error)),
+        }
+    }
+
+    fn sync_prepared(&mut self) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
+        self.require(State::Open)?;
+        self.shared.sync_record(self.prepared)?;
         self.state = State::Prepared;
         Ok(())
     }
