@@ -481,6 +481,16 @@ where
         }
     }
 
+    /// What a rollback takes was reserved, but for the images of pages that a batch between has closed: it may change all of them once more.
+    fn make_way(&self) -> Result<()> {
+        match self.make_room(0, (0, 0)) {
+            Err(error) if error.is_statement_error() => {
+                self.close_to(Lsn(self.next.load(Ordering::SeqCst) - 1))
+            }
+            result => result,
+        }
+    }
+
     fn append(
         &self,
         reserve: Reserve,

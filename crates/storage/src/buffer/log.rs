@@ -180,6 +180,12 @@ pub trait PageLog: Send + Sync {
         0
     }
 
+    /// Makes way for a change that has room reserved, by a thread that has no page latched: where images of pages are kept until a batch ends, and no
+    /// more have room, the batch ends now.
+    fn make_way(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Gives back the space of files that are kept to be used again, and says whether there were any.
     fn give_up_spares(&self) -> Result<bool> {
         Ok(false)

@@ -298,6 +298,7 @@ impl<D: Directory> Pages<D> {
             return Ok(true);
         }
         if !txn.undo.is_empty() {
+            self.pool.log().make_way()?;
             self.undo_newest(txn)?;
             return Ok(false);
         }
@@ -339,6 +340,7 @@ impl<D: Directory> Pages<D> {
         }
         let mut record = Vec::new();
         for &id in pages {
+            self.pool.log().make_way()?;
             let mut change = Change::new();
             self.release(&mut change, id)?;
             let reserve = Reserve::Keep(session);
