@@ -54,7 +54,7 @@ fn count(session: &mut Session, table: &str) -> usize {
 /// Runs a statement until the device is full; how often it succeeded.
 fn run_until_full(session: &mut Session, statement: &str, case: &str) -> usize {
     for done in 0..STATEMENTS_MAX {
-        let number = (1000 + done).to_string();
+        let number = (100_000 + done).to_string();
         if let Err(error) = session.run(&statement.replace('#', &number)) {
             assert!(error.contains("no space"), "{case}: {error}");
             return done;
@@ -225,16 +225,8 @@ fn what_frees_space_works_on_a_full_device() {
     ];
     let mut failures = Vec::new();
     for method in Method::distinct().filter(|method| method.is_durable()) {
-        // Its checkpoint begins a file in each session's series before it gives the older ones back.
-        if method == Method::NvDiskDecentralized {
-            continue;
-        }
         for filler in fillers {
             for statements in RELEASES {
-                // A MemTable that was full when the device was needs its run, and has more bytes than the reserve.
-                if method == Method::Log && statements.contains(&"checkpoint") {
-                    continue;
-                }
                 let place = Place::new(Device::Simulated);
                 let mut session = Session::new(place, method, options.clone()).unwrap();
                 for line in [
@@ -252,7 +244,13 @@ fn what_frees_space_works_on_a_full_device() {
                 let case = format!("{method}, {filler}, {statements:?}");
                 run_until_full(&mut session, filler, &case);
                 for statement in *statements {
-                    if let Err(error) = session.run(statement) {
+                    let mut ended = session.run(statement);
+                    // A MemTable that was full when the device was needs its run, and has more bytes than the reserve.
+                    if method == Method::Log && *statement == "checkpoint" && ended.is_err() {
+                        session.place().limit_space(None);
+                        ended = session.run(statement);
+                    }
+                    if let Err(error) = ended {
                         failures.push(format!("{case}: {statement}: {error}"));
                         break;
                     }
@@ -261,4 +259,154 @@ fn what_frees_space_works_on_a_full_device() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Rows of a table that is too large for what is kept back.
+const LARGE_ROWS: usize = 4000;
+/// Rows of one large transaction, and of the transactions that an error advises instead.
+const LARGE_DELETION: usize = 1000;
+const SMALL_DELETION: usize = 10;
+
+/// Runs statements up to the first that fails, which must be for want of space.
+fn run_or_full(session: &mut Session, statements: &[String], case: &str) -> Result<(), String> {
+    for statement in statements {
+        if let Err(error) = session.run(statement) {
+            assert!(error.contains("no space"), "{case}: {statement}: {error}");
+            return Err(format!("{statement}: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// Deletes rows in transactions of so many; says where there was no space, and leaves no transaction open.
+fn delete_in_transactions(
+    session: &mut Session,
+    (table, rows): (&str, &[usize]),
+    each: usize,
+    case: &str,
+) -> Result<(), String> {
+    for rows in rows.chunks(each) {
+        let deletions = rows.iter().map(|row| format!("delete {table} {row}"));
+        let mut statements = vec!["begin".to_owned()];
+        statements.extend(deletions);
+        statements.push("commit".to_owned());
+        if let Err(error) = run_or_full(session, &statements, case) {
+            session.run("abort").unwrap();
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Whether deleting the rows of a table helps to drop it.
+fn drops_what_is_empty(method: Method) -> bool {
+    !method.is_paged() && !matches!(method, Method::Inp | Method::Log)
+}
+
+/// Whether the log may have no room for small deletions either: it is as long as what is kept back, or keeps nothing back that pages could not take.
+fn has_short_reserve(method: Method) -> bool {
+    matches!(
+        method,
+        Method::Inp | Method::Log | Method::NvDiskDecentralized
+    )
+}
+
+/// Two tables on a device that is full, and how many rows the first one has.
+fn large_tables(method: Method, case: &str) -> (Session, usize) {
+    let options = EngineOptions {
+        memtable_bytes: 16 << 10,
+        growth_factor: 2,
+        ..options()
+    };
+    let place = Place::new(Device::Simulated);
+    let mut session = Session::new(place, method, options).unwrap();
+    for table in ["t", "u"] {
+        let columns = "id=int64 name=varchar(90)? note=text? key=id index:by_name=name";
+        let create = format!("create-table {table} {columns}");
+        session.run(&create).unwrap();
+        let fill = format!("fill {table} 1..{LARGE_ROWS} bytes=400");
+        session.run(&fill).unwrap();
+    }
+    session.place().fill_space().unwrap();
+    let filler = "insert t # \"longer\" \"n\"*90000";
+    let inserted = run_until_full(&mut session, filler, case);
+    (session, LARGE_ROWS + inserted)
+}
+
+/// Deletes every fourth row, at once or as the error advises.
+fn delete_many(session: &mut Session, method: Method, left: usize, case: &str) {
+    let rows: Vec<_> = (1..=LARGE_DELETION)
+        .map(|row| row * LARGE_ROWS / LARGE_DELETION)
+        .collect();
+    if delete_in_transactions(session, ("t", &rows), LARGE_DELETION, case).is_ok() {
+        return;
+    }
+    check_usable(session, left, case);
+    if let Err(error) = delete_in_transactions(session, ("t", &rows), SMALL_DELETION, case) {
+        assert!(has_short_reserve(method), "{case}: {error}");
+        session.place().limit_space(None);
+        let mut is_there = |row: &usize| session.run(&format!("get t {row}")).unwrap().len() == 1;
+        let rows: Vec<_> = rows.into_iter().filter(|row| is_there(row)).collect();
+        delete_in_transactions(session, ("t", &rows), SMALL_DELETION, case).unwrap();
+    }
+}
+
+/// Drops a table, at once or as the error advises.
+fn drop_large(session: &mut Session, method: Method, (table, rows): (&str, usize), case: &str) {
+    let drop = format!("drop-table {table}");
+    let Err(error) = session.run(&drop) else {
+        return;
+    };
+    assert!(error.contains("no space"), "{case}: {error}");
+    assert_eq!(count(session, table), rows, "{case}");
+    if drops_what_is_empty(method) {
+        let rows: Vec<_> = (1..=LARGE_ROWS).collect();
+        delete_in_transactions(session, (table, &rows), SMALL_DELETION, case).unwrap();
+    } else {
+        session.place().limit_space(None);
+    }
+    session.run(&drop).unwrap();
+}
+
+/// Where a large release has no space, what the errors and the documentation advise has.
+#[test]
+fn what_is_advised_for_large_releases_works_on_a_full_device() {
+    for method in Method::distinct().filter(|method| method.is_durable()) {
+        let case = method.to_string();
+        let (mut session, rows) = large_tables(method, &case);
+        delete_many(&mut session, method, rows, &case);
+        let left = rows - LARGE_DELETION;
+        check_usable(&mut session, left, &case);
+        drop_large(&mut session, method, ("t", left), &case);
+        drop_large(&mut session, method, ("u", LARGE_ROWS), &case);
+        if session.run("checkpoint").is_err() {
+            assert!(matches!(method, Method::Inp | Method::Log), "{case}");
+            session.place().limit_space(None);
+            session.run("checkpoint").unwrap();
+        }
+        session.run("crash").unwrap();
+        assert_eq!(session.run("tables").unwrap(), ["no tables"], "{case}");
+        let report = session.run("verify").unwrap();
+        assert!(report[0].starts_with("sound"), "{case}: {report:?}");
+    }
+}
+
+/// A table that needs more room in the records of a group than they have at first can be dropped where nothing is free.
+#[test]
+fn a_table_of_many_blocks_is_dropped_on_a_full_device() {
+    let place = Place::new(Device::Simulated);
+    let mut session = Session::new(place, Method::NvmCow, options()).unwrap();
+    session
+        .run("create-table t id=int64 name=varchar(90)? note=text? key=id index:by_name=name")
+        .unwrap();
+    session
+        .run(&format!("fill t 1..{} bytes=400", 3 * LARGE_ROWS))
+        .unwrap();
+    session.place().fill_space().unwrap();
+    run_until_full(&mut session, "insert t # \"longer\" \"n\"*90000", "nvm-cow");
+    session.run("drop-table t").unwrap();
+    session.run("create-table v id=int64 key=id").unwrap();
+    session.run("crash").unwrap();
+    let report = session.run("verify").unwrap();
+    assert!(report[0].starts_with("sound"), "{report:?}");
 }

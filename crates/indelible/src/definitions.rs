@@ -148,7 +148,9 @@ impl Database {
         let table = self.table(name)?;
         let id = table.entry.id;
         // commit point: without it in partition 0 the table is gone.
-        session.define(0, |engine| engine.drop_table(id))?;
+        session
+            .define(0, |engine| engine.drop_table(id))
+            .map_err(|error| error.of_drop(core.descriptor.method))?;
         table.entry.dropped.store(true, Ordering::Release);
         let mut catalogue = core
             .catalogue
@@ -232,7 +234,9 @@ impl Database {
         };
         for partition in 0..core.descriptor.partitions {
             // commit point: without it in partition 0, which comes first, the index is gone.
-            session.define(partition, |engine| engine.drop_index(entry.id, index.id))?;
+            session
+                .define(partition, |engine| engine.drop_index(entry.id, index.id))
+                .map_err(|error| error.of_drop(core.descriptor.method))?;
             if partition == 0 {
                 entry.set_current(
                     shape_of(&mut session, entry.id)?,

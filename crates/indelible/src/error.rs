@@ -9,6 +9,7 @@ use disk::DiskError;
 use pmem::PmemError;
 use std::path::PathBuf;
 use storage::StorageError;
+use storage::engine::Method;
 use storage::record::{RecordError, SchemaError};
 
 /// The result of a fallible operation of this room.
@@ -321,6 +322,26 @@ pub enum Error {
         /// The limit.
         limit_bytes: u64,
     },
+    /// The medium or the log has no room. The statement had no effect; the transaction may go on.
+    #[error("{source}; {mend}")]
+    OutOfSpace {
+        /// What has no room, and how much was wanted.
+        source: StorageError,
+        /// What to do.
+        mend: &'static str,
+    },
+    /// The log of a partition did not take a mark, up to which the archives of all partitions can be replayed. What was committed is durable, and
+    /// can be replayed when a later mark is there.
+    #[error(
+        "the log of partition {partition} took no mark ({cause}), so what was committed since the newest one cannot be replayed \
+         from the archives yet; make room for it, and write a checkpoint or close the database again"
+    )]
+    Unmarked {
+        /// The partition.
+        partition: u32,
+        /// Why.
+        cause: String,
+    },
     /// An earlier error left the transaction half done. It was undone; retry it from its start.
     #[error(
         "an earlier error left the transaction half done, so it was undone; \
@@ -458,6 +479,27 @@ impl Error {
         }
     }
 
+    /// As it is, with what else helps where a table has no room to be dropped.
+    pub(crate) fn of_drop(self, method: Method) -> Self {
+        let mend = match method {
+            Method::NvmInp
+            | Method::NvmLog
+            | Method::NvmCow
+            | Method::Cow
+            | Method::Fash
+            | Method::Fast
+            | Method::Nvwal => {
+                "make room, or delete the rows of the table first, a few in each transaction"
+            }
+            // The log has to have room before anything is given back.
+            _ => "make room",
+        };
+        match self {
+            Self::OutOfSpace { source, .. } => Self::OutOfSpace { source, mend },
+            other => other,
+        }
+    }
+
     /// Whether the failed statement left no trace, so that its transaction may go on.
     pub(crate) fn is_statement_error(&self) -> bool {
         match self {
@@ -481,6 +523,16 @@ impl From<StorageError> for Error {
                 Self::DuplicateKey { table, index, key }
             }
             StorageError::Record(error) => Self::Record(error),
+            // A limit of the log's memory says itself what to do.
+            StorageError::Memory(PmemError::OutOfSpace { ref limit, .. })
+                if limit.contains(';') =>
+            {
+                Self::Storage(error)
+            }
+            source if source.is_out_of_space() => Self::OutOfSpace {
+                source,
+                mend: "make room, or change fewer rows in a transaction",
+            },
             other => Self::Storage(other),
         }
     }
@@ -499,7 +551,7 @@ impl From<PmemError> for Error {
                 path,
                 source,
             },
-            other => Self::Storage(StorageError::Memory(other)),
+            other => StorageError::Memory(other).into(),
         }
     }
 }

@@ -113,6 +113,14 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Whether a medium or a log had no room.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(
+            self,
+            Self::Memory(PmemError::OutOfSpace { .. }) | Self::Disk(DiskError::OutOfSpace { .. })
+        )
+    }
+
     /// Whether the failed operation left no trace, so that its transaction may go on.
     pub fn is_statement_error(&self) -> bool {
         matches!(

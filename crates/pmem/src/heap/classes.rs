@@ -175,6 +175,8 @@ pub(crate) struct Classes {
     run_of_chunk: Vec<u32>,
     /// Runs that became empty and may be given back.
     empty: Vec<RunId>,
+    /// Words of the bitmaps of all runs.
+    pub(crate) bitmap_words: usize,
 }
 
 impl Classes {
@@ -250,6 +252,7 @@ impl Classes {
             RunId(self.runs.len() as u32 - 1)
         };
         self.run_of_chunk[chunk as usize] = id.0 + 1;
+        self.bitmap_words += geometry.bitmap_words as usize;
         if free > 0 {
             self.list(id);
         }
@@ -350,6 +353,7 @@ impl Classes {
             } else if spare == Spare::None || class.empty_runs > 1 {
                 run.noted_empty = false;
                 class.empty_runs -= 1;
+                self.bitmap_words -= class.geometry.bitmap_words as usize;
                 let chunk = run.chunk;
                 self.empty.swap_remove(at);
                 self.unlist(id);

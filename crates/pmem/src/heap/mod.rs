@@ -320,6 +320,12 @@ impl<M: Memory> Arena<M> {
         self.heap.changes
     }
 
+    /// Words that say which blocks are allocated, as far as they were met, and those of the chunk table: no transaction changes more.
+    #[inline]
+    pub fn block_words(&self) -> usize {
+        self.heap.classes.bitmap_words + self.heap.chunk_count as usize
+    }
+
     /// Bytes of DRAM in which the open transaction's reservations and frees are noted.
     #[inline]
     pub fn transaction_bytes(&self) -> usize {

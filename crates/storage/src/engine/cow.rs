@@ -159,7 +159,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         self.space.trees.begin_statement(copies);
         let mut mark = self.space.trees.mark();
         let mut result = operation(&mut self.space);
-        if result.as_ref().is_err_and(is_out_of_space) && self.make_space(mark)? {
+        if result.as_ref().is_err_and(StorageError::is_out_of_space) && self.make_space(mark)? {
             mark = self.space.trees.mark();
             result = operation(&mut self.space);
         }
@@ -578,14 +578,6 @@ impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
         let store = self.store.snapshot()?;
         reader::of_pages(store, directory, layout, RowsIn::Trees)
     }
-}
-
-fn is_out_of_space(error: &StorageError) -> bool {
-    matches!(
-        error,
-        StorageError::Memory(PmemError::OutOfSpace { .. })
-            | StorageError::Disk(disk::DiskError::OutOfSpace { .. })
-    )
 }
 
 /// Makes the pool of a partition of `nvm-cow`.

@@ -52,7 +52,7 @@ mod unfinished;
 pub use self::checkpointer::CheckpointCounters;
 pub use self::rebuild::{Mark, PagesBase, Rebuild, Replayed, Until, VisitPage};
 use self::running::Running;
-use self::shared::{Logged, Shared, is_full};
+use self::shared::{Logged, Shared};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     Isolation, PageAxes, ScanRange, Shrunk, VerifyReport,
@@ -155,7 +155,7 @@ impl<P: Platform> Paged<P> {
         operation: impl Fn(&mut Tables, &Pages<P::Files>, &mut RowLocks, &mut Transaction) -> Result<T>,
     ) -> Result<T> {
         match self.operate_once(&operation) {
-            Err(error) if is_full(&error) && self.state == State::Open => {
+            Err(error) if error.is_out_of_space() && self.state == State::Open => {
                 if self.has_changed_nothing()
                     && let Some(txn) = &mut self.transaction
                 {
@@ -400,7 +400,7 @@ impl<P: Platform> Engine for Paged<P> {
         let id = txn.id;
         let committed = match self.shared.commit(txn, durability) {
             // The archive may have room by now for what takes that of the log.
-            Err(error) if is_full(&error) => {
+            Err(error) if error.is_out_of_space() => {
                 self.shared.move_cold()?;
                 self.shared.commit(txn, durability)
             }

@@ -29,7 +29,8 @@ pub const MASTER_BYTES: usize = 16 << 10;
 pub const KEPT_PAGES: usize = 8;
 
 const LINE: u64 = 64;
-const PIECES: usize = 10;
+/// Further pieces of a record, at most.
+pub const PIECES: usize = 10;
 const FIRST_PIECE_BYTES: usize = (MASTER_BYTES - LINE as usize) / 2 / LINE as usize * LINE as usize;
 /// Bytes of the first further piece.
 const PIECE_BYTES: usize = 32 << 10;

@@ -7,7 +7,7 @@
 //! the session does that has made the log so long, and its transaction waits.
 
 use super::checkpointer::Writer;
-use super::shared::{Shared, is_full};
+use super::shared::Shared;
 use crate::buffer::{CheckpointNeed, CheckpointStart, Master};
 use crate::error::Result;
 use crate::platform::Platform;
@@ -96,7 +96,7 @@ impl<P: Platform> Shared<P> {
         };
         match self.checkpoint_holding(&one_at_a_time, Writer::Session) {
             // The next one may find space.
-            Err(error) if is_full(&error) => Ok(()),
+            Err(error) if error.is_out_of_space() => Ok(()),
             result => result,
         }
     }
@@ -110,7 +110,7 @@ impl<P: Platform> Shared<P> {
             }
             match self.write_if_due() {
                 // The next one may find space.
-                Err(error) if !is_full(&error) => return self.stop(&error),
+                Err(error) if !error.is_out_of_space() => return self.stop(&error),
                 _ => present.looked(),
             }
         }
@@ -148,7 +148,7 @@ impl<P: Platform> Shared<P> {
         let pool = &self.pages.pool;
         let joined = self.group.begin_sync();
         let start = match pool.log().begin_checkpoint() {
-            Err(error) if is_full(&error) => return Err(error),
+            Err(error) if error.is_out_of_space() => return Err(error),
             result => self.durable_step(result)?,
         };
         self.group.end_sync(joined);

@@ -31,8 +31,8 @@ use crate::paged::{Pages, Transaction, Tree, space};
 use crate::platform::Platform;
 use crate::probe::{self, Activity};
 use crate::sync::Alone;
-use disk::{Directory, DiskCounters, DiskError};
-use pmem::{Access, Page, PmemError};
+use disk::{Directory, DiskCounters};
+use pmem::{Access, Page};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -129,7 +129,7 @@ fn identity(options: &EngineOptions) -> LogIdentity {
 fn wal_options(options: &EngineOptions, guard: Guard) -> WalOptions {
     let usual = WalOptions::default();
     let share = (options.checkpoint_log_bytes / 4).next_multiple_of(4096);
-    let shortest = SEGMENT_PAGES_MIN * u64::from(options.page_bytes);
+    let shortest = segment_bytes_min(options);
     // With images the log grows many times as fast.
     let long = match guard {
         Guard::FullPageWrites => 64 << 20,
@@ -144,6 +144,11 @@ fn wal_options(options: &EngineOptions, guard: Guard) -> WalOptions {
     }
 }
 
+/// On a full disk the room of one segment is what a checkpoint gives back, so each has room for a deletion and what may undo it.
+fn segment_bytes_min(options: &EngineOptions) -> u64 {
+    SEGMENT_PAGES_MIN * u64::from(options.page_bytes)
+}
+
 fn session_files_options(options: &EngineOptions) -> SessionFilesOptions {
     let central = wal_options(options, Guard::Off);
     SessionFilesOptions {
@@ -151,7 +156,7 @@ fn session_files_options(options: &EngineOptions) -> SessionFilesOptions {
         access: options.access,
         // Each session has a file.
         series: WalOptions {
-            segment_bytes: central.segment_bytes / 4,
+            segment_bytes: (central.segment_bytes / 4).max(segment_bytes_min(options)),
             // There is one of them for each session.
             spare_bytes_max: 0,
             ..central
@@ -739,15 +744,6 @@ impl<P: Platform> Shared<P> {
         self.durable_step(self.pages.pool.log().move_cold())
             .map(|_| ())
     }
-}
-
-/// Whether something had no room, which a statement can be told.
-pub(super) fn is_full(error: &StorageError) -> bool {
-    matches!(
-        error,
-        StorageError::Disk(DiskError::OutOfSpace { .. })
-            | StorageError::Memory(PmemError::OutOfSpace { .. })
-    )
 }
 
 impl<P: Platform> Drop for Shared<P> {

@@ -12,7 +12,7 @@ use super::node::PageView;
 use super::snapshot::{PoolPages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose, SMALL_PAGE_BYTES};
 use crate::error::{Result, StorageError};
-use crate::log::nv_master::{KEPT_PAGES, MASTER_BYTES, MasterState, NvMaster};
+use crate::log::nv_master::{KEPT_PAGES, MASTER_BYTES, MasterState, NvMaster, PIECES};
 use crate::log::{WriteSet, clear};
 use crate::vocabulary::GlobalTxnId;
 use pmem::{
@@ -22,7 +22,7 @@ use pmem::{
 use std::iter;
 
 /// Changes of bitmap words that a group makes when it is written, beside those of its operations.
-const LATE_CHANGES: usize = 2 * KEPT_PAGES;
+const LATE_CHANGES: usize = 2 * KEPT_PAGES + 2 * PIECES;
 const LINE: u64 = 64;
 
 /// What the open group has collected: a write set for tuples.
@@ -237,8 +237,16 @@ impl<M: Memory> PoolStore<M> {
         Ok(at)
     }
 
-    /// Fills what is kept back for deletions, as far as there is space.
+    /// Fills what is kept back for deletions, as far as there is space: pages to copy, and room in both records for a change of each bitmap word, so
+    /// that a table of any size can be dropped.
     fn refill(&mut self) {
+        let words = self.arena.block_words();
+        let mut more = Vec::new();
+        // What has no room now may have it next time.
+        let _full = self
+            .master
+            .ensure_room(&mut self.arena, 2, words, &mut more);
+        self.writes.changes.append(&mut more);
         for index in 0..KEPT_PAGES {
             if self.master.state.kept[index] == 0 {
                 match self.allocate() {
