@@ -15,7 +15,7 @@
 //! The thread has the database open. It ends before the last handle goes, so that the database is closed when that is gone.
 
 use crate::database::{Core, Database};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::partition::{Partition, Seat};
 use crate::session::Manner;
@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use storage::StorageError;
 
 /// How often a mark is written where nothing else is asked for.
 pub(crate) const MARK_INTERVAL: Duration = Duration::from_secs(1);
@@ -74,6 +75,18 @@ impl Database {
     }
 }
 
+/// The error of a mark that a log has no room for, or of a partition that is stopped. A mark that some logs lack is none.
+pub(crate) fn unmarked(partition: u32, error: StorageError) -> Error {
+    if error.is_statement_error() {
+        Error::Unmarked {
+            partition,
+            cause: error.to_string(),
+        }
+    } else {
+        error.into()
+    }
+}
+
 impl Core {
     /// Whether a mark is of use.
     pub(crate) fn wants_mark(&self) -> bool {
@@ -86,11 +99,9 @@ impl Core {
             return Ok(());
         }
         let number = self.commits.next_transaction()?;
-        for seat in seats {
-            match seat.engine.mark(number) {
-                Err(error) if error.is_statement_error() => return Ok(()),
-                marked => marked?,
-            }
+        for (partition, seat) in (0..).zip(seats) {
+            let marked = seat.engine.mark(number);
+            marked.map_err(|error| unmarked(partition, error))?;
         }
         Ok(())
     }
@@ -108,7 +119,7 @@ impl Core {
                 ..self.manner
             };
             let start = Instant::now();
-            // Whoever works with the database is told what is wrong with it.
+            // A checkpoint, a backup of pages and the end of the database try again, and say why they cannot.
             let marked = self.hold_all(manner).and_then(|mut all| all.mark());
             let usual = if marked.is_ok() {
                 start.elapsed()

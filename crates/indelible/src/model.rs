@@ -26,6 +26,10 @@ pub(crate) struct Observed {
     pub(crate) prepares: AtomicU64,
     /// The next commits that fail without an answer.
     pub(crate) failing_commits: AtomicU64,
+    /// The next marks for which the log has no room, and those that it has taken.
+    pub(crate) failing_marks: AtomicU64,
+    pub(crate) marks: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
 }
 
 type Rows = BTreeMap<Vec<u64>, Row>;
@@ -248,7 +252,26 @@ impl Engine for Model {
         Ok(())
     }
 
+    fn has_archive(&self) -> bool {
+        true
+    }
+
+    fn mark(&mut self, _: GlobalTxnId) -> Result<()> {
+        let failing = &self.observed.failing_marks;
+        let fails =
+            failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        if fails.is_ok() {
+            return Err(StorageError::Memory(pmem::PmemError::OutOfSpace {
+                wanted_bytes: 1,
+                limit: "the ring is full".to_owned(),
+            }));
+        }
+        self.observed.marks.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn checkpoint(&mut self) -> Result<()> {
+        self.observed.checkpoints.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 

@@ -15,6 +15,7 @@
 
 use crate::database::Core;
 use crate::error::{Error, Result};
+use crate::log_marks::unmarked;
 use crate::mark::OpenMark;
 use crate::partition::{Partition, Seat, lock_within};
 use crate::retry::Retry;
@@ -652,11 +653,8 @@ impl<'db> Session<'db> {
         }
         let number = core.commits.next_transaction()?;
         for partition in 0..core.descriptor.partitions {
-            match self.idle_engine(partition)?.mark(number) {
-                // A mark that some logs lack is none, and later there may be room.
-                Err(error) if error.is_statement_error() => return Ok(()),
-                marked => marked?,
-            }
+            let marked = self.idle_engine(partition)?.mark(number);
+            marked.map_err(|error| unmarked(partition, error))?;
         }
         core.partitions.iter().for_each(Partition::note_mark);
         Ok(())

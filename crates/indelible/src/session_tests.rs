@@ -4,7 +4,7 @@
 
 use crate::model::{Observed, database, database_with};
 use crate::{
-    DataType, Database, Durability, Error, Partitioning, Result, Table, TransactionOptions,
+    DataType, Database, Durability, Error, Method, Partitioning, Result, Table, TransactionOptions,
     Uniqueness,
 };
 use std::sync::atomic::Ordering;
@@ -296,4 +296,67 @@ fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
     assert!(matches!(late, Err(Error::InDoubt { .. })), "{late:?}");
     let next = partition.take(Duration::ZERO).map(drop);
     assert!(matches!(next, Err(Error::Stopped { partition: 0 })));
+}
+
+/// A log without room for a mark was a mark that nobody missed.
+#[test]
+fn a_log_that_takes_no_mark_is_told_by_checkpoints_and_at_the_end() {
+    let (db, observed) = database(2);
+    let (failing, marks) = (&observed[1].failing_marks, &observed[1].marks);
+    let checkpoints = || observed[1].checkpoints.load(Ordering::Relaxed);
+    failing.store(1, Ordering::Relaxed);
+    db.checkpoint().unwrap();
+    assert_eq!(
+        (checkpoints(), marks.load(Ordering::Relaxed)),
+        (1, 1),
+        "it is tried again"
+    );
+    let table = db
+        .create_table("t")
+        .column("id", DataType::Int64)
+        .create()
+        .unwrap();
+    db.transaction(|t| t.insert(&table, (1_i64,))).unwrap();
+    failing.store(2, Ordering::Relaxed);
+    let told = db.checkpoint();
+    let is_told = matches!(&told, Err(Error::Unmarked { partition: 1, cause }) if cause.contains("ring is full"));
+    assert!(is_told, "{told:?}");
+    assert_eq!(checkpoints(), 2, "the checkpoint is written all the same");
+    failing.store(1, Ordering::Relaxed);
+    drop(table);
+    let told = db.close();
+    assert!(
+        matches!(told, Err(Error::Unmarked { partition: 1, .. })),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn what_has_no_room_says_what_helps() {
+    let full = |limit: &str| {
+        let limit = limit.to_owned();
+        Error::from(pmem::PmemError::OutOfSpace {
+            wanted_bytes: 7,
+            limit,
+        })
+    };
+    let told = full("the filesystem is full").to_string();
+    assert!(told.contains("fewer rows"), "{told}");
+    let told = full("the ring is full; end transactions").to_string();
+    assert!(
+        told.ends_with("end transactions"),
+        "it says so itself: {told}"
+    );
+    for (method, empties) in [
+        (Method::NvmCow, true),
+        (Method::Dwb, false),
+        (Method::Log, false),
+    ] {
+        let told = full("the filesystem is full").of_drop(method);
+        assert!(!told.should_retry() && told.is_statement_error());
+        let told = told.to_string();
+        let helps = told.contains("delete the rows of the table first");
+        assert_eq!(helps, empties, "{method}: {told}");
+        assert!(told.contains("make room"), "{method}: {told}");
+    }
 }
