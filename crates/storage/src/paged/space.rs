@@ -70,12 +70,12 @@ impl FreeFrom {
 }
 
 /// Pages that one map covers.
-pub(super) fn pages_of_map(page_bytes: usize) -> u32 {
+pub(crate) fn pages_of_map(page_bytes: usize) -> u32 {
     ((page_bytes - HEADER_BYTES) * 8) as u32
 }
 
 /// The map that covers a page, and the page's bit.
-pub(super) fn place(page_bytes: usize, id: PageId) -> (PageId, u32) {
+pub(crate) fn place(page_bytes: usize, id: PageId) -> (PageId, u32) {
     let covered = pages_of_map(page_bytes);
     let (number, bit) = (id.0 / covered, id.0 % covered);
     let map = if number == 0 {

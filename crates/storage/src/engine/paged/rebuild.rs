@@ -19,6 +19,7 @@ use crate::page::{Head, PageId, TxnId};
 use crate::paged::Pages;
 use crate::paged::recovery::Analysis;
 use crate::paged::redo::Redo;
+use crate::paged::space::{pages_of_map, place};
 use crate::record::{DecodeError, Reader, Timestamp};
 use disk::Directory;
 use pmem::Access;
@@ -112,6 +113,8 @@ pub struct Rebuild<D: Directory> {
     log: D,
     identity: LogIdentity,
     base: PagesBase,
+    /// Pages that the maps cover which have come: what a copy says of its length is not believed before.
+    covered: u32,
     start: LogStart,
 }
 
@@ -157,13 +160,13 @@ impl<D: Directory> Rebuild<D> {
         };
         // Nobody waits for a frame here.
         let made = file_options(options, Guard::OffBatched);
-        let mut file = PageFile::create(&pages, &made, master, &[], None)?;
-        file.grow(base.pages)?;
+        let file = PageFile::create(&pages, &made, master, &[], None)?;
         Ok(Self {
             file,
             log,
             identity,
             base,
+            covered: 0,
             start,
         })
     }
@@ -177,6 +180,16 @@ impl<D: Directory> Rebuild<D> {
             let text = format!("{id} is not one of the copy");
             return Err(StorageError::Unsupported(text));
         }
+        let (map, bit) = place(page.len(), id);
+        let begin = id.0 - bit;
+        if id == map && begin == self.covered {
+            self.covered = begin.saturating_add(pages_of_map(page.len()));
+        }
+        if id.0 >= self.covered {
+            let text = format!("{id} comes in front of the map that covers it");
+            return Err(StorageError::Unsupported(text));
+        }
+        self.file.grow(id.0 + 1)?;
         self.file.write(&[id], page)
     }
 
@@ -232,9 +245,11 @@ impl<D: Directory> Rebuild<D> {
             file,
             log,
             identity,
-            base,
+            mut base,
+            covered,
             start,
         } = self;
+        base.pages = base.pages.min(covered);
         let access = Access::Write;
         let nothing = &mut |_, _: &[u8]| Ok(());
         let sizes = WalOptions::default();

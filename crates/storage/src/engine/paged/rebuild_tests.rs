@@ -491,3 +491,47 @@ fn put(files: &SimulatedDirectory, name: &str, bytes: &[u8]) {
     }
     files.create(name).unwrap().write_at(0, bytes).unwrap();
 }
+
+/// A backup that claims billions of pages got a file of as many bytes before the first of them had come.
+#[test]
+fn a_copy_takes_room_as_its_maps_come_and_no_more() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let (whole, _, _) = work(&world, Method::FullPageWrites);
+    let far = PageId(u32::MAX - 1);
+    let claims = |far_at: Option<usize>| {
+        let mut copy = Copy {
+            base: PagesBase {
+                pages: u32::MAX,
+                ..whole.base
+            },
+            pages: whole.pages.clone(),
+        };
+        if let Some(at) = far_at {
+            let page = copy.pages[0].1.clone();
+            copy.pages.insert(at, (far, page));
+        }
+        let other = SimulatedWorld::new(WorldOptions::default());
+        let begun = begun(&copy, &opened(&world), &other).map(drop);
+        let file = SimulatedDirectory::new(&other).open("p0.pages").unwrap();
+        (begun, file.bytes().unwrap())
+    };
+    let page_bytes = u64::from(whole.base.page_bytes);
+    let most = u64::from(whole.base.pages) * page_bytes + (4 << 20);
+    let (begun, bytes) = claims(None);
+    begun.unwrap();
+    assert!(bytes <= most, "{bytes} bytes");
+    for at in [0, whole.pages.len()] {
+        let (begun, bytes) = claims(Some(at));
+        let told = begun.unwrap_err().to_string();
+        assert!(told.contains("in front of the map"), "{told}");
+        assert!(bytes <= most, "{bytes} bytes");
+    }
+    // The claim is no reason to believe a record that names a page far away.
+    let mut claiming = Copy {
+        base: whole.base,
+        pages: whole.pages.clone(),
+    };
+    claiming.base.pages = u32::MAX;
+    let (_, held) = rebuilt(&claiming, &world, None).unwrap();
+    assert_eq!(held, rebuilt(&whole, &world, None).unwrap().1);
+}
