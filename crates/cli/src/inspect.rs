@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 /// Runs `info`.
 pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
-    let database = reading::open_with_archive(&args.path)?;
+    let database = reading::open(&args.path)?;
     let statistics = database.statistics()?;
     let mut facts = Facts::default();
     facts.add("database", args.path.display().to_string());

@@ -26,18 +26,6 @@ pub(crate) fn open(path: &Path) -> Result<Database> {
     })
 }
 
-/// The same for a command that tells what the archive of the log has, which an engine knows that is open for writing: where there is one
-/// it is opened so, unless it cannot be written or others read it.
-pub(crate) fn open_with_archive(path: &Path) -> Result<Database> {
-    if path.join("archive").is_symlink() {
-        match Database::open(path) {
-            Err(error) if cannot_write(&error) || matches!(error, Error::InUse { .. }) => {}
-            opened => return Ok(opened?),
-        }
-    }
-    open(path)
-}
-
 /// Whether the right to write is what is missing.
 fn cannot_write(error: &Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);

@@ -100,6 +100,53 @@ fn commands_that_only_read_need_no_right_to_write() {
     }
 }
 
+/// `info` opened a database with an archive for writing, to look at that.
+#[test]
+fn info_tells_of_an_archive_without_the_right_to_write() {
+    if !can_run_as_reader() {
+        return;
+    }
+    for method in [
+        Method::FullPageWrites,
+        Method::NvDiskDecentralized,
+        Method::NvLogging,
+        Method::DistributedLog,
+    ] {
+        let place = Place::new();
+        let (db, archive) = (place.at(method.name()), place.at("archive"));
+        succeed(&[
+            "create",
+            &db,
+            "--method",
+            method.name(),
+            "--archive",
+            &archive,
+        ]);
+        succeed(&["import", &db, "airports", AIRPORTS, "--primary-key", "iata"]);
+        set_modes(&archive, 0o555, 0o444);
+        fs::set_permissions(&db, Permissions::from_mode(0o555)).unwrap();
+        for entry in fs::read_dir(&db).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.is_symlink() {
+                fs::set_permissions(path, Permissions::from_mode(0o444)).unwrap();
+            }
+        }
+        let output = as_reader(&["info", &db]);
+        let told = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{method}: {errors}");
+        let line = told
+            .lines()
+            .find(|line| line.contains("archive of partition 0"));
+        assert!(
+            line.is_some_and(|line| line.contains("records")),
+            "{method}: {told}"
+        );
+        fs::set_permissions(&db, Permissions::from_mode(0o755)).unwrap();
+        set_modes(&archive, 0o755, 0o644);
+    }
+}
+
 #[test]
 fn readers_run_at_once_and_keep_writers_out() {
     for method in METHODS {

@@ -7,7 +7,8 @@
 //! Invariants: no call that could write reaches the engine below; a transaction ends by an abort, which has nothing to undo.
 
 use super::{
-    CommitTicket, Durability, Engine, EngineStatus, Footprint, GlobalTxnId, ScanRange, VerifyReport,
+    ArchiveRange, CommitTicket, Durability, Engine, EngineStatus, Footprint, GlobalTxnId,
+    ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
@@ -50,6 +51,10 @@ pub(super) trait Reads: Send {
     fn status(&self) -> EngineStatus;
 
     fn verify(&mut self) -> Result<VerifyReport>;
+
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        Ok(None)
+    }
 }
 
 impl ReadOnly {
@@ -109,6 +114,10 @@ impl Reads for Box<dyn Engine> {
 
     fn verify(&mut self) -> Result<VerifyReport> {
         self.as_mut().verify()
+    }
+
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        self.as_ref().archive()
     }
 }
 
@@ -214,5 +223,9 @@ impl Engine for ReadOnly {
 
     fn verify(&mut self) -> Result<VerifyReport> {
         self.engine.verify()
+    }
+
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        self.engine.archive()
     }
 }
