@@ -284,7 +284,7 @@ impl Partition {
         let mut rest = Vec::new();
         let others = self.seats.len() - 1;
         let mut at = 0;
-        while rest.len() < others {
+        while rest.len() < others && !self.is_stopped() {
             // One of them is the caller's own and stays busy.
             match try_lock(&self.seats[at % self.seats.len()].0) {
                 Some(seat) => rest.push(seat),

@@ -8,13 +8,13 @@
 #[cfg(feature = "schedules")]
 pub(crate) use shuttle::sync::{
     Condvar, Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 use std::sync::PoisonError;
 #[cfg(not(feature = "schedules"))]
 pub(crate) use std::sync::{
     Condvar, Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 /// A value alone on its cache lines, which processors fetch in pairs: who writes it does not take those from others that they only read.

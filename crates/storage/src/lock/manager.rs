@@ -12,7 +12,7 @@ use super::shard::Shard;
 use super::wait::Visible;
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +90,8 @@ pub struct LockManager {
     gone: Mutex<LockCounters>,
     /// Rights to locks that sessions have.
     taken: AtomicU64,
+    /// Whether the partition is stopped: nobody waits any more.
+    stopped: AtomicBool,
 }
 
 impl std::fmt::Debug for LockManager {
@@ -109,6 +111,7 @@ impl LockManager {
             buckets: (0..BUCKETS).map(|_| Bucket::new()).collect(),
             gone: Mutex::new(LockCounters::default()),
             taken: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
         })
     }
 
@@ -131,6 +134,23 @@ impl LockManager {
             }
         }
         sum
+    }
+
+    /// Tells all who wait, now or later, that the partition is stopped.
+    pub fn stop(&self) {
+        if self.stopped.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for visible in self.options.graph.sessions() {
+            if std::ptr::eq(Arc::as_ptr(&visible.manager), self) {
+                // Whoever has not seen it before its sleep has the parker's mutex.
+                visible.parker.rouse();
+            }
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
     }
 
     pub(super) fn graph(&self) -> &WaitGraph {

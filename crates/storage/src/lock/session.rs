@@ -78,9 +78,9 @@ impl LockSession {
             wait_limit: manager.options().wait_limit,
             manager,
             id: visible.id,
+            parker: Arc::clone(&visible.parker),
             visible,
             owner: None,
-            parker: Arc::new(Parker::new()),
             owned: Owned::new(),
             partition: None,
             recent: [None; RECENT],
@@ -615,6 +615,8 @@ impl LockSession {
                 self.counters.deadlocks += 1;
                 Err(StorageError::Deadlock { waited_ms })
             }
+            // Whoever has the lock may never give it back.
+            Outcome::Stopped => Err(StorageError::Poisoned),
             Outcome::TooLong => {
                 self.counters.timeouts += 1;
                 Err(StorageError::LockTimeout {
@@ -640,15 +642,24 @@ impl LockSession {
                 return Outcome::Deadlock;
             }
             let left = self.wait_limit.saturating_sub(started.elapsed());
-            if left.is_zero() {
+            let is_stopped = self.manager.is_stopped();
+            if left.is_zero() || is_stopped {
                 if self.withdraw(queue) {
-                    return Outcome::TooLong;
+                    return if is_stopped {
+                        Outcome::Stopped
+                    } else {
+                        Outcome::TooLong
+                    };
                 }
                 // It is out of the queue, so it is granted and the signal is on its way: the next wait must not get it.
-                while !self.parker.sleep(SEARCH_AGAIN) {}
+                while !self.parker.sleep(SEARCH_AGAIN, || false) {}
                 return Outcome::Granted;
             }
-            if self.parker.sleep(left.min(search_again)) {
+            let manager = &self.manager;
+            if self
+                .parker
+                .sleep(left.min(search_again), || manager.is_stopped())
+            {
                 return Outcome::Granted;
             }
             search_again = search_again.saturating_mul(2);
@@ -790,6 +801,7 @@ enum Outcome {
     Granted,
     Deadlock,
     TooLong,
+    Stopped,
 }
 
 #[inline]

@@ -63,11 +63,21 @@ impl Parker {
         self.is_granted()
     }
 
-    /// Sleeps until the request is granted, `limit` at most.
-    pub(super) fn sleep(&self, limit: Duration) -> bool {
+    /// Lets it look once more why it waits.
+    pub(super) fn rouse(&self) {
+        let guard = lock(&self.mutex);
+        self.signal.notify_one();
+        drop(guard);
+    }
+
+    /// Sleeps until the request is granted or the partition is stopped, `limit` at most. Says whether it is granted.
+    pub(super) fn sleep(&self, limit: Duration, is_stopped: impl Fn() -> bool) -> bool {
         let guard = lock(&self.mutex);
         if self.is_granted() {
             return true;
+        }
+        if is_stopped() {
+            return false;
         }
         drop(self.signal.wait_timeout(guard, limit));
         self.is_granted()
@@ -102,6 +112,8 @@ pub(super) struct Visible {
     pub(super) id: SessionId,
     /// Of the partition that it locks in.
     pub(super) manager: Arc<LockManager>,
+    /// Where it sleeps.
+    pub(super) parker: Arc<Parker>,
     /// The session whose transaction its locks are part of: this one, or one in another partition.
     owner: AtomicU32,
     /// The wait of the transaction that this session is the owner of, in whichever partition.
@@ -114,6 +126,7 @@ impl Visible {
         Self {
             id,
             manager,
+            parker: Arc::new(Parker::new()),
             owner: AtomicU32::new(id),
             waiting: Mutex::new(None),
             counters: VisibleCounters::default(),

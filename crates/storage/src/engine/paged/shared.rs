@@ -609,6 +609,7 @@ impl<P: Platform> Shared<P> {
     /// Lets no session go on, because of an error.
     pub(super) fn stop(&self, error: &StorageError) {
         self.pages.pool.failure().note_of(error);
+        self.locks.stop();
     }
 
     /// Says why no session goes on.
@@ -646,6 +647,7 @@ impl<P: Platform> Shared<P> {
     pub(super) fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             let error = self.pages.pool.failure().note(error);
+            self.locks.stop();
             if error.is_statement_error() {
                 return self.refusal();
             }

@@ -2,7 +2,7 @@
 //!
 //! Threads ask one after the other, each when the one before is seen waiting.
 
-use super::{TABLE, finish, granted, hasty, key, manager, start};
+use super::{TABLE, finish, granted, hasty, key, manager, range, start};
 use crate::error::StorageError;
 use crate::lock::{KeyMode, Mode};
 use std::sync::{Arc, Mutex};
@@ -144,4 +144,29 @@ fn a_session_that_is_dropped_wakes_those_who_wait() {
     drop(holder);
     drop((finish(on_key), finish(on_table)));
     assert_eq!((manager.heads(), manager.taken()), (0, 0));
+}
+
+#[test]
+fn who_waits_is_told_at_once_that_the_partition_is_stopped() {
+    let manager = manager();
+    let mut holder = manager.session();
+    key(&mut holder, 1, KeyMode::Exclusive).unwrap();
+    range(&mut holder, 10, 20).unwrap();
+    let waiters = [1, 15].map(|number| {
+        start(&manager, manager.session(), move |session| {
+            key(session, number, KeyMode::Exclusive)
+        })
+    });
+    manager.stop();
+    for waiter in waiters {
+        let (_, told) = waiter.join().unwrap();
+        assert!(matches!(told, Err(StorageError::Poisoned)), "{told:?}");
+    }
+    let late = key(&mut manager.session(), 1, KeyMode::Shared);
+    assert!(matches!(late, Err(StorageError::Poisoned)), "{late:?}");
+    // Who need not wait has no need to know.
+    key(&mut manager.session(), 2, KeyMode::Shared).unwrap();
+    // None is left in a queue, to be granted what it does not want any more.
+    holder.end();
+    assert!(granted(key(&mut hasty(&manager), 1, KeyMode::Exclusive)));
 }
