@@ -101,6 +101,8 @@ pub(crate) struct CommitTable {
     /// Held while words become durable. Whoever gets it next stores for all that have waited for it.
     words: Mutex<Box<dyn Words>>,
     state: Mutex<State>,
+    /// Outside of the lock, which a forked child may find taken for ever.
+    domain: Domain,
     slot_freed: Condvar,
 }
 
@@ -133,6 +135,7 @@ struct Unsettled {
 impl CommitTable {
     pub(crate) fn new(words: Box<dyn Words>) -> Self {
         let free = (FIRST_SLOT as u16..WORDS as u16).rev().collect();
+        let domain = words.domain();
         let state = State {
             waiting: Vec::new(),
             taken: 0,
@@ -146,6 +149,7 @@ impl CommitTable {
         Self {
             words: Mutex::new(words),
             state: Mutex::new(state),
+            domain,
             slot_freed: Condvar::new(),
         }
     }
@@ -158,7 +162,7 @@ impl CommitTable {
 
     /// What the medium promises.
     pub(crate) fn domain(&self) -> Domain {
-        self.words().domain()
+        self.domain
     }
 
     /// What the table's device counted, and its bytes.
@@ -498,6 +502,13 @@ mod tests {
         fn bytes(&self) -> u64 {
             0
         }
+    }
+
+    #[test]
+    fn what_the_medium_promises_is_told_while_another_thread_has_the_table() {
+        let table = CommitTable::new(Box::new(VolatileWords::new()));
+        let _as_a_forked_child_finds_it = (table.words(), table.lock());
+        assert_eq!(table.domain(), Domain::Process);
     }
 
     #[test]
