@@ -7,6 +7,8 @@
 //! and syncs them while others append. Who needs a record meanwhile sleeps until that sync has ended, and then either its record is
 //! durable or it leads the next one, with all that has gathered. So there is one sync at a time, whatever the number of
 //! threads, and it waits for nobody. After one that failed nobody's record is durable any more, though it may be on the disk.
+//! A new segment and a checkpoint need everything in front of them durable: whoever begins one leads such a sync first, so that under the lock
+//! no more than what others have appended since is left to be synced.
 //!
 //! The log also knows, a session, since which checkpoint the open transaction has records: a checkpoint keeps what undoing them takes. Both
 //! are noted under the lock that orders the records, so a checkpoint sees a transaction exactly if it has a record in front of it.
@@ -57,10 +59,26 @@ pub(super) struct State<D: Directory> {
 }
 
 impl<D: Directory> State<D> {
+    /// The room that a record takes, with what all transactions need then.
+    fn room_with(&self, session: u32, bytes: u64, record: &[u8]) -> u64 {
+        let all = self.claims.reserved_with(session, bytes);
+        record.len() as u64 + all + FRAME_BYTES
+    }
+
+    /// Whether a record begins a new segment.
+    fn begins_segment(&self, reserve: &Reserve, record: &[u8]) -> bool {
+        let fits = match *reserve {
+            Reserve::Bytes(session, bytes) => {
+                self.wal.has_room(self.room_with(session, bytes, record))
+            }
+            Reserve::Keep(_) | Reserve::End(_) => self.wal.has_room_for(record),
+        };
+        !fits
+    }
+
     /// Makes room for a record and for what all transactions need then.
     fn reserve(&mut self, session: u32, bytes: u64, record: &[u8]) -> Result<()> {
-        let all = self.claims.reserved_with(session, bytes);
-        let room = record.len() as u64 + all + FRAME_BYTES;
+        let room = self.room_with(session, bytes, record);
         self.wal.make_room(&self.directory, room)?;
         self.claims.claim(session, bytes, self.newest);
         Ok(())
@@ -175,9 +193,19 @@ impl<D: Directory> PageLog for CentralLog<D> {
         encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
         record: &mut Vec<u8>,
     ) -> Result<Lsn> {
-        let state = &mut *self.state();
-        record.clear();
-        encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
+        let mut state = self.state();
+        let mut encoded = |record: &mut Vec<u8>| {
+            record.clear();
+            encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
+        };
+        encoded(record);
+        if state.begins_segment(&reserve, record) {
+            let end = state.wal.end();
+            self.sync_until(state, end)?;
+            state = self.state();
+            encoded(record);
+        }
+        let state = &mut *state;
         if let Reserve::Bytes(session, bytes) = reserve {
             self.explained(state.reserve(session, bytes, record))?;
         }
@@ -212,6 +240,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
+        self.flush()?;
         let state = &mut *self.state();
         let reserved = state.claims.reserved();
         let begun = state

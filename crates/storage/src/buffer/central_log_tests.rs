@@ -218,3 +218,30 @@ fn a_checkpoint_begins_behind_the_sync_that_runs() {
     assert!(log.synced() >= start.redo);
     assert_eq!(survivors(&device), [1, 2]);
 }
+
+/// Whether a record can be appended while the sync runs that `begin` waits for, which needs everything durable that is in the log.
+fn appends_beside(begin: impl FnOnce(&Log) -> Result<()> + Send + 'static) {
+    let (device, gate) = gated();
+    let log = open(&device);
+    append(&log, &[1; 3000]).unwrap();
+    let same = Arc::clone(&log);
+    let beginning = spawn(move || begin(&same));
+    gate.began.recv_timeout(LONG).unwrap();
+    // The lock is free: this would wait for the end of the sync, which waits for it.
+    append(&log, &[2; 100]).unwrap();
+    assert_eq!((device.syncs(), survivors(&device)), (0, Vec::new()));
+    gate.end.send(true).unwrap();
+    gate.end.send(true).unwrap();
+    beginning.join().unwrap().unwrap();
+    assert_eq!(survivors(&device)[..2], [1, 2]);
+}
+
+#[test]
+fn others_append_while_the_sync_runs_that_a_checkpoint_begins_with() {
+    appends_beside(|log| log.begin_checkpoint().map(drop));
+}
+
+#[test]
+fn others_append_while_the_sync_runs_that_a_segment_begins_with() {
+    appends_beside(|log| append(log, &[3; 2000]).map(drop));
+}

@@ -369,8 +369,13 @@ impl<D: Directory> Wal<D> {
         Ok(())
     }
 
+    /// Whether the current segment has room for a record.
+    pub(crate) fn has_room_for(&self, payload: &[u8]) -> bool {
+        self.has_room(frame_bytes(payload.len()) as u64)
+    }
+
     /// Whether the current segment has room for `bytes` of frames.
-    pub(super) fn has_room(&self, bytes: u64) -> bool {
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.room() >= bytes + FRAME_BYTES as u64
     }
 
