@@ -93,11 +93,12 @@ impl Head {
         u64::from(self.number(at)) | u64::from(self.number(at + 4)) << 32
     }
 
-    /// The database's identity. That of a ring has the ring's number in it.
+    /// The database's identity. That of a ring, or of a session's series of files, has its number in it.
     fn identity(&self, kind: &str) -> Option<u128> {
         let magic = self.magic();
         let at = match () {
             () if magic == POOL && kind == "pool" => 24,
+            () if magic == LOG && !kind.starts_with("wal.") => return None,
             () if [PAGES, COW, NVWAL, LOG, CHECKPOINT, MANIFEST]
                 .contains(&magic.first_chunk()?) =>
             {
