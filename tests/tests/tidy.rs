@@ -445,14 +445,18 @@ fn sites_have_unique_names(files: &[Source]) -> Vec<String> {
     })
 }
 
+fn extension(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, end)| end)
+}
+
 /// What prose says: lines of documents, and comments in code. Results and the changelog tell of the past.
-fn prose<'f>(files: &'f [Source]) -> impl Iterator<Item = (&'f Source, usize, &'f str)> {
+fn prose(files: &[Source]) -> impl Iterator<Item = (&Source, usize, &str)> {
     let of_today = |file: &&Source| {
         let is_past = file.path == "CHANGELOG.md" || file.path.starts_with("docs/results/");
-        !is_past && (file.path.ends_with(".md") || file.path.ends_with(".rs"))
+        !is_past && matches!(extension(&file.path), "md" | "rs")
     };
     files.iter().filter(of_today).flat_map(|file| {
-        let is_code = file.path.ends_with(".rs");
+        let is_code = extension(&file.path) == "rs";
         file.lines.iter().map(move |line| {
             let text = if is_code { &line.comment } else { &line.text };
             (file, line.number, text.as_str())
@@ -470,9 +474,7 @@ fn named_files_exist(files: &[Source]) -> Vec<String> {
     for (file, number, text) in prose(files) {
         for name in text.split(|letter| !is_part(letter)) {
             let name = name.trim_start_matches(['.', '/']).trim_end_matches('.');
-            let is_file = [".rs", ".md"]
-                .iter()
-                .any(|end| name.len() > 3 && name.ends_with(end));
+            let is_file = matches!(extension(name), "md" | "rs");
             if is_file && name != "docs.rs" && !exists(name) {
                 let what = format!("there is no file `{name}`; name the one that is meant");
                 findings.push(finding(file, number, what));
