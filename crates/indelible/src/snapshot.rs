@@ -12,9 +12,7 @@ use crate::commit_table::{CommitTable, VolatileWords};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
-use crate::open::Parts;
 use crate::options::{Mode, Options};
-use crate::roster::Held;
 use crate::table::{Index, Table};
 use crate::transaction::Reader;
 use std::fmt;
@@ -85,14 +83,15 @@ impl Database {
         }
         drop(session);
         let options = Options::new().mode(Mode::ReadOnly);
-        let parts = Parts {
+        let reading = Self::assemble_as(
+            core.serial,
             engines,
-            commits: CommitTable::new(Box::new(VolatileWords::new())),
-            descriptor: core.descriptor,
-            generation: None,
-        };
-        let database = Box::new(Held(self.clone()));
-        let reading = Self::assemble_as(core.serial, parts, &options, start, database)?;
+            CommitTable::new(Box::new(VolatileWords::new())),
+            core.descriptor,
+            &options,
+            start,
+            Box::new(self.clone()),
+        )?;
         Ok(Snapshot { reading })
     }
 }

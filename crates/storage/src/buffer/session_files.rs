@@ -8,12 +8,12 @@ use super::cold::{ColdStore, following};
 use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
 use crate::error::{Result, StorageError};
 use crate::log::series::Series;
-use crate::log::{LogIdentity, Lsn, SharedTails, Tails, WalOptions};
+use crate::log::{LogIdentity, Lsn, WalOptions};
 use crate::sync::{Mutex, lock};
 use disk::{Directory, DiskCounters};
 use pmem::Access;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Sizes of the log.
 #[derive(Clone, Copy, Debug)]
@@ -27,40 +27,45 @@ pub struct SessionFilesOptions {
 }
 
 /// The files of one partition.
-pub struct SessionFiles<D: Directory> {
+pub struct SessionFiles<D> {
     directory: Arc<Mutex<D>>,
     options: SessionFilesOptions,
-    /// Which files all series have had.
-    tails: SharedTails<D::File>,
 }
 
 /// A log in files, a series a session.
 pub type FilesLog<D> = HorizonLog<SessionFiles<D>>;
 
 impl<D: Directory> SessionFiles<D> {
-    fn new(directory: D, options: SessionFilesOptions, access: Access) -> Result<Self> {
-        let streams = SESSIONS_MAX as u32;
-        let tails = Tails::open(&directory, options.identity, streams, access)?;
-        Ok(Self {
+    fn new(directory: D, options: SessionFilesOptions) -> Self {
+        Self {
             directory: Arc::new(Mutex::new(directory)),
             options,
-            tails,
-        })
+        }
     }
 
-    fn series(&self, session: u32, tails: Option<&SharedTails<D::File>>) -> Series<D> {
+    fn series(&self, session: u32) -> Series<D> {
         let SessionFilesOptions {
             identity, series, ..
         } = self.options;
-        Series::open(&self.directory, identity, session, series, tails)
+        Series::open(&self.directory, identity, session, series)
     }
+}
 
-    /// All series that there are, at least one, and those whose files are missing.
-    fn all(&self, tails: Option<&SharedTails<D::File>>) -> Result<Vec<Series<D>>> {
+impl<D: Directory> SessionFiles<D> {
+    /// Whether the records from `from` up to in front of `end` are there. If not, the log was used without its archive; and records that are
+    /// needed and damaged are noticed by whoever finds them.
+    fn has_all(&self, from: Lsn, end: Lsn) -> bool {
+        let found = self.open().and_then(|mut all| following(&mut all, from));
+        found.is_ok_and(|(_, reached)| reached >= end)
+    }
+}
+
+impl<D: Directory> Places for SessionFiles<D> {
+    type Place = Series<D>;
+
+    fn open(&self) -> Result<Vec<Self::Place>> {
         let names = lock(&self.directory).list()?;
-        let noted = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sessions = noted.count().max(1);
-        drop(noted);
+        let mut sessions = 1;
         for name in &names {
             let partition = self.options.identity.partition;
             let Some(session) = Series::<D>::session_of(name, partition) else {
@@ -80,35 +85,15 @@ impl<D: Directory> SessionFiles<D> {
                 }
             }
         }
-        let series = (0..sessions).map(|session| self.series(session, tails));
-        Ok(series.collect())
-    }
-}
-
-impl<D: Directory> SessionFiles<D> {
-    /// Whether the records from `from` up to in front of `end` are there. If not, the log was used without its archive; and records that are
-    /// needed and damaged are noticed by whoever finds them.
-    fn has_all(&self, from: Lsn, end: Lsn) -> bool {
-        let found = self
-            .open_apart()
-            .and_then(|mut all| following(&mut all, from));
-        found.is_ok_and(|(_, reached)| reached >= end)
-    }
-}
-
-impl<D: Directory> Places for SessionFiles<D> {
-    type Place = Series<D>;
-
-    fn open(&self) -> Result<Vec<Self::Place>> {
-        self.all(Some(&self.tails))
+        Ok((0..sessions).map(|session| self.series(session)).collect())
     }
 
     fn open_apart(&self) -> Result<Vec<Self::Place>> {
-        self.all(None)
+        self.open()
     }
 
     fn create(&self, number: u32) -> Result<Self::Place> {
-        let mut series = self.series(number, Some(&self.tails));
+        let mut series = self.series(number);
         series.begin()?;
         Ok(series)
     }
@@ -122,7 +107,7 @@ impl<D: Directory> Places for SessionFiles<D> {
     }
 
     fn gone(&self, place: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>> {
-        let (series, directory) = (self.series(place, None), lock(&self.directory));
+        let (series, directory) = (self.series(place), lock(&self.directory));
         for name in files.clone().map(|file| series.name(file)) {
             if !directory.exists(&name)? {
                 return Ok(Some(StorageError::DamagedFile {
@@ -144,8 +129,7 @@ impl<D: Directory> FilesLog<D> {
     /// Whether there are records that a checkpoint at `start` has made needless, and that not all of them are gone. Then nothing proves that the
     /// checkpoint is durable.
     pub fn has_needless(directory: D, options: SessionFilesOptions, start: Lsn) -> Result<bool> {
-        let files = SessionFiles::new(directory, options, Access::Read)?;
-        for series in files.open_apart()? {
+        for series in SessionFiles::new(directory, options).open()? {
             if series.first()?.is_some_and(|first| first < start) {
                 return Ok(true);
             }
@@ -165,7 +149,7 @@ impl<D: Directory> FilesLog<D> {
             persist: Persist::OnCommit,
             content: Content::Redo,
         };
-        let places = SessionFiles::new(directory, options, options.access)?;
+        let places = SessionFiles::new(directory, options);
         let archive = archive.map(|store| {
             let end = store.end().unwrap_or(Lsn::FIRST);
             let is_whole = places.has_all(end, start);
