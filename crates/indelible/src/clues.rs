@@ -93,7 +93,7 @@ impl Head {
         u64::from(self.number(at)) | u64::from(self.number(at + 4)) << 32
     }
 
-    /// The database's identity. That of a ring, or of a session's series of files, has its number in it.
+    /// The database's identity. A ring, or the files of one session, have their number in it.
     fn identity(&self, kind: &str) -> Option<u128> {
         let magic = self.magic();
         let at = match () {

@@ -253,7 +253,7 @@ impl CommitTable {
             return Ok(Slot(index));
         }
         if state.taken > round {
-            // Whoever took it could not store it.
+            // The thread that took it could not store it.
             return Err(failed());
         }
         let stores = std::mem::take(&mut state.waiting);

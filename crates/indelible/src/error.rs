@@ -325,9 +325,9 @@ pub enum Error {
     /// The medium or the log has no room. The statement had no effect; the transaction may go on.
     #[error("{source}; {mend}")]
     OutOfSpace {
-        /// What has no room, and how much was wanted.
+        /// The medium or log without room, and the bytes wanted.
         source: StorageError,
-        /// What to do.
+        /// The remedy.
         mend: &'static str,
     },
     /// The log of a partition did not take a mark, up to which the archives of all partitions can be replayed. What was committed is durable, and

@@ -69,13 +69,22 @@ fn kill_one(database: &Path) -> i64 {
             last = number.parse().unwrap();
         }
         if last == TRANSACTIONS {
-            // What is in the pipe by then is read to its end.
+            // Lines that are in the pipe by then are still read.
             child.kill().unwrap();
         }
     }
     child.wait().unwrap();
     assert!(last >= TRANSACTIONS, "the process ended by itself");
     last
+}
+
+/// A database whose process was killed; the last transaction that it has acknowledged.
+fn killed(path: &Path, method: Method) -> i64 {
+    let options = small_options(method).partitions(PARTITIONS);
+    let database = Database::create(path, &options).unwrap();
+    people(&database);
+    database.close().unwrap();
+    kill_one(path)
 }
 
 /// Every acknowledged row is there, and no half of a transaction.
@@ -105,11 +114,7 @@ fn a_database_of_a_killed_process_is_repaired() {
         for gone in rebuildable {
             let case = format!("{method}, without {gone:?}");
             let (here, kept) = (Directory::new(), Directory::new());
-            let options = small_options(method).partitions(PARTITIONS);
-            let database = Database::create(here.path(), &options).unwrap();
-            people(&database);
-            database.close().unwrap();
-            let last = kill_one(here.path());
+            let last = killed(here.path(), method);
             fs::create_dir(kept.path()).unwrap();
             for name in gone {
                 fs::rename(here.path().join(name), kept.path().join(name)).unwrap();
@@ -145,11 +150,7 @@ fn an_area_of_copies_that_a_killed_process_had_is_not_made_up() {
         (Method::NvmDwbLogOpt, "p1.slots"),
     ] {
         let (here, kept) = (Directory::new(), Directory::new());
-        let options = small_options(method).partitions(PARTITIONS);
-        let database = Database::create(here.path(), &options).unwrap();
-        people(&database);
-        database.close().unwrap();
-        let last = kill_one(here.path());
+        let last = killed(here.path(), method);
         fs::create_dir(kept.path()).unwrap();
         for name in [area, DESCRIPTOR] {
             fs::rename(here.path().join(name), kept.path().join(name)).unwrap();

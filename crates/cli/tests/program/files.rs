@@ -132,7 +132,8 @@ fn a_replaced_file_keeps_its_mode_and_its_links() {
     }
 }
 
-/// A limit of the size of files stands in for a full disk; its signal is ignored, so that the write fails.
+/// A limit of the size of files stands in for a full disk. Its signal is ignored, so that the
+/// write fails.
 #[test]
 fn a_disk_that_fills_up_leaves_the_old_file() {
     let place = Place::new();

@@ -340,7 +340,7 @@ impl AddAssign<&Self> for Counters {
 /// prove that each one is needed.
 #[derive(Debug)]
 pub struct Site {
-    /// What the step makes durable, unique in the program: `undo.commit-word`.
+    /// Name of the durable step, unique in the program: `undo.commit-word`.
     pub name: &'static str,
     /// Source file.
     pub file: &'static str,

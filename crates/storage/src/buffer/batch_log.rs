@@ -481,7 +481,8 @@ where
         }
     }
 
-    /// What a rollback takes was reserved, but for the images of pages that a batch between has closed: it may change all of them once more.
+    /// Closes the batch if no more images of pages have room. All other room of a rollback is
+    /// reserved; but pages whose batch was closed meanwhile need another image each.
     fn make_way(&self) -> Result<()> {
         match self.make_room(0, (0, 0)) {
             Err(error) if error.is_statement_error() => {

@@ -732,7 +732,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
             // It makes what has these numbers needless, so it must be behind them.
             self.life()?;
         }
-        // What is appended from now on is little, and durable before anybody appends again.
+        // Few records are appended from now on; they are durable before anybody appends again.
         self.flush()?;
         let _no_sync: Vec<_> = self.parts().map(|part| lock(&part.syncing)).collect();
         let mut states: Vec<_> = self.parts().map(|part| (part, part.state())).collect();

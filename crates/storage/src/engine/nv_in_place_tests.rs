@@ -149,7 +149,7 @@ fn change(engine: &mut TestEngine, first: i64) {
     engine.commit(Durability::Immediate).unwrap();
 }
 
-/// What a cut may leave of the record of that change: all images before its fence.
+/// Images that a cut may leave of the record of that change, before its fence.
 fn record_in_pieces(
     world: &SimulatedWorld,
     engine: &mut TestEngine,
