@@ -47,8 +47,8 @@ struct Attempt {
     elements: u64,
     observed: Vec<Observation>,
     written: Vec<(u64, Element)>,
-    /// Whether it went on to its commit while the power was still on.
-    was_on: bool,
+    /// Whether it went on to its commit before a cut was complete.
+    was_alive: bool,
 }
 
 /// Time of the statements of a transaction, and between them.
@@ -96,7 +96,7 @@ impl<'h> Actor<'h> {
         self.done
     }
 
-    /// Whether the power has failed.
+    /// Whether a cut has begun.
     pub(super) fn is_cut(&self) -> bool {
         self.progress.is_cut.load(Ordering::SeqCst)
     }
@@ -119,7 +119,7 @@ impl<'h> Actor<'h> {
                 ..Attempt::default()
             };
             let outcome = this.statements(transaction, (&mut last, &mut watch), window, seed);
-            last.was_on = outcome.is_ok() && !this.is_cut();
+            last.was_alive = outcome.is_ok() && !this.progress.is_dead.load(Ordering::SeqCst);
             outcome
         });
         let is_cut = self.is_cut();
@@ -142,12 +142,11 @@ impl<'h> Actor<'h> {
             number: transaction,
             observed,
             written,
-            was_on,
+            was_alive,
             ..
         } = last;
         if is_cut {
-            // Commits that were called after a cut are in no next process.
-            if was_on {
+            if was_alive {
                 self.session.push_doubtful(transaction, observed, written);
             }
             return Ok(());

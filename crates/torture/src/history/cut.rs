@@ -13,6 +13,7 @@ use pmem::device::simulated::{
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use workload::random::Random;
 
 /// What each memory can grow to: address space.
@@ -25,6 +26,8 @@ const OVERTIME: u64 = 20_000;
 const RECOVERIES_CUT_MAX: u64 = 2;
 /// Images among which that of a power cut is chosen: in the first nothing undecided survives.
 const IMAGES: usize = 6;
+/// For so long the other threads go on when a cut has begun, so that some of them call commit before it is complete.
+const GRACE: Duration = Duration::from_micros(100);
 /// One cut in so many leaves the power on.
 const DEATH_ONE_IN: u64 = 3;
 
@@ -75,7 +78,7 @@ pub fn run_with_cuts(
         // What happens in it from here on is nobody's business.
         drop(running);
         world = next_world(died?, random.next_u64())?;
-        progress.is_cut.store(false, Ordering::SeqCst);
+        progress.begin_anew();
         let next = next_process(world, &progress, database, (&mut random, &mut done.cuts));
         (world, running, rows) = match next {
             Ok(next) => next,
@@ -107,7 +110,7 @@ fn next_process(
         let left = watch(&world, progress, 0, random.below(POINTS_MAX));
         let opened = open(&world, options);
         world.unobserve();
-        progress.is_cut.store(false, Ordering::SeqCst);
+        progress.begin_anew();
         drop(opened?);
         // Without that many crash points it has only been opened and closed.
         if let Some(died) = lock(&left).take() {
@@ -170,7 +173,10 @@ fn watch(world: &SimulatedWorld, progress: &Arc<Progress>, at: u64, mut points: 
         }
         // First this: whoever sees it after commit has returned may not have been acknowledged in front of the cut.
         progress.is_cut.store(true, Ordering::SeqCst);
+        std::thread::sleep(GRACE);
         let died = world.halted(|| world.death());
+        // Last this: a commit that was called before may be in what the next process finds.
+        progress.is_dead.store(true, Ordering::SeqCst);
         *lock(&taken) = Some(died.map_err(Error::rejected));
     });
     left

@@ -151,8 +151,18 @@ impl Rows {
 struct Progress {
     attempts: AtomicU64,
     begun: AtomicU64,
-    /// Whether the power has failed: nothing that happens from then on was ever acknowledged.
+    /// Whether a cut has begun: nothing that happens from then on was ever acknowledged.
     is_cut: AtomicBool,
+    /// Whether the cut is complete: nothing that happens from then on is in the next process.
+    is_dead: AtomicBool,
+}
+
+impl Progress {
+    /// The next process begins.
+    fn begin_anew(&self) {
+        self.is_cut.store(false, Ordering::SeqCst);
+        self.is_dead.store(false, Ordering::SeqCst);
+    }
 }
 
 /// Transactions and observations of the sessions so far.
