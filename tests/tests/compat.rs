@@ -3,7 +3,8 @@
 //! Method: `golden/<format>` holds small databases of each durable method, made once by the version that introduced the
 //! format: closed, cut off in a transaction, and cut off in a prepared one. Copies are opened, compared with
 //! the text beside them, checked, and written to. Files that claim a newer version or another byte order must be refused.
-//! Backups of each version are there as well, those of pages with archives, and are restored.
+//! Backups of each version are there as well, those of pages with archives, and are restored. Format 2 is about the database as a whole, so
+//! its images have the descriptor: one was closed, one copied while it was open.
 //!
 //! Images that are missing are made by `CREATE_GOLDEN=1 cargo test -p tests --test compat`, which only a new format number or
 //! method may need; those that are there stay. An archive is an LZ4 frame of `name bytes u32 | name | content bytes u64 | content` for each file.
@@ -16,7 +17,7 @@
 #[path = "../../crates/indelible/tests/common/mod.rs"]
 mod common;
 
-use common::{Directory, people};
+use common::{Directory, people, small};
 use indelible::{Database, Existing, Options, Replay};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
 use pmem::POOL_FORMAT;
@@ -309,6 +310,86 @@ fn files_of_machines_with_the_other_byte_order_are_refused() {
     }
 }
 
+/// How a golden database of format 2, with its descriptor, was left.
+const WHOLE_STATES: [&str; 2] = ["closed", "killed"];
+/// Rows that are in it.
+const WHOLE_ROWS: i64 = 60;
+
+fn whole(method: Method, state: &str) -> PathBuf {
+    package().join(format!("golden/2/{method}-{state}.lz4"))
+}
+
+fn files_in(directory: &Directory) -> Files {
+    let named = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let content = fs::read(entry.path()).unwrap();
+        (entry.file_name().into_string().unwrap(), content)
+    };
+    let entries = fs::read_dir(directory.path()).unwrap();
+    entries.map(named).collect()
+}
+
+/// A database that was opened twice, with a checkpoint on the way.
+fn make_whole(method: Method, state: &str) -> Files {
+    let here = Directory::new();
+    let options = small(method, 2);
+    let database = Database::create(here.path(), &options).unwrap();
+    let table = people(&database);
+    let add = |database: &Database, from: i64| {
+        let added = database.transaction(|t| {
+            let rows = from..from + WHOLE_ROWS / 3;
+            rows.into_iter()
+                .try_for_each(|id| t.insert(&table_of(database), (id, "x", Some(id))))
+        });
+        added.unwrap();
+    };
+    add(&database, 0);
+    database.checkpoint().unwrap();
+    add(&database, WHOLE_ROWS / 3);
+    drop(table);
+    database.close().unwrap();
+    let database = Database::open_with(here.path(), &options).unwrap();
+    add(&database, 2 * WHOLE_ROWS / 3);
+    if state == "closed" {
+        database.close().unwrap();
+    }
+    files_in(&here)
+}
+
+fn table_of(database: &Database) -> indelible::Table {
+    database.table("people").unwrap()
+}
+
+#[test]
+fn whole_databases_of_format_2_open_with_their_content() {
+    for method in methods() {
+        for state in WHOLE_STATES {
+            let path = whole(method, state);
+            if std::env::var_os("CREATE_GOLDEN").is_some() && !path.exists() {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, pack(&make_whole(method, state))).unwrap();
+            }
+            let here = Directory::new();
+            fs::create_dir(here.path()).unwrap();
+            for (name, content) in golden_of(&path) {
+                fs::write(here.path().join(name), content).unwrap();
+            }
+            for more in 0..2 {
+                let database = Database::open(here.path()).unwrap();
+                let report = database.verify().unwrap();
+                assert!(report.damage.is_empty(), "{method} {state}: {report:?}");
+                let table = table_of(&database);
+                let rows = database.read(|r| r.count(&table, ..)).unwrap();
+                assert_eq!(rows.cast_signed(), WHOLE_ROWS + more, "{method} {state}");
+                let id = WHOLE_ROWS + more;
+                database
+                    .transaction(|t| t.insert(&table, (id, "new", Some(id))))
+                    .unwrap();
+            }
+        }
+    }
+}
+
 /// What a golden backup is of: the version's number and the method and the partitions of a database that has it.
 const BACKUPS: [(u32, Method, u32); 3] = [
     (1, Method::Inp, 2),
@@ -351,12 +432,7 @@ fn make_backup(version: u32, method: Method, partitions: u32) -> Files {
     taken.unwrap();
     add(BACKED_UP, ARCHIVED);
     drop((table, database));
-    let named = |entry: std::io::Result<fs::DirEntry>| {
-        let entry = entry.unwrap();
-        let content = fs::read(entry.path()).unwrap();
-        (entry.file_name().into_string().unwrap(), content)
-    };
-    fs::read_dir(kept.path()).unwrap().map(named).collect()
+    files_in(&kept)
 }
 
 /// Makes a database of a backup and says how many rows it has, the first ones that were inserted.

@@ -122,6 +122,8 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "sync of the write-ahead log",
         "crates/storage/src/log/wal_sync.rs",
     ),
+    ("tails of a log", "crates/storage/src/log/tails.rs"),
+    ("list of files", "crates/indelible/src/roster.rs"),
     ("checkpoint", "crates/storage/src/log/checkpoint.rs"),
     ("log files of a session", "crates/storage/src/log/series.rs"),
     ("ring of log records", "crates/storage/src/log/nv_ring.rs"),

@@ -12,6 +12,7 @@ use crate::mark::MarkBit;
 use crate::options::{Mode, TransactionOptions};
 use crate::partition::Partition;
 use crate::retry::{Retry, Turns};
+use crate::roster::{Held, Keeper};
 use crate::session::{Manner, Session};
 use crate::sync::Mutex;
 use crate::table::Table;
@@ -19,7 +20,6 @@ use crate::trace::Recording;
 use crate::transaction::{Reader, Transaction};
 use crate::worker::{self, Worker};
 use pmem::{Domain, ProcessMark};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -65,8 +65,10 @@ pub(crate) struct Core {
     /// Whether the logs of several partitions have archives, which have moments in common by their marks only.
     pub(crate) has_marks: bool,
     pub(crate) is_closed: bool,
+    /// The generation of this opening; none where nothing is to be noted at its end.
+    pub(crate) generation: Option<u64>,
     pub(crate) _mark: MarkBit,
-    pub(crate) platform: Box<dyn Any + Send + Sync>,
+    pub(crate) platform: Box<dyn Keeper>,
 }
 
 impl Core {
@@ -95,14 +97,24 @@ impl Core {
         let mut seats: Vec<_> = seats
             .filter_map(|partition| partition.take(Duration::ZERO).ok())
             .collect();
-        if seats.len() == self.partitions.len() {
+        let has_all = seats.len() == self.partitions.len();
+        if has_all {
             result = self.mark_last(&mut seats);
         }
         for seat in &mut seats {
             let closed = seat.engine.close();
             result = result.and(closed.map_err(Error::from));
         }
-        result
+        drop(seats);
+        match self.generation.take() {
+            Some(generation) if has_all && result.is_ok() => {
+                // What the engines write when they go is in the files by then.
+                self.partitions.clear();
+                self.commits = CommitTable::new(Box::new(VolatileWords::new()));
+                self.platform.seal(&self.descriptor, generation)
+            }
+            _ => result,
+        }
     }
 }
 
@@ -124,7 +136,7 @@ impl Core {
             std::mem::take(&mut self.partitions),
             std::mem::replace(&mut self.commits, CommitTable::new(no_words)),
             std::mem::take(&mut self.recording),
-            std::mem::replace(&mut self.platform, Box::new(())),
+            std::mem::replace(&mut self.platform, Box::new(Held(()))),
         ));
     }
 }

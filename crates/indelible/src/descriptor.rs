@@ -1,13 +1,20 @@
 //! The descriptor: the small file by which a directory is recognised as a database.
 //!
 //! It is written last when a database is created, under a temporary name that is synced and then renamed, so a directory
-//! either has a whole descriptor or its creation was interrupted. It never changes afterwards. Partition files
+//! either has a whole descriptor or its creation was interrupted. Its record never changes afterwards; the two places
+//! behind it, which the [`Roster`] takes in turn, do at each opening and each orderly end. Partition files
 //! carry the database's identity as well, so files of two databases cannot be mixed.
+//!
+//! ```text
+//! file     record, 128 bytes | zeros to 4096 | roster of an even generation | roster of an odd one
+//! ```
+//!
+//! Version 1 is the record alone: such a database opens as it did, and its first opening for writing makes it version 2.
 //!
 //! | field | offset | bytes | meaning |
 //! |---|---|---|---|
 //! | magic | 0 | 8 | `INDELIBL` |
-//! | version | 8 | 4 | format version, 1 |
+//! | version | 8 | 4 | format version, 2; in a backup 1 |
 //! | endianness | 12 | 4 | `0x0A0B_0C0D` as the writer stores it |
 //! | identity | 16 | 16 | random, so that two databases are told apart |
 //! | method | 32 | 4 | [`Method::code`] |
@@ -18,13 +25,15 @@
 //! | fences | 52 | 4 | 1 shared, 2 as in the paper |
 //! | created | 56 | 8 | seconds since 1970 |
 //! | memtable bytes | 64 | 8 | of the log-structured methods; 0 if none were asked for at creation |
-//! | zero | 72 | 52 | for later versions |
+//! | roster bytes | 72 | 4 | of each place for a roster, from version 2 on |
+//! | zero | 76 | 48 | for later versions |
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |
 
 use crate::commit_table::{COMMIT_TABLE, COMMIT_TABLE_NEW};
 use crate::error::{Error, Result};
+use crate::roster::Roster;
 use disk::{Directory, File};
-use pmem::{Domain, site};
+use pmem::{Domain, Site, site};
 use storage::engine::{FenceOrder, Method};
 use storage::record::LayoutKind;
 
@@ -34,9 +43,14 @@ pub(crate) const DESCRIPTOR: &str = "indelible.db";
 const DESCRIPTOR_NEW: &str = "indelible.db.new";
 
 const MAGIC: [u8; 8] = *b"INDELIBL";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Where the first roster is.
+const ROSTERS_AT: u64 = 4096;
+/// Bytes of a place for a roster are a multiple of this.
+const ROSTER_BYTES: usize = 4096;
+const ROSTER_BYTES_AT: usize = 72;
 const ENDIANNESS: u32 = 0x0A0B_0C0D;
-/// Length of the file.
+/// Length of the record.
 pub(crate) const BYTES: usize = 128;
 const CHECKSUM_AT: usize = BYTES - 4;
 
@@ -56,19 +70,100 @@ pub(crate) struct Descriptor {
 
 impl Descriptor {
     /// Writes the descriptor durably; afterwards the directory is a database.
-    pub(crate) fn write(&self, files: &impl Directory) -> Result<()> {
+    pub(crate) fn write(&self, files: &impl Directory, roster: &Roster) -> Result<()> {
+        if files.exists(DESCRIPTOR_NEW)? {
+            files.remove(DESCRIPTOR_NEW)?;
+        }
         let mut file = files.create(DESCRIPTOR_NEW)?;
-        file.write_at(0, &self.encode())?;
-        file.sync(site!("database.descriptor-bytes"))?;
+        let written = self.write_whole(&mut file, roster);
         drop(file);
+        if written.is_err() {
+            // The space goes back; the first error is the one to report.
+            let _ = files.remove(DESCRIPTOR_NEW);
+        }
+        written?;
         files.rename(DESCRIPTOR_NEW, DESCRIPTOR)?;
         // commit point: the directory is a database from here on.
         files.sync(site!("database.descriptor-name"))?;
         Ok(())
     }
 
+    /// Writes all of a new file, with room for rosters that are twice as long, durable but for its name.
+    fn write_whole(&self, file: &mut impl File, roster: &Roster) -> Result<()> {
+        let roster_of = roster.encode(self.database_id);
+        let room = (2 * roster_of.len()).next_multiple_of(ROSTER_BYTES);
+        let mut record = self.encode();
+        record[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        record[ROSTER_BYTES_AT..ROSTER_BYTES_AT + 4].copy_from_slice(&(room as u32).to_le_bytes());
+        seal(&mut record);
+        file.set_bytes(ROSTERS_AT + 2 * room as u64)?;
+        file.write_at(0, &record)?;
+        file.write_at(roster_at(roster, room as u64), &roster_of)?;
+        Ok(file.sync(site!("database.descriptor-bytes"))?)
+    }
+
+    /// Puts a roster in the place whose turn it is, durably.
+    pub(crate) fn write_roster(&self, files: &impl Directory, roster: &Roster) -> Result<()> {
+        self.put_roster(files, roster, site!("database.roster"))
+    }
+
+    fn put_roster(
+        &self,
+        files: &impl Directory,
+        roster: &Roster,
+        site: &'static Site,
+    ) -> Result<()> {
+        let mut file = files.open(DESCRIPTOR)?;
+        let room = rooms(&mut file)?.unwrap_or_default();
+        let bytes = roster.encode(self.database_id);
+        if bytes.len() as u64 > room {
+            drop(file);
+            return self.write(files, roster);
+        }
+        file.write_at(roster_at(roster, room), &bytes)?;
+        Ok(file.sync(site)?)
+    }
+
+    /// Makes the roster that was found durable: it, or the name of its file, may be in a cache only, and no file may be of a later generation
+    /// than the next one of the newest roster that is durable.
+    pub(crate) fn secure_roster(&self, files: &impl Directory, found: &Roster) -> Result<()> {
+        self.put_roster(files, found, site!("database.roster-found"))?;
+        Ok(files.sync(site!("database.descriptor-found"))?)
+    }
+
+    /// As [`Descriptor::read`], with the newest roster; a database of format 1 has none.
+    pub(crate) fn read_whole(files: &impl Directory) -> Result<(Self, Option<Roster>)> {
+        let recorded = Self::read_record(files)?;
+        let mut file = files.open(DESCRIPTOR)?;
+        let Some(room) = rooms(&mut file)? else {
+            return Ok((recorded, None));
+        };
+        let (found, wanted) = (file.bytes()?, ROSTERS_AT + 2 * room);
+        if found < wanted {
+            return Err(damaged(format!("it has {found} bytes instead of {wanted}")));
+        }
+        let mut newest: Option<Roster> = None;
+        let mut bytes = vec![0; room as usize];
+        for place in 0..2 {
+            file.read_at(ROSTERS_AT + place * room, &mut bytes)?;
+            let read = Roster::decode(&bytes, recorded.database_id);
+            newest = newest
+                .into_iter()
+                .chain(read)
+                .max_by_key(|roster| roster.generation);
+        }
+        match newest {
+            Some(roster) => Ok((recorded, Some(roster))),
+            None => Err(damaged("neither list of its files is as it was written")),
+        }
+    }
+
     /// Reads the descriptor of a directory.
     pub(crate) fn read(files: &impl Directory) -> Result<Self> {
+        Self::read_whole(files).map(|(recorded, _)| recorded)
+    }
+
+    fn read_record(files: &impl Directory) -> Result<Self> {
         if !files.exists(DESCRIPTOR)? {
             return Err(no_descriptor(&files.list()?));
         }
@@ -84,11 +179,12 @@ impl Descriptor {
         Self::decode(&bytes)
     }
 
+    /// The record as version 1 has it, which a backup keeps.
     pub(crate) fn encode(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(0, &MAGIC);
-        put(8, &VERSION.to_le_bytes());
+        put(8, &1_u32.to_le_bytes());
         put(12, &ENDIANNESS.to_le_bytes());
         put(16, &self.database_id.to_le_bytes());
         put(32, &self.method.code().to_le_bytes());
@@ -99,8 +195,7 @@ impl Descriptor {
         put(52, &fences_code(self.fences).to_le_bytes());
         put(56, &self.created_s.to_le_bytes());
         put(64, &self.memtable_bytes.unwrap_or(0).to_le_bytes());
-        let checksum = crc32c::crc32c(&bytes[..CHECKSUM_AT]);
-        bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+        seal(&mut bytes);
         bytes
     }
 
@@ -177,6 +272,26 @@ impl Descriptor {
     }
 }
 
+/// Writes the checksum of a record.
+fn seal(record: &mut [u8; BYTES]) {
+    let checksum = crc32c::crc32c(&record[..CHECKSUM_AT]);
+    record[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// The bytes of each place for a roster in a descriptor that was decoded; none in version 1.
+fn rooms(file: &mut impl File) -> Result<Option<u64>> {
+    let mut record = [0; BYTES];
+    file.read_at(0, &mut record)?;
+    let number = |at: usize| record[at..].first_chunk().copied().map(u32::from_le_bytes);
+    let room = number(ROSTER_BYTES_AT).map(u64::from);
+    Ok(room.filter(|_| number(8) >= Some(2)))
+}
+
+/// Where a roster goes.
+fn roster_at(roster: &Roster, room: u64) -> u64 {
+    ROSTERS_AT + roster.generation % 2 * room
+}
+
 /// Says why a directory without a descriptor is no database.
 fn no_descriptor(names: &[String]) -> Error {
     let left: Vec<&str> = names
@@ -197,6 +312,11 @@ fn no_descriptor(names: &[String]) -> Error {
     } else {
         Error::Incomplete { files }
     }
+}
+
+/// Whether a file is the descriptor, complete or not.
+pub(crate) fn is_descriptor(name: &str) -> bool {
+    [DESCRIPTOR, DESCRIPTOR_NEW].contains(&name)
 }
 
 /// Whether a file has the name of one of a database.
@@ -317,10 +437,10 @@ mod tests {
     #[test]
     fn newer_version_and_other_endian_are_named() {
         let mut newer = sample().encode();
-        newer[8] = 2;
+        newer[8] = 3;
         assert!(matches!(
             Descriptor::decode(&newer),
-            Err(Error::NewerVersion { found: 2, .. })
+            Err(Error::NewerVersion { found: 3, .. })
         ));
         let mut other = sample().encode();
         other[12..16].reverse();

@@ -200,7 +200,7 @@ impl Platform for EmulatedPlatform {
 
 /// The part of the database that a file is.
 fn part_of(name: &str) -> Part {
-    if name.contains(".wal") {
+    if name.contains(".wal") || name.contains(".tails") {
         Part::Log
     } else if name.contains(".checkpoint") {
         Part::Checkpoint

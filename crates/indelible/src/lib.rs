@@ -73,7 +73,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `open`, `descriptor`, `platform`, `options` | from a directory to a database that is ready |
+//! | `open`, `descriptor`, `roster`, `platform`, `options` | from a directory to a database that is ready |
 //! | `database`, `transaction`, `worker`, `key_value` | what callers use |
 //! | `definitions`, `table`, `key`, `row_source` | tables and indexes, and how keys and rows are written |
 //! | `snapshot` | reading one moment of the database while others change it |
@@ -115,6 +115,7 @@ mod partition;
 mod platform;
 mod repair;
 mod retry;
+mod roster;
 mod row_source;
 mod savepoint;
 mod scan;

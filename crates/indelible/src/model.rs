@@ -312,8 +312,14 @@ pub(crate) fn database_with(
     let words = Box::new(crate::commit_table::VolatileWords::new());
     let commits = crate::commit_table::CommitTable::new(words);
     let start = std::time::Instant::now();
-    let database =
-        crate::Database::assemble(engines, commits, descriptor, &options, start, Box::new(()));
+    let parts = crate::open::Parts {
+        engines,
+        commits,
+        descriptor,
+        generation: None,
+    };
+    let nothing = Box::new(crate::roster::Held(()));
+    let database = crate::Database::assemble(parts, &options, start, nothing);
     (
         database.expect("an empty catalogue has no wrong table"),
         observed,

@@ -3,9 +3,9 @@
 //! Creation: commit table → partitions → descriptor. A crash before the last step leaves files without a descriptor, which
 //! [`Database::open`] reports as an interrupted creation.
 //!
-//! Opening: descriptor → commit table → each partition recovers and asks the commit table for the fate of what was prepared →
+//! Opening: descriptor, which says whether a file is missing or an older copy → the next generation → commit table → each partition recovers and asks the commit table for the fate of what was prepared →
 //! tables and indexes that partition 0 does not know are dropped from the others. Opening again after that
-//! stores nothing. For reading only, opening stores nothing in any case, and fails where something is unfinished.
+//! stores nothing but the generation. For reading only, opening stores nothing in any case, and fails where something is unfinished.
 
 use crate::commit_pool::PoolWords;
 use crate::commit_table::{CommitTable, VolatileWords, Words};
@@ -18,14 +18,14 @@ use crate::options::{Choice, Options, TRANSACTION_MEMORY_MAX, check_archive, che
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
+use crate::roster::{Keeper, Kept, Roster};
 use crate::session::Manner;
 use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
-use disk::{Directory, IoMode};
+use disk::{Directory, DiskError, IoMode};
 use pmem::device::{Medium, NativeOptions};
 use pmem::{Access, ProcessMark};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
@@ -150,24 +150,26 @@ impl Database {
                 };
                 Ok(platform.create_engine(recorded.method, &options)?)
             })?;
-        recorded.write(&files)?;
+        let roster = Roster::first(&platform, &recorded)?;
+        recorded.write(&files, &roster)?;
         let commits = CommitTable::new(words);
-        Self::assemble(
+        let parts = Parts {
             engines,
             commits,
-            recorded,
-            options,
-            start,
-            Box::new(platform),
-        )
+            descriptor: recorded,
+            generation: recorded.method.is_durable().then_some(roster.generation),
+        };
+        Self::assemble(parts, options, start, Box::new(Kept(platform)))
     }
 
     /// Opens the database on a platform.
     pub fn open_on<P: Platform>(platform: P, options: &Options) -> Result<Self> {
         options.check()?;
         let start = Instant::now();
-        let recorded = Descriptor::read(&platform.files(0)?)?;
+        let (recorded, roster) = Descriptor::read_whole(&platform.files(0)?)?;
         options.check_against(&recorded)?;
+        let access = options.mode.access();
+        let next = next_generation(&platform, &recorded, roster.as_ref(), access)?;
         let words: Box<dyn Words> = if recorded.method.is_durable() {
             Box::new(PoolWords::open(
                 &platform.memories(0),
@@ -190,41 +192,44 @@ impl Database {
                 Ok(platform.open_engine(recorded.method, &options, &decide)?)
             })?;
         reconcile(&mut engines, options.mode.access())?;
-        Self::assemble(
+        let generation = match next {
+            Some(next) => take_generation(&platform, &recorded, (roster.as_ref(), &next))?,
+            None => None,
+        };
+        let parts = Parts {
             engines,
             commits,
-            recorded,
-            options,
-            start,
-            Box::new(platform),
-        )
+            descriptor: recorded,
+            generation,
+        };
+        Self::assemble(parts, options, start, Box::new(Kept(platform)))
     }
 
     /// Puts an open database together.
     pub(crate) fn assemble(
-        engines: Vec<Box<dyn Engine>>,
-        commits: CommitTable,
-        descriptor: Descriptor,
+        parts: Parts,
         options: &Options,
         start: Instant,
-        platform: Box<dyn Any + Send + Sync>,
+        platform: Box<dyn Keeper>,
     ) -> Result<Self> {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        Self::assemble_as(
-            serial, engines, commits, descriptor, options, start, platform,
-        )
+        Self::assemble_as(serial, parts, options, start, platform)
     }
 
     /// As [`Database::assemble`], for handles of the open database with this serial number.
     pub(crate) fn assemble_as(
         serial: u64,
-        engines: Vec<Box<dyn Engine>>,
-        commits: CommitTable,
-        descriptor: Descriptor,
+        parts: Parts,
         options: &Options,
         start: Instant,
-        platform: Box<dyn Any + Send + Sync>,
+        platform: Box<dyn Keeper>,
     ) -> Result<Self> {
+        let Parts {
+            engines,
+            commits,
+            descriptor,
+            generation,
+        } = parts;
         let has_archive = engines.first().is_some_and(|engine| engine.has_archive());
         let mut catalogue = BTreeMap::new();
         for shape in engines
@@ -276,6 +281,7 @@ impl Database {
             alone: Mutex::new(()),
             turns: Turns::default(),
             is_closed: false,
+            generation,
             _mark: mark,
             platform,
         };
@@ -283,6 +289,55 @@ impl Database {
             marking: None,
             core: core.into(),
         })
+    }
+}
+
+/// The parts of a database that were opened one by one.
+pub(crate) struct Parts {
+    pub(crate) engines: Vec<Box<dyn Engine>>,
+    pub(crate) commits: CommitTable,
+    pub(crate) descriptor: Descriptor,
+    /// The generation of this opening; none where nothing is to be noted at its end.
+    pub(crate) generation: Option<u64>,
+}
+
+/// Looks whether all files are there and as new as the database, and begins the next generation if it may change.
+fn next_generation<P: Platform>(
+    platform: &P,
+    recorded: &Descriptor,
+    roster: Option<&Roster>,
+    access: Access,
+) -> Result<Option<Roster>> {
+    if !recorded.method.is_durable() {
+        return Ok(None);
+    }
+    if let Some(roster) = roster {
+        roster.check(platform, recorded)?;
+    }
+    if access == Access::Read {
+        return Ok(None);
+    }
+    let newest = match roster {
+        Some(roster) => {
+            recorded.secure_roster(&platform.files(0)?, roster)?;
+            roster.generation
+        }
+        None => Roster::found(platform, recorded)?,
+    };
+    Roster::begin(platform, recorded, newest).map(Some)
+}
+
+/// Takes the next generation, now that all partitions are open. A database of format 1 becomes one of format 2 by that; if there is no space for it,
+/// it stays what it is.
+fn take_generation<P: Platform>(
+    platform: &P,
+    recorded: &Descriptor,
+    (roster, next): (Option<&Roster>, &Roster),
+) -> Result<Option<u64>> {
+    // commit point: files of an earlier generation are refused from here on
+    match recorded.write_roster(&platform.files(0)?, next) {
+        Err(Error::Disk(DiskError::OutOfSpace { .. })) if roster.is_none() => Ok(None),
+        written => written.map(|()| Some(next.generation)),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::descriptor::{DESCRIPTOR, Descriptor};
 use crate::error::{Error, Result};
 use crate::options::{Mode, Options};
 use crate::platform::{self, NativePlatform, io_error, native_options};
+use crate::roster::Roster;
 use pmem::device::NativeOptions;
 use pmem::{Access, MemorySource};
 use std::cell::Cell;
@@ -126,8 +127,11 @@ impl Database {
         let mut native = NativePlatform::new(path, Access::Write, NativeOptions::default())?;
         let (source, recorded, survey) = choose(&mut native, repair)?;
         native.share_addresses(recorded.partitions);
+        let lost = survey.table.is_some().then_some(COMMIT_TABLE);
+        let (roster, is_older) =
+            Roster::rebuilt(&native, &recorded, lost).map_err(|error| cannot_be_used(&error))?;
         let mut repaired = Repaired {
-            rebuilt: plan(source, &survey)?,
+            rebuilt: plan(source, &survey, is_older)?,
             replaced: None,
             method: recorded.method,
             partitions: recorded.partitions,
@@ -137,7 +141,7 @@ impl Database {
             return Ok(repaired);
         }
         let mut work = Work::new(path);
-        let written = write(&native, source, &recorded, &survey, &mut work);
+        let written = write(&native, source, (&recorded, &roster), &survey, &mut work);
         let checked = written.and_then(|()| {
             let database = Self::open_on(native, &Options::new())?;
             let report = database.verify()?;
@@ -182,9 +186,7 @@ fn choose(native: &mut NativePlatform, repair: &Repair) -> Result<(Source, Descr
         }
     }
     if let Some(error) = refusal {
-        return Err(irreparable(format!(
-            "a file that holds data cannot be used ({error}); put the right file back, or restore the database from a backup"
-        )));
+        return Err(cannot_be_used(&error));
     }
     let recorded = by_clues(native, repair)?;
     let survey = survey(native, &recorded).map_err(|error| {
@@ -195,6 +197,12 @@ fn choose(native: &mut NativePlatform, repair: &Repair) -> Result<(Source, Descr
         ))
     })?;
     Ok((Source::Partitions, recorded, survey))
+}
+
+fn cannot_be_used(error: &Error) -> Error {
+    irreparable(format!(
+        "a file that holds data cannot be used ({error}); put the right file back, or restore the database from a backup"
+    ))
 }
 
 /// A descriptor by what the partitions say, and by what the caller knows.
@@ -302,9 +310,15 @@ impl Survey {
 }
 
 /// What is to be done, or why it cannot be.
-fn plan(source: Source, survey: &Survey) -> Result<Vec<String>> {
+fn plan(source: Source, survey: &Survey, is_older: bool) -> Result<Vec<String>> {
     let mut rebuilt = Vec::new();
     let origin = match source {
+        Source::Descriptor if is_older => {
+            rebuilt.push(format!(
+                "the list of files in {DESCRIPTOR}, which is an older copy of itself"
+            ));
+            None
+        }
         Source::Descriptor => None,
         Source::CommitTable => Some("its copy in the commit table"),
         Source::Partitions => Some("the headers of the partitions, and what was given"),
@@ -337,7 +351,7 @@ fn plan(source: Source, survey: &Survey) -> Result<Vec<String>> {
 fn write(
     native: &NativePlatform,
     source: Source,
-    recorded: &Descriptor,
+    (recorded, roster): (&Descriptor, &Roster),
     survey: &Survey,
     work: &mut Work,
 ) -> Result<()> {
@@ -347,9 +361,8 @@ fn write(
     if writes_table {
         work.keep(&table)?;
     }
-    if writes_descriptor {
-        work.keep(&descriptor)?;
-    }
+    // It lists the files, so it changes in each case.
+    work.keep(&descriptor)?;
     if writes_table {
         let next_identifier = survey
             .next_identifier
@@ -365,10 +378,12 @@ fn write(
         fs::rename(&new, &table).map_err(|source| io_error("create", &table, source))?;
         platform::sync_parent(&table)?;
     }
+    let files = native.files(0)?;
     if writes_descriptor {
-        recorded.write(&native.files(0)?)?;
+        recorded.write(&files, roster)
+    } else {
+        recorded.write_roster(&files, roster)
     }
-    Ok(())
 }
 
 /// Lets the partitions do what a crash has left, so that all of their tables are known. None of it needs the commit table.

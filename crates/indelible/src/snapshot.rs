@@ -12,7 +12,9 @@ use crate::commit_table::{CommitTable, VolatileWords};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
+use crate::open::Parts;
 use crate::options::{Mode, Options};
+use crate::roster::Held;
 use crate::table::{Index, Table};
 use crate::transaction::Reader;
 use std::fmt;
@@ -83,15 +85,14 @@ impl Database {
         }
         drop(session);
         let options = Options::new().mode(Mode::ReadOnly);
-        let reading = Self::assemble_as(
-            core.serial,
+        let parts = Parts {
             engines,
-            CommitTable::new(Box::new(VolatileWords::new())),
-            core.descriptor,
-            &options,
-            start,
-            Box::new(self.clone()),
-        )?;
+            commits: CommitTable::new(Box::new(VolatileWords::new())),
+            descriptor: core.descriptor,
+            generation: None,
+        };
+        let database = Box::new(Held(self.clone()));
+        let reading = Self::assemble_as(core.serial, parts, &options, start, database)?;
         Ok(Snapshot { reading })
     }
 }

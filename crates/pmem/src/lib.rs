@@ -57,6 +57,8 @@ pub use heap::{
 pub use heap::{HeapMark, Outcome, Owner, WordChange};
 pub use pages::{Page, PageHandle, PageMemory};
 pub use plain::Plain;
-pub use pool::{POOL_BYTES_MIN, POOL_FORMAT, PoolId, PoolIdentity, PoolKind, RootIndex};
+pub use pool::{
+    OWNER_WORD_AT, POOL_BYTES_MIN, POOL_FORMAT, PoolId, PoolIdentity, PoolKind, RootIndex,
+};
 pub use process::{ProcessMark, run_forked};
 pub use ptr::NvPtr;

@@ -27,6 +27,8 @@
 //! | 168 | 4 | CRC-32C of the bytes before |
 //! | 172 | 4 | zero |
 //!
+//! The word at byte 8192 is the owner's ([`OWNER_WORD_AT`]): 0 in a new pool, which neither reads nor writes it afterwards.
+//!
 //! The first 24 bytes keep their place in every later version.
 
 use crate::arena::Arena;
@@ -41,6 +43,8 @@ use std::path::Path;
 pub const POOL_FORMAT: u32 = 1;
 /// Smallest pool: header, one chunk table, one chunk.
 pub const POOL_BYTES_MIN: u64 = HEADER_BYTES + 2 * CHUNK_BYTES;
+/// Where the header has a word for the owner of the file: 0 in a new pool.
+pub const OWNER_WORD_AT: u64 = 8192;
 /// Bytes at the start of a pool that belong to its header.
 pub(crate) const HEADER_BYTES: u64 = 16 << 10;
 
@@ -54,6 +58,8 @@ const BYTE_ORDER: u32 = 0x0102_0304;
 const WORD_BYTES: u16 = 8;
 
 const _: () = assert!(COPY_OFFSETS[1] + RECORD_BYTES as u64 <= HEADER_BYTES);
+const _: () = assert!(COPY_OFFSETS[1] + (RECORD_BYTES as u64) <= OWNER_WORD_AT);
+const _: () = assert!(OWNER_WORD_AT + 8 <= HEADER_BYTES);
 const _: () = assert!(72 + 8 * ROOTS + 8 * USER_WORDS == CHECKED_BYTES);
 const _: () = assert!(HEADER_BYTES == CHUNK_BYTES);
 
@@ -154,6 +160,8 @@ impl<M: Memory> Arena<M> {
             roots: [0; ROOTS],
         };
         heap::grow::format(&mut memory, pool_bytes)?;
+        memory.store_word(OWNER_WORD_AT, 0);
+        memory.flush(OWNER_WORD_AT, 8, site!("pool.owner-word"));
         // commit point: with the first valid copy the memory is a pool.
         store_header(&mut memory, &mut header)?;
         let heap = Heap::new(pool_bytes);

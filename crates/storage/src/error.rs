@@ -67,6 +67,14 @@ pub enum StorageError {
         /// Why not.
         reason: String,
     },
+    /// A file that must be there is missing, is cut short, or is an older copy of itself. Put it back, or restore a backup.
+    #[error("{file} {problem}; put it back, or restore a backup")]
+    LostFile {
+        /// The file's name in the database directory.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The engine cannot do this. Choose another method or option.
     #[error("{0}")]
     Unsupported(String),

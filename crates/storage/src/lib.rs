@@ -19,6 +19,7 @@ mod place;
 mod platform;
 pub mod probe;
 pub mod record;
+pub mod stamp;
 mod sync;
 pub mod table;
 mod vocabulary;

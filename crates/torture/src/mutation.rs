@@ -23,6 +23,10 @@ const RECOVERY_ROUNDS: u64 = 3;
 /// A round may take this share of all time, as the sites are to be tried in the rest.
 const SITES_SHARE: u32 = 20;
 
+/// Why nobody misses what the tails of a log say, until a file is taken away.
+const TAILS: &str = "a power cut takes no file away, and without the newest note the tails say less than the log has; \
+     what they are for is shown by indelible's test lost_files, which removes and replaces files";
+
 /// Sites whose removal a search may notice and need not: the methods in which it need not, all if none is named, and why.
 const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     (
@@ -30,6 +34,14 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
         &[],
         "needed by what later takes the rest of the chunks; pmem's own crash tests notice its removal \
          (every_durable_step_is_needed)",
+    ),
+    ("tails.create", &[], TAILS),
+    ("tails.name", &[], TAILS),
+    ("tails.note", &[], TAILS),
+    (
+        "pool.owner-word",
+        &[],
+        "the stamp of a database, which its list of files needs; indelible's test lost_files comes there",
     ),
     (
         "pool.repair",

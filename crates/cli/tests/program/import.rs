@@ -223,7 +223,7 @@ fn a_pipe_that_cannot_be_kept_is_one_clear_error() {
     std::fs::create_dir(place.at("temporary")).unwrap();
     // A limit of the file's size stands in for a full disk; its signal is ignored, so that the write fails.
     let script =
-        format!("trap '' XFSZ; ulimit -f 8; exec {PROGRAM} import {db} t - --primary-key id");
+        format!("trap '' XFSZ; ulimit -f 12; exec {PROGRAM} import {db} t - --primary-key id");
     let mut command = Command::new("bash");
     command
         .args(["-c", &script])

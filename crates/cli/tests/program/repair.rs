@@ -296,3 +296,42 @@ fn what_holds_data_is_never_made_up() {
     );
     assert!(fail(1, &["repair", &place.at("nothing")]).contains("there is no database"));
 }
+
+#[test]
+fn an_older_copy_of_a_file_is_not_made_good_by_a_repair() {
+    let place = Place::new();
+    for (method, data) in [
+        ("nvm-inp", "p1.pool"),
+        ("cow", "p0.cow"),
+        ("nvwal", "p0.nvwal"),
+        ("nv-logging", "p0.ring.0"),
+        ("full-page-writes", "commits.pool"),
+    ] {
+        let db = database(&place, method);
+        let descriptor = format!("{db}/indelible.db");
+        let data = format!("{db}/{data}");
+        let old = [&descriptor, &data].map(|file| fs::read(file).unwrap());
+        let columns = ["--columns", "id:int64", "--primary-key", "id"];
+        succeed(&[&["tables", "create", &db, "u"][..], &columns].concat());
+        // The list of files is made anew from the stamps in the files.
+        fs::write(&descriptor, &old[0]).unwrap();
+        let error = fail(2, &["verify", &db]);
+        assert!(error.contains("indelible.db is an older copy"), "{error}");
+        let said = succeed(&["repair", &db]);
+        let is_right = said.contains("the list of files") && said.contains("sound");
+        assert!(is_right, "{method}: {said}");
+        assert_eq!(rows_of(&db), 1000, "{method}");
+        // What has data is not.
+        fs::write(&data, &old[1]).unwrap();
+        for is_lost in [false, true] {
+            if is_lost {
+                fs::remove_file(&descriptor).unwrap();
+            }
+            let all = files(&db);
+            let error = fail(1, &["repair", &db]);
+            assert!(error.contains("is an older copy"), "{method}: {error}");
+            assert!(!advises_to_remove(&error), "{error}");
+            assert_eq!(files(&db), all, "{method}: what is refused changes nothing");
+        }
+    }
+}

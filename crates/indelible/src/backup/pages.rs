@@ -437,6 +437,12 @@ impl Scratch {
         let database = Database::create(&self.path, &options)?;
         let made = options.engine(&database.core.descriptor);
         database.close()?;
+        // The files that it was closed with are replaced.
+        let files = files_in(&self.path)?;
+        let (recorded, roster) = Descriptor::read_whole(&files)?;
+        if let Some(roster) = roster {
+            recorded.write_roster(&files, &roster.without_files())?;
+        }
         Ok(made)
     }
 }

@@ -3,7 +3,7 @@
 //! A directory is removed when its guard is dropped, also when a test fails. Every test names its own directory, so tests run
 //! in parallel.
 
-use indelible::{DataType, Database, Method, Options, Partitioning, Table};
+use indelible::{DataType, Database, LogKind, Method, Options, Partitioning, Table};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -67,6 +67,31 @@ impl Drop for Directory {
         let _ = std::fs::remove_dir_all(&self.0);
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// Options for a database whose files are short, and whose log has several of them.
+#[allow(dead_code, reason = "each test file uses a part of this module")]
+pub(crate) fn small(method: Method, partitions: u32) -> Options {
+    let options = Options::new().method(method).partitions(partitions);
+    let Some(axes) = method.axes() else {
+        return match method {
+            Method::Log | Method::NvmLog => options.memtable_bytes(16 << 10),
+            Method::Inp => options.checkpoint_log_bytes(64 << 10),
+            Method::Nvwal => options.pool_bytes(1 << 20).ring_bytes(1 << 20),
+            _ => options.pool_bytes(1 << 20),
+        };
+    };
+    let mut options = options.checkpoint_log_bytes(64 << 10);
+    if !matches!(axes.log, LogKind::Central | LogKind::Decentralized) {
+        options = options.ring_bytes(256 << 10);
+    }
+    if axes.log == LogKind::Distributed {
+        options = options.rings(2);
+    }
+    if axes.guard.has_slots() {
+        options = options.area_bytes(256 << 10);
+    }
+    options
 }
 
 /// `id int64, name varchar(40), amount int64 NULL`, index `by_name`, partitioned by modulo.

@@ -3,7 +3,8 @@
 //! ```text
 //! memory   head, one line | word, one line | record of the newest batch of its turn
 //! head     magic 8 | version u32 | memory u32, 0 or 1 | database u128 | partition u32 | crc32c u32 | zeros
-//! word     in memory 0 only: the newest batch that counts, 40 bits | 24 bits of a crc32c of it and the head | zeros
+//! word     in memory 0 only: the newest batch that counts, 40 bits | 24 bits of a crc32c of it and the head | zeros to 96
+//!          | stamp of the database u64 | zeros
 //! record   crc32c u32 of all behind it, and the head | 0 u32 | batch u64 | end u64 | bytes of images u64 | bytes of open u64
 //!          | bytes that each memory has at least u64 | zeros to 64 | images | open | zeros to a whole line
 //! image    page u32 | line u16, the first | lines u16 | what they were in the batch before
@@ -28,6 +29,7 @@ use crate::error::{Result, StorageError};
 use crate::log::{LogIdentity, LogStart, Lsn};
 use crate::page::PageId;
 use crate::record::{DecodeError, Reader};
+use crate::stamp;
 use pmem::{Access, Counters, Extent, MemorySource, Page, Part, PmemError, site};
 use std::ops::Range;
 
@@ -37,6 +39,8 @@ const LINE: u64 = 64;
 const LINE_BYTES: usize = LINE as usize;
 const HEAD_FIELDS_BYTES: usize = 36;
 const WORD_AT: u64 = LINE;
+const _: () = assert!(stamp::SECOND_LINE_AT as u64 >= WORD_AT + 8);
+const _: () = assert!((stamp::SECOND_LINE_AT + stamp::BYTES) as u64 <= RECORD_AT);
 const RECORD_AT: u64 = 2 * LINE;
 const IMAGE_HEAD_BYTES: usize = 8;
 /// Bits of the word that are the batch.

@@ -60,6 +60,13 @@ fn open(device: &Device) -> Log {
     Arc::new(log.unwrap())
 }
 
+/// The segments that have their names.
+fn segments(device: &Device) -> Vec<String> {
+    let mut names = device.names();
+    names.retain(|name| name.contains(".wal.") && !name.ends_with("tmp"));
+    names
+}
+
 fn append(log: &Log, payload: &[u8]) -> Result<Lsn> {
     let encode = &mut |_, record: &mut Vec<u8>| record.extend_from_slice(payload);
     log.append(Reserve::Keep(0), encode, &mut Vec::new())
@@ -181,7 +188,7 @@ fn a_new_segment_waits_for_the_sync_of_the_old_one() {
     let (device, _, ended) = roll_while_syncing(true);
     assert!(ended.iter().all(Result::is_ok), "{ended:?}");
     assert_eq!(survivors(&device), [1, 2, 3]);
-    assert_eq!(device.names().len(), 2);
+    assert_eq!(segments(&device).len(), 2);
 }
 
 #[test]
@@ -189,15 +196,8 @@ fn no_segment_begins_behind_a_sync_that_failed() {
     let (device, log, ended) = roll_while_syncing(false);
     assert!(ended.iter().all(Result::is_err), "{ended:?}");
     assert!(log.is_poisoned());
-    let segments = device.names();
-    assert_eq!(
-        segments
-            .iter()
-            .filter(|name| !name.ends_with("tmp"))
-            .count(),
-        1,
-        "{segments:?}"
-    );
+    let segments = segments(&device);
+    assert_eq!(segments.len(), 1, "{segments:?}");
 }
 
 #[test]

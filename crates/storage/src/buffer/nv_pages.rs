@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! memory   head, as long as what stands in front of the first page of a file | pages, each at its number
-//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros to 64 | count u64 | zeros
+//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros to 64 | count u64 | zeros to 128
+//!          | stamp of the database u64 | zeros
 //! count    pages u32 that may be in use | crc32c u32 of that number and the fields in front
 //! ```
 //!
@@ -14,6 +15,7 @@ use super::look::Look;
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::page::PageId;
+use crate::stamp;
 use crate::sync::{Mutex, lock};
 use pmem::{Access, Counters, MemorySource, Page, PageHandle, PageMemory, PmemError, Site, site};
 use std::ops::Range;
@@ -23,6 +25,7 @@ const MAGIC: [u8; 8] = *b"INDPGS\x1a\x01";
 const VERSION: u32 = 1;
 const HEAD_FIELDS_BYTES: usize = 40;
 const COUNT_AT: usize = 64;
+const _: () = assert!(stamp::NV_PAGES_AT >= COUNT_AT + 8);
 /// The memory grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
@@ -181,7 +184,12 @@ impl<S: MemorySource> NvPages<S> {
         };
         let fields = memory.head();
         let (_, used) = found_count(fields);
-        let expected = front(identity, page_bytes, used);
+        let mut expected = front(identity, page_bytes, used);
+        let stamp = stamp::NV_PAGES_AT..stamp::NV_PAGES_AT + stamp::BYTES;
+        if let Some(found) = fields.get(stamp.clone()) {
+            // The database checks it.
+            expected[stamp].copy_from_slice(found);
+        }
         if fields != expected {
             if fields.len() < expected.len() || fields[..8] != MAGIC {
                 return Err(damaged(0, "it is no memory of pages".to_owned()));

@@ -8,12 +8,12 @@ use super::cold::{ColdStore, following};
 use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
 use crate::error::{Result, StorageError};
 use crate::log::series::Series;
-use crate::log::{LogIdentity, Lsn, WalOptions};
+use crate::log::{LogIdentity, Lsn, SharedTails, Tails, WalOptions};
 use crate::sync::{Mutex, lock};
 use disk::{Directory, DiskCounters};
 use pmem::Access;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Sizes of the log.
 #[derive(Clone, Copy, Debug)]
@@ -27,45 +27,40 @@ pub struct SessionFilesOptions {
 }
 
 /// The files of one partition.
-pub struct SessionFiles<D> {
+pub struct SessionFiles<D: Directory> {
     directory: Arc<Mutex<D>>,
     options: SessionFilesOptions,
+    /// Which files all series have had.
+    tails: SharedTails<D::File>,
 }
 
 /// A log in files, a series a session.
 pub type FilesLog<D> = HorizonLog<SessionFiles<D>>;
 
 impl<D: Directory> SessionFiles<D> {
-    fn new(directory: D, options: SessionFilesOptions) -> Self {
-        Self {
+    fn new(directory: D, options: SessionFilesOptions, access: Access) -> Result<Self> {
+        let streams = SESSIONS_MAX as u32;
+        let tails = Tails::open(&directory, options.identity, streams, access)?;
+        Ok(Self {
             directory: Arc::new(Mutex::new(directory)),
             options,
-        }
+            tails,
+        })
     }
 
-    fn series(&self, session: u32) -> Series<D> {
+    fn series(&self, session: u32, tails: Option<&SharedTails<D::File>>) -> Series<D> {
         let SessionFilesOptions {
             identity, series, ..
         } = self.options;
-        Series::open(&self.directory, identity, session, series)
+        Series::open(&self.directory, identity, session, series, tails)
     }
-}
 
-impl<D: Directory> SessionFiles<D> {
-    /// Whether the records from `from` up to in front of `end` are there. If not, the log was used without its archive; and records that are
-    /// needed and damaged are noticed by whoever finds them.
-    fn has_all(&self, from: Lsn, end: Lsn) -> bool {
-        let found = self.open().and_then(|mut all| following(&mut all, from));
-        found.is_ok_and(|(_, reached)| reached >= end)
-    }
-}
-
-impl<D: Directory> Places for SessionFiles<D> {
-    type Place = Series<D>;
-
-    fn open(&self) -> Result<Vec<Self::Place>> {
+    /// All series that there are, at least one, and those whose files are missing.
+    fn all(&self, tails: Option<&SharedTails<D::File>>) -> Result<Vec<Series<D>>> {
         let names = lock(&self.directory).list()?;
-        let mut sessions = 1;
+        let noted = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = noted.count().max(1);
+        drop(noted);
         for name in &names {
             let partition = self.options.identity.partition;
             let Some(session) = Series::<D>::session_of(name, partition) else {
@@ -85,15 +80,35 @@ impl<D: Directory> Places for SessionFiles<D> {
                 }
             }
         }
-        Ok((0..sessions).map(|session| self.series(session)).collect())
+        let series = (0..sessions).map(|session| self.series(session, tails));
+        Ok(series.collect())
+    }
+}
+
+impl<D: Directory> SessionFiles<D> {
+    /// Whether the records from `from` up to in front of `end` are there. If not, the log was used without its archive; and records that are
+    /// needed and damaged are noticed by whoever finds them.
+    fn has_all(&self, from: Lsn, end: Lsn) -> bool {
+        let found = self
+            .open_apart()
+            .and_then(|mut all| following(&mut all, from));
+        found.is_ok_and(|(_, reached)| reached >= end)
+    }
+}
+
+impl<D: Directory> Places for SessionFiles<D> {
+    type Place = Series<D>;
+
+    fn open(&self) -> Result<Vec<Self::Place>> {
+        self.all(Some(&self.tails))
     }
 
     fn open_apart(&self) -> Result<Vec<Self::Place>> {
-        self.open()
+        self.all(None)
     }
 
     fn create(&self, number: u32) -> Result<Self::Place> {
-        let mut series = self.series(number);
+        let mut series = self.series(number, Some(&self.tails));
         series.begin()?;
         Ok(series)
     }
@@ -107,7 +122,7 @@ impl<D: Directory> Places for SessionFiles<D> {
     }
 
     fn gone(&self, place: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>> {
-        let (series, directory) = (self.series(place), lock(&self.directory));
+        let (series, directory) = (self.series(place, None), lock(&self.directory));
         for name in files.clone().map(|file| series.name(file)) {
             if !directory.exists(&name)? {
                 return Ok(Some(StorageError::DamagedFile {
@@ -129,7 +144,8 @@ impl<D: Directory> FilesLog<D> {
     /// Whether there are records that a checkpoint at `start` has made needless, and that not all of them are gone. Then nothing proves that the
     /// checkpoint is durable.
     pub fn has_needless(directory: D, options: SessionFilesOptions, start: Lsn) -> Result<bool> {
-        for series in SessionFiles::new(directory, options).open()? {
+        let files = SessionFiles::new(directory, options, Access::Read)?;
+        for series in files.open_apart()? {
             if series.first()?.is_some_and(|first| first < start) {
                 return Ok(true);
             }
@@ -149,7 +165,7 @@ impl<D: Directory> FilesLog<D> {
             persist: Persist::OnCommit,
             content: Content::Redo,
         };
-        let places = SessionFiles::new(directory, options);
+        let places = SessionFiles::new(directory, options, options.access)?;
         let archive = archive.map(|store| {
             let end = store.end().unwrap_or(Lsn::FIRST);
             let is_whole = places.has_all(end, start);

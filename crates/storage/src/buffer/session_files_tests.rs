@@ -78,6 +78,11 @@ fn closed(world: &SimulatedWorld) -> Vec<String> {
     names
 }
 
+/// Whether a file has records; the tails of the series have two copies of what they say.
+fn is_of_series(name: &str) -> bool {
+    name.contains(".log.")
+}
+
 fn append(log: &Log, session: u32, word: u8) -> Result<Lsn> {
     let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[word; 40]);
     log.append(Reserve::Keep(session), encode, &mut Vec::new())
@@ -239,8 +244,8 @@ fn openings_that_change_nothing_add_no_files() {
 #[test]
 fn a_record_that_was_durable_and_is_gone_is_damage() {
     let world = SimulatedWorld::new(WorldOptions::default());
-    for name in closed(&world) {
-        let mut file = SimulatedDirectory::new(&world).open(&name).unwrap();
+    for name in closed(&world).iter().filter(|name| is_of_series(name)) {
+        let mut file = SimulatedDirectory::new(&world).open(name).unwrap();
         let mut byte = [0];
         file.read_at(560, &mut byte).unwrap();
         file.write_at(560, &[byte[0] ^ 1]).unwrap();
@@ -256,7 +261,7 @@ fn a_missing_file_is_damage_and_one_of_another_session_is_foreign() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let names = closed(&world);
     let directory = SimulatedDirectory::new(&world);
-    for name in &names {
+    for name in names.iter().filter(|name| is_of_series(name)) {
         directory.rename(name, "elsewhere").unwrap();
         let error = Files.open(&world, Lsn::FIRST).err();
         let error = error.map(|error| error.to_string()).unwrap_or_default();
@@ -270,7 +275,8 @@ fn a_missing_file_is_damage_and_one_of_another_session_is_foreign() {
         .rename("p1.log.2.000001", "p1.log.3.000001")
         .unwrap();
     let error = Files.open(&world, Lsn::FIRST).err().unwrap();
-    assert!(error.to_string().contains("another database"), "{error}");
+    let is_missed = error.to_string().contains("p1.log.2.000001 is missing");
+    assert!(is_missed, "{error}");
     directory
         .rename("p1.log.3.000001", "p1.log.9999.000001")
         .unwrap();
@@ -297,7 +303,8 @@ fn a_checkpoint_removes_the_files_in_front_of_it() {
     append(Reserve::End(0));
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
-    assert_eq!(SimulatedDirectory::new(&world).list().unwrap(), [""; 0]);
+    let left = SimulatedDirectory::new(&world).list().unwrap();
+    assert_eq!(left, ["p1.tails"]);
     let directory = || SimulatedDirectory::new(&world);
     assert!(!Log::has_needless(directory(), options(), start.redo).unwrap());
     append(Reserve::Keep(1));

@@ -18,13 +18,16 @@
 //! 4. Everything in front of a record's *known* was durable when it was appended, in all series. So if a valid frame, wherever it
 //!    lies, knows of more than is found, something is damaged; anything else that is missing was never acknowledged. An orderly end has two *end*
 //!    records, in two series, so that each file is known of in another one.
-//! 5. A checkpoint begins a new file in each series, so a file has records on one side of it only. A file that a crash has brought back has only
+//! 5. The tails of the partition know the newest file of each series, and of which records the files may have been removed. So a series whose files are
+//!    missing is told from one that needs none any more.
+//! 6. A checkpoint begins a new file in each series, so a file has records on one side of it only. A file that a crash has brought back has only
 //!    records that nobody needs, and proves nothing about those behind it.
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::{
     Found, FoundRecords, HEADER_BYTES as RECORD_HEADER_BYTES, Pending, Place, RecordKind, Stamp,
 };
+use super::tails::{SharedTails, StreamTail, Tail, ends_early, lost};
 use super::wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions, prove};
 use super::wal_read::{SegmentEnd, read_segment};
 use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, frame_bytes, read_frame, read_u64};
@@ -53,6 +56,9 @@ pub struct Series<D: Directory> {
     /// The first number that the opening needs; and none until what was found is settled.
     from: Lsn,
     wal: Option<Wal<D>>,
+    /// Where others see that files of it are missing; none where records are only copied.
+    tails: Option<SharedTails<D::File>>,
+    session: u32,
     /// What was found, until it is settled; and the numbers of all files.
     segments: Vec<Segment>,
     numbers: Vec<u64>,
@@ -171,11 +177,12 @@ impl Segment {
 
 impl<D: Directory> Series<D> {
     /// The series of a session as it is on the disk; it is not read yet.
-    pub fn open(
+    pub(crate) fn open(
         directory: &Arc<Mutex<D>>,
         identity: LogIdentity,
         session: u32,
         options: WalOptions,
+        tails: Option<&SharedTails<D::File>>,
     ) -> Self {
         let place = u128::from(session + 1) << 64;
         Self {
@@ -189,6 +196,8 @@ impl<D: Directory> Series<D> {
             options,
             from: Lsn(0),
             wal: None,
+            tails: tails.cloned(),
+            session,
             segments: Vec::new(),
             numbers: Vec::new(),
             loaded: (0, Vec::new()),
@@ -261,6 +270,46 @@ impl<D: Directory> Series<D> {
         Ok((numbers, segments, known))
     }
 
+    /// Its part of the tails.
+    fn tail(&self) -> Option<StreamTail<D::File>> {
+        let tails = self.tails.as_ref()?;
+        Some(StreamTail::new(tails, self.session))
+    }
+
+    /// Fails if files that an opening needs for the records from `from` on are missing, or end too early.
+    fn check_tail(&self, from: Lsn, numbers: &[u64], segments: &[Segment]) -> Result<()> {
+        let Some(tail) = self.tail() else {
+            return Ok(());
+        };
+        let Tail {
+            first,
+            segment,
+            end,
+        } = tail.found();
+        if from < tail.gone() {
+            return Err(StorageError::LostFile {
+                file: format!("p{}.pages", self.identity.partition),
+                problem: format!(
+                    "is an older copy of itself: its checkpoint needs the log from record {} on, and those up to {} were removed when a newer one \
+                     had made them needless",
+                    from.0,
+                    tail.gone().0
+                ),
+            });
+        }
+        // Between them there may be one that never had its name durably, and no record.
+        let mut ends = [first, segment].into_iter().filter(|_| segment > 0);
+        if let Some(number) = ends.find(|number| !numbers.contains(number)) {
+            return Err(lost(self.name(number)));
+        }
+        let last = segments.last().filter(|_| segment > 0);
+        if let Some(last) = last.filter(|last| last.records_end() < end) {
+            let file = self.name(last.header.number);
+            return Err(ends_early(file, last.records_end(), end));
+        }
+        Ok(())
+    }
+
     /// Makes the records of the last file durable where nothing proves that they are, and adds the proof.
     fn confirm(&self) -> Result<()> {
         let Some(last) = self.segments.last() else {
@@ -275,11 +324,20 @@ impl<D: Directory> Series<D> {
 
     /// Removes the files without a record that is needed, and whatever an unfinished step has left. Records that do not count stay: their numbers
     /// must be seen until a checkpoint is behind them.
-    fn tidy(&mut self) -> Result<()> {
+    fn tidy(&mut self, tail: &StreamTail<D::File>, end: Lsn) -> Result<()> {
         let is_needed = |segment: &Segment| segment.newest() >= Some(self.from);
         let needless = self.segments.iter().position(is_needed);
         let needless = needless.unwrap_or(self.segments.len());
         self.segments.drain(..needless);
+        if self.segments.len() < self.numbers.len() {
+            // One that was not noted may have its name in a cache only.
+            let noted = tail.found().segment;
+            let left = self.segments.iter().map(|segment| segment.header.number);
+            tail.note_gone(
+                Tail::of(left.filter(|&number| number <= noted), end),
+                self.from,
+            )?;
+        }
         let is_live = |number: &u64| {
             let mut live = self.segments.iter();
             live.any(|segment| segment.header.number == *number)
@@ -335,6 +393,9 @@ impl<D: Directory> Place for Series<D> {
 
     fn records(&mut self, from: Lsn) -> Result<FoundRecords> {
         let (numbers, segments, known) = self.read(from)?;
+        if self.wal.is_none() {
+            self.check_tail(from, &numbers, &segments)?;
+        }
         // It may have grown.
         self.loaded.0 = 0;
         let (mut found, mut newest_end) = (Vec::new(), None);
@@ -393,19 +454,22 @@ impl<D: Directory> Place for Series<D> {
         self.confirm()?;
         let last = self.segments.last();
         let end = last.map_or(Lsn::FIRST, Segment::records_end);
-        self.tidy()?;
+        let Some(tail) = self.tail() else {
+            return Err(StorageError::Poisoned);
+        };
+        self.tidy(&tail, end)?;
         let live = self.segments.iter();
         let live = live.map(|segment| (segment.header.number, segment.header.bytes));
         let next = self.numbers.last().map_or(1, |number| number + 1);
         self.wal = Some(Wal::resume(
-            self.identity,
-            &self.kind,
+            (self.identity, &self.kind),
             self.options,
             live.collect(),
             LogStart {
                 segment: next,
                 lsn: end,
             },
+            tail,
         ));
         self.segments = Vec::new();
         self.loaded = (0, Vec::new());
@@ -466,6 +530,7 @@ impl<D: Directory> Place for Series<D> {
         let directory = Arc::clone(&self.directory);
         let directory = lock(&directory);
         self.log()?.end_checkpoint(start);
+        self.log()?.note_gone(lsn)?;
         while self.log()?.remove_needless(&*directory)? {}
         Ok(())
     }

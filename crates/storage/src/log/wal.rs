@@ -25,6 +25,9 @@
 //!    syncs them and adds a mark. An orderly end has added it already, and so has an earlier
 //!    recovery.
 //!
+//! 6. A segment is noted in the tails of the partition (`tails`) when its name is durable, with the end of the log, which an orderly end notes as well.
+//!    So a segment that is missing, or is an older copy of itself, is told from a log that went no further.
+//!
 //! Others may append while a sync runs: `wal_sync` says how.
 //!
 //! Invariant 5 costs at most one segment of writes and two syncs: usually the last group.
@@ -34,6 +37,7 @@
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::InFront;
+use super::tails::{StreamTail, Tail, Tails, ends_early, lost, missing};
 use super::wal_read::{Replayed, SegmentEnd, read_segment};
 use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
@@ -225,6 +229,8 @@ pub struct Wal<D: Directory> {
     marked: Lsn,
     /// Whether files were removed that a crash may bring back.
     has_removed: bool,
+    /// Where others see that files of it are missing.
+    tail: StreamTail<D::File>,
     failure: Failure,
 }
 
@@ -263,6 +269,13 @@ impl<D: Directory> Wal<D> {
             let name = identity.file_name(KIND, last);
             return Err(damage(&name, 0, "no log has so many segments"));
         }
+        let tail = StreamTail::new(&Tails::open(directory, identity, 1, access)?, 0);
+        let noted = tail.found().segment;
+        let gap = missing(start.segment, &live, noted);
+        let lost = |number: u64| lost(identity.file_name(KIND, number));
+        if noted >= start.segment && live.last() < Some(&noted) {
+            return Err(lost(gap.unwrap_or(noted)));
+        }
         let mut kept = Vec::new();
         if in_front == InFront::Kept {
             for &number in &old {
@@ -270,8 +283,12 @@ impl<D: Directory> Wal<D> {
                 kept.push((number, file.bytes()?));
             }
         }
-        let mut wal = Self::resume(identity, KIND, options, kept, start);
-        wal.replay_segments(access, directory, &live, replay)?;
+        let mut wal = Self::resume((identity, KIND), options, kept, start, tail);
+        match (wal.replay_segments(access, directory, &live, replay), gap) {
+            // A segment that never had its name durably had no record: then the others follow each other without it.
+            (Err(StorageError::DamagedFile { .. }), Some(number)) => return Err(lost(number)),
+            (replayed, _) => replayed?,
+        }
         if access == Access::Read {
             wal.refuse(&StorageError::Unsupported(
                 "it is open for reading only".to_owned(),
@@ -290,13 +307,13 @@ impl<D: Directory> Wal<D> {
         Ok(wal)
     }
 
-    /// A log whose files are those with these numbers and lengths, ascending. All is durable, and it goes on in a new file at `start`.
+    /// A log whose files are those of this kind with these numbers and lengths, ascending. All is durable, and it goes on in a new file at `start`.
     pub(super) fn resume(
-        identity: LogIdentity,
-        kind: &str,
+        (identity, kind): (LogIdentity, &str),
         options: WalOptions,
         segments: Vec<(u64, u64)>,
         start: LogStart,
+        tail: StreamTail<D::File>,
     ) -> Self {
         Self {
             identity,
@@ -316,8 +333,28 @@ impl<D: Directory> Wal<D> {
             marked: start.lsn,
             // An earlier process may have removed some.
             has_removed: true,
+            tail,
             failure: Failure::default(),
         }
+    }
+
+    /// Notes, if files are needless now, that records with numbers in front of `gone` are going with them, and which file stays.
+    pub(super) fn note_gone(&mut self, gone: Lsn) -> Result<()> {
+        let is_needless = |&(number, _): &(u64, u64)| number < self.start.segment;
+        if !self.segments.first().is_some_and(is_needless) {
+            return Ok(());
+        }
+        let stay = self.segments.iter().filter(|one| !is_needless(one));
+        let tail = Tail::of(stay.map(|&(number, _)| number), self.synced);
+        let noted = self.tail.note_gone(tail, gone);
+        noted.map_err(|error| self.poison(error))
+    }
+
+    /// Notes which files there are, and the end of what is durable.
+    fn note_tail(&mut self) -> Result<()> {
+        let numbers = self.segments.iter().map(|&(number, _)| number);
+        let noted = self.tail.note(Tail::of(numbers, self.synced));
+        noted.map_err(|error| self.poison(error))
     }
 
     /// Adds a record. It is durable once [`Wal::synced`] has reached the position that this
@@ -466,6 +503,10 @@ impl<D: Directory> Wal<D> {
     /// a torn tail, and the next recovery knows what is durable.
     pub fn close(&mut self, directory: &D) -> Result<()> {
         self.flush()?;
+        if self.marked != self.end {
+            // A mark is no part of the log, so the end in front of it is the one to find.
+            self.note_tail()?;
+        }
         if self.marked != self.end && self.room() >= FRAME_BYTES as u64 {
             self.append(directory, &[])?;
             self.flush()?;
@@ -742,7 +783,7 @@ impl<D: Directory> Wal<D> {
             seed,
             written: HEADER_BYTES as u64,
         });
-        Ok(())
+        self.note_tail()
     }
 
     /// A segment file under another name, which it has durably or not: with its header and its whole length, which are durable.
@@ -817,6 +858,10 @@ impl<D: Directory> Wal<D> {
                 if was_durable(&data, &header, found.frames) {
                     let detail = "the record here is not valid, but was durable once";
                     return Err(damage(&name, found.frames as u64, detail));
+                }
+                let noted = self.tail.found().end;
+                if log.records < noted {
+                    return Err(ends_early(name, log.records, noted));
                 }
                 if access == Access::Write {
                     prove(&mut file, &header, &data, &found)?;

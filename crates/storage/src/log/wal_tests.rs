@@ -127,7 +127,8 @@ fn where_the_disk_has_no_room_for_a_long_segment_it_gets_a_usual_one() {
     };
     let nothing = &mut |_, _: &[u8]| Ok(());
     let mut wal = Wal::open(&directory, IDENTITY, options, LogStart::NEW, nothing).unwrap();
-    directory.limit_space(Some((SHORT_SEGMENTS as u64 + 2) * 1024));
+    let tails = directory.open("p2.tails").unwrap().bytes().unwrap();
+    directory.limit_space(Some((SHORT_SEGMENTS as u64 + 2) * 1024 + tails));
     while wal.segments.len() <= SHORT_SEGMENTS {
         wal.append(&directory, &record(9)).unwrap();
     }
@@ -322,7 +323,8 @@ fn what_a_checkpoint_made_needless_is_not_replayed_and_a_gap_is_an_error() {
     assert_eq!(open_at(&world, start).unwrap().2, [record(99)]);
     assert!(open_at(&world, LogStart::NEW).is_err());
     assert!(open_at(&before, start).unwrap().2.is_empty());
-    let left = directory.list().unwrap();
+    let mut left = directory.list().unwrap();
+    left.retain(|name| name.contains(".wal."));
     assert_eq!(left.len(), 1, "{left:?}");
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! memory   head, two lines | headers of the slots, a line each | slots, a page each
-//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | slots u32 | crc32c u32 | zeros to 64 | life u64 | zeros to 128
+//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | slots u32 | crc32c u32 | zeros to 64 | life u64 | zeros to 96
+//!          | stamp of the database u64 | zeros to 128
 //! header   mark u64: the copy's sequence below its two highest bits, which are set; 0 without a copy
 //!          | page u32 | crc32c u32 of mark and page, from the salt | any content
 //! slot     the copy, a sealed page
@@ -22,6 +23,7 @@
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::page::{Header, PageId};
+use crate::stamp;
 use pmem::{Access, Counters, MemorySource, Page, PageHandle, PageMemory, PmemError, Site, site};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -32,6 +34,8 @@ const VERSION: u32 = 1;
 const LINE: usize = 64;
 const FIELDS_BYTES: usize = 40;
 const LIFE_AT: usize = LINE;
+const _: () = assert!(stamp::SECOND_LINE_AT >= LIFE_AT + 8);
+const _: () = assert!(stamp::SECOND_LINE_AT + stamp::BYTES <= HEAD_BYTES as usize);
 const HEAD_BYTES: u64 = 2 * LINE as u64;
 const SETTLED: u64 = 1;
 const IN_USE: u64 = 2;

@@ -605,7 +605,7 @@ fn a_missing_file_is_an_error() {
         let error = open(&image).err().unwrap();
         let expected = matches!(
             error,
-            StorageError::ForeignFile { .. } | StorageError::DamagedFile { .. }
+            StorageError::ForeignFile { .. } | StorageError::LostFile { .. }
         );
         assert!(expected, "{error}");
     }

@@ -120,6 +120,11 @@ fn open_store<S: MemorySource, D: Directory>(
     )?;
     for place in &manifest.runs {
         let (number, bytes) = (place.number, place.bytes);
+        let file = identity.file_name("run", number);
+        if !directory.exists(&file)? {
+            let problem = "is missing, and the manifest that is there names it".to_owned();
+            return Err(StorageError::LostFile { file, problem });
+        }
         let run = Run::open(directory, &mut store.filters, identity, number, bytes)?;
         store.runs.push(LeveledRun {
             level: place.level,

@@ -14,7 +14,7 @@ use crate::buffer::{CentralLog, Guard, Master, PageFile, Pool};
 use crate::engine::{EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use crate::log::archive::Archive;
-use crate::log::{LogIdentity, LogStart, Lsn, WalOptions};
+use crate::log::{LogIdentity, LogStart, Lsn, WalOptions, tails_name};
 use crate::page::{Head, PageId, TxnId};
 use crate::paged::Pages;
 use crate::paged::recovery::Analysis;
@@ -145,7 +145,10 @@ impl<D: Directory> Rebuild<D> {
             lsn: Lsn(end.max(base.lsn).0.next_multiple_of(8)),
         };
         let prefix = format!("p{}.wal.", options.partition);
-        for name in log.list()?.iter().filter(|name| name.starts_with(&prefix)) {
+        // The log begins anew, at other positions.
+        let tails = tails_name(identity);
+        let is_old = |name: &&String| name.starts_with(&prefix) || **name == tails;
+        for name in log.list()?.iter().filter(is_old) {
             log.remove(name)?;
         }
         let master = Master {

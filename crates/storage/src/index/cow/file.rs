@@ -12,8 +12,8 @@
 //! damaged without harm. Closing settles as well, so opening what was closed writes nothing.
 //!
 //! ```text
-//! file           [master record 0, 512 bytes][the same][...][master record 1 at 4096][the same][...][pages from 8192 or two
-//!                pages on]
+//! file           [master record 0, 512 bytes][the same][...][stamp of the database u64 at 2048][...][master record 1 at 4096]
+//!                [the same][...][pages from 8192 or two pages on]
 //! master record  magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | mark u32 | sequence u64
 //!                | global transaction u64, or 0 | base: directory u64, chain u64, end u64, file bytes u64 | prepared: the same
 //!                | crc32c u32 | 0 u32 | zeros to 512
@@ -30,6 +30,7 @@ use super::node::{PageView, checksum, damaged, word_of};
 use super::snapshot::{FilePages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose};
 use crate::error::{Result, StorageError, UNFINISHED};
+use crate::stamp;
 use crate::vocabulary::GlobalTxnId;
 use disk::{Directory, DiskCounters, DiskError, File, SECTOR_BYTES};
 use pmem::{Access, Memory, site};
@@ -41,6 +42,8 @@ const VERSION: u32 = 1;
 const RECORD_BYTES: usize = SECTOR_BYTES as usize;
 const CHECKED_BYTES: usize = 120;
 const RECORD_AT: [u64; 2] = [0, 4096];
+const _: () = assert!(stamp::COW_AT >= 2 * RECORD_BYTES);
+const _: () = assert!(((stamp::COW_AT + stamp::BYTES) as u64) < RECORD_AT[1]);
 const HEAD_BYTES: u64 = 8192;
 /// The file grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 64 << 10;

@@ -167,7 +167,7 @@ fn an_explicit_checkpoint_takes_the_place_of_one_under_way() {
     // Of the log only what is kept back for a full disk is left.
     assert_eq!(engine.footprint().unwrap().log, 2 * (8 << 10));
     let names = disk::Directory::list(&SimulatedDirectory::new(&world)).unwrap();
-    assert_eq!(names.len(), 2, "{names:?}");
+    assert_eq!(names.len(), 3, "{names:?}");
     judge(&mut engine, &world, &model);
 }
 

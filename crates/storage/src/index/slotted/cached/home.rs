@@ -1,13 +1,14 @@
 //! The file where the pages of `nvwal` are at home.
 //!
 //! ```text
-//! file         [identity, 256 bytes][the same]…[pages from the second on]
+//! file         [identity, 256 bytes][the same, but for the stamp of the database in its last 8 bytes]…[pages from the second on]
 //! identity     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | crc32c u32 | zeros to 256
 //! ```
 //!
 //! The first page is written and synced before anything leads to the file, and never again. The others are written by checkpoints alone.
 
 use crate::error::{Result, StorageError};
+use crate::stamp;
 use disk::{Directory, DiskCounters, File};
 use pmem::site;
 
@@ -15,6 +16,7 @@ const MAGIC: [u8; 8] = *b"INDNVW\x1a\x01";
 const VERSION: u32 = 1;
 const IDENTITY_BYTES: usize = 256;
 const CHECKED_BYTES: usize = 36;
+const _: () = assert!(stamp::NVWAL_AT + stamp::BYTES == 2 * IDENTITY_BYTES);
 /// The file grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
@@ -118,6 +120,8 @@ impl<D: Directory> HomeFile<D> {
         if bytes >= found.len() as u64 {
             file.read_at(0, &mut found)?;
         }
+        // The database checks it.
+        found[stamp::NVWAL_AT..].fill(0);
         let (first, second) = found.split_at(IDENTITY_BYTES);
         let expected = identity.encode();
         if first != expected && second != expected {
