@@ -43,7 +43,7 @@ fn options(method: Method) -> Options {
     } else {
         options
     };
-    let options = if method.is_paged() {
+    let options = if method.has_buffer_bytes() {
         options.buffer_bytes(0)
     } else {
         options
