@@ -11,7 +11,7 @@
 //! | closed | the same | all must be there, as long as they were at the end, or longer, unless a stamp says that an opening has begun |
 //!
 //! A file with an older stamp is an older copy of itself; if one has a newer stamp, the descriptor is. Files without a stamp are proven by their
-//! logs: `docs/recovery.md` has the argument for each kind. Reading only stores nothing.
+//! logs: `docs/recovery/lost-files.md` has the argument for each kind. Reading only stores nothing.
 //!
 //! | field | bytes | meaning |
 //! |---|---|---|

@@ -5,7 +5,7 @@
 //! left after an orderly end, and what a kill leaves in the middle of an opening, is then damaged one file at a time, in each way,
 //! and opened. Files of the log that are kept to be used again (`-spare`) have no content and are left out.
 //!
-//! One thing cannot be told (docs/recovery.md): after a kill, an older copy of the file with the newest transactions from the same
+//! One thing cannot be told (docs/recovery/lost-files.md): after a kill, an older copy of the file with the newest transactions from the same
 //! opening. There the database may show any state that it had since that copy.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
