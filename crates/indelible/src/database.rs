@@ -4,26 +4,18 @@
 //! caller's thread; after a conflict it runs again, with all partitions that it has touched so far taken at its start
 //! in ascending order, so the second attempt can conflict only over partitions that it has not seen yet.
 
-use crate::commit_table::{CommitTable, VolatileWords};
-use crate::descriptor::Descriptor;
+use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::log_marks::Marking;
-use crate::mark::MarkBit;
-use crate::options::{Mode, TransactionOptions};
-use crate::partition::Partition;
-use crate::retry::{Retry, Turns};
-use crate::roster::{Held, Keeper};
-use crate::session::{Manner, Session};
-use crate::sync::Mutex;
+use crate::lock_policy::LockPolicy;
+use crate::log_marks::{MARK_INTERVAL, Marking};
+use crate::options::{Options, TransactionOptions};
+use crate::session::Session;
 use crate::table::Table;
-use crate::trace::Recording;
 use crate::transaction::{Reader, Transaction};
 use crate::worker::{self, Worker};
-use pmem::{Domain, ProcessMark};
-use std::collections::BTreeMap;
+use pmem::Domain;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
 use storage::engine::{Durability, Method};
 
 /// An open database. Clones are handles on the same one; it closes when the last of them, and everything made from
@@ -36,137 +28,20 @@ pub struct Database {
     pub(crate) core: Arc<Core>,
 }
 
-/// What all threads share. The order of the fields is the order in which they close: the platform, which holds the
-/// directory's lock, last.
-pub(crate) struct Core {
-    /// Of the process that has opened it.
-    pub(crate) process: ProcessMark,
-    /// Tells handles of different open databases apart.
-    pub(crate) serial: u64,
-    pub(crate) mark_bit: u64,
-    pub(crate) partitions: Vec<Partition>,
-    /// Held by whoever keeps all others out of partitions.
-    pub(crate) alone: Mutex<()>,
-    /// Whose turn it is to run a transaction again.
-    pub(crate) turns: Turns,
-    pub(crate) commits: CommitTable,
-    pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
-    pub(crate) descriptor: Descriptor,
-    pub(crate) mode: Mode,
-    pub(crate) durability: Durability,
-    pub(crate) manner: Manner,
-    pub(crate) memory_max: u64,
-    pub(crate) retries_max: u32,
-    pub(crate) group_wait: Duration,
-    /// Whether a commit that nobody could join forces its group without waiting.
-    pub(crate) leads_at_once: bool,
-    pub(crate) opened_in: Duration,
-    pub(crate) recording: Recording,
-    /// Whether the logs of several partitions have archives, which have moments in common by their marks only.
-    pub(crate) has_marks: bool,
-    pub(crate) is_closed: bool,
-    /// The generation of this opening; none where nothing is to be noted at its end.
-    pub(crate) generation: Option<u64>,
-    pub(crate) _mark: MarkBit,
-    pub(crate) platform: Box<dyn Keeper>,
-}
-
-impl Core {
-    /// Whether each commit of the method ends with a fence, so that there is no group to wait for.
-    #[inline]
-    pub(crate) fn commits_fence(&self) -> bool {
-        matches!(self.descriptor.method, Method::NvmInp | Method::NvmLog)
-    }
-
-    #[inline]
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.mode == Mode::ReadOnly
-    }
-}
-
-impl Core {
-    /// Ends the work of every partition that is free: what was committed without waiting becomes durable, and the next opening
-    /// finds nothing to recover. The first error is returned, after all partitions had their turn.
-    fn close_partitions(&mut self) -> Result<()> {
-        let mut result = Ok(());
-        if std::mem::replace(&mut self.is_closed, true) || self.is_read_only() {
-            return result;
-        }
-        // One that is stopped, or held by a transaction that was forgotten, is left to recovery.
-        let seats = self.partitions.iter();
-        let mut seats: Vec<_> = seats
-            .filter_map(|partition| partition.take(Duration::ZERO).ok())
-            .collect();
-        let has_all = seats.len() == self.partitions.len();
-        if has_all {
-            result = self.mark_last(&mut seats);
-        }
-        for seat in &mut seats {
-            let closed = seat.engine.close();
-            result = result.and(closed.map_err(Error::from));
-        }
-        drop(seats);
-        match self.generation.take() {
-            Some(generation) if has_all && result.is_ok() => {
-                // What the engines write when they go is in the files by then.
-                self.partitions.clear();
-                self.commits = CommitTable::new(Box::new(VolatileWords::new()));
-                self.platform.seal(&self.descriptor, generation)
-            }
-            _ => result,
-        }
-    }
-}
-
-impl Core {
-    /// Fails in a process that was forked from the one that has opened the database.
-    #[inline]
-    pub(crate) fn check_process(&self) -> Result<()> {
-        if self.process.is_here() {
-            Ok(())
-        } else {
-            Err(Error::Forked)
-        }
-    }
-
-    /// In a forked child everything is the parent's: no engine stores, syncs or waits for threads that are not there, and the lock of the directory stays.
-    fn forget(&mut self) {
-        let no_words = Box::new(VolatileWords::new());
-        std::mem::forget((
-            std::mem::take(&mut self.partitions),
-            std::mem::replace(&mut self.commits, CommitTable::new(no_words)),
-            std::mem::take(&mut self.recording),
-            std::mem::replace(&mut self.platform, Box::new(Held(()))),
-        ));
-    }
-}
-
-impl Drop for Core {
-    /// Errors have nobody to go to; [`Database::close`] reports them.
-    fn drop(&mut self) {
-        if !self.process.is_here() {
-            self.forget();
-        } else if !std::thread::panicking() {
-            let _ = self.close_partitions();
-            let _ = self.recording.finish();
-        }
-    }
-}
-
-impl Core {
-    #[inline]
-    pub(crate) const fn retry(&self, manner: Manner) -> Retry<'_> {
-        Retry::new(&self.turns, manner.wait_limit)
-    }
-}
-
 impl Database {
+    /// This database with the thread that marks it, if it is to be marked.
+    pub(crate) fn with_marking(mut self, options: &Options) -> Self {
+        let interval = options.mark_interval.unwrap_or(MARK_INTERVAL);
+        self.marking = Marking::start(&self.core, interval);
+        self
+    }
+
     /// Runs a closure as a transaction with the database's own durability. It is committed when the closure returns `Ok`, and undone
     /// when it returns `Err` or panics. After a conflict the closure runs again, so what it does outside the database
     /// must bear repetition.
     #[inline]
     pub fn transaction<R>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
-        self.run(&[], self.core.durability, self.core.manner, body)
+        self.run(&[], self.core.durability, self.core.lock_policy, body)
     }
 
     /// As [`Database::transaction`], with declared partitions, durability or wait limit of its own.
@@ -176,8 +51,8 @@ impl Database {
         body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
     ) -> Result<R> {
         let durability = options.durability.unwrap_or(self.core.durability);
-        let manner = options.manner(self.core.manner);
-        self.run(&options.partitions, durability, manner, body)
+        let lock_policy = options.lock_policy(self.core.lock_policy);
+        self.run(&options.partitions, durability, lock_policy, body)
     }
 
     #[inline]
@@ -185,13 +60,13 @@ impl Database {
         &self,
         declared: &[u32],
         durability: Durability,
-        manner: Manner,
+        lock_policy: LockPolicy,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
     ) -> Result<R> {
         let mut seen = Vec::new();
-        let mut retry = self.core.retry(manner);
+        let mut retry = self.core.retry(lock_policy);
         loop {
-            let mut session = Session::new(&self.core, manner)?;
+            let mut session = Session::new(&self.core, lock_policy)?;
             session.declare(if retry.failures() == 0 {
                 declared
             } else {
@@ -233,9 +108,9 @@ impl Database {
     pub fn read<R>(&self, mut body: impl FnMut(&mut Reader<'_>) -> Result<R>) -> Result<R> {
         let core = &*self.core;
         let mut seen = Vec::new();
-        let mut retry = core.retry(core.manner);
+        let mut retry = core.retry(core.lock_policy);
         loop {
-            let mut session = Session::new(core, core.manner)?;
+            let mut session = Session::new(core, core.lock_policy)?;
             session.declare(&seen)?;
             let mut reader = Reader { session };
             let outcome = body(&mut reader);
@@ -267,8 +142,8 @@ impl Database {
 
     /// As [`Database::begin`], with declared partitions, durability or wait limit of its own.
     pub fn begin_with(&self, options: &TransactionOptions) -> Result<Transaction<'_>> {
-        let manner = options.manner(self.core.manner);
-        let mut session = Session::new(&self.core, manner)?;
+        let lock_policy = options.lock_policy(self.core.lock_policy);
+        let mut session = Session::new(&self.core, lock_policy)?;
         session.declare(&options.partitions)?;
         let durability = options.durability.unwrap_or(self.core.durability);
         Ok(Transaction {
@@ -281,7 +156,7 @@ impl Database {
     /// [`Durability::Group`] the worker's owner decides when to [force](Worker::force) and acknowledge.
     pub fn worker(&self, partitions: &[u32], durability: Durability) -> Result<Worker<'_>> {
         let partitions = worker::check_partitions(partitions)?;
-        let mut session = Session::new(&self.core, self.core.manner)?;
+        let mut session = Session::new(&self.core, self.core.lock_policy)?;
         session.declare(&partitions)?;
         Ok(Worker::new(session, durability))
     }

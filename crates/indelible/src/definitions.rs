@@ -6,10 +6,11 @@
 //! transaction sees half a definition, and no two definitions are made at one time.
 
 use crate::commit_table::FIRST_IDENTIFIER;
-use crate::database::{Core, Database};
+use crate::core::Core;
+use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::operations::columns_text;
-use crate::session::{Manner, Session};
+use crate::session::Session;
 use crate::table::{Table, TableEntry};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -257,30 +258,14 @@ impl Database {
 
     /// As [`Database::hold_all`], for what changes no data.
     pub(crate) fn hold_all_to_look(&self) -> Result<Session<'_>> {
-        self.core.hold_all(self.core.manner)
+        Session::hold_all(&self.core, self.core.lock_policy)
     }
 
     /// Holds a seat of every partition, beside others.
     pub(crate) fn hold_each(&self) -> Result<Session<'_>> {
-        let mut session = Session::new(&self.core, self.core.manner)?;
-        self.core.declare_all(&mut session)?;
+        let mut session = Session::new(&self.core, self.core.lock_policy)?;
+        session.declare_all()?;
         Ok(session)
-    }
-}
-
-impl Core {
-    /// Holds every partition, with no transaction open in any, waiting as long as `manner` says.
-    pub(crate) fn hold_all(&self, manner: Manner) -> Result<Session<'_>> {
-        let mut session = Session::new(self, manner)?;
-        session.take_turn()?;
-        self.declare_all(&mut session)?;
-        session.exclude_others()?;
-        Ok(session)
-    }
-
-    fn declare_all(&self, session: &mut Session<'_>) -> Result<()> {
-        let all: Vec<u32> = (0..self.descriptor.partitions).collect();
-        session.declare(&all)
     }
 }
 

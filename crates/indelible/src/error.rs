@@ -500,6 +500,18 @@ impl Error {
         }
     }
 
+    /// The error of a mark that a log has no room for, or of a partition that is stopped. A mark that some logs lack is none.
+    pub(crate) fn unmarked(partition: u32, error: StorageError) -> Self {
+        if error.is_statement_error() {
+            Self::Unmarked {
+                partition,
+                cause: error.to_string(),
+            }
+        } else {
+            error.into()
+        }
+    }
+
     /// Whether the failed statement left no trace, so that its transaction may go on.
     pub(crate) fn is_statement_error(&self) -> bool {
         match self {

@@ -75,6 +75,7 @@
 //! |---|---|
 //! | `open`, `descriptor`, `roster`, `platform`, `options` | from a directory to a database that is ready |
 //! | `database`, `transaction`, `worker`, `key_value` | what callers use |
+//! | `core`, `lock_policy` | state that all handles and sessions of a database share |
 //! | `definitions`, `table`, `key`, `row_source` | tables and indexes, and how keys and rows are written |
 //! | `snapshot` | reading one moment of the database while others change it |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
@@ -94,6 +95,7 @@ mod backup;
 mod clues;
 mod commit_pool;
 mod commit_table;
+mod core;
 mod database;
 mod definitions;
 mod descriptor;
@@ -104,6 +106,7 @@ mod inspect;
 mod key;
 mod key_value;
 mod limits;
+mod lock_policy;
 mod log_marks;
 mod mark;
 #[cfg(test)]

@@ -14,18 +14,14 @@
 //!
 //! The thread has the database open. It ends before the last handle goes, so that the database is closed when that is gone.
 
-use crate::database::{Core, Database};
-use crate::error::{Error, Result};
-use crate::options::Options;
-use crate::partition::{Partition, Seat};
-use crate::session::Manner;
-use crate::sync::MutexGuard;
+use crate::core::Core;
+use crate::lock_policy::LockPolicy;
+use crate::session::Session;
 use pmem::ProcessMark;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
-use storage::StorageError;
 
 /// How often a mark is written where nothing else is asked for.
 pub(crate) const MARK_INTERVAL: Duration = Duration::from_secs(1);
@@ -43,6 +39,23 @@ pub(crate) struct Marking {
     process: ProcessMark,
 }
 
+impl Marking {
+    /// The thread, if the database is to be marked. Where no thread can be had, what else writes marks has to do.
+    pub(crate) fn start(core: &Arc<Core>, interval: Duration) -> Option<Arc<Self>> {
+        if !core.has_marks {
+            return None;
+        }
+        let process = core.process;
+        let (core, (handles, end)) = (Arc::clone(core), channel());
+        let thread = Builder::new().name("marks".to_owned());
+        Some(Arc::new(Self {
+            handles: Some(handles),
+            thread: thread.spawn(move || run(&core, interval, &end)).ok(),
+            process,
+        }))
+    }
+}
+
 impl Drop for Marking {
     fn drop(&mut self) {
         if !self.process.is_here() {
@@ -57,82 +70,32 @@ impl Drop for Marking {
     }
 }
 
-impl Database {
-    /// This database with the thread that marks it, if it is to be marked. Where no thread can be had, what else writes marks has to do.
-    pub(crate) fn with_marking(mut self, options: &Options) -> Self {
-        if !self.core.has_marks {
-            return self;
+/// Writes a mark now and then, as a thread of its own.
+fn run(core: &Core, interval: Duration, end: &Receiver<()>) {
+    let mut wait_limit = FIRST_WAIT;
+    let mut pause = interval;
+    while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        if !core.wants_mark() {
+            continue;
         }
-        let interval = options.mark_interval.unwrap_or(MARK_INTERVAL);
-        let (core, (handles, end)) = (Arc::clone(&self.core), channel());
-        let thread = Builder::new().name("marks".to_owned());
-        self.marking = Some(Arc::new(Marking {
-            handles: Some(handles),
-            thread: thread.spawn(move || core.run_marks(interval, &end)).ok(),
-            process: self.core.process,
-        }));
-        self
-    }
-}
-
-/// The error of a mark that a log has no room for, or of a partition that is stopped. A mark that some logs lack is none.
-pub(crate) fn unmarked(partition: u32, error: StorageError) -> Error {
-    if error.is_statement_error() {
-        Error::Unmarked {
-            partition,
-            cause: error.to_string(),
-        }
-    } else {
-        error.into()
-    }
-}
-
-impl Core {
-    /// Whether a mark is of use.
-    pub(crate) fn wants_mark(&self) -> bool {
-        self.has_marks && self.partitions.iter().any(Partition::is_unmarked)
-    }
-
-    /// Marks the end, through a seat of each partition: nobody else has the database any more.
-    pub(crate) fn mark_last(&self, seats: &mut [MutexGuard<'_, Seat>]) -> Result<()> {
-        if !self.wants_mark() {
-            return Ok(());
-        }
-        let number = self.commits.next_transaction()?;
-        for (partition, seat) in (0..).zip(seats) {
-            let marked = seat.engine.mark(number);
-            marked.map_err(|error| unmarked(partition, error))?;
-        }
-        Ok(())
-    }
-
-    /// Writes a mark now and then, as a thread of its own.
-    fn run_marks(&self, interval: Duration, end: &Receiver<()>) {
-        let mut wait_limit = FIRST_WAIT;
-        let mut pause = interval;
-        while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-            if !self.wants_mark() {
-                continue;
-            }
-            let manner = Manner {
-                wait_limit,
-                ..self.manner
-            };
-            let start = Instant::now();
-            // A checkpoint, a backup of pages and the end of the database try again, and say why they cannot.
-            let marked = self.hold_all(manner).and_then(|mut all| all.mark());
-            let usual = if marked.is_ok() {
-                start.elapsed()
-            } else {
-                wait_limit
-            };
-            wait_limit = (usual * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
-            // Who waits for a long transaction keeps others from those that it has already.
-            pause = if marked.is_ok() {
-                interval
-            } else {
-                interval.max(wait_limit * PAUSE_OF_WAITS)
-            };
-        }
+        let lock_policy = LockPolicy {
+            wait_limit,
+            ..core.lock_policy
+        };
+        let start = Instant::now();
+        // A checkpoint, a backup of pages and the end of the database try again, and say why they cannot.
+        let marked = Session::hold_all(core, lock_policy).and_then(|mut all| all.mark());
+        let usual = if marked.is_ok() {
+            start.elapsed()
+        } else {
+            wait_limit
+        };
+        wait_limit = (usual * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
+        // Who waits for a long transaction keeps others from those that it has already.
+        pause = if marked.is_ok() {
+            interval
+        } else {
+            interval.max(wait_limit * PAUSE_OF_WAITS)
+        };
     }
 }

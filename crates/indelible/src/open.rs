@@ -9,17 +9,18 @@
 
 use crate::commit_pool::PoolWords;
 use crate::commit_table::{CommitTable, VolatileWords, Words};
-use crate::database::{Core, Database};
+use crate::core::Core;
+use crate::database::Database;
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::limits::{self, Purpose};
+use crate::lock_policy::LockPolicy;
 use crate::mark::MarkBit;
 use crate::options::{Choice, Options, TRANSACTION_MEMORY_MAX, check_archive, check_direct};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
 use crate::roster::{Keeper, Kept, Roster};
-use crate::session::Manner;
 use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
@@ -263,7 +264,7 @@ impl Database {
             descriptor,
             mode: options.mode,
             durability: options.durability,
-            manner: Manner {
+            lock_policy: LockPolicy {
                 wait_limit: options.wait_limit.unwrap_or(WAIT_LIMIT),
                 isolation: options.isolation,
             },

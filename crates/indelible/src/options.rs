@@ -7,7 +7,7 @@
 
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
-use crate::session::Manner;
+use crate::lock_policy::LockPolicy;
 use disk::IoMode;
 use pmem::{Access, Domain, PowerFailAtomicity, Primitive};
 use std::path::{Path, PathBuf};
@@ -777,9 +777,9 @@ impl TransactionOptions {
         self
     }
 
-    /// How a transaction goes along with others, where the database has it otherwise.
-    pub(crate) fn manner(&self, usual: Manner) -> Manner {
-        Manner {
+    /// The lock policy of the transaction, where `usual` is that of the database.
+    pub(crate) fn lock_policy(&self, usual: LockPolicy) -> LockPolicy {
+        LockPolicy {
             wait_limit: self.wait_limit.unwrap_or(usual.wait_limit),
             isolation: self.isolation.unwrap_or(usual.isolation),
         }

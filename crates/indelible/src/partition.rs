@@ -18,7 +18,7 @@
 //! context switch a transaction. A waiter that has waited [`PATIENCE`] gets the next turn.
 
 use crate::error::{Error, Result};
-use crate::session::Manner;
+use crate::lock_policy::LockPolicy;
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, spin_loop,
 };
@@ -43,8 +43,8 @@ pub(crate) struct Seat {
     pub(crate) engine: Box<dyn Engine>,
     /// Whether other sessions commit beside this one.
     is_shared: bool,
-    /// How the engine was last told to go along with them.
-    manner: Option<Manner>,
+    /// The policy that the engine was last told.
+    lock_policy: Option<LockPolicy>,
     /// Newest commit whose caller waits, or waited, until it was durable.
     pub(crate) promised: CommitTicket,
     /// Newest commit that the engine has said to be durable when it was last asked.
@@ -52,16 +52,16 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Tells the engine how the next transaction goes along with those of other sessions.
+    /// Tells the engine the lock policy of the next transaction.
     #[inline]
-    pub(crate) fn prepare(&mut self, manner: Manner) {
-        if self.is_shared && self.manner != Some(manner) {
-            let Manner {
+    pub(crate) fn prepare(&mut self, lock_policy: LockPolicy) {
+        if self.is_shared && self.lock_policy != Some(lock_policy) {
+            let LockPolicy {
                 wait_limit,
                 isolation,
-            } = manner;
+            } = lock_policy;
             self.engine.set_isolation(isolation, wait_limit);
-            self.manner = Some(manner);
+            self.lock_policy = Some(lock_policy);
         }
     }
 
@@ -169,7 +169,7 @@ impl Partition {
             Place(Mutex::new(Seat {
                 engine,
                 is_shared,
-                manner: None,
+                lock_policy: None,
                 promised: durable,
                 settled: durable,
             }))

@@ -13,9 +13,9 @@
 //! on each → slot back when those commits are durable. Partitions that were only read take no part in it but stay held to its end, which is
 //! what makes the order of transactions serializable.
 
-use crate::database::Core;
+use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::log_marks::unmarked;
+use crate::lock_policy::LockPolicy;
 use crate::mark::OpenMark;
 use crate::partition::{Partition, Seat, lock_within};
 use crate::retry::Retry;
@@ -24,7 +24,7 @@ use crate::sync::MutexGuard;
 use crate::trace::Note;
 use std::time::Duration;
 use storage::StorageError;
-use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Isolation};
+use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
@@ -41,7 +41,7 @@ pub(crate) struct Session<'db> {
     alone: Option<MutexGuard<'db, ()>>,
     soundness: Soundness,
     seats: Seats,
-    manner: Manner,
+    lock_policy: LockPolicy,
     /// What the open transaction has done so far, while the database is recorded.
     pub(crate) notes: Option<Vec<Note>>,
     /// Of the open transaction, if it has any.
@@ -86,18 +86,10 @@ enum Soundness {
 /// How a session waits for a partition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SeatWait {
-    /// As long as its manner says: nobody in the partition waits for it.
+    /// As long as its lock policy says: nobody in the partition waits for it.
     Long,
     /// For a short time, because those in the partition may wait for this session.
     Short(Duration),
-}
-
-/// How a transaction goes along with others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Manner {
-    /// Longest wait for a partition or a lock.
-    pub(crate) wait_limit: Duration,
-    pub(crate) isolation: Isolation,
 }
 
 /// How long a session keeps its partitions.
@@ -144,7 +136,7 @@ impl Promises {
 impl<'db> Session<'db> {
     /// Begins a session without partitions; an error if this thread has one on the database.
     #[inline]
-    pub(crate) fn new(core: &'db Core, manner: Manner) -> Result<Self> {
+    pub(crate) fn new(core: &'db Core, lock_policy: LockPolicy) -> Result<Self> {
         core.check_process()?;
         Ok(Self {
             core,
@@ -153,12 +145,27 @@ impl<'db> Session<'db> {
             alone: None,
             soundness: Soundness::Sound,
             seats: Seats::Transaction,
-            manner,
+            lock_policy,
             notes: core.recording.is_on().then(Vec::new),
             savepoints: None,
             memory_max: core.memory_max,
             _mark: OpenMark::set(core.mark_bit)?,
         })
+    }
+
+    /// Holds every partition, with no transaction open in any, waiting as long as `lock_policy` says.
+    pub(crate) fn hold_all(core: &'db Core, lock_policy: LockPolicy) -> Result<Self> {
+        let mut session = Self::new(core, lock_policy)?;
+        session.take_turn()?;
+        session.declare_all()?;
+        session.exclude_others()?;
+        Ok(session)
+    }
+
+    /// Takes every partition.
+    pub(crate) fn declare_all(&mut self) -> Result<()> {
+        let all: Vec<u32> = (0..self.core.descriptor.partitions).collect();
+        self.declare(&all)
     }
 
     /// Takes partitions ahead of their use. `partitions` is in ascending order.
@@ -179,15 +186,15 @@ impl<'db> Session<'db> {
 
     /// Waits for the turn to keep others out, before the first partition is taken: of two sessions that have a seat each and want the other's, none
     /// would ever get it.
-    pub(crate) fn take_turn(&mut self) -> Result<()> {
-        let limit = self.manner.wait_limit;
+    fn take_turn(&mut self) -> Result<()> {
+        let limit = self.lock_policy.wait_limit;
         self.alone = Some(lock_within(&self.core.alone, limit, 0)?);
         Ok(())
     }
 
     /// Keeps everybody else out of the partitions held.
-    pub(crate) fn exclude_others(&mut self) -> Result<()> {
-        let limit = self.manner.wait_limit;
+    fn exclude_others(&mut self) -> Result<()> {
+        let limit = self.lock_policy.wait_limit;
         self.all_mut().try_for_each(|held| {
             held.rest = held.partition.take_rest(limit)?;
             Ok(())
@@ -197,7 +204,7 @@ impl<'db> Session<'db> {
     /// For the attempts of a transaction like those of this session.
     #[inline]
     pub(crate) const fn retry(&self) -> Retry<'db> {
-        self.core.retry(self.manner)
+        self.core.retry(self.lock_policy)
     }
 
     /// Says how long the partitions held now are kept.
@@ -337,7 +344,7 @@ impl<'db> Session<'db> {
 
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
-        let manner = self.manner;
+        let lock_policy = self.lock_policy;
         let held = match self.held(partition) {
             Ok(held) => held,
             Err(error) => return Err(error),
@@ -345,7 +352,7 @@ impl<'db> Session<'db> {
         if held.changing {
             return Err(Error::Stopped { partition });
         }
-        held.seat.prepare(manner);
+        held.seat.prepare(lock_policy);
         if !held.begun {
             match held.seat.engine.begin() {
                 Ok(()) => held.begun = true,
@@ -400,8 +407,8 @@ impl<'db> Session<'db> {
         let core = self.core;
         let partition = &core.partitions[partition as usize];
         let limit = match wait {
-            SeatWait::Long => self.manner.wait_limit,
-            SeatWait::Short(limit) => limit.min(self.manner.wait_limit),
+            SeatWait::Long => self.lock_policy.wait_limit,
+            SeatWait::Short(limit) => limit.min(self.lock_policy.wait_limit),
         };
         match partition.take(limit) {
             Ok(seat) => Ok(Held {
@@ -654,7 +661,7 @@ impl<'db> Session<'db> {
         let number = core.commits.next_transaction()?;
         for partition in 0..core.descriptor.partitions {
             let marked = self.idle_engine(partition)?.mark(number);
-            marked.map_err(|error| unmarked(partition, error))?;
+            marked.map_err(|error| Error::unmarked(partition, error))?;
         }
         core.partitions.iter().for_each(Partition::note_mark);
         Ok(())

@@ -207,7 +207,7 @@ fn faults(
                     Outcome::Sound(_)
                         if what.ends_with(SAME_OPENING) && has_the_newest(name, files) => {}
                     Outcome::Sound(found) => {
-                        faults.push(format!("{case}: sound with {found} rows"))
+                        faults.push(format!("{case}: sound with {found} rows"));
                     }
                     Outcome::Panicked => faults.push(format!("{case}: a panic")),
                     Outcome::Refused(text) if names_a_file(&text) => {}

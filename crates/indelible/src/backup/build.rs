@@ -4,8 +4,9 @@
 //! name. A failure leaves nothing, neither there nor in directories of its log and archive. What is left of a process that was killed meanwhile is a directory `NAME.unfinished-NUMBER`, which may be removed.
 
 use super::content::Totals;
+use super::copy::{CopyStage, CopyWatch, Nowhere};
 use super::load::Loader;
-use super::{CopyStage, CopyWatch, Nowhere, source};
+use super::source;
 use crate::database::Database;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};

@@ -38,6 +38,8 @@
 use super::content::Totals;
 use crate::descriptor::{BYTES as DESCRIPTOR_BYTES, Descriptor};
 use crate::error::{Error, Result};
+use storage::engine::{PageId, PagesBase};
+use storage::log::Lsn;
 
 const MAGIC: [u8; 8] = *b"INDLBKP\n";
 const END_MAGIC: [u8; 8] = *b"INDLEND\n";
@@ -49,6 +51,7 @@ const HEADER_CHECKSUM_AT: usize = HEADER_BYTES - 4;
 pub(super) const TRAILER_BYTES: usize = 56;
 const TRAILER_CHECKSUM_AT: usize = TRAILER_BYTES - 4;
 pub(super) const BLOCK_HEADER_BYTES: usize = 12;
+const BASE_BYTES: usize = 28;
 /// Plain bytes after which a block is closed.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 /// Longest plain block that is written, and believed.
@@ -208,6 +211,28 @@ impl Trailer {
         bytes[TRAILER_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
+}
+
+/// The content of a [`Tag::Base`].
+pub(super) fn encode_base(base: &PagesBase) -> [u8; BASE_BYTES] {
+    let mut bytes = [0; BASE_BYTES];
+    bytes[..4].copy_from_slice(&base.page_bytes.to_le_bytes());
+    bytes[4..8].copy_from_slice(&base.pages.to_le_bytes());
+    bytes[8..16].copy_from_slice(&base.lsn.0.to_le_bytes());
+    bytes[16..24].copy_from_slice(&base.next_txn.to_le_bytes());
+    bytes[24..].copy_from_slice(&base.catalogue.0.to_le_bytes());
+    bytes
+}
+
+/// The base that an entry of [`Tag::Base`] states; none if it has another length.
+pub(super) fn decode_base(bytes: &[u8]) -> Option<PagesBase> {
+    (bytes.len() == BASE_BYTES).then(|| PagesBase {
+        page_bytes: word(bytes, 0),
+        pages: word(bytes, 4),
+        lsn: Lsn(long(bytes, 8)),
+        next_txn: long(bytes, 16),
+        catalogue: PageId(word(bytes, 24)),
+    })
 }
 
 /// The checksum of block number `block`; `rest` are the bytes behind it.

@@ -3,7 +3,7 @@
 //! Rows go in by transactions of bounded size that are not waited for: a database that is made may be lost as a whole until it
 //! is complete. Indexes are built when their table has all rows, in one go, which also checks those that are unique.
 
-use super::{CopyProgress, CopyStage, CopyWatch, Sink};
+use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
 use crate::database::Database;
 use crate::definitions::Uniqueness;
 use crate::error::Result;

@@ -13,6 +13,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `copy` | what source and sink of a copy have in common: the sink's interface, progress and report |
 //! | `content` | row counts and content checksums that do not depend on the order of rows |
 //! | `format` | header, blocks and trailer of a file |
 //! | `source` | reading an open database |
@@ -23,6 +24,7 @@
 
 mod build;
 mod content;
+mod copy;
 mod format;
 mod load;
 mod pages;
@@ -33,128 +35,25 @@ mod write;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use content::Totals;
+use copy::Nowhere;
+pub use copy::{CopyProgress, CopyReport, CopyStage, CopyWatch, ReplayEnd, ReplayReport};
 pub use disk::Existing;
 use disk::{Directory, File as _, OutputFile};
 use format::{Header, Holds};
 use load::Loader;
-pub use pages::{Replay, ReplayEnd, ReplayReport};
+pub use pages::Replay;
 use pmem::site;
 use read::BackupReader;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use storage::engine::{Method, PagesBase};
-use storage::record::TableDef;
 use write::BackupWriter;
 
 /// Bytes that are read from a backup at once.
 const READ_BYTES: usize = 256 << 10;
 /// A backup has all that is in a database, whose files belong to their user alone.
 const FILE_MODE: u32 = 0o600;
-
-/// What a copy of a database came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopyReport {
-    /// Method of the database that was made; of the one that was read, for a backup.
-    pub method: Method,
-    /// Tables copied.
-    pub tables: u64,
-    /// Secondary indexes whose definitions were copied.
-    pub indexes: u64,
-    /// Rows copied. Rows of a replicated table count once.
-    pub rows: u64,
-    /// Checksum of all tables' definitions and rows. It depends on the content only: not on the method, the number of
-    /// partitions or the order of rows.
-    pub content: u64,
-    /// Bytes of the rows before compression.
-    pub plain_bytes: u64,
-    /// Pages copied, into or out of a backup of pages that was not made a database.
-    pub pages: u64,
-    /// Of a database from a backup of pages: as of when it was made.
-    pub replayed: Option<ReplayReport>,
-    /// Length of the backup file; 0 where there is none.
-    pub file_bytes: u64,
-    /// How long the partitions of the database that was read were held: the longest that a writer has waited. Zero for a restore.
-    pub held: Duration,
-}
-
-/// What a copy is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyStage {
-    /// Rows are copied.
-    Rows,
-    /// Pages are copied.
-    Pages,
-    /// Indexes of the new database are built.
-    Indexes,
-    /// The new database is read back.
-    Check,
-}
-
-/// How far a copy has come.
-#[derive(Clone, Copy, Debug)]
-pub struct CopyProgress<'t> {
-    /// What it is doing.
-    pub stage: CopyStage,
-    /// The table that it has come to, if it copies rows.
-    pub table: &'t str,
-    /// Rows, or pages, since the stage began.
-    pub rows: u64,
-    /// Bytes of the backup file so far.
-    pub file_bytes: u64,
-}
-
-/// Told how far a copy has come, every few hundred rows.
-pub type CopyWatch<'w> = &'w mut dyn FnMut(&CopyProgress<'_>);
-
-/// Takes what a source hands out: each table, then its rows, then its end.
-trait Sink {
-    /// A table begins.
-    fn table(&mut self, def: &TableDef) -> Result<()>;
-    /// A row of it.
-    fn row(&mut self, image: &[u8]) -> Result<()>;
-    /// The table is complete.
-    fn end_table(&mut self, watch: CopyWatch<'_>) -> Result<()>;
-    /// Pages come instead of tables.
-    fn base(&mut self, _base: &PagesBase) -> Result<()> {
-        Err(Error::option(
-            "backup",
-            "it has pages and no rows",
-            "restore it into a new database",
-        ))
-    }
-    /// A page, behind its number.
-    fn page(&mut self, _entry: &[u8]) -> Result<()> {
-        Ok(())
-    }
-    /// Bytes of the backup file so far.
-    fn file_bytes(&self) -> u64 {
-        0
-    }
-}
-
-/// Takes everything and keeps nothing, where only the count and the checksum are wanted.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn table(&mut self, _: &TableDef) -> Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn end_table(&mut self, _: CopyWatch<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn base(&mut self, _: &PagesBase) -> Result<()> {
-        Ok(())
-    }
-}
 
 impl Database {
     /// Writes the whole database into one new file: a consistent copy while transactions go on in this process.
@@ -284,7 +183,7 @@ impl Database {
             Holds::Pages | Holds::PartitionPages => pages::read(self, &mut writer, watch)?,
         };
         let file_bytes = writer.finish(&totals)?;
-        Ok(report(self.method(), &totals, file_bytes, held))
+        Ok(CopyReport::new(self.method(), &totals, file_bytes, held))
     }
 
     /// Makes a new database at `path` from a backup file. `options` choose what shall differ from the database that was backed
@@ -365,7 +264,7 @@ impl Database {
         if reader.header().holds != Holds::Rows {
             let restored = pages::restore(&mut reader, path, options, replay, watch);
             let (method, totals, replayed) = restored?;
-            let mut report = report(method, &totals, reader.file_bytes(), Duration::ZERO);
+            let mut report = CopyReport::new(method, &totals, reader.file_bytes(), Duration::ZERO);
             report.replayed = Some(replayed);
             return Ok(report);
         }
@@ -378,7 +277,12 @@ impl Database {
         }
         let load = |loader: &mut Loader<'_>, watch: CopyWatch<'_>| reader.read(loader, watch);
         let (method, totals) = build::build(path, &recorded, options, watch, load)?;
-        Ok(report(method, &totals, reader.file_bytes(), Duration::ZERO))
+        Ok(CopyReport::new(
+            method,
+            &totals,
+            reader.file_bytes(),
+            Duration::ZERO,
+        ))
     }
 
     /// Fills this database, which must have no tables, from a backup. A failure, at the latest when the end of the backup is
@@ -397,7 +301,12 @@ impl Database {
             }
         }
         let (totals, bytes) = (filled?, reader.file_bytes());
-        Ok(report(self.method(), &totals, bytes, Duration::ZERO))
+        Ok(CopyReport::new(
+            self.method(),
+            &totals,
+            bytes,
+            Duration::ZERO,
+        ))
     }
 
     /// Reads a backup file to its end and checks everything in it, without restoring it.
@@ -415,7 +324,12 @@ impl Database {
         let mut reader = BackupReader::new(input, name)?;
         let method = reader.header().descriptor.method;
         let totals = reader.read(&mut Nowhere, watch)?;
-        Ok(report(method, &totals, reader.file_bytes(), Duration::ZERO))
+        Ok(CopyReport::new(
+            method,
+            &totals,
+            reader.file_bytes(),
+            Duration::ZERO,
+        ))
     }
 
     /// Copies this database into a new one at `path`, with another method or other options: a backup into a restore without the
@@ -434,7 +348,7 @@ impl Database {
             Ok(totals)
         };
         let (method, totals) = build::build(path.as_ref(), recorded, options, watch, fill)?;
-        Ok(report(method, &totals, 0, held))
+        Ok(CopyReport::new(method, &totals, 0, held))
     }
 }
 
@@ -449,21 +363,6 @@ fn open_backup(path: &Path) -> Result<BufReader<File>> {
 
 fn buffered<R: Read>(input: R) -> BufReader<R> {
     BufReader::with_capacity(READ_BYTES, input)
-}
-
-fn report(method: Method, totals: &Totals, file_bytes: u64, held: Duration) -> CopyReport {
-    CopyReport {
-        method,
-        tables: totals.tables,
-        indexes: totals.indexes,
-        rows: totals.rows,
-        content: totals.sum,
-        plain_bytes: totals.plain_bytes,
-        pages: totals.pages,
-        replayed: None,
-        file_bytes,
-        held,
-    }
 }
 
 /// A file of a device as a stream.

@@ -11,10 +11,11 @@
 
 use super::build::{self, split};
 use super::content::Totals;
-use super::format::{damaged, long, word};
+use super::copy::{CopyProgress, CopyStage, CopyWatch, ReplayEnd, ReplayReport, Sink};
+use super::format::{damaged, word};
 use super::load::Loader;
 use super::read::BackupReader;
-use super::{CopyProgress, CopyStage, CopyWatch, Sink, source};
+use super::source;
 use crate::database::Database;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
@@ -30,8 +31,6 @@ use storage::engine::{Engine, EngineOptions, Mark, Method, PageId, PagesBase, Un
 use storage::log::{LogIdentity, Lsn};
 use storage::record::{TableDef, Timestamp};
 
-/// Bytes of [`encode`].
-const BASE_BYTES: usize = 28;
 /// Pages after which progress is told.
 const WATCH_PAGES: u64 = 512;
 
@@ -70,50 +69,6 @@ impl Replay {
         self.until = Some(Until::Time(time));
         self
     }
-}
-
-/// As of when a database was made of a backup of pages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplayReport {
-    /// What that is.
-    pub end: ReplayEnd,
-    /// The place in the log of each partition up to which it was made, exclusive.
-    pub places: Vec<u64>,
-    /// How many transactions behind the backup are in it. One that has written in several partitions counts in each.
-    pub transactions: u64,
-    /// When the last of those was committed, if the log has times.
-    pub last_commit: Option<Timestamp>,
-}
-
-/// Where the logs were repeated to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplayEnd {
-    /// Nowhere: it is as the backup is, without an archive, or since the archives of several partitions have no mark in common behind it.
-    Backup,
-    /// A place in the log of the only partition.
-    Place,
-    /// A mark that the logs of all partitions have; when it was made.
-    Mark(Option<Timestamp>),
-}
-
-pub(super) fn encode(base: &PagesBase) -> [u8; BASE_BYTES] {
-    let mut bytes = [0; BASE_BYTES];
-    bytes[..4].copy_from_slice(&base.page_bytes.to_le_bytes());
-    bytes[4..8].copy_from_slice(&base.pages.to_le_bytes());
-    bytes[8..16].copy_from_slice(&base.lsn.0.to_le_bytes());
-    bytes[16..24].copy_from_slice(&base.next_txn.to_le_bytes());
-    bytes[24..].copy_from_slice(&base.catalogue.0.to_le_bytes());
-    bytes
-}
-
-pub(super) fn decode(bytes: &[u8]) -> Option<PagesBase> {
-    (bytes.len() == BASE_BYTES).then(|| PagesBase {
-        page_bytes: word(bytes, 0),
-        pages: word(bytes, 4),
-        lsn: Lsn(long(bytes, 8)),
-        next_txn: long(bytes, 16),
-        catalogue: PageId(word(bytes, 24)),
-    })
 }
 
 /// Hands all pages to `sink`; returns what there was, and how long the database was held.

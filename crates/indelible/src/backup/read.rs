@@ -7,11 +7,11 @@
 //! *between tables* → (tag 5) *in pages* → (tag 6) *in pages*, or → (tag 5) *in pages* of the next partition, or → (tag 4) *ended*.
 
 use super::content::{Content, Totals};
+use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
 use super::format::{
     BLOCK_HEADER_BYTES, EXPANSION_MAX, HEADER_BYTES, Header, Holds, PLAIN_BYTES_MAX, TRAILER_BYTES,
-    Tag, Trailer, block_checksum, damaged, long, word,
+    Tag, Trailer, block_checksum, damaged, decode_base, long, word,
 };
-use super::{CopyProgress, CopyStage, CopyWatch, Sink, pages};
 use crate::error::{Error, Result};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -149,7 +149,7 @@ impl<'i> BackupReader<'i> {
                 sink.end_table(watch)
             }
             (None, tag) if tag == Tag::Base as u8 && holds != Holds::Rows => {
-                let base = pages::decode(content)
+                let base = decode_base(content)
                     .filter(|_| self.copies < copies)
                     .ok_or_else(|| damaged("it does not say where its pages stand"))?;
                 self.base = Some(base);

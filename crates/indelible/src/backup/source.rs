@@ -4,7 +4,7 @@
 //! waiting is made durable first: a copy never has what a crash could take from its source.
 
 use super::content::{Content, Totals};
-use super::{CopyProgress, CopyStage, CopyWatch, Sink};
+use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
 use crate::database::Database;
 use crate::error::Result;
 use crate::session::Session;

@@ -4,10 +4,11 @@
 //! Only [`BackupWriter::finish`] writes the trailer, without which a file is refused.
 
 use super::content::{Content, Totals};
+use super::copy::{CopyWatch, Sink};
 use super::format::{
     BLOCK_BYTES, BLOCK_HEADER_BYTES, ENTRY_BYTES_MAX, Header, Tag, Trailer, block_checksum,
+    encode_base,
 };
-use super::{CopyWatch, Sink, pages};
 use crate::error::{Error, Result};
 use disk::DiskError;
 use std::io::{self, Write};
@@ -131,7 +132,7 @@ impl<W: Write> Sink for BackupWriter<'_, W> {
     }
 
     fn base(&mut self, base: &PagesBase) -> Result<()> {
-        self.entry(Tag::Base, &pages::encode(base))
+        self.entry(Tag::Base, &encode_base(base))
     }
 
     fn page(&mut self, entry: &[u8]) -> Result<()> {

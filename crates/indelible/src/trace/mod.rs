@@ -7,19 +7,22 @@
 //! | module | job |
 //! |---|---|
 //! | `format` | the bytes of the file, and what is wrong with those of another one |
-//! | `record` | from sessions to the file |
+//! | `notes` | from sessions to the recording |
+//! | `record` | from the recording to the file |
 //! | `read` | from the file to operations |
 //!
 //! Always true: a transaction stands whole in the trace or not at all; a file whose recording did not end is refused.
 
 mod format;
+mod notes;
 mod read;
 mod record;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use notes::RowsSeen;
 pub use read::Trace;
-pub(crate) use record::{Note, Recording, RowsSeen};
+pub(crate) use record::{Note, Recording};
 
 /// A table of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

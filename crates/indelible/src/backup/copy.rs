@@ -1,0 +1,154 @@
+//! A copy of a database: the interface of its sinks, its progress, and the report at its end.
+//!
+//! Sources call a [`Sink`] and tell a [`CopyWatch`] how far they have come. Both know nothing of
+//! the other end, so each source goes with each sink.
+
+use super::content::Totals;
+use crate::error::{Error, Result};
+use std::time::Duration;
+use storage::engine::{Method, PagesBase};
+use storage::record::{TableDef, Timestamp};
+
+/// What a copy of a database came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyReport {
+    /// Method of the database that was made; of the one that was read, for a backup.
+    pub method: Method,
+    /// Tables copied.
+    pub tables: u64,
+    /// Secondary indexes whose definitions were copied.
+    pub indexes: u64,
+    /// Rows copied. Rows of a replicated table count once.
+    pub rows: u64,
+    /// Checksum of all tables' definitions and rows. It depends on the content only: not on the method, the number of
+    /// partitions or the order of rows.
+    pub content: u64,
+    /// Bytes of the rows before compression.
+    pub plain_bytes: u64,
+    /// Pages copied, into or out of a backup of pages that was not made a database.
+    pub pages: u64,
+    /// Of a database from a backup of pages: as of when it was made.
+    pub replayed: Option<ReplayReport>,
+    /// Length of the backup file; 0 where there is none.
+    pub file_bytes: u64,
+    /// How long the partitions of the database that was read were held: the longest that a writer has waited. Zero for a restore.
+    pub held: Duration,
+}
+
+impl CopyReport {
+    /// The report of a copy with these totals.
+    pub(super) fn new(method: Method, totals: &Totals, file_bytes: u64, held: Duration) -> Self {
+        Self {
+            method,
+            tables: totals.tables,
+            indexes: totals.indexes,
+            rows: totals.rows,
+            content: totals.sum,
+            plain_bytes: totals.plain_bytes,
+            pages: totals.pages,
+            replayed: None,
+            file_bytes,
+            held,
+        }
+    }
+}
+
+/// As of when a database was made of a backup of pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayReport {
+    /// What that is.
+    pub end: ReplayEnd,
+    /// The place in the log of each partition up to which it was made, exclusive.
+    pub places: Vec<u64>,
+    /// How many transactions behind the backup are in it. One that has written in several partitions counts in each.
+    pub transactions: u64,
+    /// When the last of those was committed, if the log has times.
+    pub last_commit: Option<Timestamp>,
+}
+
+/// Where the logs were repeated to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayEnd {
+    /// Nowhere: it is as the backup is, without an archive, or since the archives of several partitions have no mark in common behind it.
+    Backup,
+    /// A place in the log of the only partition.
+    Place,
+    /// A mark that the logs of all partitions have; when it was made.
+    Mark(Option<Timestamp>),
+}
+
+/// What a copy is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyStage {
+    /// Rows are copied.
+    Rows,
+    /// Pages are copied.
+    Pages,
+    /// Indexes of the new database are built.
+    Indexes,
+    /// The new database is read back.
+    Check,
+}
+
+/// How far a copy has come.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyProgress<'t> {
+    /// What it is doing.
+    pub stage: CopyStage,
+    /// The table that it has come to, if it copies rows.
+    pub table: &'t str,
+    /// Rows, or pages, since the stage began.
+    pub rows: u64,
+    /// Bytes of the backup file so far.
+    pub file_bytes: u64,
+}
+
+/// Told how far a copy has come, every few hundred rows.
+pub type CopyWatch<'w> = &'w mut dyn FnMut(&CopyProgress<'_>);
+
+/// Takes what a source hands out: each table, then its rows, then its end.
+pub(super) trait Sink {
+    /// A table begins.
+    fn table(&mut self, def: &TableDef) -> Result<()>;
+    /// A row of it.
+    fn row(&mut self, image: &[u8]) -> Result<()>;
+    /// The table is complete.
+    fn end_table(&mut self, watch: CopyWatch<'_>) -> Result<()>;
+    /// Pages come instead of tables.
+    fn base(&mut self, _base: &PagesBase) -> Result<()> {
+        Err(Error::option(
+            "backup",
+            "it has pages and no rows",
+            "restore it into a new database",
+        ))
+    }
+    /// A page, behind its number.
+    fn page(&mut self, _entry: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    /// Bytes of the backup file so far.
+    fn file_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Takes everything and keeps nothing, where only the count and the checksum are wanted.
+pub(super) struct Nowhere;
+
+impl Sink for Nowhere {
+    fn table(&mut self, _: &TableDef) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_table(&mut self, _: CopyWatch<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn base(&mut self, _: &PagesBase) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! The core of an open database: the state that all its handles and sessions share, and its end.
+//!
+//! The last handle drops the core, which closes every partition that is free: commits become
+//! durable, and the next opening finds nothing to recover. In a forked child nothing is closed,
+//! because everything belongs to the parent.
+
+use crate::commit_table::{CommitTable, VolatileWords};
+use crate::descriptor::Descriptor;
+use crate::error::{Error, Result};
+use crate::lock_policy::LockPolicy;
+use crate::mark::MarkBit;
+use crate::options::Mode;
+use crate::partition::{Partition, Seat};
+use crate::retry::{Retry, Turns};
+use crate::roster::{Held, Keeper};
+use crate::sync::{Mutex, MutexGuard};
+use crate::table::Table;
+use crate::trace::Recording;
+use pmem::ProcessMark;
+use std::collections::BTreeMap;
+use std::sync::RwLock;
+use std::time::Duration;
+use storage::engine::{Durability, Method};
+
+/// State that all threads share. The order of the fields is the order in which they close: the platform, which holds the
+/// directory's lock, last.
+pub(crate) struct Core {
+    /// Of the process that has opened it.
+    pub(crate) process: ProcessMark,
+    /// Tells handles of different open databases apart.
+    pub(crate) serial: u64,
+    pub(crate) mark_bit: u64,
+    pub(crate) partitions: Vec<Partition>,
+    /// Held by whoever keeps all others out of partitions.
+    pub(crate) alone: Mutex<()>,
+    /// Whose turn it is to run a transaction again.
+    pub(crate) turns: Turns,
+    pub(crate) commits: CommitTable,
+    pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) mode: Mode,
+    pub(crate) durability: Durability,
+    pub(crate) lock_policy: LockPolicy,
+    pub(crate) memory_max: u64,
+    pub(crate) retries_max: u32,
+    pub(crate) group_wait: Duration,
+    /// Whether a commit that nobody could join forces its group without waiting.
+    pub(crate) leads_at_once: bool,
+    pub(crate) opened_in: Duration,
+    pub(crate) recording: Recording,
+    /// Whether the logs of several partitions have archives, which have moments in common by their marks only.
+    pub(crate) has_marks: bool,
+    pub(crate) is_closed: bool,
+    /// The generation of this opening; none where nothing is to be noted at its end.
+    pub(crate) generation: Option<u64>,
+    pub(crate) _mark: MarkBit,
+    pub(crate) platform: Box<dyn Keeper>,
+}
+
+impl Core {
+    /// Whether each commit of the method ends with a fence, so that there is no group to wait for.
+    #[inline]
+    pub(crate) fn commits_fence(&self) -> bool {
+        matches!(self.descriptor.method, Method::NvmInp | Method::NvmLog)
+    }
+
+    #[inline]
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.mode == Mode::ReadOnly
+    }
+
+    #[inline]
+    pub(crate) const fn retry(&self, lock_policy: LockPolicy) -> Retry<'_> {
+        Retry::new(&self.turns, lock_policy.wait_limit)
+    }
+
+    /// Whether a mark is of use.
+    pub(crate) fn wants_mark(&self) -> bool {
+        self.has_marks && self.partitions.iter().any(Partition::is_unmarked)
+    }
+
+    /// Marks the end, through a seat of each partition: nobody else has the database any more.
+    fn mark_last(&self, seats: &mut [MutexGuard<'_, Seat>]) -> Result<()> {
+        if !self.wants_mark() {
+            return Ok(());
+        }
+        let number = self.commits.next_transaction()?;
+        for (partition, seat) in (0..).zip(seats) {
+            let marked = seat.engine.mark(number);
+            marked.map_err(|error| Error::unmarked(partition, error))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the work of every partition that is free: what was committed without waiting becomes durable, and the next opening
+    /// finds nothing to recover. The first error is returned, after all partitions had their turn.
+    pub(crate) fn close_partitions(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        if std::mem::replace(&mut self.is_closed, true) || self.is_read_only() {
+            return result;
+        }
+        // One that is stopped, or held by a transaction that was forgotten, is left to recovery.
+        let seats = self.partitions.iter();
+        let mut seats: Vec<_> = seats
+            .filter_map(|partition| partition.take(Duration::ZERO).ok())
+            .collect();
+        let has_all = seats.len() == self.partitions.len();
+        if has_all {
+            result = self.mark_last(&mut seats);
+        }
+        for seat in &mut seats {
+            let closed = seat.engine.close();
+            result = result.and(closed.map_err(Error::from));
+        }
+        drop(seats);
+        match self.generation.take() {
+            Some(generation) if has_all && result.is_ok() => {
+                // What the engines write when they go is in the files by then.
+                self.partitions.clear();
+                self.commits = CommitTable::new(Box::new(VolatileWords::new()));
+                self.platform.seal(&self.descriptor, generation)
+            }
+            _ => result,
+        }
+    }
+
+    /// Fails in a process that was forked from the one that has opened the database.
+    #[inline]
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.process.is_here() {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    /// In a forked child everything is the parent's: no engine stores, syncs or waits for threads that are not there, and the lock of the directory stays.
+    fn forget(&mut self) {
+        let no_words = Box::new(VolatileWords::new());
+        std::mem::forget((
+            std::mem::take(&mut self.partitions),
+            std::mem::replace(&mut self.commits, CommitTable::new(no_words)),
+            std::mem::take(&mut self.recording),
+            std::mem::replace(&mut self.platform, Box::new(Held(()))),
+        ));
+    }
+}
+
+impl Drop for Core {
+    /// Errors have nobody to go to; [`Database::close`] reports them.
+    fn drop(&mut self) {
+        if !self.process.is_here() {
+            self.forget();
+        } else if !std::thread::panicking() {
+            let _ = self.close_partitions();
+            let _ = self.recording.finish();
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The lock policy of a transaction: how long it waits for others, and what it may see of them.
+//!
+//! The database has one for all transactions, and `TransactionOptions` may replace parts of it for
+//! one of them. An engine with several session slots is told the policy before a transaction
+//! begins; others isolate all transactions fully and need the wait limit only.
+
+use std::time::Duration;
+use storage::engine::Isolation;
+
+/// How a transaction waits for others and is isolated from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LockPolicy {
+    /// Longest wait for a partition or a lock.
+    pub(crate) wait_limit: Duration,
+    pub(crate) isolation: Isolation,
+}
