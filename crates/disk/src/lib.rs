@@ -8,6 +8,14 @@
 //! cut, provided that the file's name was made durable by [`Directory::sync`]; unsynced writes may survive wholly, in
 //! part (torn at 512-byte sectors) or not at all, in any order. A failed sync loses an unknown part of what was
 //! unsynced for ever: the handle refuses further writes.
+//!
+//! | module | job |
+//! |---|---|
+//! | `native`, `emulated`, [`simulated`] | the three variants |
+//! | `blocks`, `lanes` | direct transfers of whole blocks, and threads that write several at once |
+//! | `profile`, `arm` | models of disks: latency, bandwidth, the way of the arm |
+//! | `output` | a file that a command makes, under its name only when it is whole |
+//! | `either` | one of two directories, as one type |
 
 mod arm;
 mod blocks;

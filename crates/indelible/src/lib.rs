@@ -84,7 +84,10 @@
 //! | `retry` | whose turn it is to run a transaction again |
 //! | `inspect` | statistics and the deep check |
 //! | `trace` | recording what transactions do, and reading it again |
-//! | `backup` | backup, restore, conversion to another method |
+//! | `backup`, `log_marks` | backup, restore, conversion; marks that the logs of all partitions share |
+//! | `repair`, `clues` | rebuilding a lost descriptor or commit table from the other files |
+//! | `limits`, `holder` | limits of the system; the process that holds a database |
+//! | `emulated`, `simulated` | databases on models of devices |
 
 #![allow(
     clippy::question_mark,
