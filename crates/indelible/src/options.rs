@@ -216,7 +216,7 @@ impl Options {
         self
     }
 
-    /// Order of durable steps in the NVM-aware methods. Recorded. Default shared.
+    /// Order of durable steps in the NVM-aware methods. Recorded. Default: [`FenceOrder::Single`].
     pub fn fences(mut self, fences: FenceOrder) -> Self {
         self.fences = Some(fences);
         self

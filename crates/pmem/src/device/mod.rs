@@ -348,7 +348,7 @@ pub struct Site {
     pub line: u32,
 }
 
-/// Names a durable step at the place where it is issued: `arena.fence(site!("nv-undo.commit"))`.
+/// Names a durable step at the place where it is issued: `arena.fence(site!("undo.commit-fence"))`.
 #[macro_export]
 macro_rules! site {
     ($name:literal) => {{

@@ -25,7 +25,8 @@ pub enum Method {
     Volatile,
     /// In-place updates in volatile memory, a log and checkpoints in files (`InP` of N-Store).
     Inp,
-    /// In-place updates in durable memory with an undo log of pointers and before images (`NVM-InP` of N-Store).
+    /// In-place updates in durable memory; one record with the new words commits, and before images
+    /// serve long transactions (`NVM-InP` of N-Store).
     NvmInp,
     /// Copy-on-write trees with the rows in their leaves, in a file behind a cache (`CoW` of N-Store).
     Cow,

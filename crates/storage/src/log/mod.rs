@@ -1,8 +1,9 @@
-//! Logs, and the write set of a transaction that stands in front of them.
+//! Logs, and the write set through which a transaction reaches them.
 //!
-//! Tables and indexes change published bytes only through a [`WriteSet`]. The persistent one (`nv_undo`) logs before images and
-//! defers the change until they are durable; the volatile one (`volatile_undo`) changes at once and keeps what an abort
-//! needs in DRAM. So what stands above is written once for both.
+//! Tables and indexes change published bytes only through a [`WriteSet`]. The persistent one
+//! (`nv_undo`) keeps changes in DRAM and commits them by one record with the new bytes; a long
+//! transaction logs before images and changes in place. The volatile one (`volatile_undo`) changes
+//! at once and keeps before images in DRAM. So the code above is written once for both.
 
 pub mod archive;
 pub mod checkpoint;
