@@ -146,6 +146,16 @@ pub const ALL: &[Scenario] = &[
     indexed("delete-and-insert-in-one", 5, |r| {
         vec![Action::Commit(vec![Step::Delete(2), new(r, 2)])]
     }),
+    // The record of the first transaction names bytes of the block that it frees, and the second one fills that block without a record.
+    indexed("overwrite-and-delete-in-one", 3, |r| {
+        let mut actions = vec![update(2, NOTE, long(r, 200))];
+        actions.push(Action::Commit(vec![
+            Step::Update(2, vec![(NOTE, long(r, 200))]),
+            Step::Delete(2),
+        ]));
+        actions.push(Action::Commit(vec![plain(1, long(r, 200))]));
+        actions
+    }),
     indexed("insert-and-delete-in-one", 5, |r| {
         vec![Action::Commit(vec![new(r, 1), Step::Delete(1)])]
     }),

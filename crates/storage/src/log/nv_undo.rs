@@ -14,9 +14,12 @@
 //! 3. The commit word names a transaction that has committed. Its *replay* flag says that the record of this very transaction
 //!    may not be in place yet; it is stored with the changes, so the word durable says that the transaction before is in
 //!    place. A flagged word without its record is damage, and reported.
-//! 4. Replay would overwrite what was stored without a record in bytes that a replayable record names (a freed block that is
-//!    staged anew, a run that the heap made there). So the flag is cleared durably before such a transaction commits,
-//!    before a drained transaction is prepared or commits, and before the log leaves its block.
+//! 4. Replay would overwrite bytes that were stored without a record where a replayable record names them: a freed block that is
+//!    staged anew, a run that the heap made there. After a change of the heap's own the flag is cleared durably before the next
+//!    transaction commits, as it is before a drained transaction is prepared or commits, and before the log leaves its block. Staging
+//!    needs no such care. No record names bytes of a block that its own transaction freed (whoever frees a structure reads it
+//!    first, which drains the changes of it); and a transaction that stages waits before its record, after which the record before
+//!    the newest is not replayed any more.
 //! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step; freed blocks and
 //!    retired index slots are not written before the transaction has ended.
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no record counts it
@@ -103,29 +106,6 @@ pub enum Recovered {
     Committed,
 }
 
-/// Ranges that the newest two transactions with a commit record have changed: a replay would store them again.
-#[derive(Debug, Default)]
-struct Replayable {
-    ranges: [Vec<(u64, u64)>; 2],
-    /// Whether something was stored there without a record.
-    stale: bool,
-    /// The heap's own changes when the newest of the records was written.
-    heap_changes: u64,
-}
-
-impl Replayable {
-    fn clear(&mut self) {
-        self.ranges.iter_mut().for_each(Vec::clear);
-        self.stale = false;
-    }
-
-    #[inline]
-    fn note_stage(&mut self, offset: u64, bytes: usize) {
-        let end = offset + bytes as u64;
-        self.stale |= (self.ranges.iter().flatten()).any(|&(from, to)| offset < to && from < end);
-    }
-}
-
 /// The undo log of one partition.
 #[derive(Debug)]
 #[expect(
@@ -139,7 +119,10 @@ pub struct UndoLog {
     committed: u64,
     /// Whether the commit word has its replay flag set.
     replay: bool,
-    replayable: Replayable,
+    /// The heap's own changes when the newest commit record was written.
+    heap_changes: u64,
+    /// In checked builds, the ranges that the newest commit record names: a replay would store them again.
+    replayable: Vec<(u64, u64)>,
     /// Whether the open transaction has stored unpublished bytes.
     staged: bool,
     /// Whether published bytes were flushed in place and no fence has waited for them yet.
@@ -340,7 +323,8 @@ impl UndoLog {
             order,
             committed,
             replay: false,
-            replayable: Replayable::default(),
+            heap_changes: 0,
+            replayable: Vec::new(),
             staged: false,
             unawaited: false,
             changes: Vec::new(),
@@ -439,14 +423,14 @@ impl UndoLog {
     /// Commits by one record with the new bytes, then stores them in place. Their write-back, like that of the word that
     /// names the record, is awaited by the next transaction's fence.
     fn commit_by_record<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        // A record may become durable before its fence. What it publishes must be durable before it is written.
-        let heap_has_changed = self.replayable.heap_changes != arena.heap_changes();
-        if self.replay && (self.replayable.stale || heap_has_changed) {
+        // A record may become durable before its fence. The bytes that it publishes must be durable before it is written.
+        let heap_has_changed = self.heap_changes != arena.heap_changes();
+        if self.replay && heap_has_changed {
             self.end_replay(arena)?;
         } else if self.staged || heap_has_changed {
             arena.fence(site!("undo.staged-fence"))?;
         }
-        self.replayable.heap_changes = arena.heap_changes();
+        self.heap_changes = arena.heap_changes();
         self.begin_record();
         for change in &self.changes {
             let new = &self.pending_bytes[change.range()];
@@ -456,15 +440,16 @@ impl UndoLog {
         // commit point: the record is durable, and recovery finishes what it says
         arena.fence(site!("undo.commit-record-fence"))?;
         self.committed += 1;
-        self.replayable.ranges.swap(0, 1);
-        self.replayable.ranges[0].clear();
+        self.replayable.clear();
         self.lines.clear();
         for change in &self.changes {
             let bytes = change.bytes as usize;
             store(arena, change.offset, &self.pending_bytes[change.range()])?;
             push_lines(&mut self.lines, change.offset, bytes);
-            let range = (change.offset, change.offset + bytes as u64);
-            self.replayable.ranges[0].push(range);
+            if cfg!(debug_assertions) {
+                let range = (change.offset, change.offset + bytes as u64);
+                self.replayable.push(range);
+            }
         }
         self.store_commit_word(arena, true)?;
         push_lines(&mut self.lines, self.base, 8);
@@ -473,6 +458,13 @@ impl UndoLog {
         }
         self.reset();
         Ok(())
+    }
+
+    /// Whether a replay of the newest commit record would store into this range, as far as is known.
+    fn would_replay_over(&self, offset: u64, bytes: usize) -> bool {
+        let end = offset + bytes as u64;
+        let mut ranges = self.replayable.iter();
+        self.replay && ranges.any(|&(from, to)| offset < to && from < end)
     }
 
     /// Waits until everything is in place, and takes the replay flag away. Durable when it returns.
@@ -760,9 +752,10 @@ impl<M: Memory> WriteSet<M> for UndoLog {
     }
 
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
-        if self.replay {
-            self.replayable.note_stage(offset, bytes.len());
-        }
+        debug_assert!(
+            !self.would_replay_over(offset, bytes.len()),
+            "invariant 4: no record names bytes that its own transaction freed"
+        );
         self.staged = true;
         arena.write_through(offset, bytes, site!("undo.stage"))?;
         if self.order == FenceOrder::Paper {
