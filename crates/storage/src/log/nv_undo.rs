@@ -460,11 +460,14 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Whether a replay of the newest commit record would store into this range, as far as is known.
-    fn would_replay_over(&self, offset: u64, bytes: usize) -> bool {
+    /// Whether a replay of the newest commit record would store into this range once the open transaction has committed. Where the
+    /// heap has changed, as it has where an extent became a run, the flag goes first.
+    fn would_replay_over<M: Memory>(&self, arena: &Arena<M>, offset: u64, bytes: usize) -> bool {
         let end = offset + bytes as u64;
         let mut ranges = self.replayable.iter();
-        self.replay && ranges.any(|&(from, to)| offset < to && from < end)
+        self.replay
+            && self.heap_changes == arena.heap_changes()
+            && ranges.any(|&(from, to)| offset < to && from < end)
     }
 
     /// Waits until everything is in place, and takes the replay flag away. Durable when it returns.
@@ -753,7 +756,7 @@ impl<M: Memory> WriteSet<M> for UndoLog {
 
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
         debug_assert!(
-            !self.would_replay_over(offset, bytes.len()),
+            !self.would_replay_over(arena, offset, bytes.len()),
             "invariant 4: no record names bytes that its own transaction freed"
         );
         self.staged = true;
