@@ -4,8 +4,11 @@
 //! look at the other side then: a writer's key is in its shard before it looks at the number of ranges; a range is counted before it
 //! goes through the shards. One of them at least sees the other. If both do, the order of the bucket's mutex decides, once and for all:
 //!
-//! 1. A range waits for the exclusive keys that it found when it was registered (`blockers`), for no later ones.
-//! 2. A writer waits for each range around its key that did not find the key, granted or not.
+//! 1. A range waits for the exclusive keys that it found when it was registered (`blockers`), and for later ones of
+//!    the same sessions until they are gone.
+//! 2. A writer waits for each range around its key that did not find the key, granted or not. Only a range that
+//!    waits for this writer already takes the key among its blockers: to wait for it would be a deadlock, and
+//!    a writer of several keys would be the victim each time, as long as ranges keep coming.
 //! 3. So of a range and a key exactly one waits, and waiting ranges do not starve.
 //!
 //! Trees share a bucket by the hash of their root; a tree without ranges costs a writer the load of its bucket's number.
@@ -193,7 +196,7 @@ impl Bucket {
         waits
     }
 
-    /// Puts a writer behind the ranges that contain its key and did not find it; true if there are none.
+    /// Puts a writer behind the ranges that contain its key and do not wait for it; true if there are none.
     pub(super) fn admit_writer(
         &self,
         tree: PageId,
@@ -202,25 +205,30 @@ impl Bucket {
         parker: &Arc<Parker>,
     ) -> bool {
         let mut ranges = lock(&self.ranges);
-        let blockers: Vec<Blocker> = ranges
-            .all
-            .iter()
-            .filter(|range| {
-                range.tree == tree
-                    && range.session != lock_of_key.session
-                    && range.interval.contains(key)
-                    && !range.blockers.contains(&lock_of_key)
-            })
-            .map(|range| Blocker {
-                range: range.number,
-                session: range.session,
-            })
-            .collect();
+        let session = lock_of_key.session;
+        let mut blockers = Vec::new();
+        for range in &mut ranges.all {
+            let excludes = range.tree == tree
+                && range.session != session
+                && range.interval.contains(key)
+                && !range.blockers.contains(&lock_of_key);
+            if !excludes {
+                continue;
+            }
+            if range.blockers.iter().any(|known| known.session == session) {
+                range.blockers.push(lock_of_key);
+            } else {
+                blockers.push(Blocker {
+                    range: range.number,
+                    session: range.session,
+                });
+            }
+        }
         if blockers.is_empty() {
             return true;
         }
         ranges.writers.push(Writer {
-            session: lock_of_key.session,
+            session,
             blockers,
             parker: Arc::clone(parker),
         });

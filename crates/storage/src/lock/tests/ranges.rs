@@ -126,6 +126,25 @@ fn a_waiting_writer_does_not_stop_the_range_from_growing() {
 }
 
 #[test]
+fn a_writer_passes_a_range_that_waits_for_it_already() {
+    let manager = manager();
+    let mut writer = manager.session();
+    key(&mut writer, 15, KeyMode::Exclusive).unwrap();
+    let reader = start(&manager, manager.session(), |session| {
+        range(session, 10, 20).map(drop)
+    });
+    // To wait for the reader would be a deadlock.
+    key(&mut writer, 12, KeyMode::Exclusive).unwrap();
+    assert_eq!(manager.waiting(), 1, "the range is not granted for that");
+    assert!(!granted(key(&mut hasty(&manager), 13, KeyMode::Exclusive)));
+    writer.end();
+    let reader = finish(reader);
+    assert!(!granted(key(&mut hasty(&manager), 12, KeyMode::Exclusive)));
+    drop(reader);
+    assert_eq!(manager.counters().deadlocks, 0);
+}
+
+#[test]
 fn a_range_waits_for_writers_and_says_so() {
     let manager = manager();
     let mut writer = manager.session();
