@@ -56,6 +56,26 @@ fn a_sound_target_has_no_finding() {
     assert!(!folder.exists());
 }
 
+/// Every durable method: its seeds, the first inputs and those of the corpus fit into a worker's memory.
+#[test]
+fn databases_of_every_method_have_room() {
+    let list = fuzz("all", &folder("list"), &["--list"]);
+    let list = String::from_utf8(list.stdout).unwrap();
+    let names = list
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| name.starts_with("database-"));
+    let mut count = 0;
+    for name in names {
+        let folder = folder(name);
+        let found = fuzz(name, &folder, &["--seconds", "1"]);
+        let told = String::from_utf8_lossy(&found.stdout);
+        assert_eq!(found.status.code(), Some(0), "{name}: {told}");
+        count += 1;
+    }
+    assert!(count > 20, "{list}");
+}
+
 #[test]
 fn unknown_words_and_targets_are_refused() {
     let folder = folder("none");

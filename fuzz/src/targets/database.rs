@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::mutate::Seed;
 use crate::random::Random;
 use indelible::{
-    DataType, Database, Direction, LayoutKind, Method, Options, Prefix, Reader, Row, Table, Value,
+    AREA_BYTES_MIN, DataType, Database, Direction, LayoutKind, Method, Options, Prefix, Reader, Row, Table, Value,
 };
 use std::ops::ControlFlow;
 
@@ -19,6 +19,10 @@ const IDENTITY: u128 = 0x00da_7aba_5e00;
 const ROWS: i64 = 50;
 const QUESTIONS: usize = 20;
 const ROWS_MAX: usize = 500;
+/// Two partitions have to fit into a worker's memory, with what a hostile file may ask for beside them.
+const BUFFER_BYTES: u64 = 4 << 20;
+const RING_BYTES: u64 = 2 << 20;
+const RINGS: u32 = 2;
 
 /// The targets of this file.
 pub(super) fn targets() -> Vec<Target> {
@@ -38,8 +42,7 @@ fn seeds(method: Method) -> Result<Vec<Seed>, String> {
         (LayoutKind::Together, 2, false),
     ] {
         let scratch = Scratch::new("seed").map_err(told)?;
-        let options = Options::new()
-            .method(method)
+        let options = small(method)
             .layout(layout)
             .partitions(partitions)
             .identity(IDENTITY)
@@ -56,6 +59,24 @@ fn seeds(method: Method) -> Result<Vec<Seed>, String> {
         seeds.push(Seed::new(input, seals));
     }
     Ok(seeds)
+}
+
+/// A method with as little memory as it does with.
+fn small(method: Method) -> Options {
+    let mut options = Options::new().method(method);
+    if method.has_buffer_bytes() {
+        options = options.buffer_bytes(BUFFER_BYTES);
+    }
+    if method.has_ring_bytes() {
+        options = options.ring_bytes(RING_BYTES);
+    }
+    if method.shares_rings() {
+        options = options.rings(RINGS);
+    }
+    if method.has_area() {
+        options = options.area_bytes(AREA_BYTES_MIN);
+    }
+    options
 }
 
 pub(super) fn populate(db: &Database) -> indelible::Result<()> {
@@ -113,7 +134,8 @@ fn run(input: &Input) -> bool {
     let Ok(scratch) = Scratch::of(input) else {
         return false;
     };
-    let Ok(db) = Database::open(scratch.path()) else {
+    let Ok(db) = Database::open_with(scratch.path(), &Options::new().buffer_bytes(BUFFER_BYTES))
+    else {
         return false;
     };
     let sound = db.verify().is_ok_and(|report| report.damage.is_empty());
