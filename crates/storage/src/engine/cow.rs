@@ -19,11 +19,12 @@ mod slotted;
 
 pub use slotted::{Slotted, create_behind_cache, create_slotted, open_behind_cache, open_slotted};
 
+use super::serial::pool::{self, FIRST_ROOT, Opened};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
 };
-use crate::error::{Result, StorageError, UNFINISHED};
+use crate::error::{Result, StorageError};
 use crate::failure::Failure;
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
@@ -35,19 +36,16 @@ use crate::probe::{self, Activity};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
 use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows};
-use pmem::{
-    Access, Arena, Block, Memory, MemorySource, Outcome, POOL_BYTES_MIN, POOL_FORMAT, Part,
-    PmemError, PoolId, PoolIdentity, PoolKind, RootIndex,
-};
+use pmem::{Access, Arena, Block, Memory, MemorySource, Outcome, POOL_BYTES_MIN, PoolKind};
 use reader::RowsIn;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Kind of the pools of `nvm-cow`.
 const POOL_KIND: PoolKind = PoolKind(0x6e76_636f);
-const MASTER_ROOT: RootIndex = RootIndex::new(0);
+/// Pages that a pool may have.
+const PAGES: (&str, fn(u64) -> bool) = ("pages", is_page_size);
 /// First size of the volatile memory for frames.
 const FRAMES_BYTES: u64 = 1 << 20;
 
@@ -494,7 +492,7 @@ impl<M: Memory> TreeStore for Pages<PoolStore<M>> {
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        footprint_of(&self.store.arena)
+        Ok(pool::footprint(&self.store.arena.footprint()?))
     }
 
     fn count(&self, status: &mut EngineStatus) {
@@ -515,7 +513,7 @@ fn check_pool<M: Memory>(
     reachable: &mut BTreeSet<u64>,
     report: &mut VerifyReport,
 ) {
-    reachable.insert(arena.root(MASTER_ROOT));
+    reachable.insert(arena.root(FIRST_ROOT));
     let blocks = match arena.allocated() {
         Ok(blocks) => blocks,
         Err(error) => return report.damage.push(error.to_string()),
@@ -532,22 +530,6 @@ fn check_blocks(blocks: &[Block], reachable: &BTreeSet<u64>, report: &mut Verify
     let free = reachable.difference(&allocated);
     let free = free.map(|at| format!("the block at offset {at} is in use but free"));
     report.damage.extend(leaked.chain(free));
-}
-
-/// Bytes in use in a pool.
-fn footprint_of<M: Memory>(arena: &Arena<M>) -> Result<Footprint> {
-    Ok(footprint_from(&arena.footprint()?))
-}
-
-fn footprint_from(heap: &pmem::Footprint) -> Footprint {
-    let held = |part: Part| heap.held_bytes[part as usize];
-    Footprint {
-        table: held(Part::Table),
-        index: held(Part::Index),
-        log: held(Part::Log),
-        checkpoint: held(Part::Checkpoint),
-        other: held(Part::Other) + heap.metadata_bytes,
-    }
 }
 
 impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
@@ -584,12 +566,12 @@ impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
 pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Result<NvCow<P>> {
     check_page_size(options)?;
     let memories = platform.memories(options.partition);
-    let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
-    let arena = Arena::create(memory, &identity(POOL_KIND, options))?;
+    let identity = pool::identity(POOL_KIND, options.page_bytes, options);
+    let arena = pool::create(&memories, &identity, options)?;
     let page_bytes = options.page_bytes as usize;
-    let (mut store, master) = PoolStore::create(arena, salt(options), page_bytes)?;
+    let (mut store, master) = PoolStore::create(arena, pool::salt(options), page_bytes)?;
     // commit point: a pool whose master is set is a complete, empty partition
-    store.arena.set_root(MASTER_ROOT, master)?;
+    store.arena.set_root(FIRST_ROOT, master)?;
     store.arena.settle(Outcome::Committed);
     let frames = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
     CowEngine::start(store, frames, 0, options.layout, options, false)
@@ -603,15 +585,14 @@ pub fn open_in_pool<P: Platform>(
     decide: Decide<'_>,
 ) -> Result<NvCow<P>> {
     let memories = platform.memories(options.partition);
-    let name = pool_name(options.partition);
-    let memory = memories.open(&name, options.access)?;
-    let arena = match options.access {
-        Access::Write => Arena::open(memory, Path::new(&name))?,
-        Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
-    };
-    let found = found_in(&arena, POOL_KIND, &name, options)?;
-    let (layout, master) = (found.layout, found.master);
-    let (salt, page_bytes) = (salt(options), found.page_bytes);
+    let Opened {
+        arena,
+        name,
+        layout,
+        node_bytes: page_bytes,
+        first_root: master,
+    } = pool::open(&memories, POOL_KIND, PAGES, options)?;
+    let salt = pool::salt(options);
     let (store, undone) = match options.access {
         Access::Write => PoolStore::open(arena, master, salt, page_bytes, decide)?,
         Access::Read => match PoolStore::open_read_only(arena, master, salt, page_bytes)? {
@@ -622,50 +603,6 @@ pub fn open_in_pool<P: Platform>(
     let directory = store.directory();
     let frames = memories.volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
     CowEngine::start(store, frames, directory, layout, options, undone)
-}
-
-/// What the header of a pool says.
-struct Found {
-    layout: LayoutKind,
-    page_bytes: usize,
-    /// Offset of the master block.
-    master: u64,
-}
-
-/// Reads what a pool of a kind says about itself; an error if it is another's or was not finished.
-fn found_in<M: Memory>(
-    arena: &Arena<M>,
-    kind: PoolKind,
-    name: &str,
-    options: &EngineOptions,
-) -> Result<Found> {
-    let identity = arena.identity();
-    let foreign = |reason: String| PmemError::Foreign {
-        path: name.into(),
-        reason,
-    };
-    if identity.kind != kind {
-        return Err(foreign("it is a pool of another method".to_owned()).into());
-    }
-    if identity.pool_id != pool_id(options) {
-        let text = "it belongs to another database or partition; put the right file back";
-        return Err(foreign(text.to_owned()).into());
-    }
-    let master = arena.root(MASTER_ROOT);
-    if master == 0 {
-        return Err(foreign(UNFINISHED.to_owned()).into());
-    }
-    let layout = layout_of(identity.user[0])
-        .ok_or_else(|| foreign(format!("its tuple layout {} is unknown", identity.user[0])))?;
-    let page_bytes = identity.user[1];
-    if !is_page_size(page_bytes) {
-        return Err(foreign(format!("its pages of {page_bytes} bytes are unknown")).into());
-    }
-    Ok(Found {
-        layout,
-        page_bytes: page_bytes as usize,
-        master,
-    })
 }
 
 /// Makes the file of a partition of `cow`.
@@ -716,52 +653,11 @@ fn is_page_size(bytes: u64) -> bool {
     (512..=64 << 10).contains(&bytes) && bytes.is_multiple_of(512)
 }
 
-fn layout_of(code: u64) -> Option<LayoutKind> {
-    match code {
-        0 => Some(LayoutKind::Together),
-        1 => Some(LayoutKind::Separate),
-        _ => None,
-    }
-}
-
 fn file_identity(options: &EngineOptions) -> FileIdentity {
     FileIdentity {
         database: options.database_id,
         partition: options.partition,
     }
-}
-
-fn pool_name(partition: u32) -> String {
-    format!("p{partition}.pool")
-}
-
-fn pool_id(options: &EngineOptions) -> PoolId {
-    PoolId(options.database_id ^ u128::from(options.partition) << 96)
-}
-
-fn identity(kind: PoolKind, options: &EngineOptions) -> PoolIdentity {
-    let layout = match options.layout {
-        LayoutKind::Together => 0,
-        LayoutKind::Separate => 1,
-    };
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    PoolIdentity {
-        kind,
-        pool_id: pool_id(options),
-        format_version: POOL_FORMAT,
-        created_seconds: now.map_or(0, |now| now.as_secs()),
-        user: [
-            layout,
-            u64::from(options.page_bytes),
-            u64::from(options.partition),
-            0,
-        ],
-    }
-}
-
-/// Tells this pool's records from those that its memory held before.
-fn salt(options: &EngineOptions) -> u32 {
-    crc32c::crc32c_append(options.partition, &options.database_id.to_le_bytes())
 }
 
 #[cfg(test)]

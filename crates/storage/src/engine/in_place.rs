@@ -30,7 +30,7 @@ use crate::log::checkpoint::is_harmless;
 use crate::log::redo::{Outcome, RedoRecord};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
-use crate::table::Table;
+use crate::table::{Table, Tables};
 use journal::Journal;
 use pmem::{MemorySource, Part};
 use std::ops::ControlFlow;

@@ -523,9 +523,7 @@ pub fn create<P: Platform>(
     Ok(match method {
         Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
         Method::Inp => Box::new(super::in_place::InPlace::<P>::create(platform, options)?),
-        Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::create(
-            platform, options,
-        )?),
+        Method::NvmInp => Box::new(super::nv_pool::NvInPlace::<P>::create(platform, options)?),
         Method::Cow => Box::new(super::cow::create_in_file(platform, options)?),
         Method::NvmCow => Box::new(super::cow::create_in_pool(platform, options)?),
         Method::Fash | Method::Fast => {
@@ -535,7 +533,7 @@ pub fn create<P: Platform>(
         Method::Log => Box::new(super::log_structured::LogStructured::<P>::create(
             platform, options,
         )?),
-        Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::create(
+        Method::NvmLog => Box::new(super::nv_pool::NvLogStructured::<P>::create(
             platform, options,
         )?),
         _ => {
@@ -581,7 +579,7 @@ fn open_engine<P: Platform>(
         Method::Inp => Box::new(super::in_place::InPlace::<P>::open(
             platform, options, decide,
         )?),
-        Method::NvmInp => Box::new(super::nv_in_place::NvInPlace::<P>::open(
+        Method::NvmInp => Box::new(super::nv_pool::NvInPlace::<P>::open(
             platform, options, decide,
         )?),
         Method::Cow => Box::new(super::cow::open_in_file(platform, options, decide)?),
@@ -593,7 +591,7 @@ fn open_engine<P: Platform>(
         Method::Log => Box::new(super::log_structured::LogStructured::<P>::open(
             platform, options, decide,
         )?),
-        Method::NvmLog => Box::new(super::nv_log_structured::NvLogStructured::<P>::open(
+        Method::NvmLog => Box::new(super::nv_pool::NvLogStructured::<P>::open(
             platform, options, decide,
         )?),
         _ => {

@@ -10,10 +10,10 @@ pub mod cow;
 pub mod in_place;
 pub mod log_structured;
 mod method;
-pub mod nv_in_place;
-pub mod nv_log_structured;
+pub(crate) mod nv_pool;
 pub mod paged;
 mod read_only;
+mod serial;
 
 pub use crate::buffer::file::is_page_file;
 pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};

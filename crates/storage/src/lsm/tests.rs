@@ -4,7 +4,7 @@
 //! fence and sync the world is cut off in several ways, each image is opened, and its content must be that of the last acknowledged
 //! commit or of the one that has begun; the deep check must find nothing.
 
-use crate::engine::nv_log_structured::NvLogStructured;
+use crate::engine::nv_pool::NvLogStructured;
 use crate::engine::{Engine, EngineOptions, Method, create, open};
 use crate::platform::Platform;
 use crate::record::{

@@ -8,8 +8,122 @@ pub mod cow;
 pub mod space;
 mod tuples;
 
-use crate::record::{Changes, KeyEncoder, LayoutKind, Row, SchemaError, TableDef, TupleLayout};
+use crate::error::Result;
+use crate::record::{
+    Changes, IndexDef, IndexId, KeyBuf, KeyEncoder, LayoutKind, Row, SchemaError, TableDef,
+    TableId, TupleLayout,
+};
+use crate::vocabulary::{ScanRange, VerifyReport};
+use pmem::{Arena, Memory};
+use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// All tables of one partition in an arena, whose published bytes change through the write set `W`. A statement that fails leaves
+/// pending changes behind; the engine rolls them back to where the statement began.
+pub trait Tables<M: Memory, W>: Send {
+    /// Definitions of all tables, in the order of their numbers.
+    fn tables(&self) -> Vec<Arc<Table>>;
+
+    /// Reads everything from the arena again, after changes of it were undone.
+    fn reload(&mut self, arena: &Arena<M>) -> Result<()>;
+
+    /// Makes an empty table.
+    fn create_table(&mut self, arena: &mut Arena<M>, writes: &mut W, def: &TableDef) -> Result<()>;
+
+    /// Drops a table and frees everything that it holds.
+    fn drop_table(&mut self, arena: &mut Arena<M>, writes: &mut W, id: TableId) -> Result<()>;
+
+    /// Builds a secondary index over the rows that are there.
+    fn create_index(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        index: &IndexDef,
+    ) -> Result<()>;
+
+    /// Drops a secondary index.
+    fn drop_index(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        index: IndexId,
+    ) -> Result<()>;
+
+    /// Copies the row with this primary key into `row`.
+    fn get(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool>;
+
+    /// Looks several primary keys up at once.
+    fn get_many(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()>;
+
+    /// Visits the rows of a range in key order.
+    fn scan(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Inserts a row.
+    fn insert(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        row: &Row,
+    ) -> Result<()>;
+
+    /// Changes columns of the row with this primary key.
+    fn update(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        key: &[u64],
+        changes: &Changes,
+    ) -> Result<bool>;
+
+    /// Deletes the row with this primary key.
+    fn delete(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        key: &[u64],
+    ) -> Result<bool>;
+
+    /// Does the compaction that is due for the transaction that is about to commit, inside of it.
+    fn maintain(&mut self, _arena: &mut Arena<M>, _writes: &mut W) -> Result<()> {
+        Ok(())
+    }
+
+    /// Does one step of any compaction that has begun; false if there is none.
+    fn settle(&mut self, _arena: &mut Arena<M>, _writes: &mut W) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Forgets the transaction.
+    fn end_transaction(&mut self) {}
+
+    /// Checks every table; `block` is called with the offset of each block in use.
+    fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport);
+}
 
 /// One table's definition with everything that is derived from it.
 #[derive(Debug)]

@@ -13,15 +13,15 @@
 //! The list's head is the word `directory`. Table and index numbers are never used again, so a new descriptor is
 //! linked in front and replaces an old one of the same table in one step.
 
-use super::Table;
 use super::tuples::Tuples;
+use super::{Table, Tables};
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, OrderedIndex, bytes_of};
 use crate::log::WriteSet;
 use crate::record::{
     Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
 };
-use crate::vocabulary::{Direction, ScanRange};
+use crate::vocabulary::{Direction, ScanRange, VerifyReport};
 use pmem::{Arena, Memory, Owner, Part, PmemError};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -54,7 +54,7 @@ struct TableState<I> {
 impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     /// The tables whose list starts at the word `directory`; the caller has stored 0 there if there are none.
     pub fn open(
-        arena: &mut Arena<M>,
+        arena: &Arena<M>,
         directory: u64,
         layout: LayoutKind,
         node_bytes: usize,
@@ -67,26 +67,13 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             key: KeyBuf::default(),
             device: PhantomData,
         };
-        let mut at = arena.word(directory)?;
-        let mut known = 0;
-        while at != 0 {
-            let (next, table) = space.read_descriptor(arena, at)?;
-            if table.table.def.id.0 >= TABLES_MAX {
-                let detail = format!("table number {}", table.table.def.id.0);
-                return Err(PmemError::corrupted("table descriptor", at, detail).into());
-            }
-            space.add(table);
-            known += 1;
-            if known > TABLES_MAX {
-                return Err(PmemError::corrupted("table directory", at, "it has no end").into());
-            }
-            at = next;
-        }
+        space.reload(arena)?;
         Ok(space)
     }
+}
 
-    /// Definitions of all tables, in the order of their numbers.
-    pub fn tables(&self) -> Vec<Arc<Table>> {
+impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpace<M, W, I> {
+    fn tables(&self) -> Vec<Arc<Table>> {
         self.tables
             .iter()
             .flatten()
@@ -94,13 +81,27 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             .collect()
     }
 
-    /// Makes an empty table.
-    pub fn create_table(
-        &mut self,
-        arena: &mut Arena<M>,
-        writes: &mut W,
-        def: &TableDef,
-    ) -> Result<()> {
+    fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
+        self.tables.clear();
+        let mut at = arena.word(self.directory)?;
+        let mut known = 0;
+        while at != 0 {
+            let (next, table) = self.read_descriptor(arena, at)?;
+            if table.table.def.id.0 >= TABLES_MAX {
+                let detail = format!("table number {}", table.table.def.id.0);
+                return Err(PmemError::corrupted("table descriptor", at, detail).into());
+            }
+            self.add(table);
+            known += 1;
+            if known > TABLES_MAX {
+                return Err(PmemError::corrupted("table directory", at, "it has no end").into());
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn create_table(&mut self, arena: &mut Arena<M>, writes: &mut W, def: &TableDef) -> Result<()> {
         if self.find(def.id).is_ok() {
             return Err(StorageError::Unsupported(format!(
                 "table number {} is taken",
@@ -119,8 +120,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(())
     }
 
-    /// Drops a table and frees everything that it holds.
-    pub fn drop_table(&mut self, arena: &mut Arena<M>, writes: &mut W, id: TableId) -> Result<()> {
+    fn drop_table(&mut self, arena: &mut Arena<M>, writes: &mut W, id: TableId) -> Result<()> {
         writes.visible_all(arena)?;
         let state = self.find(id)?;
         let mut pointers = Vec::new();
@@ -137,8 +137,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(())
     }
 
-    /// Builds a secondary index over the rows that are there.
-    pub fn create_index(
+    fn create_index(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -164,8 +163,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(())
     }
 
-    /// Drops a secondary index.
-    pub fn drop_index(
+    fn drop_index(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -183,9 +181,8 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(())
     }
 
-    /// Copies the row with this primary key into `row`.
     #[inline]
-    pub fn get(
+    fn get(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -203,8 +200,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(true)
     }
 
-    /// Looks several primary keys up at once.
-    pub fn get_many(
+    fn get_many(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -237,8 +233,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(())
     }
 
-    /// Visits the rows of a range in key order.
-    pub fn scan(
+    fn scan(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -266,8 +261,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         )
     }
 
-    /// Inserts a row.
-    pub fn insert(
+    fn insert(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -291,8 +285,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(())
     }
 
-    /// Changes columns of the row with this primary key.
-    pub fn update(
+    fn update(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -314,8 +307,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(true)
     }
 
-    /// Deletes the row with this primary key.
-    pub fn delete(
+    fn delete(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -338,25 +330,19 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         state.tuples.free(arena, writes, tuple)?;
         Ok(true)
     }
+
+    fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
+        for state in self.tables.iter_mut().flatten() {
+            block(state.descriptor);
+            state.check(arena, block, report);
+        }
+    }
 }
 
 /// Table numbers of a partition end here, and so does the list of descriptors.
 const TABLES_MAX: u32 = 1 << 20;
 
 impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
-    /// Checks every table; `block` is called with the offset of each block in use.
-    pub fn check(
-        &mut self,
-        arena: &Arena<M>,
-        block: &mut dyn FnMut(u64),
-        report: &mut crate::vocabulary::VerifyReport,
-    ) {
-        for state in self.tables.iter_mut().flatten() {
-            block(state.descriptor);
-            state.check(arena, block, report);
-        }
-    }
-
     fn find(&self, id: TableId) -> Result<&TableState<I>> {
         let slot = self.tables.get(id.0 as usize).and_then(Option::as_ref);
         slot.ok_or(StorageError::NoSuchTable(id.0))
@@ -383,7 +369,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     }
 
     /// Reads one descriptor; returns the next one's offset and the table.
-    fn read_descriptor(&self, arena: &mut Arena<M>, at: u64) -> Result<(u64, TableState<I>)> {
+    fn read_descriptor(&self, arena: &Arena<M>, at: u64) -> Result<(u64, TableState<I>)> {
         let &[next, sizes, indexes] = arena.get(pmem::NvPtr::<[u64; DESCRIPTOR_WORDS]>::new(at))?;
         let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
         let def_bytes = sizes as u32 as usize;
@@ -588,7 +574,7 @@ impl<I> TableState<I> {
         &mut self,
         arena: &Arena<M>,
         block: &mut dyn FnMut(u64),
-        report: &mut crate::vocabulary::VerifyReport,
+        report: &mut VerifyReport,
     ) where
         I: OrderedIndex<M, W>,
     {

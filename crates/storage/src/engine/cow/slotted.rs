@@ -12,9 +12,10 @@
 //! After ASPLOS 2017 (Failure-Atomic Slotted Paging). Rows lie in the leaves, as in `cow`.
 
 use super::{
-    CowEngine, DeviceOf, FRAMES_BYTES, MASTER_ROOT, TreeStore, check_blocks, check_page_size,
-    check_pool, footprint_from, found_in, identity, pool_name, reader, salt,
+    CowEngine, DeviceOf, FRAMES_BYTES, PAGES, TreeStore, check_blocks, check_page_size, check_pool,
+    reader,
 };
+use crate::engine::serial::pool::{self, FIRST_ROOT, Opened};
 use crate::engine::{Decide, Engine, EngineOptions, EngineStatus, Footprint, Method, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::index::slotted::{
@@ -24,11 +25,10 @@ use crate::platform::Platform;
 use crate::record::LayoutKind;
 use crate::table::cow::ImageRows;
 use pmem::{
-    Access, Arena, Memory, MemorySource, NativeMemory, Outcome, POOL_BYTES_MIN, PageSize,
-    PoolIdentity, PoolKind, PowerFailAtomicity,
+    Access, Arena, Memory, NativeMemory, Outcome, POOL_BYTES_MIN, PageSize, PoolIdentity, PoolKind,
+    PowerFailAtomicity,
 };
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// Kind of the pools of `fash` and `fast`. They have one format.
 const POOL_KIND: PoolKind = PoolKind(0x736c_6f74);
@@ -62,10 +62,10 @@ impl<M: Memory> TreeStore for SlottedPages<M> {
 
     fn footprint(&mut self) -> Result<Footprint> {
         let Some(cache) = self.cache() else {
-            return Ok(footprint_from(&self.arena.footprint()?));
+            return Ok(pool::footprint(&self.arena.footprint()?));
         };
         let (table, free) = cache.used_and_free_bytes();
-        let mut footprint = footprint_from(&cache.log_footprint()?);
+        let mut footprint = pool::footprint(&cache.log_footprint()?);
         footprint.table += table;
         footprint.other += free;
         Ok(footprint)
@@ -149,14 +149,14 @@ pub fn create_slotted<P: Platform>(
 ) -> Result<Slotted<P>> {
     check_size(options)?;
     let memories = platform.memories(options.partition);
-    let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
-    let arena = Arena::create(memory, &identity(POOL_KIND, options))?;
+    let identity = pool::identity(POOL_KIND, options.page_bytes, options);
+    let arena = pool::create(&memories, &identity, options)?;
     let geometry = geometry(options.page_bytes as usize, options);
     let kind = commit_kind(method, options, &arena)?;
-    let (mut pages, master) = SlottedPages::create(arena, salt(options), geometry, kind)?;
+    let (mut pages, master) = SlottedPages::create(arena, pool::salt(options), geometry, kind)?;
     pages.outline(options.outline_bytes);
     // commit point: a pool whose master is set is a complete, empty partition
-    pages.arena.set_root(MASTER_ROOT, master)?;
+    pages.arena.set_root(FIRST_ROOT, master)?;
     pages.arena.settle(Outcome::Committed);
     CowEngine::over(pages, options.layout, options, false)
 }
@@ -170,27 +170,27 @@ pub fn open_slotted<P: Platform>(
     decide: Decide<'_>,
 ) -> Result<Slotted<P>> {
     let memories = platform.memories(options.partition);
-    let name = pool_name(options.partition);
-    let memory = memories.open(&name, options.access)?;
-    let arena = match options.access {
-        Access::Write => Arena::open(memory, Path::new(&name))?,
-        Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
-    };
-    let found = found_in(&arena, POOL_KIND, &name, options)?;
-    let geometry = geometry(found.page_bytes, options);
-    let salt = salt(options);
+    let Opened {
+        arena,
+        name,
+        layout,
+        node_bytes,
+        first_root: master,
+    } = pool::open(&memories, POOL_KIND, PAGES, options)?;
+    let geometry = geometry(node_bytes, options);
+    let salt = pool::salt(options);
     let (mut pages, undone) = match options.access {
         Access::Write => {
             let kind = commit_kind(method, options, &arena)?;
-            SlottedPages::open(arena, found.master, salt, geometry, kind, decide)?
+            SlottedPages::open(arena, master, salt, geometry, kind, decide)?
         }
         Access::Read => {
-            let found = SlottedPages::open_read_only(arena, found.master, salt, geometry, decide)?;
+            let found = SlottedPages::open_read_only(arena, master, salt, geometry, decide)?;
             (found.ok_or(StorageError::NeedsRecovery(name))?, false)
         }
     };
     pages.outline(options.outline_bytes);
-    CowEngine::over(pages, found.layout, options, undone)
+    CowEngine::over(pages, layout, options, undone)
 }
 
 /// Makes the file and the log of a partition of `nvwal`.
@@ -200,16 +200,15 @@ pub fn create_behind_cache<P: Platform>(
 ) -> Result<BehindCache> {
     check_size(options)?;
     let memories = platform.memories(options.partition);
-    let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
     let log_bytes = log_bytes(options.ring_bytes);
-    let mut identity = identity(LOG_KIND, options);
+    let mut identity = pool::identity(LOG_KIND, options.page_bytes, options);
     identity.user[3] = log_bytes;
-    let pool = Arena::create(memory, &identity)?;
+    let arena = pool::create(&memories, &identity, options)?;
     let cache = cache_options(options, options.page_bytes as usize, log_bytes);
     let files = platform.files(options.partition)?;
-    let (mut pages, block) = CachedPages::create(pool, files, &cache)?;
+    let (mut pages, block) = CachedPages::create(arena, files, &cache)?;
     // commit point: a pool whose master is set is a complete, empty partition
-    pages.set_root(MASTER_ROOT, block)?;
+    pages.set_root(FIRST_ROOT, block)?;
     let frames = frames()?;
     let geometry = geometry(options.page_bytes as usize, options);
     let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
@@ -224,27 +223,21 @@ pub fn open_behind_cache<P: Platform>(
     decide: Decide<'_>,
 ) -> Result<BehindCache> {
     let memories = platform.memories(options.partition);
-    let name = pool_name(options.partition);
-    let memory = memories.open(&name, options.access)?;
-    let pool = match options.access {
-        Access::Write => Arena::open(memory, Path::new(&name))?,
-        Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
-    };
-    let found = found_in(&pool, LOG_KIND, &name, options)?;
-    let log_bytes = log_bytes(pool.identity().user[3]);
-    let cache = cache_options(options, found.page_bytes, log_bytes);
+    let found = pool::open(&memories, LOG_KIND, PAGES, options)?;
+    let log_bytes = log_bytes(found.arena.identity().user[3]);
+    let cache = cache_options(options, found.node_bytes, log_bytes);
     let files = platform.files(options.partition)?;
     let frames = frames()?;
     let (pages, undone) = CachedPages::open(
-        pool,
-        found.master,
+        found.arena,
+        found.first_root,
         files,
         &cache,
         options.access,
         &frames,
         decide,
     )?;
-    let geometry = geometry(found.page_bytes, options);
+    let geometry = geometry(found.node_bytes, options);
     let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
     CowEngine::over(pages, found.layout, options, undone)
 }
@@ -257,7 +250,7 @@ fn cache_options(options: &EngineOptions, page_bytes: usize, log_bytes: u64) -> 
     };
     CacheOptions {
         identity,
-        salt: salt(options),
+        salt: pool::salt(options),
         cache_bytes: options.buffer_bytes,
         log_bytes,
     }

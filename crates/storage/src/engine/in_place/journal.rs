@@ -21,6 +21,7 @@ use crate::log::{
     Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Purpose, Wal, WalOptions,
 };
 use crate::record::{Row, TableId};
+use crate::table::Tables;
 use disk::{Directory, DiskCounters, DiskError};
 use pmem::Memory;
 use std::io::ErrorKind;

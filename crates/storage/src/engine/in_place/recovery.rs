@@ -14,6 +14,7 @@ use crate::log::numbered::InFront;
 use crate::log::redo::{self, Fate, Operation, Outcome, Record};
 use crate::log::{Keep, Lsn, Wal};
 use crate::record::{Changes, KeyBuf, LayoutKind, TableId};
+use crate::table::Tables;
 use disk::Directory;
 use pmem::{Access, Memory};
 use std::collections::BTreeMap;

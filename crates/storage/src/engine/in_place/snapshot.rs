@@ -30,7 +30,7 @@ use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::log::checkpoint::{CheckpointHead, CheckpointWriter};
 use crate::record::{KeyBuf, Row, TableId};
-use crate::table::Table;
+use crate::table::{Table, Tables};
 use disk::{Directory, File};
 use pmem::Memory;
 use std::collections::BTreeSet;

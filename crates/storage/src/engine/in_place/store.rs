@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::index::Bptree;
 use crate::log::{Keep, VolatileMark, VolatileUndo, WriteSet};
 use crate::record::{LayoutKind, Row, TableId};
+use crate::table::Tables;
 use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use pmem::{Arena, HeapMark, Memory, Outcome, Owner, Part, PoolIdentity};
@@ -26,8 +27,6 @@ pub(super) struct Store<M: Memory> {
     pub(super) writes: VolatileUndo,
     pub(super) space: Space<M>,
     directory: u64,
-    layout: LayoutKind,
-    node_bytes: usize,
     /// Lent rows that came back, by table.
     rows: BTreeMap<u32, Option<Row>>,
 }
@@ -62,14 +61,12 @@ impl<M: Memory> Store<M> {
         arena.store_word(directory, 0)?;
         writes.commit();
         arena.settle(Outcome::Committed);
-        let space = TableSpace::open(&mut arena, directory, layout, node_bytes)?;
+        let space = TableSpace::open(&arena, directory, layout, node_bytes)?;
         Ok(Self {
             arena,
             writes,
             space,
             directory,
-            layout,
-            node_bytes,
             rows: BTreeMap::new(),
         })
     }
@@ -123,9 +120,7 @@ impl<M: Memory> Store<M> {
     /// Reads the definitions again, after a change of them was undone.
     pub(super) fn reopen(&mut self) -> Result<()> {
         self.forget_rows();
-        let (directory, layout) = (self.directory, self.layout);
-        self.space = TableSpace::open(&mut self.arena, directory, layout, self.node_bytes)?;
-        Ok(())
+        self.space.reload(&self.arena)
     }
 
     /// Lends a row of the table's format; [`Store::give_row`] takes it back.

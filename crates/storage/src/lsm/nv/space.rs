@@ -23,8 +23,8 @@ use crate::log::{UndoLog, WriteSet};
 use crate::lsm::filter::Filters;
 use crate::lsm::rows;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
-use crate::table::Table;
-use crate::vocabulary::ScanRange;
+use crate::table::{Table, Tables};
+use crate::vocabulary::{ScanRange, VerifyReport};
 use pmem::{Arena, Memory, NvPtr, Owner, Part, PmemError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ use std::sync::Arc;
 const DESCRIPTOR_WORDS: usize = 4;
 /// Descriptors on a list before it is called endless.
 const TABLES_MAX: usize = 1 << 20;
+/// Transactions after which compaction is tried again where the pool was full.
+const PAUSE_TRANSACTIONS: u32 = 64;
 
 /// All tables of one partition.
 pub(crate) struct NvTables<M: Memory> {
@@ -45,6 +47,8 @@ pub(crate) struct NvTables<M: Memory> {
     written: Vec<TableId>,
     /// Whether the open transaction has deleted a row: what its scans do not find an abort may bring back.
     has_deleted: bool,
+    /// Transactions for which compaction pauses after the pool was full.
+    pause: u32,
 }
 
 /// What a partition's tables are made with.
@@ -72,13 +76,15 @@ impl<M: Memory> NvTables<M> {
             tables: Vec::new(),
             written: Vec::new(),
             has_deleted: false,
+            pause: 0,
         };
         space.reload(arena)?;
         Ok(space)
     }
+}
 
-    /// Reads everything from the pool again, after changes of it were undone.
-    pub(crate) fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
+impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
+    fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
         for mut state in self.tables.drain(..).flatten() {
             for filter in state.levels.take_filters() {
                 self.filters.free(filter)?;
@@ -99,33 +105,31 @@ impl<M: Memory> NvTables<M> {
         Ok(())
     }
 
-    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
+    fn tables(&self) -> Vec<Arc<Table>> {
         let tables = self.tables.iter().flatten();
         tables.map(|state| Arc::clone(&state.table)).collect()
     }
 
-    /// Does what compaction owes for the transaction that is about to commit.
-    pub(crate) fn maintain(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<()> {
-        for index in 0..self.written.len() {
-            let (id, sizes) = (self.written[index], self.sizes);
-            let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) else {
-                continue;
-            };
-            let mut pool = Pool {
-                arena,
-                log,
-                filters: &mut self.filters,
-            };
-            let written = std::mem::take(&mut state.written);
-            state
-                .levels
-                .maintain(&mut pool, &mut state.buffers, sizes, written)?;
+    /// Without space it is put off.
+    fn maintain(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<()> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return Ok(());
         }
+        let (log_mark, heap_mark) = (log.mark(), arena.heap_mark());
+        match self.compact(arena, log) {
+            Err(error) if error.is_statement_error() => {}
+            result => return result,
+        }
+        log.rollback_to(arena, log_mark)?;
+        arena.heap_rollback(heap_mark);
+        log.visible_all(arena)?;
+        self.reload(arena)?;
+        self.pause = PAUSE_TRANSACTIONS;
         Ok(())
     }
 
-    /// Does one step of what is left of any merge; false if there is nothing.
-    pub(crate) fn settle(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<bool> {
+    fn settle(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<bool> {
         let sizes = self.sizes;
         for state in self.tables.iter_mut().flatten() {
             let mut pool = Pool {
@@ -140,8 +144,7 @@ impl<M: Memory> NvTables<M> {
         Ok(false)
     }
 
-    /// Forgets what the transaction has done.
-    pub(crate) fn end_transaction(&mut self) {
+    fn end_transaction(&mut self) {
         self.has_deleted = false;
         for id in self.written.drain(..) {
             if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
@@ -151,7 +154,7 @@ impl<M: Memory> NvTables<M> {
     }
 
     #[inline]
-    pub(crate) fn get(
+    fn get(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -168,7 +171,7 @@ impl<M: Memory> NvTables<M> {
         state.levels.read(arena, log, &self.filters, key, row)
     }
 
-    pub(crate) fn get_many(
+    fn get_many(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -183,7 +186,7 @@ impl<M: Memory> NvTables<M> {
             .read_many(arena, log, &self.filters, keys, row, visit)
     }
 
-    pub(crate) fn scan(
+    fn scan(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -219,7 +222,7 @@ impl<M: Memory> NvTables<M> {
         )
     }
 
-    pub(crate) fn insert(
+    fn insert(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -232,7 +235,7 @@ impl<M: Memory> NvTables<M> {
         Ok(())
     }
 
-    pub(crate) fn update(
+    fn update(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -252,57 +255,33 @@ impl<M: Memory> NvTables<M> {
         Ok(found)
     }
 
-    pub(crate) fn delete(
+    fn delete(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
         id: TableId,
         key: &[u64],
     ) -> Result<bool> {
-        self.has_deleted = true;
-        let (mut trees, scratch) = self.trees(arena, log, id)?;
-        let found = rows::delete(&mut trees, scratch, key)?;
-        self.note_written(id);
-        Ok(found)
-    }
-
-    /// Deletes a row without a tombstone, by taking it out of every run: for a pool that has no space for one.
-    pub(crate) fn purge(
-        &mut self,
-        arena: &mut Arena<M>,
-        log: &mut UndoLog,
-        id: TableId,
-        key: &[u64],
-    ) -> Result<bool> {
-        self.has_deleted = true;
+        let (log_mark, heap_mark) = (log.mark(), arena.heap_mark());
+        let result = self.bury(arena, log, id, key).and_then(|found| {
+            log.end_operation(arena)?;
+            Ok(found)
+        });
+        if !matches!(
+            result,
+            Err(StorageError::Memory(PmemError::OutOfSpace { .. }))
+        ) {
+            return result;
+        }
+        // There is no space for a tombstone, and none is needed to take the row out of all runs.
+        log.rollback_to(arena, log_mark)?;
+        arena.heap_rollback(heap_mark);
         let (mut trees, scratch) = self.trees(arena, log, id)?;
         trees.purges = true;
         rows::delete(&mut trees, scratch, key)
     }
 
-    fn note_written(&mut self, id: TableId) {
-        if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
-            state.written += 1;
-            if !self.written.contains(&id) {
-                self.written.push(id);
-            }
-        }
-    }
-
-    fn trees<'s>(
-        &'s mut self,
-        arena: &'s mut Arena<M>,
-        log: &'s mut UndoLog,
-        id: TableId,
-    ) -> Result<(Trees<'s, M>, &'s mut rows::Scratch)> {
-        let state = find_mut(&mut self.tables, id)?;
-        Ok(state.trees(arena, log, &mut self.filters))
-    }
-}
-
-impl<M: Memory> NvTables<M> {
-    /// Makes an empty table.
-    pub(crate) fn create_table(
+    fn create_table(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -330,13 +309,7 @@ impl<M: Memory> NvTables<M> {
         Ok(())
     }
 
-    /// Drops a table and frees everything that it holds.
-    pub(crate) fn drop_table(
-        &mut self,
-        arena: &mut Arena<M>,
-        log: &mut UndoLog,
-        id: TableId,
-    ) -> Result<()> {
+    fn drop_table(&mut self, arena: &mut Arena<M>, log: &mut UndoLog, id: TableId) -> Result<()> {
         log.visible_all(arena)?;
         let state = find(&self.tables, id)?;
         state.levels.free(arena, log)?;
@@ -354,8 +327,7 @@ impl<M: Memory> NvTables<M> {
         Ok(())
     }
 
-    /// Builds a secondary index over the rows that are there.
-    pub(crate) fn create_index(
+    fn create_index(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -373,8 +345,7 @@ impl<M: Memory> NvTables<M> {
         result
     }
 
-    /// Drops a secondary index.
-    pub(crate) fn drop_index(
+    fn drop_index(
         &mut self,
         arena: &mut Arena<M>,
         log: &mut UndoLog,
@@ -393,17 +364,67 @@ impl<M: Memory> NvTables<M> {
         Ok(())
     }
 
-    /// Checks every table; `block` is called with the offset of each block in use.
-    pub(crate) fn check(
-        &mut self,
-        arena: &Arena<M>,
-        block: &mut dyn FnMut(u64),
-        report: &mut crate::vocabulary::VerifyReport,
-    ) {
+    fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
         for state in self.tables.iter_mut().flatten() {
             block(state.descriptor);
             state.check(arena, block, report);
         }
+    }
+}
+
+impl<M: Memory> NvTables<M> {
+    /// Does what compaction owes for the transaction that is about to commit.
+    fn compact(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<()> {
+        for index in 0..self.written.len() {
+            let (id, sizes) = (self.written[index], self.sizes);
+            let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+                continue;
+            };
+            let mut pool = Pool {
+                arena,
+                log,
+                filters: &mut self.filters,
+            };
+            let written = std::mem::take(&mut state.written);
+            state
+                .levels
+                .maintain(&mut pool, &mut state.buffers, sizes, written)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a row by a tombstone.
+    fn bury(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut UndoLog,
+        id: TableId,
+        key: &[u64],
+    ) -> Result<bool> {
+        self.has_deleted = true;
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        let found = rows::delete(&mut trees, scratch, key)?;
+        self.note_written(id);
+        Ok(found)
+    }
+
+    fn note_written(&mut self, id: TableId) {
+        if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            state.written += 1;
+            if !self.written.contains(&id) {
+                self.written.push(id);
+            }
+        }
+    }
+
+    fn trees<'s>(
+        &'s mut self,
+        arena: &'s mut Arena<M>,
+        log: &'s mut UndoLog,
+        id: TableId,
+    ) -> Result<(Trees<'s, M>, &'s mut rows::Scratch)> {
+        let state = find_mut(&mut self.tables, id)?;
+        Ok(state.trees(arena, log, &mut self.filters))
     }
 
     fn add(&mut self, state: TableState) {

@@ -1,66 +1,115 @@
-//! `nvm-log`: a log-structured tree of MemTables in durable memory, with an undo log.
+//! `nvm-inp` and `nvm-log`: tables, indexes and a log of pointers and images of changes, all in one durable pool.
 //!
-//! A change is an entry (whole row, changed columns, or tombstone) that is staged in a block of its own; the active MemTable, a
-//! non-volatile B+tree, points to it. A full MemTable is only called immutable; commits merge it into larger runs bit by bit, each in its own transaction.
-//! What is written before commit, at commit and at recovery stands in `log::nv_undo`, what runs are in `lsm::nv`. This file
-//! puts them together.
+//! The two methods differ in their tables. `nvm-inp` updates in place ([`TableSpace`]). `nvm-log` has a log-structured tree of
+//! MemTables ([`NvTables`]): a change is an entry (whole row, changed columns, or tombstone) in a block of its own, to which the active MemTable,
+//! a non-volatile B+tree, points. A full MemTable only becomes immutable; commits merge it into larger runs in small steps, each in its transaction.
+//! Commit, recovery and the log stand in `log::nv_undo`; this file puts them together.
 //!
 //! | pool | content |
 //! |---|---|
 //! | root 0 | the word that heads the list of tables; set last when the partition is created |
 //! | root 1 | the log block |
-//! | root 2 | the block in which a long transaction's log goes on |
-//! | user words | layout, bytes of an index node, number of the partition, 0 |
+//! | root 2 | the block in which a long transaction's log goes on, so that deletions need no space; 0 in old pools |
+//! | user words | `engine/serial/pool.rs`; the nodes are those of indexes |
 //!
-//! After SIGMOD 2015 (N-Store), section 4.3 and Table 2; docs/methods.md says where we differ.
+//! After SIGMOD 2015 (N-Store), sections 4.1 and 4.3 and Table 2; docs/methods.md says where we differ.
 
+use super::serial::pool::{self, FIRST_ROOT, Opened};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
 };
-use crate::error::{Result, StorageError, UNFINISHED};
+use crate::error::{Result, StorageError};
 use crate::failure::Failure;
+use crate::index::NvBptree;
 use crate::log::nv_undo::{LOG_BYTES, OVERFLOW_BYTES};
-use crate::log::{Recovered, UndoLog, WriteSet};
+use crate::log::{Recovered, UndoLog};
 use crate::lsm::filter::Filters;
 use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
 use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
-use crate::table::Table;
 use crate::table::blocks::BlocksInUse;
-use pmem::{
-    Access, Arena, Memory, MemorySource, Outcome, Owner, POOL_FORMAT, Part, PmemError, PoolId,
-    PoolIdentity, PoolKind, RootIndex, site,
-};
+use crate::table::space::TableSpace;
+use crate::table::{Table, Tables};
+use pmem::{Access, Arena, Memory, MemorySource, Outcome, Owner, Part, PoolKind, RootIndex, site};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
-/// Kind of the pools of this method.
-const POOL_KIND: PoolKind = PoolKind(0x6e76_6c67);
-const DIRECTORY_ROOT: RootIndex = RootIndex::new(0);
 const LOG_ROOT: RootIndex = RootIndex::new(1);
 const SPARE_ROOT: RootIndex = RootIndex::new(2);
-/// Bytes of an index node that a pool may name.
-const NODE_BYTES_MIN: u64 = 64;
-const NODE_BYTES_MAX: u64 = 64 << 10;
-/// Transactions after which compaction is tried again where the pool was full.
-const PAUSE_TRANSACTIONS: u32 = 64;
-/// First size of the memory for filters.
-const FILTER_BYTES: u64 = 1 << 20;
 /// Bytes of the block that holds the head of the list of tables.
 const DIRECTORY_BYTES: usize = 8;
+/// First size of the memory for filters.
+const FILTER_BYTES: u64 = 1 << 20;
 
 type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
 
+/// One partition of `nvm-inp`.
+pub(crate) type NvInPlace<P> = NvPool<P, TableSpace<DeviceOf<P>, UndoLog, NvBptree>>;
 /// One partition of `nvm-log`.
-pub struct NvLogStructured<P: Platform> {
+pub(crate) type NvLogStructured<P> = NvPool<P, NvTables<DeviceOf<P>>>;
+
+/// Tables of one of the methods.
+pub(crate) trait PoolTables<P: Platform>: Tables<DeviceOf<P>, UndoLog> + Sized {
+    /// Kind of the method's pools.
+    const POOL_KIND: PoolKind;
+
+    /// The tables whose list starts at the word `directory`.
+    fn open(
+        arena: &mut Arena<DeviceOf<P>>,
+        directory: u64,
+        layout: LayoutKind,
+        node_bytes: usize,
+        made_with: (&P, &EngineOptions),
+    ) -> Result<Self>;
+}
+
+impl<P: Platform> PoolTables<P> for TableSpace<DeviceOf<P>, UndoLog, NvBptree> {
+    const POOL_KIND: PoolKind = PoolKind(0x6e76_6970);
+
+    fn open(
+        arena: &mut Arena<DeviceOf<P>>,
+        directory: u64,
+        layout: LayoutKind,
+        node_bytes: usize,
+        _: (&P, &EngineOptions),
+    ) -> Result<Self> {
+        Self::open(arena, directory, layout, node_bytes)
+    }
+}
+
+impl<P: Platform> PoolTables<P> for NvTables<DeviceOf<P>> {
+    const POOL_KIND: PoolKind = PoolKind(0x6e76_6c67);
+
+    fn open(
+        arena: &mut Arena<DeviceOf<P>>,
+        directory: u64,
+        layout: LayoutKind,
+        node_bytes: usize,
+        (platform, options): (&P, &EngineOptions),
+    ) -> Result<Self> {
+        let filters = platform
+            .memories(options.partition)
+            .volatile(FILTER_BYTES)?;
+        let settings = NvSettings {
+            directory,
+            layout,
+            node_bytes,
+            sizes: LevelSizes {
+                memtable_bytes: options.memtable_bytes.max(1),
+                growth: u64::from(options.growth_factor.max(2)),
+            },
+        };
+        Self::open(arena, Filters::new(filters)?, settings)
+    }
+}
+
+/// One partition in a durable pool.
+pub(crate) struct NvPool<P: Platform, T> {
     arena: Arena<DeviceOf<P>>,
     log: UndoLog,
-    space: NvTables<DeviceOf<P>>,
+    tables: T,
     log_block: u64,
-    /// Transactions for which compaction pauses after the pool was full.
-    pause: u32,
     state: State,
     /// Of the step after which it is [`State::Poisoned`].
     failure: Failure,
@@ -81,69 +130,48 @@ enum State {
     Poisoned,
 }
 
-impl<P: Platform> NvLogStructured<P> {
+impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
     /// Makes the partition's pool.
-    pub fn create(platform: &P, options: &EngineOptions) -> Result<Self> {
+    pub(crate) fn create(platform: &P, options: &EngineOptions) -> Result<Self> {
         let memories = platform.memories(options.partition);
-        let memory = memories.create(&pool_name(options.partition), options.pool_bytes)?;
-        let mut arena = Arena::create(memory, &identity(options))?;
+        let identity = pool::identity(T::POOL_KIND, options.node_bytes, options);
+        let mut arena = pool::create(&memories, &identity, options)?;
         let log_block = allocate(&mut arena, LOG_BYTES, Part::Log)?;
         let spare = allocate(&mut arena, OVERFLOW_BYTES, Part::Log)?;
         let directory = allocate(&mut arena, DIRECTORY_BYTES, Part::Other)?;
         arena.store_word(directory, 0)?;
-        arena.flush(directory, 8, site!("nvm-log.create"))?;
-        let salt = salt(options.database_id, options.partition);
+        arena.flush(directory, 8, site!("nv-pool.create"))?;
+        let salt = pool::salt(options);
         let log = UndoLog::create(&mut arena, log_block, salt, options.fences)?;
         arena.settle(Outcome::Committed);
         arena.set_root(LOG_ROOT, log_block)?;
         arena.set_root(SPARE_ROOT, spare)?;
         // commit point: a pool whose directory is set is a complete, empty partition
-        arena.set_root(DIRECTORY_ROOT, directory)?;
-        let filters = filters(&memories)?;
-        let settings = settings(options, options.layout, options.node_bytes as usize);
-        Self::start(arena, log, filters, settings, Recovered::Clean)
+        arena.set_root(FIRST_ROOT, directory)?;
+        let (layout, node_bytes) = (options.layout, options.node_bytes as usize);
+        let tables = T::open(
+            &mut arena,
+            directory,
+            layout,
+            node_bytes,
+            (platform, options),
+        )?;
+        Ok(Self::new(arena, log, tables, Recovered::Clean))
     }
 
-    /// Opens the partition's pool and undoes the transaction that was open, unless the commit table has it. With [`Access::Read`] it
-    /// stores and flushes nothing, and fails where there is something to undo or to do again.
-    pub fn open(platform: &P, options: &EngineOptions, decide: Decide<'_>) -> Result<Self> {
+    /// Opens the partition's pool and undoes the transaction that was open, unless the commit table has it. With
+    /// [`Access::Read`] it stores and flushes nothing, and fails where there is something to undo or to do again.
+    pub(crate) fn open(platform: &P, options: &EngineOptions, decide: Decide<'_>) -> Result<Self> {
         let memories = platform.memories(options.partition);
-        let name = pool_name(options.partition);
-        let memory = memories.open(&name, options.access)?;
-        let mut arena = match options.access {
-            Access::Write => Arena::open(memory, Path::new(&name))?,
-            Access::Read => Arena::open_read_only(memory, Path::new(&name))?,
-        };
-        let identity = arena.identity().clone();
-        let foreign = |reason: &str| PmemError::Foreign {
-            path: name.clone().into(),
-            reason: reason.to_owned(),
-        };
-        if identity.kind != POOL_KIND {
-            return Err(foreign("it is a pool of another method").into());
-        }
-        if identity.pool_id != pool_id(options) {
-            return Err(foreign(
-                "it belongs to another database or partition; put the right file back",
-            )
-            .into());
-        }
-        if arena.root(DIRECTORY_ROOT) == 0 {
-            return Err(foreign(UNFINISHED).into());
-        }
-        let layout = match identity.user[0] {
-            0 => LayoutKind::Together,
-            1 => LayoutKind::Separate,
-            other => return Err(foreign(&format!("its tuple layout {other} is unknown")).into()),
-        };
-        let node_bytes = identity.user[1];
-        if !(NODE_BYTES_MIN..=NODE_BYTES_MAX).contains(&node_bytes) {
-            return Err(foreign(&format!(
-                "its index nodes of {node_bytes} bytes are unknown"
-            ))
-            .into());
-        }
-        let salt = salt(options.database_id, options.partition);
+        let nodes = ("index nodes", is_node_size as fn(u64) -> bool);
+        let Opened {
+            mut arena,
+            name,
+            layout,
+            node_bytes,
+            first_root: directory,
+        } = pool::open(&memories, T::POOL_KIND, nodes, options)?;
+        let salt = pool::salt(options);
         let base = arena.root(LOG_ROOT);
         let (log, recovered) = match options.access {
             Access::Write => UndoLog::recover(&mut arena, base, salt, options.fences, decide)?,
@@ -152,42 +180,33 @@ impl<P: Platform> NvLogStructured<P> {
                 None => return Err(StorageError::NeedsRecovery(name)),
             },
         };
-        let filters = filters(&memories)?;
-        let settings = settings(options, layout, node_bytes as usize);
-        Self::start(arena, log, filters, settings, recovered)
+        let tables = T::open(
+            &mut arena,
+            directory,
+            layout,
+            node_bytes,
+            (platform, options),
+        )?;
+        Ok(Self::new(arena, log, tables, recovered))
     }
 
-    fn start(
-        arena: Arena<DeviceOf<P>>,
-        mut log: UndoLog,
-        filters: Filters<DeviceOf<P>>,
-        settings: NvSettings,
-        recovered: Recovered,
-    ) -> Result<Self> {
-        let directory = arena.root(DIRECTORY_ROOT);
-        let log_block = arena.root(LOG_ROOT);
+    fn new(arena: Arena<DeviceOf<P>>, mut log: UndoLog, tables: T, recovered: Recovered) -> Self {
         log.set_spare(arena.root(SPARE_ROOT));
-        let settings = NvSettings {
-            directory,
-            ..settings
-        };
-        let space = NvTables::open(&arena, filters, settings)?;
-        Ok(Self {
+        Self {
+            log_block: arena.root(LOG_ROOT),
             arena,
             log,
-            space,
-            log_block,
-            pause: 0,
+            tables,
             state: State::Idle,
             failure: Failure::default(),
             tickets: 0,
             undone: u64::from(recovered == Recovered::Undone),
-        })
+        }
     }
 
     /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
     #[inline]
-    fn operate<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn operate<V>(&mut self, operation: impl FnOnce(&mut Self) -> Result<V>) -> Result<V> {
         self.require(State::Open)?;
         let (log_mark, heap_mark) = (self.log.mark(), self.arena.heap_mark());
         let error = match operation(self).and_then(|value| {
@@ -211,31 +230,19 @@ impl<P: Platform> NvLogStructured<P> {
         let result = operation(self).and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
         if result.is_err() && self.state != State::Poisoned {
             self.abort()?;
-            self.space.reload(&self.arena)?;
+            self.tables.reload(&self.arena)?;
         }
         result
     }
 
-    /// Does the share of compaction that belongs to the transaction, inside of it. Without space it is put off.
-    fn maintain(&mut self) -> Result<()> {
-        if self.pause > 0 {
-            self.pause -= 1;
-            return Ok(());
-        }
-        let (log_mark, heap_mark) = (self.log.mark(), self.arena.heap_mark());
-        let Err(error) = self.space.maintain(&mut self.arena, &mut self.log) else {
-            return Ok(());
-        };
-        self.state = State::MustAbort;
-        if !error.is_statement_error() {
-            return Err(error);
-        }
-        self.log.rollback_to(&mut self.arena, log_mark)?;
-        self.arena.heap_rollback(heap_mark);
-        self.log.visible_all(&mut self.arena)?;
-        self.space.reload(&self.arena)?;
-        self.pause = PAUSE_TRANSACTIONS;
-        self.state = State::Open;
+    /// Commits what the open transaction has done.
+    #[inline]
+    fn end_transaction(&mut self) -> Result<()> {
+        let result = self.log.commit(&mut self.arena);
+        self.durable_step(result)?;
+        self.arena.settle(Outcome::Committed);
+        self.tables.end_transaction();
+        self.state = State::Idle;
         Ok(())
     }
 
@@ -258,7 +265,7 @@ impl<P: Platform> NvLogStructured<P> {
 
     /// Remembers that a durable step failed, after which the state of the medium is unknown. A log that has found no room
     /// is as it was: then the transaction can be aborted.
-    fn durable_step<T>(&mut self, result: Result<T>) -> Result<T> {
+    fn durable_step<V>(&mut self, result: Result<V>) -> Result<V> {
         if let Err(error) = &result {
             self.state = if error.is_statement_error() {
                 State::MustAbort
@@ -271,29 +278,35 @@ impl<P: Platform> NvLogStructured<P> {
     }
 }
 
-impl<P: Platform> Engine for NvLogStructured<P> {
+impl<P: Platform, T: PoolTables<P>> Engine for NvPool<P, T> {
     fn tables(&self) -> Vec<Arc<Table>> {
-        self.space.tables()
+        self.tables.tables()
     }
 
     fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|this| this.space.create_table(&mut this.arena, &mut this.log, def))
+        self.define(|this| {
+            this.tables
+                .create_table(&mut this.arena, &mut this.log, def)
+        })
     }
 
     fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|this| this.space.drop_table(&mut this.arena, &mut this.log, table))
+        self.define(|this| {
+            this.tables
+                .drop_table(&mut this.arena, &mut this.log, table)
+        })
     }
 
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
         self.define(|this| {
-            this.space
+            this.tables
                 .create_index(&mut this.arena, &mut this.log, table, index)
         })
     }
 
     fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
         self.define(|this| {
-            this.space
+            this.tables
                 .drop_index(&mut this.arena, &mut this.log, table, index)
         })
     }
@@ -308,7 +321,7 @@ impl<P: Platform> Engine for NvLogStructured<P> {
     #[inline]
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.require(State::Open)?;
-        self.space
+        self.tables
             .get(&mut self.arena, &mut self.log, table, key, row)
     }
 
@@ -319,7 +332,7 @@ impl<P: Platform> Engine for NvLogStructured<P> {
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
         self.require(State::Open)?;
-        self.space
+        self.tables
             .get_many(&mut self.arena, &mut self.log, table, keys, visit)
     }
 
@@ -329,50 +342,40 @@ impl<P: Platform> Engine for NvLogStructured<P> {
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
         self.require(State::Open)?;
-        self.space
+        self.tables
             .scan(&mut self.arena, &mut self.log, range, visit)
     }
 
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         self.operate(|this| {
-            this.space
+            this.tables
                 .insert(&mut this.arena, &mut this.log, table, row)
         })
     }
 
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
         self.operate(|this| {
-            this.space
+            this.tables
                 .update(&mut this.arena, &mut this.log, table, key, changes)
         })
     }
 
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
-        let result = self.operate(|this| {
-            this.space
+        self.operate(|this| {
+            this.tables
                 .delete(&mut this.arena, &mut this.log, table, key)
-        });
-        match result {
-            // There is no space for a tombstone, and none is needed to take the row out of all runs.
-            Err(StorageError::Memory(PmemError::OutOfSpace { .. }))
-                if self.state == State::Open =>
-            {
-                self.operate(|this| this.space.purge(&mut this.arena, &mut this.log, table, key))
-            }
-            result => result,
-        }
+        })
     }
 
     fn commit(&mut self, _durability: Durability) -> Result<CommitTicket> {
         if self.state != State::Prepared {
             self.require(State::Open)?;
-            self.maintain()?;
+            if let Err(error) = self.tables.maintain(&mut self.arena, &mut self.log) {
+                self.state = State::MustAbort;
+                return Err(error);
+            }
         }
-        let result = self.log.commit(&mut self.arena);
-        self.durable_step(result)?;
-        self.arena.settle(Outcome::Committed);
-        self.space.end_transaction();
-        self.state = State::Idle;
+        self.end_transaction()?;
         self.tickets += 1;
         Ok(CommitTicket(self.tickets))
     }
@@ -393,10 +396,9 @@ impl<P: Platform> Engine for NvLogStructured<P> {
         let result = self.log.abort(&mut self.arena);
         self.durable_step(result)?;
         self.arena.settle(Outcome::Aborted);
-        self.space.end_transaction();
+        self.tables.end_transaction();
         if reload {
-            // The commit may have failed behind compaction, whose steps are undone with it.
-            let result = self.space.reload(&self.arena);
+            let result = self.tables.reload(&self.arena);
             self.durable_step(result)?;
         }
         self.state = State::Idle;
@@ -416,26 +418,21 @@ impl<P: Platform> Engine for NvLogStructured<P> {
         Ok(())
     }
 
-    /// Recovery needs none; the merges that have begun are brought to their ends, a transaction a step.
+    /// Recovery needs none; upkeep that has begun is brought to its end, a transaction a step.
     fn checkpoint(&mut self) -> Result<()> {
         loop {
             self.begin()?;
-            let stepped = self.space.settle(&mut self.arena, &mut self.log);
-            match stepped {
-                Ok(more) => {
-                    let result = self.log.commit(&mut self.arena);
-                    self.durable_step(result)?;
-                    self.arena.settle(Outcome::Committed);
-                    self.state = State::Idle;
-                    if !more {
-                        return Ok(());
-                    }
-                }
+            let more = match self.tables.settle(&mut self.arena, &mut self.log) {
+                Ok(more) => more,
                 Err(error) => {
                     self.state = State::MustAbort;
                     self.abort()?;
                     return Err(error);
                 }
+            };
+            self.end_transaction()?;
+            if !more {
+                return Ok(());
             }
         }
     }
@@ -447,15 +444,7 @@ impl<P: Platform> Engine for NvLogStructured<P> {
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
-        let heap = self.arena.footprint()?;
-        let held = |part: Part| heap.held_bytes[part as usize];
-        Ok(Footprint {
-            table: held(Part::Table),
-            index: held(Part::Index),
-            log: held(Part::Log),
-            checkpoint: held(Part::Checkpoint),
-            other: held(Part::Other) + heap.metadata_bytes,
-        })
+        Ok(pool::footprint(&self.arena.footprint()?))
     }
 
     fn status(&self) -> EngineStatus {
@@ -474,45 +463,17 @@ impl<P: Platform> Engine for NvLogStructured<P> {
         if self.arena.root(SPARE_ROOT) != 0 {
             blocks.meet(self.arena.root(SPARE_ROOT));
         }
-        blocks.meet(self.arena.root(DIRECTORY_ROOT));
-        self.space
+        blocks.meet(self.arena.root(FIRST_ROOT));
+        self.tables
             .check(&self.arena, &mut |at| blocks.meet(at), &mut report);
         blocks.compare(&self.arena, &mut report);
         Ok(report)
     }
 }
 
-fn pool_name(partition: u32) -> String {
-    format!("p{partition}.pool")
-}
-
-fn pool_id(options: &EngineOptions) -> PoolId {
-    PoolId(options.database_id ^ u128::from(options.partition) << 96)
-}
-
-fn identity(options: &EngineOptions) -> PoolIdentity {
-    let layout = match options.layout {
-        LayoutKind::Together => 0,
-        LayoutKind::Separate => 1,
-    };
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    PoolIdentity {
-        kind: POOL_KIND,
-        pool_id: pool_id(options),
-        format_version: POOL_FORMAT,
-        created_seconds: now.map_or(0, |now| now.as_secs()),
-        user: [
-            layout,
-            u64::from(options.node_bytes),
-            u64::from(options.partition),
-            0,
-        ],
-    }
-}
-
-/// Tells this pool's log records from those that its memory held before.
-fn salt(database_id: u128, partition: u32) -> u32 {
-    crc32c::crc32c_append(partition, &database_id.to_le_bytes())
+/// Whether a pool may name index nodes of so many bytes.
+fn is_node_size(bytes: u64) -> bool {
+    (64..=64 << 10).contains(&bytes)
 }
 
 /// Allocates a block outside of any transaction, while the pool is being made.
@@ -521,23 +482,10 @@ fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: usize, part: Part) -> Result
     let change = arena.activate(offset)?;
     let word = arena.word(change.offset)?;
     arena.store_word(change.offset, change.apply(word))?;
-    arena.flush(change.offset, 8, site!("nvm-log.create-block"))?;
+    arena.flush(change.offset, 8, site!("nv-pool.create-block"))?;
     Ok(offset)
 }
 
-/// What the tables are made with; the directory is filled in when it is known.
-fn settings(options: &EngineOptions, layout: LayoutKind, node_bytes: usize) -> NvSettings {
-    NvSettings {
-        directory: 0,
-        layout,
-        node_bytes,
-        sizes: LevelSizes {
-            memtable_bytes: options.memtable_bytes.max(1),
-            growth: u64::from(options.growth_factor.max(2)),
-        },
-    }
-}
-
-fn filters<S: MemorySource>(memories: &S) -> Result<Filters<S::Memory>> {
-    Filters::new(memories.volatile(FILTER_BYTES)?)
-}
+#[cfg(test)]
+#[path = "nv_pool_tests.rs"]
+mod tests;
