@@ -26,6 +26,8 @@ pub(crate) struct Observed {
     pub(crate) prepares: AtomicU64,
     /// The next commits that fail without an answer.
     pub(crate) failing_commits: AtomicU64,
+    /// The next insertions that panic halfway.
+    pub(crate) panicking_inserts: AtomicU64,
     /// The next marks for which the log has no room, and those that it has taken.
     pub(crate) failing_marks: AtomicU64,
     pub(crate) marks: AtomicU64,
@@ -197,6 +199,10 @@ impl Engine for Model {
         }
         check_unique(table, rows, row, &key)?;
         rows.insert(key, row.clone());
+        let panicking = &self.observed.panicking_inserts;
+        let panics =
+            panicking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        assert!(panics.is_err(), "the panic that a test asked for");
         Ok(())
     }
 

@@ -9,6 +9,21 @@
 //! *conflicting*. Only a sound session commits. Dropping a session undoes what it has not committed, also
 //! while a panic unwinds; a panic inside a change stops the partition instead, because its state is unknown.
 //!
+//! States of a held partition, and the functions that change them:
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | idle | reading | `Session::begun`: the engine begins a transaction |
+//! | reading, writing | writing | `Session::change` |
+//! | reading, writing | idle | `Held::commit`, `Session::abort` |
+//! | writing | decided | `Held::commit_prepared`: the number is in the commit table |
+//! | decided | idle | `Session::commit_several`, when all partitions are decided |
+//! | any | entered | `Held::enter`, until the step of the engine ends; `Session::stop_writers` |
+//! | entered | failed | `Held::enter`: an abort, a force or a commit of what is decided has failed |
+//!
+//! A partition that is put back in state entered or failed is stopped. A transaction does not commit while one of its
+//! partitions is entered.
+//!
 //! A commit over several partitions (invariants in `commit_table`): prepare on each → number into the commit table → commit
 //! on each → slot back when those commits are durable. Partitions that were only read take no part in it but stay held to its end, which is
 //! what makes the order of transactions serializable.
@@ -52,23 +67,47 @@ pub(crate) struct Session<'db> {
 }
 
 /// One held partition.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own about the partition"
-)]
 struct Held<'db> {
     partition: &'db Partition,
     seat: MutexGuard<'db, Seat>,
     /// The partition's other seats, if nobody else may run transactions there.
     rest: Vec<MutexGuard<'db, Seat>>,
-    begun: bool,
-    wrote: bool,
-    /// A change is being made: true while the engine's own code runs.
-    changing: bool,
+    state: State,
     /// What is durable may have changed since the partition was taken.
     committed: bool,
     /// Of the transaction, if it has written and is committed. What it has read has older ones.
     ticket: Option<CommitTicket>,
+}
+
+/// State of a held partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No transaction is open.
+    Idle,
+    /// A transaction is open and has changed nothing here.
+    Reading,
+    /// A transaction is open and has changed something here, or tried to.
+    Writing,
+    /// The engine has committed a transaction by its number in the commit table.
+    Decided,
+    /// The engine's own code runs in a transaction, or has left it in a state that nobody knows.
+    Entered,
+    /// The engine has failed, and no transaction is open.
+    Failed,
+}
+
+impl State {
+    /// Whether the engine can undo a transaction that is open in it.
+    #[inline]
+    const fn is_open(self) -> bool {
+        matches!(self, Self::Reading | Self::Writing)
+    }
+
+    /// Whether nobody may use the engine any more.
+    #[inline]
+    const fn is_stopped(self) -> bool {
+        matches!(self, Self::Entered | Self::Failed)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -242,11 +281,7 @@ impl<'db> Session<'db> {
             Ok(held) => held,
             Err(error) => return Err(error),
         };
-        held.wrote = true;
-        held.changing = true;
-        let changed = change(&mut *held.seat.engine);
-        held.changing = false;
-        match changed {
+        match held.enter(State::Writing, State::Writing, change) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.statement_failed(error)),
         }
@@ -256,7 +291,7 @@ impl<'db> Session<'db> {
     /// refusal leaves no trace; what takes changes back is not refused.
     #[inline]
     pub(crate) fn check_memory(&self) -> Result<()> {
-        let open = self.all().filter(|held| held.begun);
+        let open = self.all().filter(|held| held.state.is_open());
         let engines: usize = open.map(|held| held.seat.engine.transaction_bytes()).sum();
         let savepoints = self.savepoints.as_ref().map_or(0, |kept| kept.bytes());
         let used_bytes = (engines + savepoints) as u64;
@@ -289,9 +324,7 @@ impl<'db> Session<'db> {
         change: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
     ) -> Result<R> {
         let held = self.held(partition)?;
-        held.changing = true;
-        let changed = change(&mut *held.seat.engine);
-        held.changing = false;
+        let changed = held.enter(State::Idle, State::Idle, change);
         held.committed = true;
         Ok(changed?)
     }
@@ -349,13 +382,13 @@ impl<'db> Session<'db> {
             Ok(held) => held,
             Err(error) => return Err(error),
         };
-        if held.changing {
+        if held.state.is_stopped() {
             return Err(Error::Stopped { partition });
         }
         held.seat.prepare(lock_policy);
-        if !held.begun {
+        if !held.state.is_open() {
             match held.seat.engine.begin() {
-                Ok(()) => held.begun = true,
+                Ok(()) => held.state = State::Reading,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -415,9 +448,7 @@ impl<'db> Session<'db> {
                 partition,
                 seat,
                 rest: Vec::new(),
-                begun: false,
-                wrote: false,
-                changing: false,
+                state: State::Idle,
                 committed: false,
                 ticket: None,
             }),
@@ -489,7 +520,11 @@ impl<'db> Session<'db> {
                 }));
             }
         }
-        let writers = self.all().filter(|held| held.wrote).count();
+        let lost = self.all().find(|held| held.state == State::Entered);
+        if let Some(partition) = lost.map(Held::number) {
+            return Err(self.abandon(Error::Stopped { partition }));
+        }
+        let writers = self.writers().count();
         if writers > 0 {
             self.settle_reads()?;
         }
@@ -522,20 +557,14 @@ impl<'db> Session<'db> {
     /// Makes durable what was read in partitions that are not written: a crash must not keep this transaction and lose one
     /// that it has read.
     fn settle_reads(&mut self) -> Result<()> {
-        let mut result = Ok(());
-        for held in self.all_mut() {
-            if !held.has_read_ahead() {
-                continue;
-            }
-            held.changing = true;
-            held.committed = true;
-            result = held.seat.engine.force();
-            held.changing = result.is_err();
-            if result.is_err() {
-                break;
-            }
-        }
-        result.map_err(|error| self.abandon(error.into()))
+        let settled = self
+            .all_mut()
+            .filter_map(Held::read_ahead)
+            .try_for_each(|held| {
+                held.committed = true;
+                held.enter(State::Reading, State::Entered, |engine| engine.force())
+            });
+        settled.map_err(|error| self.abandon(error.into()))
     }
 
     /// Commits what was written in several partitions, atomically.
@@ -565,15 +594,16 @@ impl<'db> Session<'db> {
         let mut commits = Vec::new();
         let mut kept = false;
         for held in self.writers() {
-            held.changing = true;
-            match held.commit_prepared() {
-                Some(ticket) => commits.push((held.number(), ticket)),
-                None => kept = true,
+            if let Ok(ticket) = held.commit_prepared() {
+                commits.push((held.number(), ticket));
+            } else {
+                kept = true;
+                held.partition.note_durable(&mut held.seat);
             }
         }
-        for held in self.writers() {
-            held.wrote = false;
-            kept |= is_short && !held.settle();
+        for held in self.all_mut().filter(|held| held.state == State::Decided) {
+            held.state = State::Idle;
+            kept |= is_short && held.force().is_err();
             held.partition.note_durable(&mut held.seat);
         }
         if !kept {
@@ -586,26 +616,32 @@ impl<'db> Session<'db> {
     /// Prepares the partitions written. Half of the sessions begin with another one, so that the logs of both are synced at one time.
     fn prepare(&mut self, number: GlobalTxnId) -> storage::Result<()> {
         for held in self.writers() {
-            held.change(|engine| engine.log_prepared(number))?;
+            held.enter(State::Writing, State::Writing, |engine| {
+                engine.log_prepared(number)
+            })?;
         }
         let first = number.0 as usize % self.writers().count();
         for held in self.writers().skip(first) {
-            held.change(|engine| engine.sync_prepared())?;
+            held.enter(State::Writing, State::Writing, |engine| {
+                engine.sync_prepared()
+            })?;
         }
         for held in self.writers().take(first) {
-            held.change(|engine| engine.sync_prepared())?;
+            held.enter(State::Writing, State::Writing, |engine| {
+                engine.sync_prepared()
+            })?;
         }
         Ok(())
     }
 
     fn writers(&mut self) -> impl Iterator<Item = &mut Held<'db>> {
-        self.all_mut().filter(|held| held.wrote)
+        self.all_mut().filter(|held| held.state == State::Writing)
     }
 
     /// Marks the partitions written so that they are stopped when the session ends.
     fn stop_writers(&mut self) {
         for held in self.writers() {
-            held.changing = true;
+            held.state = State::Entered;
         }
     }
 
@@ -622,12 +658,11 @@ impl<'db> Session<'db> {
             return;
         }
         for held in self.all_mut() {
-            if held.begun && !held.changing {
+            if held.state.is_open() {
                 // An abort may settle what other threads wait for.
                 held.committed = true;
-                held.changing = held.seat.engine.abort().is_err();
-                held.begun = false;
-                held.wrote = false;
+                // One that fails stops the partition.
+                let _ = held.enter(State::Idle, State::Failed, |engine| engine.abort());
             }
         }
         self.soundness = Soundness::Sound;
@@ -672,13 +707,10 @@ impl<'db> Session<'db> {
         self.core.check_process()?;
         for held in self.all_mut() {
             let partition = held.number();
-            if held.changing {
+            if held.state.is_stopped() {
                 return Err(Error::Stopped { partition });
             }
-            held.changing = true;
-            let forced = held.seat.engine.force();
-            held.changing = forced.is_err();
-            forced.map_err(|error| Error::InDoubt {
+            held.force().map_err(|error| Error::InDoubt {
                 cause: error.to_string(),
             })?;
             held.partition.note_durable(&mut held.seat);
@@ -723,22 +755,34 @@ impl Held<'_> {
         self.partition.number
     }
 
-    /// Runs a part of the engine's own code: while it does, nobody knows what state the partition is in.
-    fn change<R>(&mut self, change: impl FnOnce(&mut dyn Engine) -> R) -> R {
-        self.changing = true;
-        let changed = change(&mut *self.seat.engine);
-        self.changing = false;
-        changed
+    /// Runs a step of the engine's own code; afterwards the state is `done` or `failed`. A step that panics
+    /// leaves the partition entered.
+    #[inline]
+    fn enter<R>(
+        &mut self,
+        done: State,
+        failed: State,
+        step: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
+    ) -> storage::Result<R> {
+        self.state = State::Entered;
+        let result = step(&mut *self.seat.engine);
+        self.state = if result.is_ok() { done } else { failed };
+        result
+    }
+
+    /// Makes every commit in this partition durable.
+    fn force(&mut self) -> storage::Result<()> {
+        self.enter(self.state, State::Failed, |engine| engine.force())
     }
 
     /// Whether its transaction has locks here that others may wait for.
     fn has_locks(&self) -> bool {
-        self.begun && self.seat.is_shared()
+        self.state != State::Idle && self.seat.is_shared()
     }
 
-    /// Whether this partition was only read, and may have shown commits that are not durable yet.
-    fn has_read_ahead(&mut self) -> bool {
-        self.begun && !self.wrote && self.seat.is_ahead()
+    /// This partition if it was only read, and may have shown commits that are not durable yet.
+    fn read_ahead(&mut self) -> Option<&mut Self> {
+        (self.state == State::Reading && self.seat.is_ahead()).then_some(self)
     }
 
     /// Adds what must be durable before a transaction is acknowledged that has touched this partition.
@@ -760,28 +804,27 @@ impl Held<'_> {
     /// Ends the transaction in this partition.
     #[inline]
     fn commit(&mut self, core: &Core, durability: Durability, seats: Seats) -> Result<()> {
-        if !self.begun {
-            return Ok(());
-        }
-        self.changing = true;
-        if !self.wrote {
+        match self.state {
+            State::Writing => {}
             // There is nothing to undo: an abort ends the transaction without a place in the order of commits.
-            return match self.seat.engine.abort() {
-                Ok(()) => {
-                    self.begun = false;
-                    self.changing = false;
-                    Ok(())
-                }
-                Err(error) => Err(error.into()),
-            };
+            State::Reading => {
+                return match self.enter(State::Idle, State::Entered, |engine| engine.abort()) {
+                    Ok(()) => Ok(()),
+                    Err(error) => Err(error.into()),
+                };
+            }
+            State::Idle | State::Decided | State::Failed => return Ok(()),
+            State::Entered => {
+                return Err(Error::Stopped {
+                    partition: self.number(),
+                });
+            }
         }
-        let ticket = match self.seat.engine.commit(durability) {
+        let commit = |engine: &mut dyn Engine| engine.commit(durability);
+        let ticket = match self.enter(State::Idle, State::Entered, commit) {
             Ok(ticket) => ticket,
             Err(error) => return Err(self.not_committed(error)),
         };
-        self.changing = false;
-        self.begun = false;
-        self.wrote = false;
         self.committed = true;
         self.ticket = Some(ticket);
         if durability == Durability::Group {
@@ -793,35 +836,25 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// Commits what is decided; none if that failed. Where others wait for its locks these are free before it is durable: until then the commit table says that
-    /// it is committed.
-    fn commit_prepared(&mut self) -> Option<CommitTicket> {
+    /// Commits a decided transaction. Where others wait for its locks these are free before it is
+    /// durable: until then the commit table says that it is committed.
+    fn commit_prepared(&mut self) -> storage::Result<CommitTicket> {
         let durability = if self.seat.is_shared() {
             Durability::Group
         } else {
             Durability::Immediate
         };
-        let committed = self.seat.engine.commit(durability);
-        self.changing = committed.is_err();
-        self.begun = false;
         self.committed = true;
-        committed.ok()
-    }
-
-    /// Makes every commit in this partition durable; false if that failed.
-    fn settle(&mut self) -> bool {
-        if !self.changing {
-            self.changing = true;
-            self.changing = self.seat.engine.force().is_err();
-        }
-        !self.changing
+        self.enter(State::Decided, State::Failed, |engine| {
+            engine.commit(durability)
+        })
     }
 
     #[cold]
     #[inline(never)]
     fn not_committed(&mut self, error: StorageError) -> Error {
         if error.is_statement_error() {
-            self.changing = false;
+            self.state = State::Writing;
             return error.into();
         }
         Error::InDoubt {
@@ -843,7 +876,7 @@ impl Held<'_> {
     #[inline]
     fn put_back(mut self) {
         self.rest.clear();
-        if self.changing {
+        if self.state.is_stopped() {
             self.partition.stop(self.seat);
             return;
         }

@@ -7,6 +7,7 @@ use crate::{
     DataType, Database, Durability, Error, Method, Partitioning, Result, Table, TransactionOptions,
     Uniqueness,
 };
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -145,6 +146,27 @@ fn a_commit_without_an_answer_stops_its_partition() {
         Err(Error::Stopped { partition: 0 })
     ));
     insert(&db, &table, Durability::Immediate, 1).unwrap();
+}
+
+#[test]
+fn a_change_whose_panic_is_caught_commits_nowhere() {
+    for others in [0..1, 0..2] {
+        let (db, observed) = database(2);
+        let table = numbers(&db);
+        observed[0].panicking_inserts.store(1, Ordering::Relaxed);
+        let lost = db.transaction(|t| {
+            for id in others.clone().rev() {
+                let insert = AssertUnwindSafe(|| t.insert(&table, (id, 0_i64)));
+                assert_eq!(catch_unwind(insert).is_err(), id == 0);
+            }
+            Ok(())
+        });
+        let stopped = |result| matches!(result, Err(Error::Stopped { partition: 0 }));
+        assert!(stopped(lost));
+        assert_eq!(count(&observed[0].commits), 0);
+        assert!(stopped(insert(&db, &table, Durability::Immediate, 2)));
+        assert!(db.read(|r| r.get(&table, 1_i64)).unwrap().is_none());
+    }
 }
 
 #[test]
