@@ -28,7 +28,7 @@ pub(crate) fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 }
 
-/// What git prints, trimmed; `None` if it cannot answer.
+/// Output of git, trimmed; `None` if it fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     if !output.status.success() {

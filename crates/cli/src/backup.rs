@@ -1,7 +1,7 @@
 //! `backup`: a whole database in one checked, compressed file.
 //!
-//! The work is the library's (`Database::backup`); here are the progress and the report. What the report of a copy says is
-//! shared with `restore` and `convert`.
+//! The library does the work (`Database::backup`); this module shows the progress and the report.
+//! `restore` and `convert` use the same report of a copy.
 
 use crate::args::BackupArgs;
 use crate::failure::Usage;

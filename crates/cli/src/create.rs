@@ -1,6 +1,6 @@
 //! `create`: a new database, and the options that every command which makes one shares.
 //!
-//! What is chosen here is recorded in the database; opening it later needs no options.
+//! The database records these options; opening it later needs none.
 
 use crate::args::{CreateArgs, NewDatabaseArgs};
 use crate::failure::Usage;

@@ -122,10 +122,10 @@ fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), sentence)
 }
 
-/// What a command reads.
+/// Input of a command.
 pub(crate) struct InputFile {
     pub(crate) bytes: Box<dyn Read>,
-    /// How errors call it.
+    /// Its name in errors.
     pub(crate) name: String,
     /// Its length, or 0 if that is not known.
     pub(crate) length: u64,

@@ -19,12 +19,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-/// What an import did.
+/// Result of an import.
 #[derive(Debug)]
 pub(crate) struct Imported {
     pub(crate) rows: u64,
     pub(crate) skipped: u64,
-    /// Whether the table was made for it.
+    /// Whether the import created the table.
     pub(crate) created: bool,
     pub(crate) seconds: f64,
 }
@@ -200,7 +200,7 @@ fn tell_null_words(name: &str, guess: &Guess) {
     }
 }
 
-/// What to add to an error if the separator may be the cause.
+/// Advice to add to an error if the separator may be the cause.
 fn hint(input: &Input) -> String {
     let hint = input.separator_hint();
     hint.map_or_else(String::new, |hint| format!("; {hint}"))

@@ -69,7 +69,7 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
     Ok(())
 }
 
-/// What an archive has, in one sentence.
+/// The content of an archive, in one sentence.
 fn archived(archive: &ArchiveRange) -> String {
     let Some((first, end)) = archive.range else {
         return "no records yet".to_owned();

@@ -1,4 +1,5 @@
-//! What ran where: the facts about this machine and this build that a result row needs to be compared with another.
+//! Facts about this machine and this build, which a reader needs to compare a result row with
+//! another.
 //!
 //! Nothing here names the host, its user or its paths: rows are published. Facts that the system does not tell are
 //! `unknown`, never guessed.

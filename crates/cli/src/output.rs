@@ -1,4 +1,4 @@
-//! What commands print: tables and facts, for people, for programs, and for spreadsheets.
+//! Output of commands: tables and facts, for people, for programs, and for spreadsheets.
 //!
 //! Results go to standard output and nothing else does; progress and notes go to standard error. In JSON every
 //! row is one object on a line of its own. Text for people has no character that a terminal obeys

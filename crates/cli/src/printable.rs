@@ -1,8 +1,9 @@
 //! Text of data, names and files as it is shown to a person.
 //!
-//! A terminal obeys control characters, and a character that turns the direction of reading makes one text look like another.
-//! Whoever can store a row could so repaint the screen of whoever reads it. Everything that is printed for a person
-//! therefore goes through [`printable`], which shows such characters as `\u{1b}`; JSON and CSV stay exact.
+//! A terminal obeys control characters, and a character that turns the direction of reading makes
+//! one text look like another. Anybody who can store a row could use them to repaint the screen of
+//! its reader. Everything that is printed for a person therefore goes through [`printable`], which
+//! shows such characters as `\u{1b}`; JSON and CSV stay exact.
 
 use std::borrow::Cow;
 

@@ -10,10 +10,10 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, StdoutLock, Write};
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Buffered standard output. What is left in it is lost unless it is flushed.
+/// Buffered standard output. Bytes left in the buffer are lost unless it is flushed.
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 
-/// Standard output does not take what is written.
+/// Standard output refused the data.
 #[derive(Debug)]
 struct Refused(io::Error);
 

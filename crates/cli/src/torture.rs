@@ -66,7 +66,7 @@ struct TortureRow<'r> {
     sites: Option<Vec<SiteRow<'r>>>,
 }
 
-/// What became of one durable step.
+/// Outcome of the search for one durable step.
 #[derive(Serialize)]
 struct SiteRow<'r> {
     site: &'r str,

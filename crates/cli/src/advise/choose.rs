@@ -14,7 +14,7 @@ const MARGIN: f64 = 0.97;
 /// A difference that is worth a word.
 const WORTH: f64 = 1.05;
 
-/// What is judged.
+/// A quantity by which methods are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     Throughput,
@@ -70,7 +70,7 @@ impl Quantity {
         }
     }
 
-    /// What a method that is better here has less or more of.
+    /// The advantage of a method in this quantity, in words.
     fn phrase(self, estimate: &Estimate) -> String {
         match self {
             Self::Throughput => format!("{} transactions/s", whole(estimate.txn_per_s.value)),

@@ -23,12 +23,13 @@ const GROUP: usize = 64;
 const GROUP_WAIT_US: u64 = 1_000_000;
 const LINE_BYTES: f64 = 64.0;
 
-/// What a transaction costs on its device, and what the database takes. The same at every time.
+/// Costs of a transaction on its device, and the size of the database. They are the same in each
+/// round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counted {
     /// Lines read from the device.
     pub(super) loads: f64,
-    /// How often it waits for a line.
+    /// Reads of a line that it waits for.
     pub(super) serial_misses: f64,
     /// Bytes written to the device: flushed, evicted or streamed lines.
     pub(super) written_bytes: f64,
@@ -46,7 +47,7 @@ impl Counted {
     }
 }
 
-/// What was timed in one round.
+/// Times of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Timed {
     /// Mean time of a transaction.
@@ -192,7 +193,7 @@ fn run(
     measure(scale.warm_up, scale.measured)
 }
 
-/// What a device had counted at one moment.
+/// Counters of a device at one moment.
 struct Mark {
     loads: u64,
     stores: u64,

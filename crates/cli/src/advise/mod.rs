@@ -63,7 +63,7 @@ pub(crate) fn run(args: &AdviseArgs, format: Format) -> Result<()> {
     Ok(())
 }
 
-/// What was measured of one method, by scale.
+/// Measurements of one method, by scale.
 struct MethodSamples {
     counted: Vec<Counted>,
     /// By scale, then by round.

@@ -67,7 +67,7 @@ impl Spread {
     }
 }
 
-/// What a method is expected to do at the user's rows.
+/// Expected performance of a method at the user's rows.
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     pub(super) method: Method,
@@ -93,7 +93,7 @@ pub(super) struct Estimate {
     pub(super) validation: Option<(Point, Point)>,
 }
 
-/// What was measured, or is expected, at one number of rows.
+/// Measured or expected numbers at one number of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Point {
     pub(super) rows: u64,
@@ -175,7 +175,8 @@ impl Model<'_> {
         Spread::of(estimates.collect())
     }
 
-    /// What a line that is waited for takes longer than in the samples: nothing where all latencies are emulated.
+    /// Extra time of a line that a transaction waits for, compared with the samples: 0 where all
+    /// latencies are emulated.
     fn miss_us(&self) -> f64 {
         let report = self.plan.device_report.as_ref();
         report.map_or(0.0, |report| report.read_miss_ns / 1e3)
@@ -201,7 +202,7 @@ impl Model<'_> {
         (Spread::of(fits.collect()), true)
     }
 
-    /// What was measured at a scale.
+    /// The measurements at a scale.
     fn measured(&self, scale: usize) -> Point {
         let (counted, timed) = (&self.samples.counted[scale], &self.samples.timed[scale]);
         let median = |of: fn(&Timed) -> f64| Spread::of(timed.iter().map(of).collect()).value;
@@ -216,7 +217,7 @@ impl Model<'_> {
         }
     }
 
-    /// What the model says for so many rows.
+    /// The model's prediction for a number of rows.
     fn expected(&self, rows: u64) -> Point {
         Point {
             rows,

@@ -21,7 +21,7 @@ pub(super) struct Report<'r> {
     pub(super) plan: &'r Plan,
     pub(super) advice: &'r Advice,
     pub(super) rounds: usize,
-    /// What the command took.
+    /// Time that the command took.
     pub(super) seconds: f64,
 }
 
@@ -134,7 +134,7 @@ impl Report<'_> {
         verdict
     }
 
-    /// What is measured, what is computed, and what to know of the device.
+    /// Notes under the tables: measured and computed numbers, and the limits of the device.
     pub(super) fn notes(&self) -> Vec<String> {
         let plan = self.plan;
         let mut notes = vec![if plan.extrapolates() {
@@ -302,7 +302,7 @@ impl Report<'_> {
         })
     }
 
-    /// What the model says for the scale that it is held against, beside what was measured there.
+    /// The model's prediction for the scale that it is checked against, with the measurement there.
     pub(super) fn validation(&self) -> Option<Listing> {
         let mut listing = Listing::new([
             "method",

@@ -35,16 +35,17 @@ const SCANNED_ROWS_AN_OPERATION: f64 = 8.0;
 /// Bytes of a row that take about as long as one operation.
 const BYTES_AN_OPERATION: f64 = 4096.0;
 
-/// What is measured.
+/// The measurements to take.
 pub(super) struct Plan {
     pub(super) source: Source,
     pub(super) device: Device,
-    /// What this machine's own memory was measured to be, where the methods run on it.
+    /// Measured speed of this machine's memory, if the methods run on it.
     pub(super) device_report: Option<DeviceReport>,
     pub(super) methods: Vec<Method>,
     /// Rows that the user has.
     pub(super) rows: u64,
-    /// Smallest first: those of the model, and behind them the one that it is held against.
+    /// In ascending order: first those of the model, last the one that the model is checked
+    /// against.
     pub(super) scales: Vec<Scale>,
     /// How many of the scales the model uses.
     pub(super) fitted: usize,
@@ -60,7 +61,7 @@ pub(super) enum Source {
     Trace { path: PathBuf, replay: Box<Replay> },
 }
 
-/// What the methods run on.
+/// The device on which the methods run.
 pub(super) enum Device {
     Emulated(Profile),
     Native { primitives: Option<Primitive> },

@@ -1,7 +1,7 @@
 //! Options of `advise`: the workload, the device, and what matters to the user.
 //!
-//! Each group can be given as numbers or by a name. What the parser cannot check alone (a profile, pairs of options) is
-//! checked before anything is measured.
+//! Each group can be given as numbers or by a name. Values that the parser cannot check alone (a
+//! profile, pairs of options) are checked before anything is measured.
 
 use super::PrimitiveName;
 use clap::{Args, ValueEnum};
@@ -73,7 +73,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_enum)]
     pub(crate) primitives: Option<PrimitiveName>,
 
-    /// What the recommendation goes by
+    /// Quantity that the recommendation prefers
     #[arg(long, value_enum, default_value_t = Preference::Balanced)]
     pub(crate) prefer: Preference,
     /// Methods to compare; by default the six durable ones
@@ -102,7 +102,7 @@ pub(crate) struct AdviseArgs {
     pub(crate) seed: u64,
 }
 
-/// What a recommendation goes by.
+/// The quantity that a recommendation prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preference {
     /// Throughput 40 %, latency 20 %, wear 15 %, space 15 %, recovery 10 %

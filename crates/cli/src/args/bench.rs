@@ -152,7 +152,7 @@ pub(crate) struct BtreeArgs {
     /// Operations of a transaction
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) txn_size: u64,
-    /// What is done: insert; or, to rows that are there, update, delete, or mixed, a third each
+    /// Operations: insert; or update, delete or mixed (a third each) of rows that are there
     #[arg(long, value_enum, default_value_t = BtreeMix::Insert)]
     pub(crate) mix: BtreeMix,
     /// Rows that are there before the run; none before one of insertions only
@@ -296,7 +296,7 @@ pub(crate) struct SysbenchArgs {
     pub(crate) run: RunArgs,
 }
 
-/// What all workloads let the user choose.
+/// Options of all workloads.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -322,7 +322,8 @@ pub(crate) struct RunArgs {
     /// Issue the instructions of another domain, to measure their cost; what the data survives does not change
     #[arg(long, value_enum)]
     pub(crate) primitives: Option<PrimitiveName>,
-    /// What the platform promises to survive a power cut whole: with 64 bytes, method fast stores the header that it commits by in one transfer
+    /// Bytes that the platform promises to survive a power cut whole: with 64, method fast stores
+    /// the header that it commits by in one transfer
     #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word)]
     pub(crate) power_fail_atomicity: AtomicityName,
     /// The device: native, or emulated with added latency and full counting
@@ -334,7 +335,8 @@ pub(crate) struct RunArgs {
     /// Bytes of the emulated last-level cache, for all partitions together; 32 MiB by default
     #[arg(long)]
     pub(crate) cache_bytes: Option<u64>,
-    /// What a flush and its fence cost on the emulated device, 10 to 10000 ns, instead of what the profile says
+    /// Nanoseconds of a flush and its fence on the emulated device, 10 to 10000, instead of those
+    /// of the profile
     #[arg(long, value_parser = clap::value_parser!(u64).range(10..=10_000))]
     pub(crate) sync_latency_ns: Option<u64>,
     /// Loads on the emulated device: counted; or free, neither counted nor delayed, so that the model's own time is not in them
@@ -361,8 +363,8 @@ pub(crate) struct RunArgs {
     /// Rings of distributed-log that the sessions of a partition share; 16 by default
     #[arg(long)]
     pub(crate) rings: Option<u32>,
-    /// What the write-ahead log of inp or log has of a changed row: after, what it becomes; or both, what it was as well, as in the
-    /// paper; other methods do not look at it
+    /// Images of a changed row in the write-ahead log of inp or log: after, the row after the
+    /// change; or both, with the row before it, as in the paper; other methods ignore it
     #[arg(long, value_enum, default_value_t = LogImagesName::After)]
     pub(crate) log_images: LogImagesName,
     /// Bytes of an index node
@@ -397,8 +399,9 @@ pub(crate) struct RunArgs {
     /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so that a power cut loses the last ones
     #[arg(long, value_enum, default_value_t = CommitName::Synchronous)]
     pub(crate) commit: CommitName,
-    /// What transactions of a page method see of others beside them: serializable, nothing; or read-committed, what has committed, and reads keep no locks,
-    /// as in the databases that sysbench is run on; other methods do not look at it
+    /// Isolation of transactions of a page method: serializable; or read-committed, which reads
+    /// committed data and keeps no locks of reads, as in the databases that sysbench is run on;
+    /// other methods ignore it
     #[arg(long, value_enum, default_value_t = IsolationName::Serializable)]
     pub(crate) isolation: IsolationName,
     /// Seed of the rows and of the transactions
@@ -471,12 +474,12 @@ pub(crate) enum DeviceKind {
     Emulated,
 }
 
-/// What a write-ahead log has of a changed row.
+/// Images of a changed row in a write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogImagesName {
-    /// What it becomes
+    /// The row after the change
     After,
-    /// What it was and what it becomes
+    /// The row before and after the change
     Both,
 }
 
@@ -564,14 +567,14 @@ pub(crate) enum CommitName {
     Asynchronous,
 }
 
-/// What transactions see of others.
+/// Isolation: the effects of concurrent transactions that a transaction can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IsolationName {
     /// Nothing
     Serializable,
     /// New rows in ranges
     RepeatableRead,
-    /// What has committed
+    /// Committed data
     ReadCommitted,
 }
 

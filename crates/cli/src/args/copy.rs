@@ -1,7 +1,7 @@
 //! Arguments of `backup`, `restore` and `convert`.
 //!
-//! Whoever restores or converts chooses only what shall differ from the database that is copied; what is left out stays as it
-//! was recorded.
+//! `restore` and `convert` take only the options in which the new database differs from the copied
+//! one; all others stay as recorded.
 
 use super::{DomainName, LayoutName};
 use clap::Args;
@@ -110,7 +110,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) database: OtherDatabaseArgs,
 }
 
-/// What shall differ from the database that is copied.
+/// Options in which the new database differs from the copied one.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OtherDatabaseArgs {
     /// Number of partitions

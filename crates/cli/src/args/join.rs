@@ -93,7 +93,7 @@ pub(crate) struct JoinArgs {
 }
 
 impl JoinArgs {
-    /// What the library calls tuning.
+    /// The tuning of the library that these options ask for.
     pub(crate) fn tuning(&self) -> Tuning {
         Tuning {
             partition_bits: self.bits,

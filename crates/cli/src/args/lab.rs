@@ -63,7 +63,7 @@ pub(crate) struct LabRunArgs {
 pub(crate) struct LabVictimArgs {
     /// The database
     pub(crate) path: PathBuf,
-    /// What to run in it
+    /// Workload to run in it
     #[arg(long, value_enum)]
     pub(crate) workload: LabWorkload,
     /// Transactions until it is killed, over all partitions

@@ -1,7 +1,7 @@
 //! The command line: every command, its options, its help text with an example.
 //!
-//! Values are checked here as far as they can be without touching a database, so that a typing error never costs
-//! work. What a command does with them is in its own module.
+//! Values are checked here as far as they can be without touching a database, so that a typing
+//! error never costs work. Each command is in its own module.
 
 mod advise;
 mod axes;
@@ -57,7 +57,7 @@ pub(crate) struct CommandLine {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// See the database work on this machine: import, kill, recover, measure
@@ -386,7 +386,8 @@ pub(crate) struct DeviceArgs {
     /// Issue the instructions of another domain, to measure their cost
     #[arg(long, value_enum)]
     pub(crate) primitives: Option<PrimitiveName>,
-    /// What the platform promises to survive a power cut whole: how method fast commits depends on it
+    /// Bytes that the platform promises to survive a power cut whole: method fast chooses its
+    /// commit by it
     #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word)]
     pub(crate) power_fail_atomicity: AtomicityName,
 }
@@ -416,7 +417,7 @@ pub(crate) struct QuickstartArgs {
 pub(crate) struct VictimArgs {
     /// The database
     pub(crate) path: PathBuf,
-    /// What to run in it
+    /// Job to run in it
     #[arg(long, value_enum)]
     pub(crate) job: VictimJob,
     /// Seed of its transactions
@@ -433,7 +434,7 @@ pub(crate) struct VictimArgs {
     pub(crate) checkpoint_log_bytes: Option<u64>,
 }
 
-/// What the process runs until it is killed.
+/// Job of the process until it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VictimJob {
     /// Bookings between rows of the imported table.
@@ -468,7 +469,7 @@ impl From<LayoutName> for LayoutKind {
     }
 }
 
-/// What the medium gives.
+/// Persistence domain of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DomainName {
     /// Survives the death of the process
@@ -612,7 +613,7 @@ mod tests {
         let mut found = Vec::new();
         examples(&CommandLine::command(), &mut found);
         assert!(found.len() > 15, "{found:?}");
-        // What a shell takes apart is not ours to parse.
+        // A line that a shell takes apart is not ours to parse.
         for line in found
             .iter()
             .filter(|line| !line.contains(['"', '\'', '|', '>', '$']))

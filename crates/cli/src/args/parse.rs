@@ -1,7 +1,8 @@
-//! The command line as it was typed: what the parser makes of it, and how it is refused.
+//! The command line as it was typed: how it is parsed, and how it is refused.
 //!
-//! A negative number is a value of the option before it, so that the answer is the option's range. What was typed may come from
-//! a script or a file's name, so an error shows it without its control characters.
+//! A negative number is a value of the option before it, so that the answer is the option's range.
+//! The text may come from a script or a file's name, so an error shows it without its control
+//! characters.
 
 use super::CommandLine;
 use crate::failure::{self, Work};

@@ -1,6 +1,7 @@
 //! Arguments of `bench recovery`.
 //!
-//! What fills the log is said once, to the command and by it to the process that it kills.
+//! The options that fill the log are declared once: the command takes them, and hands them on to
+//! the process that it kills.
 
 use clap::Args;
 use indelible::Method;
@@ -53,7 +54,7 @@ pub(crate) struct RecoveryVictimArgs {
     pub(crate) fill: FillArgs,
 }
 
-/// What fills the log.
+/// Options of the work that fills the log.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FillArgs {
     /// Bytes of log since the newest checkpoint

@@ -54,14 +54,14 @@ pub(crate) struct TortureArgs {
     /// How much of --all, --flips, --truncations and --faults: small takes seconds a method, full what it takes
     #[arg(long, value_enum, default_value_t = SizeName::Small)]
     pub(crate) size: SizeName,
-    /// What the search, the killed process, or the one without power runs
+    /// Workload of the search, of the killed process, or of the process without power
     #[arg(long, value_enum, default_value_t = WorkloadName::Standard,
         conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "operations"])]
     pub(crate) workload: WorkloadName,
     /// Where all randomness comes from
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What a power cut of the simulated device leaves whole, and what method fast relies on
+    /// Bytes that a power cut of the simulated device leaves whole, and that method fast relies on
     #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word,
         conflicts_with_all = ["workload", "flips", "truncations", "faults", "kills", "power_cuts", "histories"])]
     pub(crate) power_fail_atomicity: AtomicityName,
@@ -140,11 +140,11 @@ pub(crate) struct TortureArgs {
 pub(crate) enum SizeName {
     /// Seconds a method and kind
     Small,
-    /// What a result that is kept needs: hours for all methods
+    /// Size for results that are kept: hours for all methods
     Full,
 }
 
-/// What is run while the power goes off.
+/// Workload during which the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WorkloadName {
     /// Random transactions on a partition, compared row by row; bookings of flights for --kills and --power-cuts
@@ -197,7 +197,7 @@ impl TortureArgs {
         self.all && !has_kind && !has_bounds && is_plain && self.workload == WorkloadName::Standard
     }
 
-    /// What a power cut leaves whole.
+    /// Bytes that a power cut leaves whole.
     pub(crate) fn atomicity(&self) -> PowerFailAtomicity {
         self.power_fail_atomicity.into()
     }

@@ -10,7 +10,7 @@
 //! | `join` | joins of two relations, without a database |
 //! | `runs` | what they share: options to a database, a run to a row |
 //!
-//! What the clock sees is in the room `measure`, because this one is compiled without optimisation.
+//! Timed code is in the room `measure`, because this one is compiled without optimisation.
 
 mod btree;
 mod join;

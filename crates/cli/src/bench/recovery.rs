@@ -65,7 +65,7 @@ struct RecoveryRow {
     /// From the beginning of the opening to the row that is undone last.
     undone_ms: f64,
     log_mb_per_s: f64,
-    /// What the opening read from files, and wrote.
+    /// Bytes that the opening read from files, and wrote.
     bytes_read: u64,
     bytes_written: u64,
     syncs: u64,
@@ -187,7 +187,7 @@ fn measure(args: &RecoveryArgs, method: Method) -> Result<RecoveryRow> {
     let filled = kill(&path, fill, args.open_changes, method)?;
     note.finish_and_clear();
     let start = Instant::now();
-    // What the opening of a program that does not know of the fill would have.
+    // Options of a program that does not know of the fill.
     let options = Options::new()
         .buffer_bytes(fill.pool_bytes())
         .sessions(fill.sessions + 1)
@@ -274,7 +274,7 @@ fn updates(workload: &Ycsb, done: &[u64]) -> u64 {
     (0..).zip(done).map(of_list).sum()
 }
 
-/// What the child did before it was killed.
+/// Counts of the child before it was killed.
 struct Filled {
     txns: u64,
     log_bytes: u64,

@@ -1,7 +1,9 @@
-//! What the workloads share: options to a database, a run to a row, rows to print.
+//! Common part of the workloads: from options to a database, from a run to a row, and printing
+//! rows.
 //!
-//! Every run has a database of its own that is loaded afresh, measured, checked, and removed. A row is the difference of the
-//! database's statistics before and after; each workload fills in what only it knows.
+//! Each run has a database of its own that is loaded afresh, measured, checked, and removed. A row
+//! is the difference of the database's statistics before and after; each workload adds the fields
+//! that only it knows.
 
 use crate::args::{
     CommitName, DeviceKind, FencesName, IoName, LoadsName, LogImagesName, PrimitiveName, RunArgs,
@@ -406,7 +408,7 @@ pub(super) fn finish_record(args: &RunArgs, database: &Database) -> Result<()> {
     Ok(())
 }
 
-/// What a row says beside the numbers.
+/// Fields of a row that are not measured.
 pub(super) struct Setting<'s> {
     pub(super) method: &'s str,
     pub(super) primitives: &'s str,
@@ -414,7 +416,7 @@ pub(super) struct Setting<'s> {
     pub(super) profile: &'s str,
     /// Where the database lies.
     pub(super) directory: &'s Path,
-    /// What the page methods say beside the others.
+    /// The fields that only page methods have.
     pub(super) pages: Option<PageNumbers>,
 }
 
@@ -484,7 +486,8 @@ fn commit_mode(args: &RunArgs) -> &'static str {
     }
 }
 
-/// What the database has counted. On emulated devices, what reached them from files is part of their lines.
+/// The database's counters. On emulated devices, bytes that reached them from files are part of
+/// their lines.
 pub(super) fn statistics(database: &Database, emulators: &[Emulator]) -> Result<Statistics> {
     let mut statistics = database.statistics()?;
     if emulators.is_empty() {
@@ -503,7 +506,7 @@ pub(super) fn statistics(database: &Database, emulators: &[Emulator]) -> Result<
     Ok(statistics)
 }
 
-/// What a workload says of itself in a row.
+/// A workload's description of itself in a row.
 pub(super) struct About {
     pub(super) workload: &'static str,
     pub(super) mix: String,
@@ -567,11 +570,12 @@ pub(super) fn row(
 
 /// Bytes of a block of flash that is erased at once.
 const ERASE_BLOCK_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
-/// What a byte costs that is written to a place drawn at random, where the drive cleans the fullest blocks first and has 28 % more flash than it
-/// says: (1 + 0.28) / (2 x 0.28). A byte of a log, or of an area that is written over and over, costs itself.
+/// Flash writes for one byte written to a random place, on a drive that cleans the blocks with the
+/// least live data first and has 28 % more flash than it reports: (1 + 0.28) / (2 x 0.28). A byte
+/// of a log, or of an area that is overwritten in order, costs one.
 const RANDOM_WRITES: f64 = 2.29;
 
-/// What was written between two looks, a transaction.
+/// Bytes written a transaction between two readings of the counters.
 fn written(txns: u64, before: &Statistics, after: &Statistics) -> WrittenBytes {
     let each = |count: u64| count as f64 / txns.max(1) as f64;
     let stored = |statistics: &Statistics| statistics.memory.total().bytes_stored;
@@ -594,7 +598,7 @@ fn written(txns: u64, before: &Statistics, after: &Statistics) -> WrittenBytes {
     }
 }
 
-/// What the area did between two looks, if there is one that pages stay in.
+/// Work of the area of page copies between two readings of the counters, if pages stay there.
 fn area(before: &Statistics, after: &Statistics) -> Option<AreaNumbers> {
     let (before, after) = (before.area, after.area);
     (after.slots > 0).then(|| AreaNumbers {
@@ -610,7 +614,7 @@ fn area(before: &Statistics, after: &Statistics) -> Option<AreaNumbers> {
     })
 }
 
-/// Who wrote checkpoints between two looks.
+/// Checkpoints between two readings of the counters, by who wrote them.
 fn checkpoints(before: &Statistics, after: &Statistics) -> CheckpointNumbers {
     let (before, after) = (before.checkpoints, after.checkpoints);
     CheckpointNumbers {

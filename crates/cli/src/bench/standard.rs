@@ -1,7 +1,9 @@
-//! What `bench tpcc`, `bench tpcb`, `bench tatp` and `bench sysbench` share: the runs that the options ask for, one row each.
+//! Common part of `bench tpcc`, `bench tpcb`, `bench tatp` and `bench sysbench`: the runs that the
+//! options ask for, one row each.
 //!
-//! The rows of the database are made and checked before the run, and checked again after it, together with what the list says that must be
-//! there. The list is made once and shared by all methods. The threads and their clock are those of `measure::standard`.
+//! The rows of the database are made and checked before the run, and checked again after it against
+//! the results that the list of transactions predicts. The list is made once and shared by all
+//! methods. The threads and their clock are those of `measure::standard`.
 
 use super::runs::{self, About, Setting};
 use crate::args::RunArgs;
@@ -17,13 +19,13 @@ use workload::Workload;
 
 /// Transactions of a run that has neither a number nor a time.
 pub(super) const TXNS_DEFAULT: u64 = 1_000_000;
-/// No run is faster: how long a list needs to be for a given time.
+/// Upper bound of the speed of a run: the list of a run with a given time is long enough for it.
 const TXN_PER_MS_MAX: u64 = 200;
 
 /// The options of a benchmark.
 pub(crate) trait Benchmark {
     type Workload: Standard;
-    /// What the last column of the table by type is.
+    /// Heading of the last column of the table by type.
     const LAST_COLUMN: &'static str = "success";
     /// Transactions of the longest list; a run that goes on beyond it begins again.
     const LIST_MAX: u64 = 1_000_000;
@@ -144,7 +146,7 @@ fn run_segments<B: Benchmark>(
     let name = B::Workload::NAME;
     let scratch = runs::scratch(run)?;
     let (database, emulators, delays) = runs::open(run, method, &scratch)?;
-    // What is not measured need not wait for an imitated disk.
+    // Loading is not measured, so it need not wait for an imitated disk.
     delays.set(false);
     let tables = load(workload, &database)?;
     if !run.skip_check {
@@ -212,7 +214,7 @@ fn warm_up<B: Benchmark>(
     Ok(measured.positions)
 }
 
-/// What is measured from these positions on.
+/// The span to measure, from these positions on.
 fn span<'p, B: Benchmark>(
     args: &B,
     positions: &'p [u64],
@@ -276,7 +278,7 @@ fn numbers<B: Benchmark>(args: &B, measured: &Measured) -> StandardNumbers {
     }
 }
 
-/// What was written, for people: bytes a transaction of methods with a file of pages, by kind and medium.
+/// Bytes written a transaction, for people: methods with a file of pages, by kind and medium.
 fn write_listing(rows: &[RunRow]) -> Option<Listing> {
     let of_pages = rows
         .iter()

@@ -50,7 +50,7 @@ pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
     runs::print_rows(&rows, format)
 }
 
-/// What a caller other than the command line measures.
+/// The runs that a caller other than the command line asks for.
 pub(crate) struct YcsbRuns {
     pub(crate) rows: u32,
     pub(crate) partitions: u32,

@@ -155,7 +155,7 @@ fn route(airports: &[String], seed: u64, number: u64) -> (&str, &str) {
     (&airports[origin as usize], &airports[destination as usize])
 }
 
-/// What the bookings show after a kill.
+/// Counts of bookings after a kill.
 pub(crate) struct Verdict {
     /// Bookings that are there.
     pub(crate) bookings: u64,

@@ -26,11 +26,11 @@ const CUT_AFTER_US_MAX: u64 = 100_000;
 /// Cycles between two checkpoints.
 const CHECKPOINT_CYCLES: u64 = 5;
 
-/// What ends the process.
+/// The way in which the process ends.
 pub(crate) enum End<'m> {
     /// SIGKILL alone.
     Kill,
-    /// The power of the file system that its database lies on.
+    /// A power cut of the file system that holds its database.
     PowerCut(&'m Mount),
 }
 

@@ -1,8 +1,8 @@
-//! Killing a real process with SIGKILL, and looking at what its database is afterwards.
+//! Kills a real process with SIGKILL, and checks its database afterwards.
 //!
-//! A kill keeps every completed store, so it cannot show a missing flush: that is what `torture`'s search is for. It
-//! shows that nothing which was acknowledged hangs in the process, that locks and groups of the dead do not matter, and that
-//! recovery works on real files.
+//! A kill keeps every completed store, so it cannot show a missing flush: the search of `torture`
+//! does that. A kill shows that nothing acknowledged depends on the process, that locks and groups
+//! of dead processes do no harm, and that recovery works on real files.
 //!
 //! | file | job |
 //! |---|---|
@@ -53,17 +53,19 @@ pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<
 /// So short that checkpoints come between the transactions of a process that lives for some milliseconds.
 const CHECKPOINT_LOG_BYTES: u64 = 32 << 10;
 
-/// What a process does until it is killed, and the proof that what it acknowledged is there and nothing is half there.
+/// The work of a process until it is killed, and the proof that all acknowledged transactions are
+/// there and none is half there.
 trait Deed {
     /// Makes tables and rows.
     fn prepare(&mut self, database: &Database, scratch: &Scratch) -> Result<()>;
 
-    /// What the process of a cycle, counted from 0, runs.
+    /// The work of the process in a cycle, counted from 0.
     fn work(&self, cycle: u64) -> Work;
 
-    /// Checks the recovered database after a cycle; fails at what must not be.
+    /// Checks the recovered database after a cycle; fails if it is wrong.
     fn check(&mut self, database: &Database, cycle: u64, new: Acknowledged) -> Result<()>;
 
-    /// Transactions of all cycles that were acknowledged, and those that are there all the same.
+    /// Transactions of all cycles that were acknowledged, and those that are there without an
+    /// acknowledgement.
     fn counts(&self) -> (u64, u64);
 }

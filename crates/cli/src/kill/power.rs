@@ -1,8 +1,9 @@
-//! The power of a file system: cut under a running process, and on again.
+//! The power of a file system: cut while a process runs, and switched on again.
 //!
-//! A cut is the file system's own shutdown request without a flush of its journal: what no sync has reached the device with
-//! is lost, and the mount that follows replays the journal, as after a power failure. It hits everything on the file system, so
-//! only a loop device is accepted. What it cannot show is a device that lies about its own cache.
+//! A cut is the file system's own shutdown request without a flush of its journal. Data that no
+//! sync has brought to the device is lost, and the next mount replays the journal, as after a power
+//! failure. The cut hits everything on the file system, so only a loop device is accepted. It
+//! cannot show a device that lies about its own cache.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;

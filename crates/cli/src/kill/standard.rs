@@ -133,7 +133,7 @@ fn run_partition<R: RoutedScript>(
 /// The proof, from one cycle to the next.
 pub(super) struct Lists<W: Workload> {
     seed: u64,
-    /// What the last look has found; there is none before loading.
+    /// Content found by the last check; none before loading.
     seen: Option<W::Content>,
     acknowledged: u64,
     unacknowledged: u64,

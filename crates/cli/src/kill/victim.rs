@@ -77,7 +77,7 @@ pub(crate) fn run(args: &VictimArgs) -> Result<()> {
     }
 }
 
-/// What a YCSB victim runs.
+/// The workload of a YCSB victim.
 pub(crate) fn ycsb_options(rows: u32, partitions: u32, seed: u64) -> YcsbOptions {
     let transactions = 1 << 20;
     YcsbOptions {
@@ -131,10 +131,11 @@ fn run_partition(
     }
 }
 
-/// What a victim had acknowledged when it was killed: pairs of partition and number, in the order of their arrival.
+/// Acknowledged transactions of a killed victim: pairs of partition and number, in the order of
+/// their arrival.
 pub(crate) type Acknowledged = Vec<(u32, u64)>;
 
-/// What a victim does.
+/// The work of a victim.
 #[derive(Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) job: VictimJob,

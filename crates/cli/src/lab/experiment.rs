@@ -1,23 +1,25 @@
-//! What a paper and its experiments are: data. Which runs it needs, what is plotted of them, and what the paper says about them.
+//! A paper and its experiments as data: the runs, the plots of them, and the paper's statements
+//! about them.
 //!
-//! A [`Sweep`] is the product of its axes; each point of it is one run of a [`Kind`], and `kinds` knows how to run one. A [`Check`]
-//! compares medians of rows and says whether the paper's shape holds. Nothing in an experiment is measured here: the only
-//! numbers are the paper's, each with the place where it stands.
+//! A [`Sweep`] is the product of its axes. Each of its points is one run of a [`Kind`]; `kinds`
+//! knows how to run it. A [`Check`] compares medians of rows and says whether the paper's shape
+//! holds. Nothing in an experiment is measured here: the only numbers are the paper's, each with
+//! its source.
 
 use super::size::Size;
 
 /// A paper, as the lab runs it again.
 pub(super) struct Paper {
-    /// What stands before the slash in the names of its experiments.
+    /// Prefix of the names of its experiments, before the slash.
     pub(super) name: &'static str,
-    /// What stands at the top of the report, and one sentence under it.
+    /// Heading of the report, then one sentence under it.
     pub(super) title: &'static str,
     pub(super) lead: &'static str,
-    /// What it compares.
+    /// The systems that it compares.
     pub(super) compared: Table,
-    /// In its own order.
+    /// In the paper's order.
     pub(super) experiments: &'static [&'static Experiment],
-    /// What the report says of a size.
+    /// Describes a size for the report.
     pub(super) describe: fn(&Size) -> String,
 }
 
@@ -34,7 +36,7 @@ pub(super) struct Experiment {
     /// `paper/figure`.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// What the paper shows, and how this run differs from its setting.
+    /// The paper's finding, and how this run differs from the paper's setting.
     pub(super) shows: &'static [&'static str],
     pub(super) sweeps: &'static [Sweep],
     pub(super) plots: &'static [Plot],
@@ -129,7 +131,7 @@ pub(super) enum Axes {
 pub(super) enum Unit {
     Bytes,
     Percent,
-    /// What the caption says.
+    /// The caption names the unit.
     Plain,
 }
 
@@ -137,12 +139,12 @@ pub(super) enum Unit {
 pub(super) struct Check {
     /// The statement, to be read after "expected:".
     pub(super) what: &'static str,
-    /// What the paper says, in its numbers.
+    /// The paper's statement, in its numbers.
     pub(super) paper: &'static str,
-    /// Where it says so.
+    /// Section, figure or page of the paper.
     pub(super) source: &'static str,
     pub(super) test: Test,
-    /// Why it may differ here.
+    /// Reasons why the result may differ here.
     pub(super) why: &'static str,
 }
 

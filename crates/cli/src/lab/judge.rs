@@ -7,12 +7,12 @@ use super::experiment::{Check, Filter, Test, Within};
 use super::point::{Parameters, passes};
 use super::rows::LabRow;
 
-/// What became of a check.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Holds,
     Differs,
-    /// There are no rows for it.
+    /// It has no rows.
     Unknown,
 }
 

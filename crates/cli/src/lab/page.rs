@@ -185,7 +185,7 @@ fn overview(figures: &[Figure<'_>]) -> Section {
     }
 }
 
-/// What the paper compares.
+/// The table of the compared systems.
 fn compared(paper: &Paper) -> Section {
     let owned = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
     let table = &paper.compared;

@@ -1,7 +1,9 @@
-//! What experiments on the page engine have in common, and what their parameters mean as options of `indelible bench`.
+//! Common parts of experiments on the page engine: their settings, and the options of
+//! `indelible bench` for their parameters.
 //!
-//! Names of the paper stand for several options at once (a scheme is a method with its way of committing, a placement is where two kinds of files
-//! lie), and sizes that depend on the data are given as shares of it.
+//! A name of the paper may stand for several options at once: a scheme is a method with its way of
+//! committing, a placement is the media of two kinds of files. Sizes that depend on the data are
+//! shares of it.
 
 use super::experiment::{Axes, Axis, Filter, Plot, Shape, Test, Within};
 use super::point::Point;

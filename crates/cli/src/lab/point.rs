@@ -100,7 +100,7 @@ impl Point {
             .collect()
     }
 
-    /// What insertions are told beside the parameters.
+    /// Adds the options of a run of insertions that are not parameters.
     fn btree(&self, add: &mut impl FnMut(&str, &str), size: &Size) {
         let rows = u64::from(size.btree_rows);
         let together = self.get("txn-size").parse().unwrap_or(1);
@@ -135,7 +135,7 @@ impl Point {
     }
 }
 
-/// What both workloads are told.
+/// Adds the options that YCSB and TPC-C have in common.
 fn bench(add: &mut impl FnMut(&str, &str), size: &Size) {
     add("partitions", &size.partitions.to_string());
     add("seconds", &size.seconds.to_string());

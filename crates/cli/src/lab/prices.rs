@@ -1,7 +1,9 @@
-//! What a configuration's media cost, and rows of transactions a second and dollar.
+//! Prices of a configuration's media, and rows of transactions a second and dollar.
 //!
-//! Nothing is run for such a row. It is made at the report from a measured one, so that other prices need no other run. A configuration pays for its
-//! buffer pool as DRAM, and for pages and log by where they lie; the price of NVM is a multiple of that of the disk, which is the axis of the figure.
+//! No such row needs a run of its own. The report makes it from a measured row, so other prices
+//! need no new run. A configuration pays for its buffer pool as DRAM, and for pages and log by
+//! their medium. The price of NVM is a multiple of that of the disk; this ratio is the axis of the
+//! figure.
 
 use super::experiment::Kind;
 use super::point::{Point, hash};

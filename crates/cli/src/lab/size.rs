@@ -18,7 +18,8 @@ const CACHE_BYTES_MIN: u64 = 64 << 10;
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
-/// What an account of TPC-B, a subscriber of TATP, a row of sysbench and a full warehouse of TPC-C take in pages, as measured after loading.
+/// Bytes in pages of a TPC-B account, a TATP subscriber, a sysbench row and a full TPC-C warehouse,
+/// as measured after loading.
 const ACCOUNT_BYTES: u64 = 128;
 const SUBSCRIBER_BYTES: u64 = 600;
 const SBTEST_BYTES: u64 = 260;
@@ -185,7 +186,7 @@ impl Size {
         self.of_ycsb(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
     }
 
-    /// What stands before the paper's data, in the ratio of these.
+    /// Scales bytes that go with the paper's YCSB data to the rows of this size.
     fn of_ycsb(&self, bytes: u64) -> u64 {
         bytes * u64::from(self.ycsb_rows) / PAPER_YCSB_ROWS
     }
@@ -205,7 +206,7 @@ impl Size {
         self.of_tpcc(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
     }
 
-    /// What stands before the paper's warehouses, in the ratio of these.
+    /// Scales bytes that go with the paper's warehouses to the warehouses of this size.
     fn of_tpcc(&self, bytes: u64) -> u64 {
         let thousandths = u64::from(self.warehouses) * u64::from(self.tpcc_scale_thousandths);
         bytes * thousandths / (1000 * PAPER_WAREHOUSES)
@@ -272,7 +273,7 @@ impl Size {
         Some((side, side))
     }
 
-    /// What the report of the joins says of it.
+    /// Description in the report of the joins.
     pub(super) fn describe_joins(&self) -> String {
         format!(
             "workload A with {} tuples in R, 1/{} of the paper's; B with {} on both sides, 1/{} of the paper's; tuples of 8 bytes, medians of {} joins in \
@@ -285,7 +286,7 @@ impl Size {
         )
     }
 
-    /// What the report of NV-Logging says of it.
+    /// Description in the report of NV-Logging.
     pub(super) fn describe_nv_logging(&self) -> String {
         format!(
             "TPC-C with {} warehouses at {} of the full size, TPC-B with {} branches of {} accounts, TATP with {} subscribers: about {}, {} and {} MB of \
@@ -303,7 +304,7 @@ impl Size {
         )
     }
 
-    /// What the report of NVM-DWB says of it.
+    /// Description in the report of NVM-DWB.
     pub(super) fn describe_nvm_dwb(&self) -> String {
         format!(
             "sysbench with one table of {} rows, TPC-C with {} warehouses at {} of the full size: about {} and {} MB of pages; medians of {} measurements of \
@@ -318,7 +319,7 @@ impl Size {
         )
     }
 
-    /// What the report of FAST and FASH says of it.
+    /// Description in the report of FAST and FASH.
     pub(super) fn describe_fast_fash(&self) -> String {
         format!(
             "{} rows go into an empty tree, with keys in random order; before a modelled cache of {} KiB, where the device is emulated; medians of {} runs",
@@ -328,7 +329,7 @@ impl Size {
         )
     }
 
-    /// What the report of N-Store says of it.
+    /// Description in the report of N-Store.
     pub(super) fn describe_n_store(&self) -> String {
         format!(
             "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB, MemTables of {} KiB; TPC-C with {} warehouses at {} of the full \

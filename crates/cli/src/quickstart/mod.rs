@@ -32,7 +32,7 @@ use workload::ycsb::{Mix, Ycsb};
 /// How long a victim works before it is killed, at least; up to twice as long by the seed.
 const KILL_AFTER: Duration = Duration::from_millis(500);
 
-/// What the kill showed.
+/// Result of the kill.
 struct Survival {
     method: Method,
     imported: u64,

@@ -119,7 +119,7 @@ fn costs(survival: &Survival, rows: &[RunRow]) -> Section {
     }
 }
 
-/// What was run.
+/// The conditions of the runs, in a sentence.
 fn conditions(row: &RunRow) -> String {
     format!(
         "YCSB with {} rows of a kilobyte in {} partitions, a thread each; an update rewrites one column of 100 bytes. \

@@ -30,13 +30,13 @@ pub(crate) struct Section {
     pub(crate) badge: Option<(Tone, String)>,
     /// Tables of words, below the plots.
     pub(crate) words: Vec<WordTable>,
-    /// What is folded away.
+    /// Collapsed until the reader clicks on its summary.
     pub(crate) details: Option<Details>,
 }
 
-/// A table, with plots above it, that shows when its line is clicked.
+/// A table, with plots above it, that a click on its summary opens.
 pub(crate) struct Details {
-    /// The line that stands for it.
+    /// The line shown while it is closed.
     pub(crate) summary: String,
     /// Captions and SVG elements.
     pub(crate) plots: Vec<(String, String)>,

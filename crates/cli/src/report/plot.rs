@@ -18,7 +18,7 @@ pub(super) const CHARACTER: f64 = 6.9;
 
 /// Bars in groups: one group a setting, one bar a series.
 pub(crate) struct BarChart {
-    /// What is shown, with its unit.
+    /// The quantity shown, with its unit.
     pub(crate) title: String,
     /// Names of the bars of every group.
     pub(crate) series: Vec<String>,

@@ -21,11 +21,11 @@ pub(crate) struct RunRow {
     pub(crate) threads: u32,
     pub(crate) layout: String,
     pub(crate) update_columns: u32,
-    /// What the medium gives.
+    /// Persistence domain of the medium.
     pub(crate) domain: String,
-    /// Which domain's instructions were issued.
+    /// Domain whose instructions were issued.
     pub(crate) primitives: String,
-    /// What the data survives, in words.
+    /// Failures that the data survives, in words.
     pub(crate) survives: String,
     pub(crate) device: String,
     /// Latency profile of the emulated device; `none` on the native one.
@@ -44,40 +44,40 @@ pub(crate) struct RunRow {
     /// Time of the open that recovers after SIGKILL, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recovery_ms: Option<f64>,
-    /// What only the page methods have.
+    /// Fields that only the page methods have.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub(crate) pages: Option<PageNumbers>,
-    /// What only the standard benchmarks have.
+    /// Fields that only the standard benchmarks have.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub(crate) standard: Option<StandardNumbers>,
 }
 
-/// What a row of a page method has beside the others' fields. The field `commit` of a row is the program's version, so the commit design
-/// is called a mode.
+/// The additional fields of a row of a page method. The field `commit` of a row is the program's
+/// version, so the commit design is called a mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PageNumbers {
-    /// Where they are: `ssd` or `nvm`.
+    /// Medium of the pages: `ssd` or `nvm`.
     #[serde(default)]
     pub(crate) pages: String,
     /// Of the buffer pool of each partition, 0 if there is none.
     pub(crate) pool_bytes: u64,
-    /// What protects a write of a page that a power cut tears.
+    /// Protection from page writes that a power cut tears.
     pub(crate) guard: String,
     pub(crate) log: String,
     /// Whether a sync is for one commit (`immediate`) or for several (`group`).
     pub(crate) commit_mode: String,
-    /// What transactions see of others; rows of earlier versions, all serializable, lack it.
+    /// Isolation of the transactions; rows of earlier versions, all serializable, lack it.
     #[serde(default)]
     pub(crate) isolation: String,
     /// How pages travel between their file and the pool: `buffered` or `direct`; rows of earlier versions, all buffered, lack it.
     #[serde(default)]
     pub(crate) io: String,
-    /// Transactions undone and run again because of others beside them.
+    /// Transactions rolled back and run again because of a conflict.
     pub(crate) conflicts: u64,
-    /// Calls that read a file, a transaction, which are those for pages; rows of earlier versions lack it.
+    /// File reads a transaction, all of them for pages; rows of earlier versions lack it.
     #[serde(default)]
     pub(crate) file_reads_per_txn: f64,
-    /// What the reads of the run allow, where that was measured.
+    /// The throughput that the device's reads allow, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_floor: Option<ReadFloor>,
     /// Of the archive of the log at the end, where it has one.
@@ -86,26 +86,27 @@ pub(crate) struct PageNumbers {
     /// Bytes a transaction by kind and medium; rows of earlier versions lack it.
     #[serde(default)]
     pub(crate) written_per_txn: WrittenBytes,
-    /// What the area of page copies did, where pages stay in it.
+    /// Counters of the area of page copies, in methods whose pages stay there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) area: Option<AreaNumbers>,
-    /// Who wrote the checkpoints; rows of earlier versions lack it.
+    /// Counts of the checkpoints by who wrote them; rows of earlier versions lack it.
     #[serde(default)]
     pub(crate) checkpoints: CheckpointNumbers,
 }
 
-/// What the reads of a run allow.
+/// The throughput that the reads of the device allow.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReadFloor {
-    /// Pages that as many threads read from the same file at random, directly, when they did nothing else.
+    /// Random direct reads of the same file a second, by as many threads that do nothing else.
     pub(crate) pages_per_s: f64,
-    /// Those, divided by the reads that a transaction made.
+    /// `pages_per_s` divided by the reads of a transaction.
     pub(crate) txn_per_s: f64,
-    /// The throughput as a share of that.
+    /// The measured throughput as a share of `txn_per_s`.
     pub(crate) share: f64,
 }
 
-/// Bytes that a transaction writes, on average: to files, which are on flash in the systems that this is for, and to durable memory.
+/// Mean bytes that a transaction writes to files and to durable memory. Files are on flash in the
+/// systems that these numbers are for.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WrittenBytes {
     /// Pages to their places in the file.
@@ -128,7 +129,7 @@ pub(crate) struct WrittenBytes {
 /// Checkpoints of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CheckpointNumbers {
-    /// Beside the transactions.
+    /// In the background, during transactions.
     pub(crate) in_background: u64,
     /// By sessions, whose transactions waited.
     pub(crate) by_sessions: u64,
@@ -136,7 +137,7 @@ pub(crate) struct CheckpointNumbers {
     pub(crate) waits: u64,
 }
 
-/// What the area of page copies did.
+/// Counters of the area of page copies.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AreaNumbers {
     pub(crate) slots: u64,
@@ -154,10 +155,10 @@ pub(crate) struct AreaNumbers {
     pub(crate) slowed: u64,
 }
 
-/// What a row of a standard benchmark has beside the others' fields.
+/// The additional fields of a row of a standard benchmark.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StandardNumbers {
-    /// What only this benchmark has.
+    /// Fields of this benchmark alone.
     #[serde(flatten)]
     pub(crate) own: OwnNumbers,
     pub(crate) single_partition: bool,
@@ -168,7 +169,7 @@ pub(crate) struct StandardNumbers {
     pub(crate) by_type: BTreeMap<String, TypeNumbers>,
 }
 
-/// What only one benchmark has.
+/// Fields that one benchmark alone has.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OwnNumbers {

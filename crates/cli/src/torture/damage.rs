@@ -1,7 +1,7 @@
 //! `torture --flips` and `--truncations`: damage to a small database, by the room of the crash search.
 //!
-//! What counts is that nothing damaged is believed; how the damage was noticed is told apart, because an open that refuses is
-//! cheaper than a deep check.
+//! The database passes if it never believes damaged data. How it noticed the damage is counted
+//! apart, because an open that refuses is cheaper than a deep check.
 
 use super::found::{Findings, quietly};
 use crate::args::TortureArgs;

@@ -19,7 +19,7 @@ const NAMES: [&str; 4] = [
 /// A browser that takes longer hangs.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// What the script writes before and after its findings.
+/// Text that the script writes before and after its findings.
 const BEGIN: &str = "[page-findings";
 const END: &str = "page-findings]";
 
@@ -65,18 +65,18 @@ async function look(width) {
 })();
 ";
 
-/// What a browser makes of a page.
+/// Observations of a page in a browser.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) headings: Vec<String>,
     pub(crate) plots: usize,
     /// Colour of the page as the browser names it.
     pub(crate) background: String,
-    /// What is cut off, too wide, or written over something else, and errors of the page.
+    /// Text that is cut off, too wide or written over other text, and errors of the page.
     pub(crate) flaws: Vec<String>,
 }
 
-/// What the reader's system asks for.
+/// Colour scheme that the reader's system asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Light {
     Bright,

@@ -1,4 +1,4 @@
-//! What the tests of the program share: running the built binary in a directory of the test's own.
+//! Common part of the program's tests: they run the built binary, each in its own directory.
 //!
 //! Databases lie in shared memory where the machine has it, because that is what the program is for; every
 //! directory is removed when its test ends.

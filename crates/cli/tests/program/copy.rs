@@ -166,7 +166,7 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
     assert!(report.contains("the last one of"), "{report}");
     assert_eq!(succeed(&["dump", &earlier]), middle);
     assert_ne!(middle, second);
-    // What cannot be is one sentence, and leaves nothing.
+    // A refused copy prints one sentence, and leaves nothing.
     let none = place.at("none");
     let refused = |arguments: &[&str]| {
         let error = fail(1, &[&["restore"], arguments].concat());

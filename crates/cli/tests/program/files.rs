@@ -34,7 +34,7 @@ fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command writes to standard output.
+/// Standard output of a command.
 fn printed(arguments: &[&str]) -> Vec<u8> {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -144,7 +144,7 @@ fn only_bad_rows_are_a_failure() {
     assert!(error.contains("none of 3 rows"), "{error}");
     assert_eq!(place.read("bad"), "id,name\n1\n2,a,b\n3,\"x\"y\n");
     assert!(fail(1, &["export", &db, "t"]).contains("no table `t`"));
-    // What is rejected can be read like the file, whatever ends its lines.
+    // The file of rejects can be imported like the original, whatever ends its lines.
     let file = place.file("old.csv", "sep=;\rid;name\r1;a\r2;b;c\rx");
     let import = ["import", &db, "t", &file, "--primary-key", "id"];
     let skip = ["--skip-bad-rows", "--rejects", &place.at("old")];
@@ -460,7 +460,7 @@ fn every_text_survives_export_and_import() {
     let long = format!("8,\"{}\",\n", "line\n".repeat(1 << 18));
     let file = place.file("long.csv", &format!("{header}{long}"));
     let import = ["import", &db, "t", &file];
-    // What looks like a forgotten quote can be said to be none.
+    // The user can say that a long field is not a forgotten quote.
     let error = fail(1, &import);
     assert!(error.contains("--quoted-bytes"), "{error}");
     succeed(&[

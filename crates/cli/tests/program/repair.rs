@@ -174,7 +174,7 @@ fn a_lost_descriptor_is_rebuilt_on_every_method() {
             "{method}: {said}"
         );
         assert_eq!((info(&db), rows_of(&db)), (before, 1000), "{method}");
-        // What is damaged is kept.
+        // A repair keeps the damaged file.
         fs::write(&descriptor, "garbage").unwrap();
         let said = succeed(&["repair", &db, "--format", "json"]);
         let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
@@ -321,7 +321,7 @@ fn an_older_copy_of_a_file_is_not_made_good_by_a_repair() {
         let is_right = said.contains("the list of files") && said.contains("sound");
         assert!(is_right, "{method}: {said}");
         assert_eq!(rows_of(&db), 1000, "{method}");
-        // What has data is not.
+        // An older copy of a file with data is refused.
         fs::write(&data, &old[1]).unwrap();
         for is_lost in [false, true] {
             if is_lost {

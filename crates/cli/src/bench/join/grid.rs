@@ -45,7 +45,7 @@ struct CellRow {
     dense: bool,
     /// The fastest of the five.
     best: &'static str,
-    /// What `auto` ran, and why.
+    /// The algorithm that `auto` ran, and its reason.
     picked: &'static str,
     reason: String,
     /// Time of the algorithm that `auto` picks, by that of the best.

@@ -5,8 +5,9 @@
 //! | `row` | what a row says |
 //! | `grid` | all algorithms and `auto` over sizes, skews, match rates and densities |
 //!
-//! The joins and their clock are those of `measure::join`. Relations are made once and joined by every algorithm and kernel that was asked for. What the command line cannot mean, a kernel
-//! that is not there, and relations that memory cannot hold are refused before any of them is made.
+//! The joins and their clock are those of `measure::join`. Relations are made once and joined by
+//! every algorithm and kernel that was asked for. Contradictory options, a kernel that this machine
+//! lacks, and relations that do not fit into memory are refused before any relation is made.
 
 mod grid;
 mod row;

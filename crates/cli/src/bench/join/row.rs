@@ -20,9 +20,9 @@ use std::path::Path;
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct JoinRow {
     workload: &'static str,
-    /// What was asked for.
+    /// The algorithm that the caller asked for.
     algorithm: &'static str,
-    /// What `auto` picked, and why; null where the caller picked.
+    /// The algorithm that `auto` picked, and why; null where the caller picked.
     picked: Option<&'static str>,
     reason: Option<String>,
     kernel: &'static str,
@@ -65,7 +65,7 @@ pub(super) struct JoinRow {
     machine: Machine,
 }
 
-/// What was not left to the library; null and `auto` where it was.
+/// Tuning that the caller set; null and `auto` where the library chose.
 #[derive(Clone, Debug, Serialize)]
 struct TuningRow {
     bits: Option<u32>,

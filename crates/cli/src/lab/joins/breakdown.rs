@@ -1,7 +1,8 @@
-//! Figure 11 and "sort or hash?": what the algorithms spend their cycles on.
+//! Figure 11 and "sort or hash?": the cycles of each phase of the algorithms.
 //!
-//! Cycles are those of the wall clock for a tuple of S, divided by phase as the library times them. What `m-way` and `m-pass` do range by range in
-//! the cache is divided as the threads' own clocks were.
+//! Cycles are those of the wall clock for a tuple of S, divided by phase as the library times them.
+//! `m-way` and `m-pass` do some phases range by range in the cache; these are divided in proportion
+//! to the clocks of the threads.
 
 use super::super::experiment::{
     ANY, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,

@@ -9,7 +9,8 @@
 //! | `sweeps` | 15 to 17: size, skew, threads |
 //! | `compared` | 18: all algorithms; kernel against kernel |
 //!
-//! Relations are named by the paper's workloads: `A m=8` is |S| = 8 x |R|, `B/4` is a quarter of B on both sides. What they are in tuples is in `size`.
+//! Relations are named by the paper's workloads: `A m=8` is |S| = 8 x |R|, `B/4` is a quarter of B
+//! on both sides. `size` has their numbers of tuples.
 
 mod breakdown;
 mod compared;

@@ -152,7 +152,8 @@ fn metrics(row: &RunRow) -> Metrics {
     let per_txn = &row.per_txn;
     let mut metrics: Metrics = [
         ("txn_per_s", row.txn_per_s),
-        // What is left of the throughput when other programs take the processor away.
+        // Throughput by processor time: other programs that take the processor away hardly change
+        // it.
         ("txn_per_cpu_s", 1e6 / row.cpu_us_per_txn.max(1e-3)),
         ("txns", row.txns as f64),
         ("latency_mean_us", row.latency_us.mean),
@@ -188,7 +189,7 @@ fn metrics(row: &RunRow) -> Metrics {
     metrics
 }
 
-/// What page methods have beside the others.
+/// Adds the metrics that only page methods have.
 fn add_pages(metrics: &mut Metrics, row: &RunRow) {
     let Some(pages) = &row.pages else {
         return;
@@ -227,7 +228,7 @@ fn add_pages(metrics: &mut Metrics, row: &RunRow) {
     }
 }
 
-/// What the area of page copies did.
+/// Adds the metrics of the area of page copies.
 fn add_area(metrics: &mut Metrics, area: &AreaNumbers) {
     let percent = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
     let numbers = [
@@ -247,7 +248,7 @@ fn add_area(metrics: &mut Metrics, area: &AreaNumbers) {
     metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// What the threads did.
+/// Adds how the threads spent their time.
 fn add_seen(metrics: &mut Metrics, row: &RunRow, seen: &Seen) {
     let percent = |activity| 100.0 * seen.share(activity);
     let us = |ns: u64| ns as f64 / 1e3;

@@ -70,7 +70,7 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
     Ok(vec![metrics(&before, &after, keys.len())])
 }
 
-/// What is counted.
+/// The operation whose costs are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Insert,

@@ -23,13 +23,13 @@ use workload::tpcc::{Scale, Tables, Tpcc, TpccOptions, is_rollback};
 use workload::ycsb::{Mix, Ycsb, YcsbOptions};
 use workload::{Script as _, Workload as _};
 
-/// What the child writes when it may be killed.
+/// Byte with which the child says that it may be killed.
 const READY: u8 = b'!';
 /// Transactions between two syncs.
 const GROUP: u64 = 64;
 /// Longest list of transactions.
 const LIST: u64 = 1 << 19;
-/// How long a child lives that nobody kills.
+/// The child ends by itself after this time, in case nobody kills it.
 const CHILD_LIFE: Duration = Duration::from_mins(10);
 
 /// Either workload.

@@ -188,7 +188,7 @@ const fn ycsb(axes: &'static [Axis]) -> Sweep {
     }
 }
 
-/// What the paper says of the methods among themselves, at each latency.
+/// The paper's comparisons of the methods, at each latency.
 const BY_METHOD: &[Check] = &[
     READ_ONLY_EQUAL,
     SKEW_HELPS,

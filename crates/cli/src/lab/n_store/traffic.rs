@@ -287,12 +287,12 @@ const fn per_mix_of_one(caption: &'static str, metric: &'static str) -> Plot {
     }
 }
 
-/// What the model's symbols stand for.
+/// Symbols of the paper's cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Symbol {
     /// A tuple.
     Tuple,
-    /// What an update changes: fixed-length and variable-length fields.
+    /// The changed fields of an update, of fixed and of variable length.
     Fields,
     /// A pointer.
     Pointer,

@@ -1,7 +1,8 @@
 //! The experiments of "An Efficient Protection of Partial Page Update and Buffer Scheme … Using NVM", thesis, Seoul National University 2016.
 //!
-//! A database many times the size of the buffer pool lies on an imitated SATA drive of 2015 (`--files sata`), and a little durable memory stands before
-//! it. What is compared are the ratios that the thesis states; its plots have no numbers at their points.
+//! A database many times the size of the buffer pool lies on an imitated SATA drive of 2015
+//! (`--files sata`), with a little durable memory in front of it. The checks compare the ratios
+//! that the thesis states, because its plots have no numbers at their points.
 //!
 //! | file | figures |
 //! |---|---|

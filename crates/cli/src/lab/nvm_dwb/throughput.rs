@@ -1,6 +1,6 @@
 //! Figures 2.3 and 4.1 to 4.3: throughput and mean response time over threads; the same over the length of a flush, and on this machine's own disk.
 //!
-//! What the thesis calls Original is `dwb`, its DWB-Logging-opt `nvm-dwb-log-opt`.
+//! The thesis calls `dwb` Original, and `nvm-dwb-log-opt` DWB-Logging-opt.
 
 use super::super::experiment::{
     ANY, Axes, Check, Experiment, Kind, Plot, Shape, Sweep, Test, Within,
