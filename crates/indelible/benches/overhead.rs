@@ -1,8 +1,9 @@
-//! What a transaction costs above the engine that does its work.
+//! Cost of a transaction in addition to the engine's own work.
 //!
-//! The same operations on the same small table, three ways: on a bare engine, by a worker that holds the partition, and by closures
-//! that take and give back the partition each time. Rows are few and short, so that the difference is the database's own
-//! work. The ways take turns and the fastest round of each counts, which other load disturbs least. Argument: `--method M`.
+//! The same operations on the same small table run in three ways: on a bare engine, by a worker
+//! that holds the partition, and by closures that take and give back the partition each time. Rows
+//! are few and short, so that the difference is the database's own work. The ways take turns, and
+//! the fastest round of each counts, because other load disturbs it least. Argument: `--method M`.
 
 #![allow(
     clippy::print_stdout,

@@ -19,7 +19,7 @@ const OPENING_BALANCE: i64 = 100;
 const TRANSACTIONS: u64 = 50_000;
 const BALANCE: usize = 1;
 
-/// What a run came to.
+/// Result of a run.
 struct Outcome {
     per_second: f64,
     longest: Duration,

@@ -1,4 +1,5 @@
-//! What a transaction costs around one point read: reads inside one transaction against a transaction a read.
+//! Cost of a transaction around one point read: many reads in one transaction against one
+//! transaction for each read.
 //!
 //! Run with `cargo run --release -p indelible --example read_cost`. It works in a temporary directory and cleans up.
 

@@ -1,8 +1,10 @@
-//! What the files of a partition say about their database, where neither its descriptor nor its commit table says anything.
+//! Facts about a database from the files of a partition, when neither its descriptor nor its commit
+//! table can be read.
 //!
-//! Every file begins with the identity of the database, at an offset that its magic number tells, and the kinds of files that
-//! there are leave few methods. Nothing here is trusted: whoever uses the clues opens each partition by them, which checks
-//! every header whole. How many partitions there were is not among the clues, because one that is gone leaves none.
+//! Each file begins with the identity of the database, at an offset that follows from its magic
+//! number, and the kinds of files leave few possible methods. These clues are not trusted: the
+//! repair opens each partition by them, and the opening checks every header whole. The number of
+//! partitions is not among the clues, because a lost partition leaves none.
 
 use crate::descriptor::partition_of;
 use crate::error::Result;
@@ -14,7 +16,7 @@ use storage::record::LayoutKind;
 /// The longest part of a file's beginning that is looked at: the header of a pool.
 const HEAD_BYTES: usize = 176;
 
-/// What partition 0 says, and how many partitions have files.
+/// Clues of partition 0, and the number of partitions that have files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Clues {
     pub(crate) database_id: u128,
@@ -68,7 +70,7 @@ impl Clues {
 /// The beginning of a file.
 struct Head([u8; HEAD_BYTES]);
 
-/// What a pool begins with.
+/// Magic number of a pool.
 const POOL: &[u8; 8] = b"INDPOOL\x1a";
 /// Files of pages: the master records, and homes of pages.
 const PAGES: &[u8; 8] = b"INDPAG\x1a\x01";

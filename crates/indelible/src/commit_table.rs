@@ -54,9 +54,9 @@ pub(crate) trait Words: Send {
     fn read(&self, index: usize) -> Result<u64>;
     /// Stores words, each in one failure-atomic step, and makes them durable together.
     fn write(&mut self, stores: &[(usize, u64)], step: Step) -> Result<()>;
-    /// What the medium promises.
+    /// Persistence domain of the medium.
     fn domain(&self) -> Domain;
-    /// What its device counted.
+    /// Counters of its device.
     fn counters(&self) -> Counters;
     /// Bytes of the pool.
     fn bytes(&self) -> u64;
@@ -98,10 +98,11 @@ impl Words for VolatileWords {
 
 /// The commit table of an open database. Order of locks: `words`, `state`.
 pub(crate) struct CommitTable {
-    /// Held while words become durable. Whoever gets it next stores for all that have waited for it.
+    /// Held while words become durable. The next holder stores the words of all threads that wait
+    /// for it.
     words: Mutex<Box<dyn Words>>,
     state: Mutex<State>,
-    /// Outside of the lock, which a forked child may find taken for ever.
+    /// Outside of the lock, which a forked child may find locked for ever.
     domain: Domain,
     slot_freed: Condvar,
 }
@@ -160,12 +161,12 @@ impl CommitTable {
         self.lock().free.truncate(count);
     }
 
-    /// What the medium promises.
+    /// Persistence domain of the medium.
     pub(crate) fn domain(&self) -> Domain {
         self.domain
     }
 
-    /// What the table's device counted, and its bytes.
+    /// Counters of the table's device, and its bytes.
     pub(crate) fn cost(&self) -> (Counters, u64) {
         let words = self.words();
         (words.counters(), words.bytes())

@@ -31,9 +31,9 @@ pub(crate) struct Core {
     pub(crate) serial: u64,
     pub(crate) mark_bit: u64,
     pub(crate) partitions: Vec<Partition>,
-    /// Held by whoever keeps all others out of partitions.
+    /// Held by a thread that keeps all others out of partitions.
     pub(crate) alone: Mutex<()>,
-    /// Whose turn it is to run a transaction again.
+    /// Order in which failed transactions run again.
     pub(crate) turns: Turns,
     pub(crate) commits: CommitTable,
     pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
@@ -115,7 +115,7 @@ impl Core {
         drop(seats);
         match self.generation.take() {
             Some(generation) if has_all && result.is_ok() => {
-                // What the engines write when they go is in the files by then.
+                // Dropping the engines brings their last writes to the files before the seal.
                 self.partitions.clear();
                 self.commits = CommitTable::new(Box::new(VolatileWords::new()));
                 self.platform.seal(&self.descriptor, generation)

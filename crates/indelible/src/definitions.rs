@@ -1,9 +1,10 @@
 //! Making and dropping tables and indexes.
 //!
-//! Partition 0 is the catalogue: a table exists if and only if partition 0 has it. Creation goes from the last partition down
-//! to 0, so that the last step is the commit point; a drop goes from 0 up, so that the first one is. What an interrupted
-//! one leaves in other partitions is dropped when the database is opened. All partitions are held meanwhile, so no
-//! transaction sees half a definition, and no two definitions are made at one time.
+//! Partition 0 is the catalogue: a table exists if and only if partition 0 has it. Creation goes
+//! from the last partition down to 0, so its last step is the commit point; a drop goes from 0 up,
+//! so its first step is. The next opening drops the remains of an interrupted one in other
+//! partitions. All partitions are held during a definition, so no transaction sees half of it, and
+//! no two are made at the same time.
 
 use crate::commit_table::FIRST_IDENTIFIER;
 use crate::core::Core;

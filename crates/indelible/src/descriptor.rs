@@ -54,7 +54,7 @@ const ENDIANNESS: u32 = 0x0A0B_0C0D;
 pub(crate) const BYTES: usize = 128;
 const CHECKSUM_AT: usize = BYTES - 4;
 
-/// What is fixed when a database is created.
+/// Settings that are fixed when a database is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub(crate) database_id: u128,
@@ -199,7 +199,7 @@ impl Descriptor {
         bytes
     }
 
-    /// What it says but for the identity and the time, for the copy in the commit table.
+    /// Its content without the identity and the time, for the copy in the commit table.
     pub(crate) fn words(&self) -> [u64; 4] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         [

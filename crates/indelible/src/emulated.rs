@@ -25,7 +25,7 @@ pub struct EmulatedPlatform {
     delays: Delays,
 }
 
-/// What the partitions take their devices from.
+/// Source of the partitions' devices.
 struct Devices {
     native: NativePlatform,
     emulators: Vec<Emulator>,
@@ -276,7 +276,7 @@ mod tests {
         let lines = db.transaction(|t| {
             t.upsert(&table, (0_i64, "y"))?;
             let ids = (0..rows).map(|id| id * 37 % rows);
-            // What is found for the first time has its page checked as a whole, and the root copied.
+            // The first access to a page checks the whole page, and copies the root.
             let lines = ids.map(|id| {
                 let before = loads();
                 t.get(&table, id)?.expect("it was inserted");

@@ -17,14 +17,14 @@ use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 /// Damages that are listed for one table; more of the same say nothing new.
 const MISPLACED_MAX: usize = 10;
 
-/// What a database is, holds and has counted since it was opened.
+/// Settings, contents and counters of a database since it was opened.
 #[derive(Clone, Debug)]
 pub struct Statistics {
     /// The method that stores the data.
     pub method: Method,
     /// The persistence domain in force.
     pub domain: Domain,
-    /// What committed data survives.
+    /// The failures that committed data survives.
     pub survives: &'static str,
     /// Number of partitions.
     pub partitions: u32,
@@ -54,7 +54,8 @@ pub struct Statistics {
     pub recovery_replayed: u64,
     /// Records of logs in durable memory, by who made them durable since the database was opened.
     pub log_persisted: Persisted,
-    /// What the areas of page copies have done since the database was opened, in methods whose pages stay there.
+    /// Counters of the areas of page copies since the database was opened, in methods whose pages
+    /// stay there.
     pub area: AreaCounters,
     /// Bytes of pages that were written since the database was opened, by where they went, in methods with a file of pages.
     pub pages: PageWrites,
@@ -63,7 +64,7 @@ pub struct Statistics {
 }
 
 impl Database {
-    /// What the database is, holds and has counted since it was opened.
+    /// The settings, contents and counters of the database since it was opened.
     pub fn statistics(&self) -> Result<Statistics> {
         let core = &*self.core;
         let mut session = self.hold_all_to_look()?;
@@ -109,8 +110,8 @@ impl Database {
         Ok(statistics)
     }
 
-    /// What the archive of each partition's log has, in the order of partitions; none where there is no archive. Reads all of it, and fails where
-    /// it is damaged.
+    /// The content of the archive of each partition's log, in the order of partitions; none where
+    /// there is no archive. Reads all of it, and fails where it is damaged.
     pub fn archives(&self) -> Result<Vec<Option<ArchiveRange>>> {
         let mut session = self.hold_all_to_look()?;
         let mut archives = Vec::new();

@@ -5,7 +5,8 @@
 //! how many fit. Addresses are watched from the beginning where they are limited, because a process whose heap cannot grow is ended
 //! by its allocator, which would leave half a database.
 //!
-//! What is allowed and what is taken comes from `/proc`; where that is not mounted the error of the system stays as it is.
+//! Limits and current use come from `/proc`; where that is not mounted, the system's error is
+//! passed on as it is.
 
 use crate::error::{Error, Result};
 use std::error::Error as _;
@@ -25,7 +26,7 @@ const HEAP_BYTES: u64 = 64 << 20;
 const FILES_SPARE: u64 = 8;
 /// Partitions from which on it is looked whether files are left when they are made.
 const MANY: u64 = 16;
-/// What the system answers to a process that has too many files open.
+/// `EMFILE`: the process has too many files open.
 const TOO_MANY_FILES: i32 = 24;
 
 /// Whether the number of partitions can still be chosen.

@@ -1,18 +1,25 @@
-//! Marks: moments that the logs of all partitions know, so that archives of several partitions can be repeated up to one of them.
+//! Marks: moments that the logs of all partitions know, so that archives of several partitions can
+//! be replayed up to one of them.
 //!
-//! Each partition has a log and an archive of its own, which end where they end. A transaction that has read in one partition and written in another leaves no
-//! record of that, so no records tell up to where the archives fit together. A mark does: it gets into every log while somebody holds
-//! all partitions, when no transaction is open. What is in front of it in all logs is one moment of the database.
+//! Each partition has a log and an archive of its own, with its own end. A transaction that reads
+//! in one partition and writes in another leaves no record of the dependency, so no records tell up
+//! to which point the archives are consistent with each other. A mark does. It is written to every
+//! log by a session that holds all partitions, when no transaction is open. The records before it
+//! in all logs are one moment of the database.
 //!
-//! Marks are written by a checkpoint that somebody asks for, a backup of pages and an orderly end, and on real devices by a thread, every second or as
-//! `Options::mark_interval` says; only if something has changed since the mark before, and in databases of several partitions with archives.
-//! Nobody waits for a mark to be durable: it counts when all archives have it, and they have only what is durable.
+//! Marks are written by a requested checkpoint, a backup of pages and an orderly end. On real
+//! devices a thread writes them too, every second or as `Options::mark_interval` says. They are
+//! written only if something has changed since the last mark, and only in databases of several
+//! partitions with archives. Nobody waits for a mark to be durable: it counts when all archives
+//! have it, and they have durable records only.
 //!
-//! The thread waits for the partitions a moment only: twice as long as it took the last time, or as was in vain, since those who come meanwhile wait as well. So no transaction
-//! waits long for a mark, and there is none while one goes on that is long. The numbers of marks are never used twice: of one that a crash has left in some logs
-//! only there is no other half.
+//! The thread waits for the partitions only briefly, since threads that arrive after it wait as
+//! well: twice as long as the last mark took, or as it waited in vain. So no transaction waits long
+//! for a mark, and no mark is written during a long transaction. Numbers of marks are never used
+//! twice, because a crash may have left a mark in some logs only.
 //!
-//! The thread has the database open. It ends before the last handle goes, so that the database is closed when that is gone.
+//! The thread has the database open. It ends before the last handle is dropped, so that dropping
+//! that handle closes the database.
 
 use crate::core::Core;
 use crate::lock_policy::LockPolicy;
@@ -91,7 +98,8 @@ fn run(core: &Core, interval: Duration, end: &Receiver<()>) {
             wait_limit
         };
         wait_limit = (usual * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
-        // Who waits for a long transaction keeps others from those that it has already.
+        // While it waits for a long transaction, it keeps others out of the partitions that it
+        // holds.
         pause = if marked.is_ok() {
             interval
         } else {

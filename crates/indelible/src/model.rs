@@ -18,7 +18,7 @@ use storage::record::{
 use storage::table::Table;
 use storage::{Result, StorageError};
 
-/// What happens to a model engine, seen from outside.
+/// Counters of a model engine, and failures to inject into it, for the test outside.
 #[derive(Default)]
 pub(crate) struct Observed {
     pub(crate) commits: AtomicU64,

@@ -60,7 +60,7 @@ impl Database {
         }
         let created = Self::create_on(native, &options);
         if created.is_err() {
-            // What was made is of no use; the first error is the one to report.
+            // The unfinished files are of no use; the first error is the one to report.
             let _ = platform::remove_files(path, existed);
         }
         Ok(created?.with_marking(&options))

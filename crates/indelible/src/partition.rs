@@ -1,8 +1,9 @@
 //! A partition: the sessions of its engine, each behind a lock with a wait limit.
 //!
-//! Whoever runs transactions in a partition holds the lock of a [`Seat`] meanwhile. Most engines run one transaction at a time and have one
-//! seat; the page engine has many, and orders its transactions by locks of its own. An uncontended transaction therefore
-//! costs one atomic step to begin and one to end; all waiting goes through a queue beside the locks, which nobody
+//! A thread holds the lock of a [`Seat`] while it runs transactions in a partition. Most engines
+//! run one transaction at a time and have one seat. The page engine has many, and orders its
+//! transactions by locks of its own. An uncontended transaction therefore costs one atomic step to
+//! begin and one to end. All waiting goes through a queue apart from the locks, which nobody
 //! touches while nobody waits.
 //!
 //! Invariants:
@@ -38,14 +39,14 @@ const PAUSES: u32 = 8;
 #[repr(align(128))]
 struct Place(Mutex<Seat>);
 
-/// What a holder works with: a session of the partition's engine, and what is known about its commits.
+/// A session of the partition's engine, and the state of its commits, for the holder of the lock.
 pub(crate) struct Seat {
     pub(crate) engine: Box<dyn Engine>,
-    /// Whether other sessions commit beside this one.
+    /// Whether other sessions commit at the same time.
     is_shared: bool,
     /// The policy that the engine was last told.
     lock_policy: Option<LockPolicy>,
-    /// Newest commit whose caller waits, or waited, until it was durable.
+    /// Newest commit whose caller waits, or has waited, for its durability.
     pub(crate) promised: CommitTicket,
     /// Newest commit that the engine has said to be durable when it was last asked.
     settled: CommitTicket,
@@ -121,7 +122,8 @@ pub(crate) fn lock_within<T>(
 fn try_lock<T>(seat: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match seat.try_lock() {
         Ok(seat) => Some(seat),
-        // Set when a closure panics that holds the seat. What it left is undone, or `stopped` is set.
+        // Poisoned by a closure that panicked with the seat. Its changes are undone, or `stopped`
+        // is set.
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     }
@@ -147,13 +149,13 @@ pub(crate) struct Partition {
     next: AtomicU64,
     /// Threads that wait for the seat.
     waiting: AtomicU32,
-    /// Turns given to waiters. Whoever sleeps on a signal looks under this mutex first.
+    /// Turns given to waiters. A thread checks its condition under this mutex before it sleeps.
     queue: Mutex<u64>,
     /// Signalled when the seat comes back.
     freed: Condvar,
     /// Signalled when `durable` grows.
     synced: Condvar,
-    /// Newest ticket known to be durable. Stored by holders of seats only.
+    /// Newest ticket known to be durable. Only holders of seats store it.
     durable: AtomicU64,
     /// Threads that wait for `durable` to grow. Signalling nobody would still cost a system call.
     unacknowledged: AtomicU32,
@@ -178,7 +180,7 @@ impl Partition {
             number,
             seats: sessions.into_iter().map(seat).collect(),
             stopped: AtomicBool::new(false),
-            // What an earlier process has committed may have no mark behind it.
+            // Commits of an earlier process may have no mark after them.
             unmarked: AtomicBool::new(true),
             next: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
@@ -277,8 +279,8 @@ impl Partition {
         }
     }
 
-    /// Takes every other seat too, waiting at most `limit`, so that nobody runs a transaction here. Who has one seat and waits for the rest
-    /// gets them, since transactions end.
+    /// Takes every other seat too, waiting at most `limit`, so that nobody runs a transaction here.
+    /// A thread that has one seat and waits for the rest gets them, since transactions end.
     pub(crate) fn take_rest(&self, limit: Duration) -> Result<Vec<MutexGuard<'_, Seat>>> {
         let start = Instant::now();
         let mut rest = Vec::new();
@@ -382,8 +384,8 @@ impl Partition {
         }
     }
 
-    /// Waits until a commit is durable. Whoever finds after `group_wait` that it is not, forces the group for all:
-    /// that thread is the group's leader.
+    /// Waits until a commit is durable. The thread whose commit is not durable after `group_wait`
+    /// becomes the leader of its group, and forces it for all.
     pub(crate) fn wait_durable(&self, ticket: CommitTicket, group_wait: Duration) -> Result<()> {
         self.unacknowledged.fetch_add(1, Ordering::SeqCst);
         let waited = self.wait_synced(ticket, Instant::now() + group_wait);
@@ -426,7 +428,7 @@ impl Partition {
         };
         self.note_durable(&mut seat);
         self.put(seat);
-        // What failed here is not known to be undone: recovery decides.
+        // A failed force is not known to be undone: recovery decides.
         forced.map_err(|error| Error::InDoubt {
             cause: error.to_string(),
         })

@@ -60,7 +60,7 @@ impl NativePlatform {
     /// Makes and locks the directory of a new database, and looks whether one can be made there.
     pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Self> {
         make_directory(path)?;
-        // What is there keeps its log: the checks say what it is.
+        // An existing database keeps its log: the checks below report it.
         let is_new = is_empty_directory(path);
         if let Some(log) = options.log_directory.as_deref().filter(|_| is_new) {
             link_log(path, log)?;
@@ -186,7 +186,7 @@ impl NativePlatform {
         Ok(())
     }
 
-    /// What lies under the directory: found out with a small file that is removed at once.
+    /// The medium of the directory, found out with a small file that is removed at once.
     pub(crate) fn medium(&self) -> Result<Medium> {
         let source = NativeSource::new(self.devices.memory_path(), NativeOptions::default());
         let name = format!(".indelible-medium-{}", std::process::id());
@@ -460,7 +460,7 @@ fn own_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(own)
 }
 
-/// What the native device is told.
+/// Options of the native device.
 pub(crate) fn native_options(options: &Options, domain: Option<Domain>) -> NativeOptions {
     NativeOptions {
         domain,

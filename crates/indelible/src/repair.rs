@@ -4,13 +4,15 @@
 //! descriptor the identity that a commit table needs; where both are gone, the headers of the partitions tell most of it
 //! ([`Clues`](crate::clues::Clues)) and the caller the rest. Everything else is data, which nothing can replace but a backup.
 //!
-//! 1. Whatever the descriptor is to say, each partition is opened by it for reading first, so that nothing is written upon a wrong
-//!    guess. What does not open is refused, with the reason.
-//! 2. A commit table is made anew only where nobody can need the old one: with one partition, or where no crash has left
-//!    anything unfinished. Its numbers begin where no earlier table of the database can have been.
-//! 3. What is replaced is copied to `replaced-…` in the database's directory, durably, before the first byte is written. Each new
-//!    file appears under its name whole; the descriptor is the last.
-//! 4. The result is opened and checked. If it does not hold, what was there comes back.
+//! 1. Before anything is written, each partition is opened for reading with the proposed
+//!    descriptor, so that a wrong guess changes nothing. If a partition does not open, the repair
+//!    is refused, with the reason.
+//! 2. A commit table is made anew only if nobody can need the old one: with one partition, or if no
+//!    crash has left anything unfinished. Its numbers begin after those of every earlier table of
+//!    the database.
+//! 3. Each file to be replaced is first copied to `replaced-…` in the database's directory,
+//!    durably. Each new file appears under its name whole; the descriptor is the last.
+//! 4. The result is opened and checked. If the check fails, the old files are restored.
 
 use crate::clues::Clues;
 use crate::commit_pool::{self, PoolWords};
@@ -44,7 +46,7 @@ pub enum Effect {
     Written,
 }
 
-/// What a repair may assume where the files do not tell.
+/// Assumptions that a repair may make where the files do not tell.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct Repair {
@@ -78,10 +80,11 @@ impl Repair {
     }
 }
 
-/// What a repair found and did.
+/// Result of a repair.
 #[derive(Clone, Debug)]
 pub struct Repaired {
-    /// What was rebuilt and from what, or would be; nothing if everything that can be rebuilt is whole.
+    /// The rebuilt files and their sources (or those that would be rebuilt); empty if all are
+    /// whole.
     pub rebuilt: Vec<String>,
     /// Where the files are that were replaced.
     pub replaced: Option<PathBuf>,
@@ -89,11 +92,11 @@ pub struct Repaired {
     pub method: Method,
     /// The number of its partitions.
     pub partitions: u32,
-    /// What the check of the result found; none if nothing was written.
+    /// Result of the final check; none if nothing was written.
     pub report: Option<VerifyReport>,
 }
 
-/// What the descriptor is taken from.
+/// Source of the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Descriptor,
@@ -101,13 +104,13 @@ enum Source {
     Partitions,
 }
 
-/// What the partitions say when they are opened for reading.
+/// Findings in the partitions, opened for reading.
 struct Survey {
-    /// Why the commit table cannot be used, if so.
+    /// The reason why the commit table cannot be used, if so.
     table: Option<Error>,
     /// Whether a partition has asked for the fate of a transaction.
     asked: bool,
-    /// How many partitions there are, and in which of them a crash has left something to do.
+    /// Number of partitions, and those in which a crash has left something to do.
     partitions: u32,
     unfinished: Vec<u32>,
     tables: usize,
@@ -116,8 +119,9 @@ struct Survey {
 }
 
 impl Database {
-    /// Rebuilds the descriptor and the commit table of a database that nobody has open, where they are missing or damaged and the
-    /// other files tell what they said. What is replaced is kept.
+    /// Rebuilds the descriptor and the commit table of a database that nobody has open, if they are
+    /// missing or damaged and the other files tell their content. Copies of the replaced files are
+    /// kept.
     ///
     /// # Errors
     /// [`Error::Irreparable`] where the files do not tell, with what is needed; nothing was changed then.
@@ -309,7 +313,7 @@ impl Survey {
     }
 }
 
-/// What is to be done, or why it cannot be.
+/// The files to rebuild, or the reason why that is impossible.
 fn plan(source: Source, survey: &Survey, is_older: bool) -> Result<Vec<String>> {
     let mut rebuilt = Vec::new();
     let origin = match source {
@@ -422,11 +426,11 @@ fn seconds_now() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-/// What a repair has put in the place of files, and where those are.
+/// Files that a repair has replaced, and the copies of the old ones.
 struct Work {
     path: PathBuf,
     kept: Option<PathBuf>,
-    /// The files that are written, and the copies of those that were there.
+    /// Each written file, with the copy of the old one if there was one.
     files: Vec<(PathBuf, Option<PathBuf>)>,
 }
 

@@ -1,8 +1,9 @@
-//! Running a transaction again that stood in the way of others.
+//! Retries of transactions that failed because of a conflict.
 //!
-//! Who runs again at once meets the same transactions: of a hundred threads on few rows, nearly all would do work that is undone. So whoever failed twice
-//! waits for the turn, which goes to one transaction at a time, in the order of their failures, and keeps it until the transaction
-//! ends. Transactions that have not failed go on beside it.
+//! A transaction that runs again at once meets the same transactions: of a hundred threads on few
+//! rows, nearly all would do work that is undone. So a transaction that has failed twice waits for
+//! the turn. The turn goes to one transaction at a time, in the order of their failures, and lasts
+//! until the transaction ends. Transactions that have not failed run at the same time.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use pmem::ProcessMark;
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures without consequences: most circles are broken when one transaction is gone.
+/// Failures that are retried at once: most deadlocks are gone with the one transaction.
 const AT_ONCE: u32 = 1;
 
 /// The attempts of one transaction, for callers who run it again themselves. [`crate::Database::transaction`] and
@@ -84,7 +85,7 @@ impl Drop for Retry<'_> {
     }
 }
 
-/// Who runs again, one at a time.
+/// The turn of transactions that run again, one at a time.
 #[derive(Default)]
 pub(crate) struct Turns {
     queue: Mutex<Queue>,
@@ -114,7 +115,7 @@ impl Turns {
                 Ok((queue, _)) => queue,
                 Err(poisoned) => poisoned.into_inner().0,
             };
-            // Whoever passes the turn on takes the waiter out.
+            // The thread that passes on the turn removes the waiter.
             let Some(at) = queue.waiting.iter().position(|one| Arc::ptr_eq(one, &mine)) else {
                 return true;
             };

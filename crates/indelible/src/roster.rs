@@ -30,7 +30,7 @@ use storage::engine::{LogKind, Method, PagesKind};
 use storage::record::Reader;
 use storage::{Platform, StorageError, stamp};
 
-/// What the database did last.
+/// The last state that the database noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It was open for writing; a crash may have ended that.
@@ -313,7 +313,7 @@ fn lost(file: &str, problem: impl Into<String>) -> Error {
     })
 }
 
-/// What was found of a listed file.
+/// Observations of a listed file.
 struct Found {
     bytes: u64,
     generation: Option<u64>,
@@ -548,7 +548,8 @@ fn has_rings(method: Method) -> bool {
     axes.is_some_and(|axes| matches!(axes.log, LogKind::PerTransaction | LogKind::Distributed))
 }
 
-/// What an open database keeps of its platform: its devices, and how it is closed on them.
+/// The part of a platform that an open database keeps: its devices, and the way to close it on
+/// them.
 pub(crate) trait Keeper: Send + Sync {
     /// Notes durably that the database was closed in order, after all its files were.
     fn seal(&self, recorded: &Descriptor, generation: u64) -> Result<()>;

@@ -18,7 +18,7 @@ pub struct Savepoint {
     number: u64,
 }
 
-/// What takes one change back.
+/// One change, with the data that undoes it.
 enum Step {
     /// The row with this key was inserted.
     Inserted(Table, Vec<Value>),

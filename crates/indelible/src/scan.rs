@@ -209,7 +209,7 @@ impl Session<'_> {
     }
 }
 
-/// What is left of a range in one partition.
+/// The rest of a range in one partition.
 struct Stream {
     partition: u32,
     range: ScanRange,

@@ -45,7 +45,7 @@ impl SimulatedPlatform {
     }
 }
 
-/// What the partitions take their devices from.
+/// Source of the partitions' devices.
 struct World {
     world: SimulatedWorld,
     has_archive: bool,

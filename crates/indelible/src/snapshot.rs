@@ -31,10 +31,11 @@ pub struct Snapshot {
 }
 
 impl Database {
-    /// Takes a snapshot of all partitions: everything that is committed, made durable first. It waits for the transactions that are
-    /// open, as a transaction over all partitions does, and nobody waits for it afterwards. What it shows takes room until it is
-    /// dropped; what is written and replaced meanwhile does not. Methods that change rows where they are have
-    /// no snapshots; [`Method::has_snapshots`] asks.
+    /// Takes a snapshot of all partitions: all committed data, made durable first. It waits for the
+    /// open transactions, as a transaction over all partitions does; afterwards nobody waits for
+    /// it. The rows that it shows take space until it is dropped; rows written and replaced after
+    /// it was taken do not. Methods that change rows in place have no snapshots;
+    /// [`Method::has_snapshots`] asks.
     ///
     /// ```
     /// # use indelible::{DataType, Database, Method, Options};
@@ -102,7 +103,7 @@ impl Database {
     reason = "keys are written at the call, so `&` would be noise"
 )]
 impl Snapshot {
-    /// Runs a closure that reads. What several calls see is the same moment.
+    /// Runs a closure that reads. All calls of a snapshot see the same moment.
     #[inline]
     pub fn read<R>(&self, body: impl FnMut(&mut Reader<'_>) -> Result<R>) -> Result<R> {
         self.reading.read(body)

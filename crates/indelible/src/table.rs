@@ -20,7 +20,7 @@ pub struct Table {
     pub(crate) entry: Arc<TableEntry>,
 }
 
-/// What all handles of a table share.
+/// State that all handles of a table share.
 pub(crate) struct TableEntry {
     /// Number of the open database, unique in the process.
     pub(crate) database: u64,

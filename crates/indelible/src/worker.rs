@@ -33,8 +33,9 @@ impl<'db> Worker<'db> {
         Self { transaction }
     }
 
-    /// Runs a transaction in the worker's partitions. It is committed, and may be acknowledged at once if nothing is
-    /// pending, else when [`Worker::is_durable`] says so. Whatever it read is covered as well.
+    /// Runs a transaction in the worker's partitions, and commits it. It may be acknowledged at
+    /// once if nothing is pending, else when [`Worker::is_durable`] says so. The commits that it
+    /// has read are durable then too.
     #[inline]
     pub fn transaction<R>(
         &mut self,

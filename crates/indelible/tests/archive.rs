@@ -39,7 +39,7 @@ fn fill(database: Database, from: i64) {
     database.close().unwrap();
 }
 
-/// What the archives of both partitions have.
+/// The content of the archives of both partitions.
 fn archives(here: &Directory) -> Vec<ArchiveRange> {
     let database = Database::open(here.path()).unwrap();
     assert!(database.verify().unwrap().damage.is_empty());

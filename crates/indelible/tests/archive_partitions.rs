@@ -1,8 +1,10 @@
-//! Archives of several partitions: what is made of them is one moment of the database, wherever each of them ends.
+//! Archives of several partitions: a database restored from them is one moment of the original, no
+//! matter where each archive ends.
 //!
-//! Threads move money between partitions, and copy a counter of one partition to another, which leaves a record only where it writes. The archive is
-//! copied while they do, file by file, as the loss of the medium would leave it, and at the end; or the process is killed, which is this program once more. Whatever is
-//! made of that has all the money, and no copy is ahead of its counter.
+//! Threads move money between partitions, and copy a counter of one partition to another, which
+//! leaves a record only where it writes. The archive is copied meanwhile, file by file, as the loss
+//! of the medium would leave it, and again at the end; or the process (this program once more) is
+//! killed. Every restored database has all the money, and no copy is ahead of its counter.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,7 +1,7 @@
-//! What transactions promise, on every method that this build has.
+//! Promises of transactions, on every method that this build has.
 //!
-//! Each test runs the same steps on one and on three partitions, and reopens the database where the method is durable, so
-//! that what is checked is what was stored.
+//! Each test runs the same steps on one and on three partitions. Where the method is durable it
+//! reopens the database, so that the test checks the stored data.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -656,7 +656,8 @@ fn a_transaction_goes_back_to_its_savepoints_and_on() {
             Ok(())
         })
         .unwrap();
-        // What was taken back is not there, and the next transaction has no savepoints.
+        // Changes rolled back to a savepoint are not there, and the next transaction has no
+        // savepoints.
         let mut foreign = None;
         let aborted = db.transaction(|t| {
             assert_eq!(Some(contents(t, &table)), expected);

@@ -15,7 +15,8 @@ use indelible::{
 use pmem::run_forked;
 use std::process::Command;
 
-/// What the parent has open, to be used up in a child. The order is that of a careful program: the database goes last.
+/// Handles that the parent has open, for a child to use up. The order is that of a careful program:
+/// the database goes last.
 struct Handles {
     table: Table,
     snapshot: Option<Snapshot>,

@@ -19,7 +19,7 @@ const METHODS: [Method; 4] = [
     Method::NvDiskDecentralized,
     Method::NvLogging,
 ];
-/// What the names of its files have in them.
+/// Parts of the names of its files.
 const LOGS: [&str; 3] = [".wal.", ".log.", ".ring."];
 
 /// A method, and a log with a directory of its own.

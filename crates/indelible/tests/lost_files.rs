@@ -1,9 +1,10 @@
 //! Goal: a database of which a file is missing, empty, cut short or an older copy of itself is never called sound with less than
 //! was acknowledged: it opens with everything, or the opening or the deep check refuses it and names a file.
 //!
-//! Method: a small database of each durable method is made in three openings, with copies of its directory on the way. What is
-//! left after an orderly end, and what a kill leaves in the middle of an opening, is then damaged one file at a time, in each way,
-//! and opened. Files of the log that are kept to be used again (`-spare`) have no content and are left out.
+//! Method: a small database of each durable method is made in three openings, with copies of its
+//! directory on the way. The files after an orderly end, and those after a kill in the middle of an
+//! opening, are then damaged one at a time, in each way, and opened. Files of the log that are kept
+//! to be used again (`-spare`) have no content and are left out.
 //!
 //! One thing cannot be told (docs/recovery/lost-files.md): after a kill, an older copy of the file with the newest transactions from the same
 //! opening. There the database may show any state that it had since that copy.
@@ -61,7 +62,7 @@ fn insert(database: &Database, rows: std::ops::Range<i64>) {
     }
 }
 
-/// What a database was at some moments, and how many rows were acknowledged by then.
+/// The files of a database at some moments, and the number of rows acknowledged by then.
 struct History {
     /// After the first orderly end.
     closed_once: Files,
@@ -119,7 +120,7 @@ impl History {
     }
 }
 
-/// What became of a damaged database.
+/// Outcome of opening a damaged database.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     /// It has so many rows, and is called sound.
@@ -199,7 +200,7 @@ fn faults(
                 None => fs::remove_file(path.join(name)).unwrap(),
                 Some(content) => fs::write(path.join(name), content).unwrap(),
             }
-            // What is read only is as it was for the opening after it.
+            // An opening for reading changes nothing: the one after it finds the same files.
             for mode in [Mode::ReadOnly, Mode::ReadWrite] {
                 let case = format!("{method} {state}, {name} {what}, {mode:?}");
                 match try_open(path, method, partitions, mode) {

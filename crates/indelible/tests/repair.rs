@@ -1,8 +1,10 @@
 //! Goal: a database whose process was killed, and that lost its descriptor or its commit table then, has every acknowledged row after a repair, and each
 //! transaction wholly or not at all.
 //!
-//! Method: another process of this program inserts rows, in one partition and in both, and says what is acknowledged; it is killed in the middle. The files that a
-//! repair rebuilds are removed, alone and together. What cannot be repaired must be refused with the reason, and the right file brings everything back.
+//! Method: another process of this program inserts rows, in one partition and in both, and says
+//! what is acknowledged; it is killed in the middle. The files that a repair rebuilds are removed,
+//! alone and together. A repair that is impossible must be refused with the reason, and the right
+//! file brings everything back.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

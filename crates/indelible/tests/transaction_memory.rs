@@ -33,7 +33,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays behind; a test must not fail for it.
+        // Files that cannot be removed stay; a test must not fail for that.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -109,7 +109,7 @@ fn a_row_of_a_long_transaction_takes_little_memory_and_the_limit_is_an_error() {
             });
             assert!(matches!(undone, Err(Error::Rejected(_))), "{case}");
             assert_eq!(count(), ROWS, "{case}");
-            // What was taken back, and what has committed, counts no more for the next one.
+            // Neither undone nor committed changes count towards the limit of the next transaction.
             for id in ROWS..ROWS + 2 {
                 db.transaction(|t| change(t, &table, id)).unwrap();
             }

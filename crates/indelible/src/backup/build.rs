@@ -1,7 +1,9 @@
 //! Making a new database that appears under its name only when it is complete.
 //!
-//! It is made beside its place, filled, closed, opened again as any program would, and read back; then the directory gets its
-//! name. A failure leaves nothing, neither there nor in directories of its log and archive. What is left of a process that was killed meanwhile is a directory `NAME.unfinished-NUMBER`, which may be removed.
+//! It is made next to its final place, filled, closed, opened again as any program would, and read
+//! back. Then the directory is renamed. A failure leaves nothing, neither there nor in directories
+//! of its log and archive. A killed process leaves a directory `NAME.unfinished-NUMBER`, which may
+//! be removed.
 
 use super::content::Totals;
 use super::copy::{CopyStage, CopyWatch, Nowhere};
@@ -62,7 +64,8 @@ pub(super) fn build(
     Ok((method, found))
 }
 
-/// What is not asked for is as it was. Node sizes and fences mean something only to the method that they were chosen for.
+/// Options that are not given stay as recorded. Node sizes and fences mean something only to the
+/// method that they were chosen for.
 fn complete(asked: &Options, recorded: &Descriptor) -> Options {
     let mut options = asked.clone();
     options.mode = Mode::ReadWrite;

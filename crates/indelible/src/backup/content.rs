@@ -9,7 +9,7 @@ use storage::record::{IndexId, Partitioning, TableDef, TableId};
 /// Odd, with bits all over: the golden ratio.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What one table holds.
+/// Content of a table, as counts and sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     /// Rows.
@@ -26,7 +26,7 @@ impl Content {
     }
 }
 
-/// What a database holds.
+/// Content of a database, as counts and sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) tables: u64,
@@ -57,8 +57,8 @@ impl Totals {
     }
 }
 
-/// What of a definition is the same in every copy: not the numbers, and not the rule of partitioning, which depends on the
-/// number of partitions.
+/// The part of a definition that is the same in every copy: without the numbers and without the
+/// rule of partitioning, which depends on the number of partitions.
 fn describe(def: &TableDef) -> Vec<u8> {
     let mut common = def.clone();
     common.id = TableId(0);

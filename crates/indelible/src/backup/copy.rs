@@ -9,7 +9,7 @@ use std::time::Duration;
 use storage::engine::{Method, PagesBase};
 use storage::record::{TableDef, Timestamp};
 
-/// What a copy of a database came to.
+/// Result of a copy of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyReport {
     /// Method of the database that was made; of the one that was read, for a backup.
@@ -53,16 +53,17 @@ impl CopyReport {
     }
 }
 
-/// As of when a database was made of a backup of pages.
+/// The moment of a database that was made from a backup of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayReport {
-    /// What that is.
+    /// The end of the replay.
     pub end: ReplayEnd,
-    /// The place in the log of each partition up to which it was made, exclusive.
+    /// Position in the log of each partition where the replay ended, exclusive.
     pub places: Vec<u64>,
-    /// How many transactions behind the backup are in it. One that has written in several partitions counts in each.
+    /// Transactions after the backup that are in it. One that has written in several partitions
+    /// counts in each.
     pub transactions: u64,
-    /// When the last of those was committed, if the log has times.
+    /// Commit time of the last of them, if the log has times.
     pub last_commit: Option<Timestamp>,
 }
 
@@ -77,7 +78,7 @@ pub enum ReplayEnd {
     Mark(Option<Timestamp>),
 }
 
-/// What a copy is doing.
+/// Stage of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyStage {
     /// Rows are copied.
@@ -93,9 +94,9 @@ pub enum CopyStage {
 /// How far a copy has come.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyProgress<'t> {
-    /// What it is doing.
+    /// The current stage.
     pub stage: CopyStage,
-    /// The table that it has come to, if it copies rows.
+    /// The current table, if it copies rows.
     pub table: &'t str,
     /// Rows, or pages, since the stage began.
     pub rows: u64,

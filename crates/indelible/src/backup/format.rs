@@ -1,4 +1,4 @@
-//! What a backup file looks like: a header, compressed blocks, a trailer, and nothing behind it.
+//! Format of a backup file: a header, compressed blocks, a trailer, and nothing after it.
 //!
 //! Everything is little-endian. The header says which database it is and how it was kept; blocks hold whole entries; the trailer
 //! makes the file complete. The checksum of a block is seeded with the header's and with the block's number, so blocks of
@@ -61,7 +61,7 @@ pub(super) const ENTRY_BYTES_MAX: usize = PLAIN_BYTES_MAX - 2 * BLOCK_BYTES;
 /// LZ4 makes at most so many bytes of one.
 pub(super) const EXPANSION_MAX: usize = 255;
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     Table = 1,
@@ -72,7 +72,7 @@ pub(super) enum Tag {
     Page = 6,
 }
 
-/// What a backup holds: the version of its format.
+/// Content of a backup, which is the version of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
     /// Tables and their rows, for every method.
@@ -104,7 +104,7 @@ impl Holds {
 
 const NEWEST: u32 = Holds::PartitionPages as u32;
 
-/// What a backup says about itself.
+/// The header of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) holds: Holds,
@@ -169,7 +169,7 @@ impl Header {
     }
 }
 
-/// What makes a file complete.
+/// The trailer, which makes a file complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trailer {
     pub(super) tables: u64,

@@ -148,8 +148,8 @@ impl Database {
         written
     }
 
-    /// As [`Database::backup`], into a stream, which is neither synced nor taken back after a failure. What was written is a
-    /// backup only if this returns `Ok`.
+    /// As [`Database::backup`], into a stream, which is neither synced nor taken back after a
+    /// failure. The written bytes are a backup only if this returns `Ok`.
     pub fn backup_to(&self, out: &mut impl Write, watch: CopyWatch<'_>) -> Result<CopyReport> {
         self.backup_named(out, Path::new("the backup"), Holds::Rows, watch)
     }

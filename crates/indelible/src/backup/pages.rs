@@ -34,7 +34,7 @@ use storage::record::{TableDef, Timestamp};
 /// Pages after which progress is told.
 const WATCH_PAGES: u64 = 512;
 
-/// What of an archive is repeated over a backup of pages.
+/// The part of an archive that is replayed over a backup of pages.
 #[derive(Clone, Debug)]
 pub struct Replay {
     archive: PathBuf,
@@ -62,8 +62,8 @@ impl Replay {
     /// committed, and none that began to commit later. Commits have their time from the clock of the machine; if that was set back, what was committed
     /// until it had caught up counts as of the time at which it was set back.
     ///
-    /// Of several partitions: the newest moment with a mark that is not later, in front of the first one that is. What was committed between the two is not in
-    /// the new database.
+    /// With several partitions: the newest mark up to this time that is before the first later one.
+    /// Commits between the two are not in the new database.
     #[must_use]
     pub fn until_time(mut self, time: Timestamp) -> Self {
         self.until = Some(Until::Time(time));
@@ -404,7 +404,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is the smaller problem.
+        // Files that cannot be removed are the smaller problem.
         let _ = remove_files(&self.path, false);
     }
 }

@@ -30,9 +30,9 @@ pub(super) struct BackupReader<'i> {
     blocks: u64,
     stored: Vec<u8>,
     totals: Totals,
-    /// The table whose rows come, and what has come of them.
+    /// The table whose rows are being read, and its content so far.
     table: Option<(TableDef, Content)>,
-    /// What the newest copy of pages says, and how many there have been.
+    /// Head of the newest copy of pages, and the number of copies so far.
     base: Option<PagesBase>,
     copies: u32,
     ended: bool,
@@ -73,7 +73,7 @@ impl<'i> BackupReader<'i> {
         })
     }
 
-    /// What the backup says about itself.
+    /// The header of the backup.
     pub(super) fn header(&self) -> &Header {
         &self.header
     }

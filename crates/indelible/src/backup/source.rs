@@ -1,7 +1,8 @@
 //! An open database as a source: every table and row, as one moment.
 //!
-//! All partitions are held from the first row to the last, so what is read is as if nothing else ran. What was committed without
-//! waiting is made durable first: a copy never has what a crash could take from its source.
+//! All partitions are held from the first row to the last, so the copy reads as if nothing else
+//! ran. Commits that did not wait for durability are made durable first: a copy never has data that
+//! a crash could take from its source.
 
 use super::content::{Content, Totals};
 use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};

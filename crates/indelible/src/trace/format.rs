@@ -44,7 +44,7 @@ const KIND: u8 = 0b111;
 const ENDS: u8 = 1 << 3;
 const FLAG: u8 = 1 << 4;
 
-/// What the head of a file says.
+/// The header of a trace file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) is_finished: bool,

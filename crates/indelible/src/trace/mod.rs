@@ -42,13 +42,13 @@ pub struct TraceOperation {
     pub table: u32,
     /// Stands for the primary key: equal keys have equal numbers. For a scan, the key of the first row that it visited.
     pub key: u64,
-    /// What is done.
+    /// The operation, with its sizes.
     pub action: TraceAction,
     /// Whether the transaction ends with it.
     pub ends_transaction: bool,
 }
 
-/// What an operation does.
+/// Kind of an operation, with its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceAction {
     /// A look-up by primary key.
@@ -79,7 +79,7 @@ pub enum TraceAction {
     },
 }
 
-/// What a recording has in all.
+/// Totals of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceSummary {
     /// Committed transactions, those that only read included.

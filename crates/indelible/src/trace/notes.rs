@@ -125,7 +125,7 @@ impl Session<'_> {
     }
 }
 
-/// What a scan has visited.
+/// Rows that a scan has visited.
 #[derive(Default)]
 pub(crate) struct RowsSeen {
     rows: u32,

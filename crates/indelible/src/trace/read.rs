@@ -79,7 +79,7 @@ impl Trace {
     }
 }
 
-/// What is kept of the operations.
+/// The operations that a reader keeps.
 struct Kept {
     operations_max: usize,
     operations: Vec<TraceOperation>,

@@ -92,7 +92,7 @@ struct Recorder {
     /// The greatest key inserted into each table.
     greatest: Vec<Option<KeyBuf>>,
     block: Vec<u8>,
-    /// What stopped the recording.
+    /// The error that stopped the recording.
     failure: Option<Error>,
 }
 

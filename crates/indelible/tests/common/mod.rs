@@ -1,4 +1,4 @@
-//! What the tests of this room share: temporary databases in shared memory, and the list of methods.
+//! Common part of this room's tests: temporary databases in shared memory, and the list of methods.
 //!
 //! A directory is removed when its guard is dropped, also when a test fails. Every test names its own directory, so tests run
 //! in parallel.
