@@ -12,20 +12,21 @@
 //! | partition | 4 | number of the partition |
 //! | database | 16 | identity of the database |
 //! | number | 8 | the number in the file's name |
-//! | first, end | 16 | the file has every record from the number `first` on up to in front of `end` |
+//! | first, end | 16 | the file has every record from the number `first` up to, but not including, `end` |
 //! | records | 8 | how many those are |
 //! | bytes | 8 | length of the file |
 //! | zero | 8 | |
-//! | content | 4 | crc32c of everything behind the header, seeded with the database's identity |
+//! | content | 4 | crc32c of everything after the header, seeded with the database's identity |
 //! | checksum | 4 | crc32c of all fields before |
 //!
 //! Invariants, proven by the crash tests:
 //! 1. A file is whole and durable before it gets its name, and its name is durable before the log gives the space of its records back. So a
 //!    record is in the log, or in the archive, or in both.
-//! 2. A file begins where the one before it ended. Who goes on after a crash begins where the newest file ends, so no record is in two files. A file
-//!    that begins behind that place says that a log was used without its archive: a *gap*.
-//! 3. A name that is found need not be durable: who gave it may have died. Whoever is going to rely on it, which is everybody who may write, syncs the
-//!    directory first.
+//! 2. A file begins where the one before it ended. After a crash archiving goes on where the newest
+//!    file ends, so no record is in two files. A file that begins after that point shows that a log
+//!    was used without its archive: a *gap*.
+//! 3. A name that is found need not be durable: the process that gave it may have died. Every
+//!    opening that may write relies on the names, so it syncs the directory first.
 //! 4. After a failure the next attempt begins a new file, which gets the same name, so a sync that failed is never taken for done.
 //!
 //! After the asynchronous backup of cold log in NV-Logging (Huang, Schwan, Qureshi: VLDB 2014, section 5.1).
@@ -50,7 +51,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Takes the next record of an archive, or breaks off in front of it.
 pub type VisitArchived<'v> = dyn FnMut(Lsn, &[u8]) -> Result<ControlFlow<()>> + 'v;
 
-/// What a file's header says.
+/// Header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     identity: LogIdentity,
@@ -161,7 +162,7 @@ impl Header {
     }
 }
 
-/// What an archive has.
+/// Content of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveRange {
     /// Files.
@@ -244,7 +245,7 @@ impl<D: Directory> Archive<D> {
         self.end
     }
 
-    /// Begins a file with the records from `first` on. What an earlier attempt has left is removed.
+    /// Begins a file with the records from `first` on. Removes the file of an earlier attempt.
     pub fn begin(&self, first: Lsn) -> Result<ArchiveFile<D::File>> {
         let name = self.unpublished_name();
         if self.directory.exists(&name)? {
@@ -426,7 +427,7 @@ impl<F: File> ArchiveFile<F> {
     }
 }
 
-/// What the checksums of an archive's contents start from.
+/// Seed of the checksums of an archive's contents.
 fn seed(identity: LogIdentity) -> u32 {
     crc32c::crc32c(&identity.database.to_le_bytes())
 }

@@ -1,13 +1,12 @@
-//! Checkpoints: all tables of a partition in one compressed file, which takes the place of the log
-//! in front of it.
+//! Checkpoints: all tables of a partition in one compressed file, which replaces the log before it.
 //!
 //! The file is written under another name, synced, renamed, and the directory is synced; only then
-//! are the old checkpoint and the log in front of the new one removed. So at every moment the
-//! newest file that is named a checkpoint is whole, and the log that goes on from it is there.
+//! are the old checkpoint and the log before the new one removed. So at every moment the newest
+//! file that is named a checkpoint is whole, and the log that goes on from it is there.
 //!
 //! A name that is seen may be in a cache alone, where no sync reaches it any more once one has
-//! failed. What proves it durable is what was done afterwards: the older checkpoint is gone, or,
-//! for the first one, there is a log. Without proof recovery gives the file another name
+//! failed. A later step proves it durable: the older checkpoint is gone, or, for the first one,
+//! there is a log. Without proof recovery gives the file another name
 //! ([`CheckpointReader::secure`]), so a name may have a greater number than the header.
 //!
 //! A long file is synced piece by piece while it grows, so that no single sync is long.
@@ -69,7 +68,7 @@ const EXPANSION_MAX: usize = 255;
 /// Numbers above are refused, so that counting on never overflows.
 pub(crate) const NUMBER_MAX: u64 = u64::MAX >> 1;
 
-/// What a checkpoint says about itself.
+/// Decoded header of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckpointHead {
     /// The number in its name; greater ones are newer, and its header has this one or a smaller.
@@ -335,7 +334,7 @@ impl<F: File> CheckpointReader<F> {
         Ok(())
     }
 
-    /// What the checkpoint says about itself.
+    /// Header of the checkpoint.
     pub fn head(&self) -> CheckpointHead {
         self.head
     }
@@ -406,7 +405,7 @@ impl<F: File> CheckpointReader<F> {
                 "a block of {stored_bytes} bytes leaves the file"
             )));
         }
-        // What is allocated stays in proportion to what the file really has.
+        // Keeps the allocation in proportion to the length of the file.
         if plain_bytes > PLAIN_BYTES_MAX.min(stored_bytes as usize * EXPANSION_MAX) {
             return Err(damaged(format!(
                 "a block of {stored_bytes} bytes says that it holds {plain_bytes}"
@@ -507,7 +506,7 @@ fn fields(version: u32, identity: LogIdentity, head: &CheckpointHead) -> Vec<u8>
     bytes
 }
 
-/// What a header says, and how many bytes its fields take.
+/// Decodes a header; also returns the length of its fields in bytes.
 fn decode_head(
     name: &str,
     identity: LogIdentity,

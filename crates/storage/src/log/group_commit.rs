@@ -1,9 +1,9 @@
-//! Who waits for whom: commits gather into groups that share one sync.
+//! Group commit: commits gather into groups that share one sync.
 //!
 //! A partition is one line of transactions, so a group is a run of tickets: everything up to
-//! [`GroupCommit::durable`] is durable, everything behind it waits. A group is due when enough
-//! transactions wait in it, or when the oldest of them has waited long enough. Nobody here keeps a
-//! timer: the owner asks at each commit, and whoever has no further transaction forces.
+//! [`GroupCommit::durable`] is durable, later ones wait. A group is due when enough transactions
+//! wait in it, or when the oldest of them has waited long enough. There is no timer: the owner asks
+//! at each commit, and forces the group when it has no further transaction.
 
 use crate::vocabulary::{CommitTicket, Durability};
 use std::time::{Duration, Instant};

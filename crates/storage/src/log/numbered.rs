@@ -1,8 +1,9 @@
-//! Records that are numbered over several places, and what a place for them can do.
+//! Records that are numbered over several places, and the operations of such a place.
 //!
-//! The numbers of all places of a partition have no gaps, so whoever reads all of them can put the records in order and see which one is
-//! missing. A place keeps records in the order of their numbers: if one of its records is whole, so are those in front of it, or
-//! the place says that it is damaged, or the records in front are of no use either.
+//! The numbers of all places of a partition have no gaps, so a reader of all of them can put the
+//! records in order and see which one is missing. A place keeps records in the order of their
+//! numbers: if one of its records is whole, so are the earlier ones, or the place reports damage,
+//! or the earlier ones are not needed.
 
 use super::wal::Lsn;
 use crate::error::{Result, StorageError};
@@ -12,20 +13,20 @@ use std::ops::RangeInclusive;
 /// Free bytes in front of the payload of a record that is handed to a place.
 pub const HEADER_BYTES: usize = 32;
 
-/// What a record is marked with.
+/// Number and properties of a record, stored with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Its number.
     pub lsn: Lsn,
-    /// Everything in front of this is durable.
+    /// All records with lower numbers are durable.
     pub known: Lsn,
     /// The life of the log.
     pub life: u64,
-    /// What it is.
+    /// Kind of the record.
     pub kind: RecordKind,
 }
 
-/// What becomes of records that recovery needs no more.
+/// The fate of records that recovery no longer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFront {
     /// Their space is used again.
@@ -34,12 +35,12 @@ pub enum InFront {
     Kept,
 }
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// One of the caller's.
     Ordinary,
-    /// Says that the numbers from the one in its payload up to its own are nobody's.
+    /// Declares the numbers from the one in its payload up to its own unused.
     Gap,
     /// The last one of an orderly end: its payload has the numbers of each place's files, if places have files.
     End,
@@ -52,7 +53,7 @@ pub struct Found {
     pub lsn: Lsn,
     /// The first number that it stands for: its own, but for a [`RecordKind::Gap`].
     pub from: Lsn,
-    /// An opening has undone what it tells of. Its number stays its own.
+    /// An opening has undone its changes. Its number is not used again.
     pub is_given_up: bool,
     /// In which life of the log it was made; 0 where there are none.
     pub life: u64,
@@ -64,20 +65,21 @@ pub struct Found {
 }
 
 impl Found {
-    /// About so many bytes it takes.
+    /// The bytes that it takes, about.
     pub fn bytes(&self) -> u64 {
         (HEADER_BYTES + self.payload_bytes) as u64
     }
 }
 
-/// What an opening has found in a place.
+/// The records and proofs that an opening has found in a place.
 #[derive(Debug, Default)]
 pub struct FoundRecords {
     /// The records.
     pub found: Vec<Found>,
-    /// Everything in front of this was durable once: some record says so.
+    /// All records with lower numbers were durable once: some record says so.
     pub known: Lsn,
-    /// Records that do not count keep their numbers for ever, which are in front of this. None where they are made to be nothing.
+    /// Records that do not count keep their numbers for ever; those are below this. None where such
+    /// records are erased.
     pub taken: Lsn,
     /// The files of each place at the newest orderly end, and the number of the record that says so.
     pub end: (Lsn, Vec<RangeInclusive<u64>>),
@@ -85,7 +87,7 @@ pub struct FoundRecords {
 
 /// A step that makes records durable and needs no place, so that others can append meanwhile.
 pub trait Pending: Sized {
-    /// What the place has to know of it.
+    /// The result of the step, which goes back to the place.
     type Ended;
 
     /// Takes the step. `give_back` gives the place back to others.
@@ -103,14 +105,15 @@ pub trait Place: Send {
     /// A record's payload.
     fn payload(&mut self, found: &Found) -> Result<&[u8]>;
 
-    /// Ends an opening: `kept` are the place's records that count, in their order. Every other one from `from` on counts never again, or its number is
-    /// [taken](FoundRecords::taken). Those of them that are given up are so for ever.
-    /// What is in front of `known` is durable; the rest may be in a cache only, perhaps after a durable step that failed and as if it were clean,
-    /// and is made durable.
+    /// Ends an opening: `kept` are the place's records that count, in their order. Every other one
+    /// from `from` on never counts again, or its number is [taken](FoundRecords::taken). Kept
+    /// records that are given up stay so for ever. Records below `known` are durable; the others
+    /// are made durable, because they may be in a cache only, which looks clean after a failed
+    /// sync.
     fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn) -> Result<()>;
 
-    /// Sees to it that there is room for a record with so long a payload, and for `more` bytes of short ones behind it. Fails without having
-    /// changed anything.
+    /// Makes room for a record with a payload of this length, and for `more` bytes of short records
+    /// after it. A failure changes nothing.
     fn make_room(&mut self, payload: usize, more: u64) -> Result<()>;
 
     /// Adds a record, which is durable after the next [`Place::persist`]. `record` has [`HEADER_BYTES`] free bytes in front of the
@@ -120,14 +123,16 @@ pub trait Place: Send {
     /// Makes all records durable.
     fn persist(&mut self) -> Result<()>;
 
-    /// Makes all records durable, or begins to: the step that is left goes back with [`Place::end_persist`]. There is one at a time.
+    /// Makes all records durable, or begins to: the step that remains is given back to
+    /// [`Place::end_persist`]. There is one at a time.
     fn begin_persist(&mut self) -> Result<Option<Self::Pending>> {
         self.persist()?;
         Ok(None)
     }
 
-    /// Begins to make all records durable beside whoever appends, with a handle of its own; none if there are none on which nobody has
-    /// begun, or no such handle. It goes back as that of [`Place::begin_persist`].
+    /// Begins to make all records durable while others append, with a handle of its own; none if
+    /// such steps have begun for all records, or there is no such handle. The step goes back like
+    /// that of [`Place::begin_persist`].
     fn begin_ahead(&mut self) -> Result<Option<Self::Pending>> {
         Ok(None)
     }
@@ -140,11 +145,11 @@ pub trait Place: Send {
     /// Notes what has become of a step.
     fn end_persist(&mut self, ended: <Self::Pending as Pending>::Ended) -> Result<()>;
 
-    /// Notes that a checkpoint begins at the number `redo`: all records so far are in front, and durable. Whoever is in the middle of something
-    /// may need `more` bytes behind it.
+    /// Notes that a checkpoint begins at the number `redo`: all records so far have lower numbers
+    /// and are durable. Open transactions may need `more` bytes after it.
     fn begin_checkpoint(&mut self, redo: Lsn, more: u64) -> Result<()>;
 
-    /// Forgets the records in front of `lsn`: nobody needs them any more.
+    /// Forgets the records before `lsn`: nobody needs them any more.
     fn forget(&mut self, lsn: Lsn) -> Result<()>;
 
     /// Hands out the records from `cursor` on, which begins at 0, up to in front of `until`, where they can be archived. They are durable.
@@ -171,7 +176,7 @@ pub trait Place: Send {
     /// Bytes that it takes.
     fn bytes(&self) -> u64;
 
-    /// What its memory has counted.
+    /// Counters of its memory.
     fn counters(&self) -> Counters {
         Counters::default()
     }

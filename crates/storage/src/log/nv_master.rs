@@ -40,7 +40,7 @@ const CHANGES_AT: usize = HEADER_BYTES + 2 * 8 * STATE_WORDS;
 const CHANGE_BYTES: usize = 24;
 const SEQUENCE_BITS: u32 = 48;
 
-/// What one record says is in force.
+/// State that one record describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MasterState {
     /// Root page of the directory; 0 if it is empty.
@@ -79,7 +79,7 @@ impl MasterState {
     }
 }
 
-/// What the record named by the master word says.
+/// Content of the record that the master word names.
 #[derive(Clone, Debug)]
 pub struct MasterRecord {
     /// The state in force.
@@ -96,7 +96,7 @@ pub struct NvMaster {
     base: u64,
     salt: u32,
     sequence: u64,
-    /// What the open group will have.
+    /// State that the open group will commit.
     pub state: MasterState,
     image: Vec<u8>,
 }

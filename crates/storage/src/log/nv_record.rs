@@ -43,7 +43,7 @@ pub(super) struct Tail {
     pub(super) room: usize,
 }
 
-/// What the commit word says.
+/// The decoded commit word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommitWord {
     /// The last transaction that is known to have committed.

@@ -1,7 +1,9 @@
-//! A ring of log records in durable memory: one of the logs that the sessions of a partition write beside each other.
+//! A ring of log records in durable memory: one of the logs that the sessions of a partition write
+//! concurrently.
 //!
-//! A record has a number that all rings of the partition share ([`Lsn`], without gaps), so whoever reads the rings can put their records in order
-//! and see which one is missing. The record itself is an *object* in the ring of bytes; an *entry* in the ring of the index says where.
+//! Records are numbered over all rings of the partition ([`Lsn`], without gaps), so a reader of the
+//! rings can put the records in order and see which one is missing. The record itself is an
+//! *object* in the ring of bytes; an *entry* in the ring of the index says where.
 //!
 //! ```text
 //! pool    root 0: the block
@@ -15,17 +17,22 @@
 //! ```
 //!
 //! Invariants, proven by the crash tests:
-//! 1. An entry counts only if its object is whole: the checksum covers the number and starts from the ring's salt, so neither what the memory
-//!    held before nor the lap before ever counts. So object and entry become durable together, by one fence.
-//! 2. Nothing is written over that recovery may need: an append that finds no room fails and changes nothing.
-//! 3. Every record in front of an object's *known* was durable when the object was made. A missing one there is damage; any other one
-//!    was never acknowledged, and recovery ends in front of it.
-//! 4. Recovery unsets every entry behind its end that is not given up, and stores what is not known to be durable again, before anything is appended. So a number that is used again
-//!    never has two entries. It may have two objects, and even one entry for both: what comes first after an opening begins a *life* of the
-//!    log, and from its number on only objects of that life count.
+//! 1. An entry counts only if its object is whole: the checksum covers the number and starts from
+//!    the ring's salt, so neither older content of the memory nor the lap before ever counts. So
+//!    object and entry become durable together, by one fence.
+//! 2. Records that recovery may need are never overwritten: an append that finds no room fails and
+//!    changes nothing.
+//! 3. Every record in front of an object's *known* was durable when the object was made. A missing
+//!    one there is damage; any other missing one was never acknowledged, and recovery ends before
+//!    it.
+//! 4. Before anything is appended, recovery unsets every entry after its end that is not given up,
+//!    and stores again the records that are not known to be durable. So a number that is used again
+//!    never has two entries. It may have two objects, and even one entry for both: the first record
+//!    after an opening begins a *life* of the log, and from its number on only objects of that life
+//!    count.
 //!
-//! 5. A record that recovery gives up keeps its entry, marked, and its object. So whoever opens the ring next knows that it was there, and marks it
-//!    again: the mark may have been in a cache only.
+//! 5. A record that recovery gives up keeps its entry, marked, and its object. So the next opening
+//!    sees the record and marks it again: the mark may have been in a cache only.
 //!
 //! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems, VLDB 2014, section 4): the
 //! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
@@ -53,7 +60,8 @@ const LINE: u64 = 64;
 const ENTRY_BYTES: u64 = 16;
 /// In an entry's number: the record is given up.
 const GIVEN_UP: u64 = 1 << 63;
-/// Of a ring, so much may be in use before a checkpoint is due; the rest is for what is logged meanwhile. Who finds the ring full writes a checkpoint.
+/// A checkpoint is due once this part of a ring is in use; the rest has room for the records logged
+/// meanwhile. A session that finds the ring full writes a checkpoint.
 const DUE_SHARE: u64 = 2;
 /// Bytes of objects for each entry of the index.
 const BYTES_PER_ENTRY: u64 = 128;
@@ -62,7 +70,7 @@ const POOL_EXTRA_BYTES: u64 = 256 << 10;
 /// Most bytes of a piece, and most pieces. In this room's tests pieces are small, so that rings have several.
 const PIECE_BYTES_MAX: u64 = if cfg!(test) { 32 << 10 } else { 16 << 20 };
 const PIECES_MAX: usize = 8;
-/// Bytes of the block in front of the index.
+/// Bytes of the block before the index.
 const HEAD_BYTES: u64 = 2 * LINE;
 /// Most bytes of a ring's objects.
 pub const RING_BYTES_MAX: u64 = PIECE_BYTES_MAX * PIECES_MAX as u64;
@@ -72,7 +80,7 @@ pub const RING_BYTES_MIN: u64 = 16 << 10;
 /// Which ring of which log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingIdentity {
-    /// Whose log it is.
+    /// Database and partition of the log.
     pub log: LogIdentity,
     /// The ring's number.
     pub ring: u32,
@@ -88,7 +96,7 @@ impl RingIdentity {
         PoolId(self.log.database ^ place)
     }
 
-    /// What its checksums start from.
+    /// Seed of its checksums.
     fn salt(self) -> u32 {
         crc32c::crc32c(&self.pool_id().0.to_le_bytes())
     }
@@ -133,8 +141,8 @@ pub struct NvRing<M: Memory> {
     /// The first entry that is not on its way to the medium, and its object.
     unflushed: u64,
     unflushed_from: u64,
-    /// What records are flushed with beside whoever appends, once somebody has asked for it and while nobody has it; what it had counted when it came
-    /// back; and whether the device has one.
+    /// The handle that flushes records while others append, once it was asked for and while nobody
+    /// uses it; its counters when it came back; and whether the device has such a handle.
     flusher: Option<Flusher<M>>,
     flushed_ahead: Counters,
     has_flusher: bool,
@@ -211,7 +219,8 @@ fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: u64) -> Result<u64> {
 }
 
 impl<M: Memory> NvRing<M> {
-    /// Makes a ring with room for about `bytes` of records, durable when it returns. What an unfinished creation has left is removed.
+    /// Makes a ring with room for about `bytes` of records, durable when it returns. Removes the
+    /// remains of an unfinished creation.
     pub fn create<S: MemorySource<Memory = M>>(
         memories: &S,
         identity: RingIdentity,
@@ -576,7 +585,8 @@ where
         record.resize(object_bytes(payload) as usize, 0);
         let position = self.place(record.len() as u64);
         if position != self.tail || position.is_multiple_of(self.piece_bytes) {
-            // What lies at the piece's end goes to the medium now, so that what is to be flushed is one range.
+            // The records at the piece's end are persisted now, so that the unflushed bytes are
+            // always one range.
             self.persist()?;
             self.unflushed_from = position;
         }

@@ -22,7 +22,7 @@ const IDENTITY: RingIdentity = RingIdentity {
     ring: 0,
 };
 
-/// What is wrong with an image: it has no ring, unless its creation has not ended, or a whole one.
+/// Reports an image without a whole ring; before the creation has ended, the ring may be missing.
 fn look(image: &SimulatedWorld, is_made: bool) -> std::result::Result<(), String> {
     let ring = match NvRing::open(&image.source(), IDENTITY, Access::Write) {
         Err(_) if !is_made => return Ok(()),
@@ -49,7 +49,7 @@ fn look(image: &SimulatedWorld, is_made: bool) -> std::result::Result<(), String
     Err("its head and index are not those of an empty ring".to_owned())
 }
 
-/// What is wrong with the images of a creation in which a step does nothing.
+/// Errors of the images of a creation in which one step does nothing.
 fn create_without(disabled: Option<&str>) -> Vec<String> {
     let world = SimulatedWorld::new(WorldOptions::default());
     if let Some(site) = disabled {

@@ -1,10 +1,11 @@
 //! The log of the NVM-aware engines: a write set whose changes are atomic in durable memory.
 //!
-//! Writes to published bytes are collected in DRAM first. A transaction whose writes stay there until its end commits by
-//! *one* record with the new bytes of all of them: one fence (two, if it made new blocks), after which the changes are stored
-//! in place and their write-back is left to the next transaction's fence. A transaction that must see or drop its writes earlier (it
-//! reads what it wrote, is prepared, or grows long) *drains* them: an undo record with the before images, a fence, then the
-//! changes in place; it commits by the commit word, three fences in all.
+//! Writes to published bytes are collected in DRAM first. A transaction whose writes stay there
+//! until its end commits by *one* record with the new bytes of all of them: one fence (two, if it
+//! made new blocks), after which the changes are stored in place; the next transaction's fence
+//! makes them durable. A transaction that must see or drop its writes earlier (it reads what it
+//! wrote, is prepared, or grows long) *drains* them: an undo record with the before images, a
+//! fence, then the changes in place; it commits by the commit word, three fences in all.
 //!
 //! Invariants, proven by the crash tests:
 //! 1. A published byte changes only while a durable record holds its before image (undo record of the open transaction)
@@ -22,11 +23,13 @@
 //!    the newest is not replayed any more.
 //! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step; freed blocks and
 //!    retired index slots are not written before the transaction has ended.
-//! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no record counts it
-//!    stores nothing. What a dead process left in a cache counts only when it is durable: the commit word and the commit records are
-//!    flushed and fenced before the first store. (Undo records need not be: without their fence nothing was changed.)
-//! 7. A transaction that a cut has lost gives its number to the next one, and may have left lines of a record. So the first transaction after
-//!    an opening takes out durably what lies where its records go: lines of two records must not make one that is whole.
+//! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no
+//!    record counts it stores nothing. Stores that a dead process left in a cache count only once
+//!    they are durable, so the commit word and the commit records are flushed and fenced before the
+//!    first store. (Undo records need not be: without their fence nothing was changed.)
+//! 7. A transaction that a cut has lost gives its number to the next one, and may have left lines
+//!    of a record. So the first transaction after an opening durably clears the space of its
+//!    records: lines of two records must not combine into one that is whole.
 //!
 //! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`, `abort`, recovery) *empty*,
 //! or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or recovery after asking the commit table) *empty*.
@@ -95,7 +98,7 @@ pub struct UndoMark {
     changes: usize,
 }
 
-/// What recovery found in the log.
+/// State of the log that recovery found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered {
     /// No transaction was open.
@@ -198,8 +201,8 @@ impl UndoLog {
         Ok((log, outcome))
     }
 
-    /// Opens the log block at `base` and stores nothing; `None` if [`UndoLog::recover`] would change what is read.
-    /// What the death of a process has left in a cache counts as there.
+    /// Opens the log block at `base` and stores nothing; `None` if [`UndoLog::recover`] would
+    /// change what is read. Stores that a dead process has left in a cache count.
     pub fn open_read_only<M: Memory>(
         arena: &Arena<M>,
         base: u64,
@@ -255,7 +258,8 @@ impl UndoLog {
         Ok(())
     }
 
-    /// The sync that the paper has behind each step. What it waits for, the commit need not wait for again.
+    /// The sync that the paper has after each step. The commit need not wait again for the stores
+    /// that this fence covers.
     fn paper_sync<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         arena.fence(site!("undo.paper-fence"))?;
         self.unawaited = false;
@@ -481,8 +485,9 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Stores the changes of the newest commit records again, in their order, and takes the replay flag away. What is there is not
-    /// compared first: a recovery that looks at less has fewer states to be right for. Word and records are durable before that.
+    /// Stores the changes of the newest commit records again, in their order, and takes the replay
+    /// flag away. It does not compare with the old content: a recovery that depends on less state
+    /// has fewer cases to handle. Word and records are durable before that.
     fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         let records = self.read_commits(arena)?;
         self.lines.clear();
@@ -739,7 +744,8 @@ impl<M: Memory> WriteSet<M> for UndoLog {
         if self.pending_bytes.len() > DRAIN_BYTES
             || self.changes.len() - self.applied > DRAIN_CHANGES
         {
-            // Forgets what was touched. Whoever changes a structure touches it after its last write.
+            // Forgets the touched ranges. A structure is touched after its last write, so nothing
+            // is lost.
             self.drain(arena)?;
         }
         Ok(())

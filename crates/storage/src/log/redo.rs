@@ -1,5 +1,5 @@
-//! What a record of the write-ahead log says: one transaction, built while it runs and written when
-//! it commits.
+//! Content of a record of the write-ahead log: one transaction, built while it runs and written
+//! when it commits.
 //!
 //! Only committed changes reach a checkpoint, so replay needs no undo. Before images are there if they were asked for, because the
 //! paper's log has them; else each is a NULL, and a deletion has no row.
@@ -17,7 +17,7 @@
 //! | kind 1, table 4, key words 1, key | which row; definitions and inserts have no key |
 //! | length 4, image | insert, delete with before images: the row; update: { column 4, value before, value after }*; definition: the table's |
 //!
-//! Values stand in the form of [`encode_value`], which every later version can read.
+//! Values have the form of [`encode_value`], which every later version can read.
 
 use super::wal::Purpose;
 use crate::record::{
@@ -40,7 +40,7 @@ pub enum ImageError {
     Record(#[from] RecordError),
 }
 
-/// What a record does with its transaction.
+/// Effect of a record on its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The transaction is committed.
@@ -267,7 +267,7 @@ pub fn header(fate: Fate, ticket: CommitTicket) -> [u8; HEADER_BYTES] {
 /// A record as it was read back.
 #[derive(Debug)]
 pub struct Record<'r> {
-    /// What it does with its transaction.
+    /// Effect on its transaction.
     pub fate: Fate,
     /// The transaction's place in the order of commits.
     pub ticket: CommitTicket,

@@ -1,27 +1,35 @@
-//! A session's own series of log files, beside those of the other sessions of a partition: a [`Wal`] whose records are numbered over all of them.
+//! The log files of one session of a partition: a [`Wal`] whose records are numbered over the
+//! series of all sessions.
 //!
 //! ```text
 //! file    p0.log.3.000001: a segment of the write-ahead log, for session 3
 //! record  number u64 | known u64 | payload, in a frame
-//! gap     number u64 with bit 63 | known u64 | first number that is nobody's u64
+//! gap     number u64 with bit 63 | known u64 | first unused number u64
 //! end     number u64 with bit 62 | known u64 | numbers of each series' oldest and newest file u64
 //! ```
 //!
 //! Invariants, proven by the crash tests:
-//! 1. What was durable in one series may lie behind a record that another one has lost. It stays where it is, and its number is never used again:
-//!    the first record of an opening that sees such numbers is a gap, which reaches from the first number that is missing to the last one that
-//!    any series has. So nothing has to be cut off durably before records are appended, and an opening that fails half-way has changed nothing.
-//! 2. A number is of one record only, for the life of the log. A file that is removed has only numbers in front of a checkpoint. So
-//!    nothing that a crash brings back can be taken for something newer.
-//! 3. What counts is durable before anything is done with it, as invariant 5 of the write-ahead log says: the last file's records
-//!    that have no proof are written once more, synced and marked, those that do not count among them.
-//! 4. Everything in front of a record's *known* was durable when it was appended, in all series. So if a valid frame, wherever it
-//!    lies, knows of more than is found, something is damaged; anything else that is missing was never acknowledged. An orderly end has two *end*
-//!    records, in two series, so that each file is known of in another one.
-//! 5. The tails of the partition know the newest file of each series, and of which records the files may have been removed. So a series whose files are
-//!    missing is told from one that needs none any more.
-//! 6. A checkpoint begins a new file in each series, so a file has records on one side of it only. A file that a crash has brought back has only
-//!    records that nobody needs, and proves nothing about those behind it.
+//! 1. A durable record of one series may come after a record that another series has lost. It stays
+//!    where it is, and its number is never used again: the first record of an opening that sees
+//!    such numbers is a gap, which reaches from the first number that is missing to the last one
+//!    that any series has. So nothing has to be cut off durably before records are appended, and an
+//!    opening that fails half-way has changed nothing.
+//! 2. A number is of one record only, for the life of the log. A file that is removed has only
+//!    numbers before a checkpoint. So nothing that a crash brings back can be taken for something
+//!    newer.
+//! 3. Records that count are durable before they are used, as invariant 5 of the write-ahead log
+//!    says: the unproven records of the last file, including those that do not count, are written
+//!    once more, synced and marked.
+//! 4. All records before a record's *known* were durable, in all series, when it was appended. So
+//!    if any valid frame has a *known* past the records that are found, something is damaged; any
+//!    other missing record was never acknowledged. An orderly end writes two *end* records, in two
+//!    series, so that each file is named in another series.
+//! 5. The tails of the partition know the newest file of each series, and up to which number files
+//!    may have been removed. So a series whose files are missing is distinguished from one that
+//!    needs none any more.
+//! 6. A checkpoint begins a new file in each series, so a file has records on one side of it only.
+//!    A file that a crash has brought back has only records that nobody needs, and proves nothing
+//!    about later ones.
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::{
@@ -44,7 +52,7 @@ const STAMP_BYTES: usize = 16;
 /// In the number of a record that is none of the caller's.
 const GAP: u64 = 1 << 63;
 const END: u64 = 1 << 62;
-/// What all series of a partition are named with.
+/// The kind in the file names of all series of a partition.
 const KIND: &str = "log";
 
 /// The log files of one session.
@@ -59,7 +67,7 @@ pub struct Series<D: Directory> {
     /// Where others see that files of it are missing; none where records are only copied.
     tails: Option<SharedTails<D::File>>,
     session: u32,
-    /// What was found, until it is settled; and the numbers of all files.
+    /// The files that the opening found, until they are settled; and the numbers of all files.
     segments: Vec<Segment>,
     numbers: Vec<u64>,
     /// The file that was read last.
@@ -82,7 +90,7 @@ struct Record {
     payload: Range<usize>,
 }
 
-/// What stands in front of a frame's payload.
+/// The record header in front of a frame's payload.
 #[derive(Clone, Copy)]
 struct StampRead {
     lsn: Lsn,
@@ -150,7 +158,7 @@ impl Segment {
         }
     }
 
-    /// What the frames know of that no walk reaches.
+    /// The greatest *known* of the frames that the sequential read does not reach.
     fn known_behind(&self, data: &[u8]) -> Lsn {
         let seed = self.header.seed();
         let offsets = (self.end.frames..data.len()).step_by(8);

@@ -12,14 +12,16 @@
 //! gone     in logs of several streams: records with lower numbers may have been removed with their files
 //! first    number of the oldest file that the stream still has, or had when a newer one was noted
 //! segment  number of the newest file that the stream has had; 0 if there is none, or if all of them were removed
-//! end      position in front of which everything was durable when this was written
+//! end      position before which everything was durable when this was written
 //! ```
 //!
 //! Invariants:
-//! 1. The records take turns and the one with the higher sequence counts, so a torn one leaves the state before, which says less.
+//! 1. The records take turns and the one with the higher sequence counts, so a torn one leaves the
+//!    previous state, which claims less.
 //! 2. A segment is noted after its name is durable and before a record in it is acknowledged. So a noted segment that a checkpoint still
 //!    needs is there, or somebody has removed it.
-//! 3. What becomes needless is noted before it is removed, where the log could not tell otherwise (`gone`, segment 0).
+//! 3. The removal of files is noted before it happens, where the log alone could not tell it from a
+//!    loss (`gone`, segment 0).
 //! 4. The record that an opening has found may be in a cache only. So it is written once more, the same bytes to the same place, and synced, before
 //!    the other one's turn and before anything is removed because of it.
 
@@ -41,7 +43,7 @@ const _: () =
 const FIXED_BYTES: usize = 24;
 const STREAM_BYTES: usize = 24;
 
-/// What is known of one stream.
+/// Tail of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
     /// The oldest segment that it has.
@@ -297,7 +299,7 @@ impl<F: File> StreamTail<F> {
         self.tails.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was noted last.
+    /// The tail that was noted last.
     pub(super) fn found(&self) -> Tail {
         self.tails().tail(self.stream)
     }

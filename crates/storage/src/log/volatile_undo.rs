@@ -16,10 +16,10 @@ use crate::error::Result;
 use pmem::{Arena, Memory, WordChange};
 use std::collections::HashMap;
 
-/// What a write set remembers.
+/// Information that a write set keeps about its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// What an abort needs.
+    /// The before images, which an abort needs.
     BeforeImages,
     /// Nothing: the transaction cannot be aborted.
     Nothing,

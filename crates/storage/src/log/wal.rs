@@ -8,25 +8,25 @@
 //!
 //! Invariants, proven by the crash tests:
 //! 1. A file that has a segment's name has a durable header and its whole length.
-//! 2. A segment gets its name only after everything in front of its first record is durable. So all
+//! 2. A segment gets its name only after everything before its first record is durable. So all
 //!    segments but the last must be valid up to the first record of the next one; anything else is
-//!    damage.
-//!    A checkpoint begins a new segment, so that what it makes needless is whole files.
-//! 3. Recovery appends no record behind what it found: it goes on in a new segment. Otherwise a
-//!    record that was lost, and is written again with the same bytes, would bring back its old
-//!    successors. (A mark takes fewer bytes than any record, so no successor stands behind it.)
-//! 4. After a failed write or sync nothing more is appended ([`StorageError::Poisoned`]): what was
-//!    lost is unknown.
-//! 5. What recovery replays is durable before anything is done with it. Being readable is no proof,
-//!    nor is a sync: after a failed one a cache may show what is lost, as if it were clean. Proof
-//!    is what was written after a sync that succeeded: the `synced` of a later frame, a mark, or a
-//!    newer segment. So recovery writes the records of the last segment that have no proof again,
-//!    the same bytes to the same place, which at worst leaves what was durable before; then it
-//!    syncs them and adds a mark. An orderly end has added it already, and so has an earlier
-//!    recovery.
+//!    damage. A checkpoint begins a new segment, so that what it makes needless is whole files.
+//! 3. Recovery never appends to the segment that it found last: it goes on in a new one. Otherwise
+//!    a record that was lost, and is written again with the same bytes, would bring back its old
+//!    successors. (A mark takes fewer bytes than any record, so no successor follows it.)
+//! 4. After a failed write or sync nothing more is appended ([`StorageError::Poisoned`]), because
+//!    nobody knows what was lost.
+//! 5. Recovery makes records durable before it uses them. That a record can be read does not prove
+//!    it durable, nor does a sync: after a failed sync a cache may show lost data as if it were
+//!    clean. The proof is something written after a sync that succeeded: the `synced` of a later
+//!    frame, a mark, or a newer segment. So recovery writes the unproven records of the last
+//!    segment again, the same bytes to the same place, which cannot harm durable ones; then it
+//!    syncs them and adds a mark. After an orderly end or an earlier recovery the mark is already
+//!    there.
 //!
-//! 6. A segment is noted in the tails of the partition (`tails`) when its name is durable, with the end of the log, which an orderly end notes as well.
-//!    So a segment that is missing, or is an older copy of itself, is told from a log that went no further.
+//! 6. A segment is noted in the tails of the partition (`tails`) when its name is durable, with the
+//!    end of the log, which an orderly end notes as well. So a segment that is missing, or is an
+//!    older copy, is distinguished from a log that went no further.
 //!
 //! Others may append while a sync runs: `wal_sync` says how.
 //!
@@ -64,7 +64,7 @@ impl Lsn {
     pub const END: Self = Self(1 << 62);
 }
 
-/// Whose log it is.
+/// Database and partition that a log belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogIdentity {
     /// Identity of the database.
@@ -206,7 +206,7 @@ struct Current<F> {
 /// The log of one partition.
 pub struct Wal<D: Directory> {
     identity: LogIdentity,
-    /// What its files are named with.
+    /// The kind in the names of its files.
     kind: String,
     options: WalOptions,
     start: LogStart,

@@ -71,23 +71,24 @@ pub(super) fn read_segment<D: Directory>(
     Ok((name, header, file))
 }
 
-/// What is known of the log while its segments are read.
+/// Position in the log while its segments are read.
 pub(super) struct Replayed {
-    /// Position behind the last record.
+    /// Position after the last record.
     pub(super) records: Lsn,
-    /// Position behind the last frame, which may be a mark.
+    /// Position after the last frame, which may be a mark.
     pub(super) frames: Lsn,
-    /// The segment that ends there, and where in the file.
+    /// The last segment that was read, and the offset of its end in the file.
     last: Option<(String, u64)>,
 }
 
 /// Where the valid content of one segment ends, as offsets in the file.
 pub(super) struct SegmentEnd {
-    /// Behind the last record.
+    /// After the last record.
     pub(super) records: usize,
-    /// Behind the last frame.
+    /// After the last frame.
     pub(super) frames: usize,
-    /// What surely became durable: up to here a frame says so, or the segment's being there.
+    /// Position up to which the log surely became durable, proven by a frame or by the existence of
+    /// the segment.
     pub(super) synced: Lsn,
 }
 
@@ -134,7 +135,7 @@ impl Replayed {
     }
 }
 
-/// What is wrong if a segment does not begin where the log ended.
+/// The error for a segment that does not begin where the log ended.
 #[cold]
 fn broken_chain(
     name: &str,

@@ -51,7 +51,7 @@ pub(super) const BYTE_ORDER: u32 = 0x0102_0304;
 /// Longest segment: one record of the longest kind. No more than that is read into memory.
 pub(super) const SEGMENT_BYTES_MAX: u64 = (1 << 31) + (1 << 20);
 
-/// What a segment's header says.
+/// Header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) identity: LogIdentity,
@@ -166,7 +166,7 @@ impl SegmentHeader {
         Lsn(self.first.0 + (offset - HEADER_BYTES) as u64)
     }
 
-    /// What seeds the checksums of this segment's frames.
+    /// Seed of the checksums of this segment's frames.
     pub(super) fn seed(&self) -> u32 {
         crc32c::crc32c(&self.encode()[..CHECKSUM_AT])
     }

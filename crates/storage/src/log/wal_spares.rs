@@ -1,18 +1,21 @@
 //! Log files that are not needed any more and are kept to be used again.
 //!
-//! A sync of blocks that have been written before is shorter than one of new blocks, of which the file system has to note that they are written.
-//! So a segment file that a checkpoint has made needless becomes a *spare*: it is renamed, and renamed once more when the log needs a file.
+//! A sync of blocks that have been written before is shorter than one of new blocks, of which the
+//! file system has to note that they are written. So a segment file that is no longer needed after
+//! a checkpoint becomes a *spare*: it is renamed, and renamed once more when the log needs a file.
 //!
-//! Where the disk is full a record that gives room back has to have a segment as well. The *reserve* is for that: a file that is made with a
-//! segment and kept back. It has never had another name, so nothing has to be durable before it is used; if a crash loses it, it is
-//! made again. The other half of it is for the checkpoint that gives room back then.
+//! Where the disk is full a record that gives room back has to have a segment as well. The
+//! *reserve* is for that: a file that is created together with a segment and held back. It has
+//! never had another name, so nothing has to be durable before it is used; if a crash loses it, it
+//! is made again. The other half of it is for the checkpoint that gives room back then.
 //!
 //! Invariants:
-//! 1. A spare can be used only when it is durable that its old name is gone. So no crash brings that name back with what the file has then.
+//! 1. A spare can be used only when the removal of its old name is durable. So no crash brings that
+//!    name back with new content.
 //! 2. A spare has one of the lengths that segments have.
 //!
-//! What a spare has of its old records is valid nowhere in the new segment: their positions are others, and their checksums are seeded with
-//! another header.
+//! The old records in a spare are valid nowhere in the new segment: their positions differ, and
+//! their checksums are seeded with another header.
 
 use super::wal::{LogIdentity, WalOptions};
 use super::wal_segment::{FRAME_BYTES, HEADER_BYTES};
@@ -23,7 +26,7 @@ use pmem::site;
 /// The spares of one log.
 pub(super) struct Spares {
     identity: LogIdentity,
-    /// What their files are named with.
+    /// The kind in the names of their files.
     kind: String,
     lengths: [u64; 2],
     /// How many bytes are kept.

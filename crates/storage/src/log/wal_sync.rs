@@ -79,7 +79,7 @@ impl<F: File> PendingSync<F> {
     }
 }
 
-/// What became of a [`PendingSync`].
+/// Outcome of a [`PendingSync`].
 #[must_use = "the log has to know"]
 pub struct EndedSync {
     pub(super) result: Result<()>,
