@@ -210,7 +210,7 @@ impl Database {
         self.core.commits.domain()
     }
 
-    /// What committed data survives, in two words.
+    /// The failures that committed data survives, in two words.
     pub fn survives(&self) -> &'static str {
         if self.method().is_durable() {
             self.domain().survives()

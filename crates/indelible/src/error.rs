@@ -15,7 +15,7 @@ use storage::record::{RecordError, SchemaError};
 /// The result of a fallible operation of this room.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with a database.
+/// Errors of a database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -57,7 +57,7 @@ pub enum Error {
     NotADatabase {
         /// The path asked for.
         path: PathBuf,
-        /// What is there instead, and what to do.
+        /// The content found there, and the remedy.
         reason: String,
     },
     /// The creation of the database was interrupted before a partition was made, so it holds no data. Remove the files and create it
@@ -105,10 +105,10 @@ pub enum Error {
         /// Expected and found.
         detail: String,
     },
-    /// What is missing or damaged cannot be derived from the other files. Nothing was changed.
+    /// The missing or damaged files cannot be derived from the others. Nothing was changed.
     #[error("the database cannot be repaired, and nothing was changed: {reason}")]
     Irreparable {
-        /// What stands in the way, and what is needed.
+        /// The obstacle, and the information or file that is needed.
         reason: String,
     },
     /// The file is not a backup of a database. Give one that `backup` wrote.
@@ -127,7 +127,7 @@ pub enum Error {
     /// The backup is not what was written, or was cut off. Use another one. Nothing was restored.
     #[error("the backup is damaged: {detail}; nothing was restored, use another backup")]
     DamagedBackup {
-        /// What is wrong with it.
+        /// The damage found.
         detail: String,
     },
     /// The file is not a trace of a database. Give one that `record_trace` or `bench --record` wrote.
@@ -148,7 +148,7 @@ pub enum Error {
     /// The trace is not what was written, was cut off, or its recording did not end. Record it again.
     #[error("the trace is damaged: {detail}; record it again")]
     DamagedTrace {
-        /// What is wrong with it.
+        /// The damage found.
         detail: String,
     },
     /// A copy of a database was read back and is not what its source was. It was removed; look for a failing medium.
@@ -174,7 +174,7 @@ pub enum Error {
     Option {
         /// The option's name.
         option: &'static str,
-        /// What is wrong with its value.
+        /// The fault of its value.
         problem: String,
         /// What to use instead.
         mend: String,
@@ -187,11 +187,11 @@ pub enum Error {
     Limit {
         /// Partitions of the database.
         partitions: u32,
-        /// What all of them take, estimated from those that could be made.
+        /// The need of all of them, estimated from those that could be made.
         needed: u64,
-        /// Of what.
+        /// Unit of both numbers.
         what: &'static str,
-        /// What the process may have.
+        /// The limit of the process.
         allowed: u64,
         /// The shell's command that shows and changes the limit.
         limit: &'static str,
@@ -201,7 +201,7 @@ pub enum Error {
     /// The operating system refused. Mend the path, the permission or the device.
     #[error("cannot {action} {path}: {source}", path = .path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
         /// On which file or directory.
         path: PathBuf,
@@ -261,7 +261,7 @@ pub enum Error {
     Definition {
         /// The table or index.
         name: String,
-        /// What is wrong, and what to do.
+        /// The fault, and the remedy.
         problem: String,
     },
     /// A row with this key is there already. The statement had no effect; the transaction may go on.
@@ -317,7 +317,7 @@ pub enum Error {
          commit more often, or raise the limit"
     )]
     TransactionMemory {
-        /// What it holds.
+        /// Bytes that it holds.
         used_bytes: u64,
         /// The limit.
         limit_bytes: u64,
@@ -330,8 +330,8 @@ pub enum Error {
         /// The remedy.
         mend: &'static str,
     },
-    /// The log of a partition did not take a mark, up to which the archives of all partitions can be replayed. What was committed is durable, and
-    /// can be replayed when a later mark is there.
+    /// The log of a partition did not take a mark, up to which the archives of all partitions can
+    /// be replayed. The commits are durable, and can be replayed once a later mark is there.
     #[error(
         "the log of partition {partition} took no mark ({cause}), so what was committed since the newest one cannot be replayed \
          from the archives yet; make room for it, and write a checkpoint or close the database again"
@@ -393,7 +393,7 @@ pub enum Error {
             and reopen the database, then look"
     )]
     InDoubt {
-        /// What failed.
+        /// The failure.
         cause: String,
     },
     /// The storage of a partition failed.
@@ -414,7 +414,7 @@ pub enum Error {
     Rejected(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What to do about an [`Error`].
+/// The remedy for an [`Error`], by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// The same transaction may succeed later, unchanged.
@@ -431,7 +431,7 @@ impl Error {
         Self::Rejected(reason.into())
     }
 
-    /// What to do about it.
+    /// The kind of remedy.
     pub fn advice(&self) -> Advice {
         match self {
             Self::Conflict { .. } | Self::InUse { .. } => Advice::Retry,

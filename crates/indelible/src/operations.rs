@@ -1,8 +1,9 @@
-//! What a transaction does to rows: finds the partition of a key and runs the operation there.
+//! Operations of a transaction on rows: find the partition of a key and run the operation there.
 //!
-//! Point operations go to one partition. A replicated table is read in any partition and written in all of them. A unique index
-//! whose columns do not decide the partition is checked in all of them, which locks them all: that is the price
-//! of such an index. A statement of several steps that fails after its first one dooms its transaction.
+//! Point operations go to one partition. A replicated table is read in any partition and written in
+//! all of them. A unique index whose columns do not decide the partition is checked in all of them,
+//! which locks them all: that is the price of such an index. A statement of several steps that
+//! fails after its first one dooms its transaction.
 
 use crate::error::{Error, Result};
 use crate::key::IntoKey;

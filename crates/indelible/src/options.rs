@@ -1,9 +1,10 @@
-//! What a caller may choose about a database, and the checks of it.
+//! Options of a database and of a transaction, and their checks.
 //!
-//! Some choices are recorded when the database is created (method, partitions, layout, node size, domain, fence order); asking
-//! for another value when it is opened is an error that names both. The others hold while it is open; the size of a
-//! MemTable is recorded too, for those who open it without asking for another. Everything is checked
-//! before the first file is touched, and an error names the option and what to use instead.
+//! Some options are recorded when the database is created (method, partitions, layout, node size,
+//! domain, fence order). An opening that asks for another value is refused with an error that names
+//! both. The others hold while it is open; the size of a MemTable is recorded too, for openings
+//! that ask for none. All options are checked before the first file is touched, and an error names
+//! the option and a valid choice.
 
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
@@ -91,7 +92,7 @@ impl From<Method> for Choice {
     }
 }
 
-/// What transactions may do with an open database.
+/// Operations that transactions may run on an open database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Reads and writes.
@@ -113,7 +114,7 @@ impl Mode {
     }
 }
 
-/// What a caller may choose about a database. Setters take and return the options, so that they chain.
+/// Options of a database. Setters take and return the options, so that they chain.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Options {
@@ -194,16 +195,19 @@ impl Options {
         self
     }
 
-    /// Issues the instructions of another domain, to measure their cost. What the data survives does not change.
+    /// Issues the instructions of another domain, to measure their cost. The guarantees of the data
+    /// do not change.
     pub fn primitives(mut self, primitives: Primitive) -> Self {
         self.primitives = Some(primitives);
         self
     }
 
-    /// What the platform promises to survive a power cut whole: [`PowerFailAtomicity::Line`] lets `fast` store the header of a page, by which it commits, in
-    /// one transfer and without a flush. No program can find out whether that is so; where it is not, a power cut may damage a page. Takes a processor with a
-    /// 64-byte direct store, and is an error elsewhere. Not recorded: what one way has written, the other goes on with. Default
-    /// [`PowerFailAtomicity::Word`].
+    /// The bytes that the platform promises to survive a power cut whole.
+    /// [`PowerFailAtomicity::Line`] lets `fast` store the header of a page, by which it commits, in
+    /// one transfer and without a flush. No program can find out whether the platform does so; if
+    /// it does not, a power cut may damage a page. Requires a processor with a 64-byte direct
+    /// store, and is an error elsewhere. Not recorded: each choice can open a database written with
+    /// the other. Default [`PowerFailAtomicity::Word`].
     pub fn power_fail_atomicity(mut self, atomicity: PowerFailAtomicity) -> Self {
         self.power_fail_atomicity = Some(atomicity);
         self
@@ -248,8 +252,8 @@ impl Options {
         self
     }
 
-    /// What the write-ahead log of `inp` or `log` has of a changed row; may be another at each opening. Default: what it becomes,
-    /// which is what recovery needs.
+    /// Images of a changed row in the write-ahead log of `inp` or `log`; each opening may choose
+    /// again. Default: the after image, which is all that recovery needs.
     pub fn log_images(mut self, images: LogImages) -> Self {
         self.log_images = Some(images);
         self
@@ -353,8 +357,8 @@ impl Options {
         self
     }
 
-    /// What transactions may see of others that run beside them, unless their own options say otherwise. Default
-    /// [`Isolation::Serializable`].
+    /// Isolation of transactions from others that run at the same time, unless their own options
+    /// say otherwise. Default [`Isolation::Serializable`].
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
         self
@@ -663,7 +667,7 @@ impl Options {
         Ok(())
     }
 
-    /// What the engines of a database with these options and this descriptor are told.
+    /// Options of the engines of a database with these options and this descriptor.
     pub(crate) fn engine(&self, recorded: &Descriptor) -> EngineOptions {
         let default = EngineOptions::default();
         EngineOptions {
@@ -732,7 +736,7 @@ fn same<T: PartialEq + std::fmt::Display>(
     ))
 }
 
-/// What a caller may choose about one transaction.
+/// Options of one transaction.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct TransactionOptions {
@@ -770,8 +774,8 @@ impl TransactionOptions {
         self
     }
 
-    /// What this transaction may see of others that run beside it. Methods that run one transaction at a time in a partition isolate
-    /// all of them fully.
+    /// Isolation of this transaction from others that run at the same time. Methods that run one
+    /// transaction at a time in a partition isolate all of them fully.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = Some(isolation);
         self

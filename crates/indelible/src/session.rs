@@ -57,11 +57,11 @@ pub(crate) struct Session<'db> {
     soundness: Soundness,
     seats: Seats,
     lock_policy: LockPolicy,
-    /// What the open transaction has done so far, while the database is recorded.
+    /// Operations of the open transaction so far, while the database is recorded.
     pub(crate) notes: Option<Vec<Note>>,
-    /// Of the open transaction, if it has any.
+    /// Savepoints of the open transaction, if it has any.
     pub(crate) savepoints: Option<Box<Savepoints>>,
-    /// Most bytes of memory that a transaction may hold before it changes more.
+    /// Limit on the memory of a transaction, checked before each further change.
     pub(crate) memory_max: u64,
     _mark: OpenMark,
 }
@@ -73,9 +73,10 @@ struct Held<'db> {
     /// The partition's other seats, if nobody else may run transactions there.
     rest: Vec<MutexGuard<'db, Seat>>,
     state: State,
-    /// What is durable may have changed since the partition was taken.
+    /// Whether commits may have become durable since the partition was taken.
     committed: bool,
-    /// Of the transaction, if it has written and is committed. What it has read has older ones.
+    /// Ticket of the transaction, if it has written and is committed. The data that it has read has
+    /// older ones.
     ticket: Option<CommitTicket>,
 }
 

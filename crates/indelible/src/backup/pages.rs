@@ -1,13 +1,16 @@
-//! A backup of pages, and the way from it and an archive of the log to a database as it was at a later moment.
+//! A backup of pages, and the replay of an archive of the log over it, up to a later moment.
 //!
-//! Records of a log say what becomes of pages, so they can be repeated only over the pages that they were made for. Such a backup has those, as they
-//! are behind a checkpoint, with the place in the log where they stand. From it and what the archive has behind that place
-//! a partition is made again ([`Rebuild`]), in a directory of its own beside the new database; then the database is made from that as any copy is
-//! (`build`): read row by row, with the method and the options that are asked for, under its name only when it was read back. So
-//! nothing of the rebuilt files has to be durable, and a failure leaves nothing.
+//! Log records describe changes of pages, so they can be replayed only over the pages that they
+//! were made for. A backup of pages has these pages, in the state after a checkpoint, with their
+//! position in the log. From the backup and the records of the archive after that position a
+//! partition is rebuilt ([`Rebuild`]), in a directory of its own next to the new database. The new
+//! database is then made from it like any copy (`build`): read row by row, with the requested
+//! method and options, and under its name only after it was read back. So the rebuilt files need
+//! not be durable, and a failure leaves nothing.
 //!
-//! Of a database of several partitions each has an archive that ends at a moment of its own. All are repeated up to the newest mark that all of them have
-//! (`log_marks`); if there is none behind the backup, the new database is as the backup is, which was taken while all partitions were held.
+//! Each partition of a database has its own archive, with its own end. All are replayed up to the
+//! newest mark that they have in common (`log_marks`). If there is none after the backup, the new
+//! database is as the backup, which was taken while all partitions were held.
 
 use super::build::{self, split};
 use super::content::Totals;
@@ -31,7 +34,7 @@ use storage::engine::{Engine, EngineOptions, Mark, Method, PageId, PagesBase, Un
 use storage::log::{LogIdentity, Lsn};
 use storage::record::{TableDef, Timestamp};
 
-/// Pages after which progress is told.
+/// Pages between two reports of progress.
 const WATCH_PAGES: u64 = 512;
 
 /// The part of an archive that is replayed over a backup of pages.
@@ -42,7 +45,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// All that the archive in a directory has.
+    /// All records of the archive in a directory.
     pub fn new(archive: impl Into<PathBuf>) -> Self {
         Self {
             archive: archive.into(),
@@ -50,17 +53,19 @@ impl Replay {
         }
     }
 
-    /// Only records with numbers below this one, which are places in the log as [`Database::archives`] names them. Transactions that have not committed there
-    /// are not in the new database. Of several partitions each has places of its own, so this is refused there.
+    /// Only records with numbers below this one, which are positions in the log as
+    /// [`Database::archives`] names them. Transactions that have not committed before it are not in
+    /// the new database. Refused with several partitions, since each has positions of its own.
     #[must_use]
     pub fn until(mut self, place: u64) -> Self {
         self.until = Some(Until::Place(Lsn(place)));
         self
     }
 
-    /// Only commits up to this time and what is in front of the first later one: every transaction of which somebody was told by then that it is
-    /// committed, and none that began to commit later. Commits have their time from the clock of the machine; if that was set back, what was committed
-    /// until it had caught up counts as of the time at which it was set back.
+    /// Only commits up to this time, and the records before the first later one: every transaction
+    /// that was acknowledged by then, and none that began to commit later. Commit times come from
+    /// the clock of the machine. If that was set back, the commits until it had caught up count as
+    /// of the time at which it was set back.
     ///
     /// With several partitions: the newest mark up to this time that is before the first later one.
     /// Commits between the two are not in the new database.
