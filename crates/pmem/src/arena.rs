@@ -99,18 +99,18 @@ impl<M: Memory> Arena<M> {
         self.memory.bytes()
     }
 
-    /// What the device counted.
+    /// The device's counts.
     pub fn counters(&self) -> Counters {
         self.memory.counters()
     }
 
-    /// What the medium promises.
+    /// The persistence domain of the medium.
     pub fn domain(&self) -> Domain {
         self.memory.domain()
     }
 
-    /// A read-only way into the pool as long as it is now, for another thread. Whoever takes one keeps the blocks that its reader
-    /// follows from being stored to (see [`View`]).
+    /// A read-only view of the pool at its present length, for another thread. The caller sees to
+    /// it that nothing is stored to the blocks that the view's reader follows (see [`View`]).
     pub fn view(&self) -> Result<View> {
         self.memory.view()
     }

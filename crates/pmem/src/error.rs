@@ -1,20 +1,20 @@
-//! What can go wrong with a pool or its device.
+//! Errors of a pool and its device.
 //!
-//! Each variant carries the values a person needs to find and mend the cause. Whether to retry, abort or
-//! stop is said per variant.
+//! Each variant carries the values a person needs to find and fix the cause, and says whether to
+//! retry, abort or stop.
 
 use std::path::PathBuf;
 
 /// The result of a fallible operation of this room.
 pub type Result<T, E = PmemError> = std::result::Result<T, E>;
 
-/// What can go wrong with a pool or its device.
+/// An error of a pool or its device.
 #[derive(Debug, thiserror::Error)]
 pub enum PmemError {
     /// The operating system refused. Stop: the path or the permission has to be mended.
     #[error("{action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried, as a verb: `open`, `map`, `allocate`.
+        /// The action tried, as a verb: `open`, `map`, `allocate`.
         action: &'static str,
         /// The file it was tried on.
         path: PathBuf,

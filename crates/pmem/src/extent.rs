@@ -1,7 +1,7 @@
 //! A memory as plain bytes with one owner, for formats that have no use for a heap.
 //!
-//! Reading borrows it and storing takes `&mut`, so a slice of it never changes under its reader. What is stored is durable with the next
-//! [`Extent::fence`].
+//! Reading borrows it and storing takes `&mut`, so a slice of it never changes under its reader.
+//! Stored bytes are durable with the next [`Extent::fence`].
 
 use crate::device::{Counters, Memory, Part, Site};
 use crate::error::Result;
@@ -61,7 +61,7 @@ impl<M: Memory> Extent<M> {
         self.0.grow(bytes)
     }
 
-    /// What it has counted.
+    /// The memory's counts.
     pub fn counters(&self) -> Counters {
         self.0.counters()
     }

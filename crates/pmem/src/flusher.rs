@@ -1,9 +1,10 @@
-//! Write-backs of what somebody else stores: the means of a thread that makes durable what others have finished.
+//! Write-backs by a thread that makes durable the stores of others.
 //!
-//! A [`Flusher`] never stores, so its owner may be storing beside it. What it flushes is durable with its own fence, and with nobody else's
-//! (M5 of docs/medium.md). It covers the stores that its thread can see: those in front of a lock, or an atomic word, that the thread has
-//! taken over from whoever stored them. A processor orders its write-backs behind such a read, and writes back what the line has then,
-//! whichever core has it.
+//! A [`Flusher`] never stores, so the pool's owner may store at the same time. Lines that it
+//! flushes are durable with its own fence, and with no other (M5 of docs/medium.md). It covers the
+//! stores that its thread can see: those made before a lock, or an atomic word, that the thread has
+//! taken over from the storing thread. A processor orders its write-backs after such a read, and
+//! writes back the line as it is then, whichever core has it.
 
 use crate::arena::Arena;
 use crate::device::{Counters, Memory, Part, Site};
@@ -13,7 +14,7 @@ use crate::error::Result;
 pub struct Flusher<M: Memory>(M);
 
 impl<M: Memory> Arena<M> {
-    /// What flushes the pool as long as it is now. Not every device has one.
+    /// A flusher of the pool at its present length. Not every device has one.
     pub fn flusher(&self) -> Result<Flusher<M>> {
         Ok(Flusher(self.memory.share_for_flushes()?))
     }
@@ -40,7 +41,7 @@ impl<M: Memory> Flusher<M> {
         self.0.fence(site)
     }
 
-    /// What it has counted. An emulated memory counts for all of its handles at its owner.
+    /// Its counts. An emulated memory counts for all of its handles at its owner.
     pub fn counters(&self) -> Counters {
         self.0.counters()
     }

@@ -193,7 +193,7 @@ impl<M: Memory> PageMemory<M> {
         }
     }
 
-    /// What stores to all pages that have been taken by now.
+    /// A handle that stores to any page taken so far.
     pub fn handle(&self) -> Result<PageHandle<M>> {
         // SAFETY: a handle stores only to pages that its user has for changing, which lie on lines of their own. This value stores only to the
         // head and to pages that nobody has, and is the one that grows.
@@ -207,7 +207,7 @@ impl<M: Memory> PageMemory<M> {
         self.memory.counts_loads()
     }
 
-    /// What this value has counted. An emulated memory counts for all of its handles here.
+    /// This value's counts. An emulated memory counts for all of its handles here.
     pub fn counters(&self) -> Counters {
         self.memory.counters()
     }
@@ -304,7 +304,7 @@ impl<M: Memory> PageHandle<M> {
         self.0.fence(site)
     }
 
-    /// What it has counted.
+    /// Its counts.
     pub fn counters(&self) -> Counters {
         self.0.counters()
     }

@@ -63,7 +63,7 @@ const _: () = assert!(OWNER_WORD_AT + 8 <= HEADER_BYTES);
 const _: () = assert!(72 + 8 * ROOTS + 8 * USER_WORDS == CHECKED_BYTES);
 const _: () = assert!(HEADER_BYTES == CHUNK_BYTES);
 
-/// What a pool is used for. The rooms above choose the numbers.
+/// The use of a pool. The rooms above choose the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolKind(pub u32);
 
@@ -74,7 +74,7 @@ pub struct PoolId(pub u128);
 /// Which pool this is. Fixed at creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolIdentity {
-    /// What the pool is used for.
+    /// The pool's use.
     pub kind: PoolKind,
     /// Tells this pool from all others.
     pub pool_id: PoolId,
@@ -177,11 +177,11 @@ impl<M: Memory> Arena<M> {
     /// the size. Repairs a damaged or outdated copy of the header, and stores nothing if both are
     /// whole.
     ///
-    /// After the death of a process a copy that is whole need not be durable. Both are made so first: the repair of one, and later
-    /// the writing of a new header, rely on the other.
+    /// After the death of a process a whole copy need not be durable. Both copies are made durable
+    /// first, because the repair of one, and later the writing of a new header, rely on the other.
     ///
-    /// Whoever recovers a log does it before the first reservation: the heap reads the medium when
-    /// it first needs a run.
+    /// A log must be recovered before the first reservation: the heap reads the medium when it
+    /// first needs a run.
     pub fn open(memory: M, path_for_errors: &Path) -> Result<Self> {
         let (mut arena, found) = Self::read_header(memory, path_for_errors)?;
         for offset in COPY_OFFSETS {

@@ -139,7 +139,8 @@ impl Log {
 
 type Blocks = BTreeMap<u64, Block>;
 
-/// What a cut may leave: one of these sets of blocks, and one of these values of the root.
+/// The states that a cut may leave: one of these sets of blocks, and one of these values of the
+/// root.
 #[derive(Default)]
 struct Allowed {
     blocks: Vec<Blocks>,
@@ -180,7 +181,7 @@ impl Driver {
         if let Some((_, other)) = below.filter(|(start, block)| *start + block.bytes > offset) {
             return Err(format!("{bytes} bytes at {offset} overlap {other:?}"));
         }
-        // What is written into a block must never be taken for something of the heap's.
+        // The content of a block must never be taken for the heap's own words.
         for place in [offset, offset + bytes - 8] {
             self.pool.store_word(place, u64::MAX).map_err(text)?;
             self.pool

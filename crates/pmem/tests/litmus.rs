@@ -25,7 +25,7 @@ const C: u64 = 64;
 const D: u64 = 128;
 const BYTES: u64 = 256;
 
-/// What a program stores to: one memory, and a second one in the same world.
+/// The memories that a program stores to: one, and a second one in the same world.
 struct Machine {
     world: SimulatedWorld,
     first: Option<SimulatedMemory>,
@@ -348,7 +348,7 @@ fn successors_made_in_one_world_are_those_of_their_moment() {
             machine.outcomes(&words)
         };
         assert_eq!(all(&place), all(&fresh), "value {value}");
-        // What the successor does must not come back in the next one.
+        // The successor's stores must not come back in the next one.
         let mut memory = place.source().open("first", Access::Write).unwrap();
         memory.store_word(A, 9);
         memory.store_word(BYTES - 8, 9);

@@ -143,7 +143,7 @@ impl<A: MemorySource, B: MemorySource> MemorySource for Either<A, B> {
 }
 
 impl<A, B> Either<A, B> {
-    /// What the one or the other makes, as one of two again.
+    /// The result of the one or the other call, as one of two again.
     pub fn each<X, Y, E>(
         &self,
         first: impl FnOnce(&A) -> Result<X, E>,

@@ -2,7 +2,8 @@
 //! medium that is.
 //!
 //! A mapping reserves a long range of addresses without access and maps its file over the front of
-//! it, so that growth never moves the base (M9 of docs/medium.md). What is always true:
+//! A mapping reserves a long range of addresses without access and maps its file over the front of
+//! it, so that growth never moves the base (M9 of docs/medium.md). Invariants:
 //!
 //! 1. Every mapped byte is allocated on the filesystem, and the file's length is durable, before it
 //!    is mapped (M11).
@@ -40,7 +41,7 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// What lies under a memory.
+/// The medium of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// Private memory of this process, lost with it.
@@ -77,8 +78,7 @@ impl Medium {
 /// The pages behind a volatile memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
-    /// What the kernel gives: 4 KiB, mostly. A dependent miss then also misses the translation
-    /// cache.
+    /// The kernel's default: mostly 4 KiB. A dependent miss then also misses the translation cache.
     #[default]
     Base,
     /// Asks for transparent huge pages: fewer translation misses, memory taken 2 MiB at a time.
@@ -95,7 +95,7 @@ pub(crate) struct Mapping {
     backing: Backing,
 }
 
-/// What is mapped at the front of the range.
+/// The mapping at the front of the range.
 #[derive(Clone, Debug)]
 enum Backing {
     Anonymous { pages: PageSize },
@@ -207,8 +207,8 @@ impl Mapping {
                 if allocated_bytes < bytes {
                     fill_holes(&descriptor, path, bytes)?;
                 }
-                // What a process that died has stored without a fence is readable, and recovery goes on from it: so it is
-                // made durable first.
+                // Stores that a dead process never fenced are readable, and recovery continues from
+                // them. They are made durable first.
                 if !in_memory {
                     sync_file(&descriptor, path)?;
                 }
@@ -318,7 +318,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// What was found under the file.
+    /// The medium of the file.
     pub(crate) fn medium(&self) -> Medium {
         match &self.backing {
             Backing::Anonymous { .. } => Medium::Anonymous,
@@ -631,7 +631,7 @@ fn allocate(descriptor: &OwnedFd, path: &Path, first: u64, end: u64) -> Result<(
         answer => answer,
     }
     .map_err(|errno| {
-        // Whatever part was taken is given back; that this fails too is not worth a second message.
+        // The allocated part is given back; a second message would add nothing if this fails too.
         let _ = rustix::fs::ftruncate(descriptor, first);
         no_space(path, end - first, errno)
     })

@@ -1,9 +1,9 @@
 //! The memory device: every load, store, flush and fence of the database goes through [`Memory`].
 //!
-//! One engine source is compiled for three devices: *native* (mapped memory, nothing added), *emulated*
-//! (chosen latencies, full counting) and *simulated* (a model of the CPU cache that hands back every state a
-//! power cut may leave). The choice is a type parameter, so the native build pays nothing for the other two.
-//! What each operation promises is written in docs/medium.md.
+//! One engine source is compiled for three devices: *native* (mapped memory, nothing added),
+//! *emulated* (chosen latencies, full counting) and *simulated* (a model of the CPU cache that
+//! hands back every state a power cut may leave). The choice is a type parameter, so the native
+//! build pays nothing for the other two. The promise of each operation is in docs/medium.md.
 
 pub mod emulated;
 pub mod simulated;
@@ -100,10 +100,10 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// Says to which part of the database the following accesses belong. Free on the native device.
     fn enter(&self, part: Part);
 
-    /// What was counted since the device was opened.
+    /// Counts since the device was opened.
     fn counters(&self) -> Counters;
 
-    /// What the medium promises.
+    /// The persistence domain of the medium.
     fn domain(&self) -> Domain;
 
     /// Another handle of the bytes that are mapped now, for another thread, with flushes and fences of its own. A device without
@@ -165,7 +165,8 @@ pub enum PowerFailAtomicity {
     /// 8 bytes, as everywhere.
     #[default]
     Word,
-    /// 64 bytes: a line that one instruction stores ([`Memory::store_line`]) does not tear. What rests on it is lost where it is not so.
+    /// 64 bytes: a line that one instruction stores ([`Memory::store_line`]) does not tear. Data
+    /// that relies on this is lost on a medium where it does not hold.
     Line,
 }
 
@@ -203,7 +204,7 @@ impl Domain {
         }
     }
 
-    /// What the data survives, in two words.
+    /// The event that the data survives, in two words.
     pub fn survives(self) -> &'static str {
         match self {
             Self::Process => "process death",
@@ -281,7 +282,7 @@ impl Part {
     }
 }
 
-/// What a device counted. The native device counts flushes, fences and bytes only.
+/// Counts of a device. The native device counts flushes, fences and bytes only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// One row a [`Part`], in the order of [`Part::ALL`].

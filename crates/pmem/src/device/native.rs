@@ -1,8 +1,8 @@
 //! The native device: mapped memory, the processor's instructions, nothing added.
 //!
-//! Which instructions a flush and a fence issue is decided once, when a memory is opened, from the
+//! The instructions of a flush and a fence are chosen once, when a memory is opened, from the
 //! medium that was found and the options that were given ([`Promise`]). The hot verbs are a range
-//! check, a counter and a branch on that decision, inlined into the engine. What is always true:
+//! check, a counter and a branch on that choice, inlined into the engine. Invariants:
 //!
 //! 1. [`Memory::domain`] never reports more than medium and instructions give together
 //!    (docs/medium.md, section 2).
@@ -46,7 +46,7 @@ pub struct NativeMemory {
 // is plain data.
 unsafe impl Send for NativeMemory {}
 
-/// What flush, fence and stream do.
+/// How flush, fence and stream work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     /// Nothing, and nothing is counted: the memory is lost at restart.
@@ -157,7 +157,7 @@ impl NativeMemory {
         self.mapping.access()
     }
 
-    /// What lies under this memory.
+    /// The medium of this memory.
     pub fn medium(&self) -> Medium {
         self.mapping.medium()
     }
@@ -446,7 +446,7 @@ fn misaligned(offset: u64, unit: &str) -> ! {
     panic!("offset {offset} is not that of {unit}");
 }
 
-/// What may be chosen about native memories.
+/// Options of native memories.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NativeOptions {
     /// The domain to promise. `None` takes the strongest that the medium is known to give.
@@ -520,7 +520,7 @@ impl MemorySource for NativeSource {
     }
 }
 
-/// What a memory is going to promise, and with which instructions it keeps that.
+/// The domain that a memory promises, and the instructions that keep the promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Promise {
     domain: Domain,
@@ -561,7 +561,7 @@ impl Promise {
         })
     }
 
-    /// What survives on a medium of domain `strongest` under these instructions.
+    /// The domain that these instructions give on a medium whose strongest domain is `strongest`.
     fn kept_by(primitive: Primitive, strongest: Domain) -> Domain {
         match (primitive, strongest) {
             (Primitive::File, Domain::File | Domain::Flush | Domain::FlushFree) => Domain::File,

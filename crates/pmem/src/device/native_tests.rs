@@ -2,8 +2,8 @@
 //! instruction.
 //!
 //! Shared memory stands for the domain `process`, the directory for temporary files (an ordinary
-//! filesystem, as a rule) for `file`. What a machine does not have is asserted to be refused, not
-//! skipped.
+//! filesystem, as a rule) for `file`. A feature that the machine lacks is asserted to be refused,
+//! not skipped.
 
 use super::*;
 use crate::site;

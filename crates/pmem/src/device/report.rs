@@ -1,4 +1,5 @@
-//! What a directory's medium is, what survives what there, and what its flushes and fences cost.
+//! Report on a directory's medium: its kind, which data survives which event, and the cost of its
+//! flushes and fences.
 //!
 //! `indelible device` prints this, and a benchmark row is judged against it. The measurement makes
 //! a temporary memory in the directory, runs each step for a short fixed time, and removes it
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// The memory on which costs are measured: more than any last-level cache, so that reads miss.
 const MEASURED_BYTES: u64 = 256 << 20;
-/// What is tried where that much is not free.
+/// The least memory to measure on, where that much is not free.
 const MEASURED_BYTES_MIN: u64 = 4 << 20;
 /// Batches of which the median counts.
 const BATCHES: usize = 7;
@@ -36,7 +37,7 @@ const HUGE_PAGE_GAIN: f64 = 0.15;
 /// A description of the medium under a directory, with measured costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReport {
-    /// What lies under the directory.
+    /// The medium of the directory.
     pub medium: Medium,
     /// The filesystem's name as the kernel mounts it: `tmpfs`, `ext4`; `unknown` if /proc does not
     /// tell.
@@ -45,11 +46,11 @@ pub struct DeviceReport {
     pub map_sync: bool,
     /// The domain in force for the options given.
     pub domain: Domain,
-    /// What data survives in that domain.
+    /// The event that data survives in that domain.
     pub survives: &'static str,
     /// The instructions or calls of flush, fence and streaming store in force.
     pub instructions: [&'static str; 3],
-    /// What `--primitives flush` would issue on this processor.
+    /// The instructions that `--primitives flush` would issue on this processor.
     pub line_instructions: [&'static str; 3],
     /// The 64-byte direct store, where the processor has one.
     pub direct_line_store: Option<&'static str>,
@@ -273,7 +274,7 @@ fn read_miss_ns_of_volatile(bytes: u64, pages: PageSize) -> Result<f64> {
     Ok(read_miss_ns(&memory))
 }
 
-/// What flush, fence and stream are under a primitive.
+/// The instructions or calls of flush, fence and stream under a primitive.
 fn names(primitive: Primitive, instructions: Instructions) -> [&'static str; 3] {
     let [flush, fence, stream] = instructions.names();
     match primitive {

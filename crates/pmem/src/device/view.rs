@@ -1,17 +1,18 @@
-//! A second way into a mapped memory: reads beside the thread that owns it.
+//! A second handle of a mapped memory, which reads while another thread owns it.
 //!
-//! A reader of an older version of copied-on-write data needs bytes that nobody changes any more, while their owner stores
-//! elsewhere in the same memory. A [`View`] gives copies of such bytes and never a reference, so the rule that nothing changes
-//! under a `&T` holds whatever the owner does. What is always true:
+//! A reader of an older version of copied-on-write data needs bytes that nobody changes any more,
+//! while their owner stores elsewhere in the same memory. A [`View`] gives copies of such bytes and
+//! never a reference, so nothing changes under a `&T`, whatever the owner does. Invariants:
 //!
-//! 1. The bytes stay mapped at their place while the view lives, also if the memory is closed: growth never moves the base,
-//!    and the view shares the ownership of the range.
-//! 2. Words are loaded whole. A reader that looks where the owner stores, which only a damaged pointer or a broken rule of the
-//!    layer above can bring about, gets words of two moments. It copies first and checks what it has copied, so the worst
-//!    outcome is a wrong checksum.
+//! 1. The bytes stay mapped at their address while the view lives, even if the memory is closed:
+//!    growth never moves the base, and the view shares the ownership of the range.
+//! 2. Words are loaded whole. A reader that reads where the owner stores, which takes a damaged
+//!    pointer or a broken rule of the layer above, gets words of two moments. It copies first and
+//!    checks the copy, so the worst outcome is a wrong checksum.
 //!
-//! That a reader finds the bytes of its version is the promise of the layer above: what was published before the view was
-//! taken is not stored to until the reader has said that it is done (`storage/src/index/cow/limbo.rs`).
+//! The layer above promises that a reader finds the bytes of its version: nothing published before
+//! the view was taken is stored to until the reader has said that it is done
+//! (`storage/src/index/cow/limbo.rs`).
 
 use crate::error::{PmemError, Result};
 use std::any::Any;

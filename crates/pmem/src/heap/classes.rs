@@ -139,7 +139,7 @@ impl Bits {
     }
 }
 
-/// What DRAM knows about a run, in one cache line.
+/// DRAM's copy of a run's state, in one cache line.
 #[repr(align(64))]
 pub(crate) struct Run {
     pub(crate) chunk: u32,

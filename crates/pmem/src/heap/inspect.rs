@@ -23,7 +23,7 @@ pub struct Block {
     pub owner: Owner,
 }
 
-/// What is known about one block.
+/// State of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     /// Its bytes: what was asked for, rounded up.
@@ -47,7 +47,7 @@ pub enum BlockState {
     Freed,
 }
 
-/// What the bytes of a pool are used for.
+/// Use of a pool's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Bytes of allocated blocks, a row a part in the order of [`Part::ALL`].
@@ -62,8 +62,8 @@ pub struct Footprint {
 }
 
 impl<M: Memory> Arena<M> {
-    /// What is known about the block that starts at `offset`. Fails if no block can start there.
-    /// Takes up to one pass over the table of one zone.
+    /// State of the block that starts at `offset`. Fails if no block can start there. Takes up to
+    /// one pass over the table of one zone.
     pub fn block(&self, offset: u64) -> Result<BlockInfo> {
         let chunk = table::chunk_at(offset, self.heap.chunk_count)
             .ok_or_else(|| not_a_block(offset, "looked up, but it lies outside the heap"))?;
@@ -146,7 +146,7 @@ impl<M: Memory> Arena<M> {
         })
     }
 
-    /// What the bytes of the pool are used for, by a scan of all tables and bitmaps.
+    /// Use of the pool's bytes, by a scan of all tables and bitmaps.
     pub fn footprint(&self) -> Result<Footprint> {
         let mut footprint = Footprint {
             metadata_bytes: HEADER_BYTES,

@@ -7,7 +7,7 @@
 //! which the caller makes durable together with the pointer to the block, under its own log. So no
 //! crash leaks a block, and an abort is the undo of words.
 //!
-//! What the heap stores by itself never has to be undone, because it changes no block's state:
+//! The heap's own stores never have to be undone, because they change no block's state:
 //!
 //! - It splits and joins free ranges and makes free chunks into runs and back, each by one aligned
 //!   word of the chunk table that leads from one whole chain to another (`table`). Bytes that the
@@ -18,9 +18,9 @@
 //!   the chain as it was.
 //! - A chunk whose free state is not fenced yet is fenced before anything else uses it.
 //!
-//! Opening reads no table. A cursor walks the tables when an allocation finds no room in what is
-//! known; a free loads the run that it concerns. What lies ahead of the cursor is never handed out,
-//! so its words may change unseen.
+//! Opening reads no table. A cursor walks the tables when an allocation finds no room in the part
+//! already read; a free loads the run that it concerns. Blocks ahead of the cursor are never handed
+//! out, so their words may change unseen.
 //!
 //! | file | job |
 //! |---|---|
@@ -57,7 +57,7 @@ pub const EXTENT_BYTES_MAX: usize = (ZONE_CHUNKS as usize - 1) * CHUNK_BYTES as 
 pub struct Owner {
     /// The part of the database it is counted under.
     pub part: Part,
-    /// What it is, chosen by the rooms above; checks compare it.
+    /// Its kind, a number chosen by the rooms above; checks compare it.
     pub tag: u16,
 }
 
@@ -89,7 +89,7 @@ pub enum Outcome {
     Aborted,
 }
 
-/// What becomes of a block when a transaction is committed.
+/// Change of a block's state when a transaction is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is allocated from now on.
@@ -116,7 +116,7 @@ pub struct HeapMark {
     activated: u64,
 }
 
-/// What the open transaction did, in order.
+/// The open transaction's actions, in order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     BlockReserved(RunId, u32),

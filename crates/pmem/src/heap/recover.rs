@@ -1,9 +1,9 @@
 //! Learning the heap after opening, bit by bit.
 //!
-//! A pool opens without reading any table. What was reserved and never activated is free, because
-//! nothing on the medium speaks of it; so there is nothing to take back, only to learn. A cursor
+//! A pool opens without reading any table. Blocks that were reserved and never activated are free,
+//! because nothing on the medium names them; so there is nothing to undo, only to learn. A cursor
 //! walks from head to head, a few at each allocation that finds no room; a free loads the run it
-//! concerns. Undo of a log is done before, so words are settled.
+//! concerns. Logs have been undone by then, so words are settled.
 
 use crate::arena::Arena;
 use crate::device::{LINE_BYTES, Memory};
@@ -18,7 +18,7 @@ use crate::site;
 const HEADS_PER_STEP: u32 = 64;
 
 impl<M: Memory> Arena<M> {
-    /// What the table says at the head `chunk`.
+    /// The table's entry at the head `chunk`.
     pub(super) fn entry(&self, chunk: u32) -> Result<Entry> {
         let word = self.word(table::word_offset(chunk))?;
         Entry::decode(word, chunk, self.heap.chunk_count)

@@ -38,7 +38,7 @@ const PART_SHIFT: u32 = 14;
 const TAG_SHIFT: u32 = 17;
 const USED_BITS: u32 = 33;
 
-/// What the word of a head says.
+/// The meaning of a head's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// The table of a zone.

@@ -53,11 +53,11 @@ impl LineName {
 pub(super) struct WriteBack {
     /// The line.
     pub(super) name: LineName,
-    /// Who stored to it last.
+    /// The part that stored to it last.
     pub(super) part: Part,
 }
 
-/// What a look-up with allocation found.
+/// Result of a look-up with allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touched {
     /// The line was there.

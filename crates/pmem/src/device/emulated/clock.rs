@@ -19,7 +19,7 @@ const CALIBRATION: Duration = Duration::from_millis(20);
 const CALIBRATION_WAITS: u32 = 2000;
 /// The length of such a wait.
 const CALIBRATION_WAIT_PS: u64 = 200 * PS_PER_NS;
-/// What is left of a wait when the loop stops yielding the core's resources, to leave it on time.
+/// The rest of a wait at which the loop stops yielding the core's resources, to leave it on time.
 const EXACT_PS: u64 = 1000 * PS_PER_NS;
 /// How much later than it wants to a thread wakes, as Linux has it by default.
 const SLEEP_LATE_NS: u64 = 50_000;
@@ -187,7 +187,7 @@ fn calibrate() -> Option<(u64, u64)> {
     Some((rate, overhead_ps(&clock)))
 }
 
-/// What a wait takes beyond its length: the median, since an interrupt would spoil the mean.
+/// Excess of a wait over its length: the median, since an interrupt would spoil the mean.
 fn overhead_ps(clock: &Clock) -> u64 {
     let mut excess: Vec<u64> = (0..CALIBRATION_WAITS)
         .map(|_| {

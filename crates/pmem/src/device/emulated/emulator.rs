@@ -174,7 +174,7 @@ impl Emulator {
         })
     }
 
-    /// What was counted so far over all regions, closed ones included.
+    /// Counts so far over all regions, closed ones included.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for tally in &self.0.lock().tallies {
@@ -322,8 +322,8 @@ impl Region {
         });
     }
 
-    /// What was counted for this region. Lines that were made dirty here count here when they are
-    /// written back, whichever access drives them out.
+    /// Counts of this region. Lines that were made dirty here count here when they are written
+    /// back, whichever access evicts them.
     pub fn counters(&self) -> Counters {
         self.emulator.0.lock().tallies[self.number as usize]
     }
@@ -566,8 +566,8 @@ impl State {
             .any(|range| *range.start() < end && first <= *range.end())
     }
 
-    /// One read latency and the transfer of the missing lines. Whatever was prefetched has arrived
-    /// by then.
+    /// One read latency and the transfer of the missing lines. All prefetched lines have arrived by
+    /// then.
     fn wait_for_read(&mut self, shared: &Shared, region: u32, moved: Moved) -> Option<u64> {
         self.tallies[region as usize].serial_misses += 1;
         self.overlapped.clear();

@@ -40,7 +40,7 @@ pub struct EmulationOptions {
     pub clock: ClockChoice,
 }
 
-/// What a flush does to the line in the cache.
+/// The effect of a flush on the line in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FlushEffect {
     /// The line stays, clean: `clwb`, Arm's `dc cvap`.
@@ -105,8 +105,8 @@ impl EmulationOptions {
         }
     }
 
-    /// What one of `partitions` gets of a cache and a bandwidth that all of them share: the cache
-    /// is divided and rounded down to a size that is possible, at least one set.
+    /// The share of one of `partitions` in a cache and a bandwidth common to all: the cache is
+    /// divided and rounded down to a size that is possible, at least one set.
     #[must_use]
     pub fn share(mut self, partitions: u32) -> Self {
         let partitions = u64::from(partitions.max(1));

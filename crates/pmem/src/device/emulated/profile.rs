@@ -23,8 +23,8 @@ const KEYS: &str = "read, write, fence (ns) and bandwidth (GB/s, or `unlimited`)
 /// Which memory is imitated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Latency of a dependent read that misses the cache, at least [`DRAM_READ_NS`]. What exceeds
-    /// that is added.
+    /// Latency of a dependent read that misses the cache, at least [`DRAM_READ_NS`]. The excess
+    /// over that is added.
     pub read_ns: u64,
     /// Added to the write-back of each flushed line; the next fence waits for it.
     pub write_ns: u64,

@@ -1,4 +1,4 @@
-//! What an emulated memory counts and how long it takes, on exact small access patterns.
+//! Counts and times of an emulated memory, on exact small access patterns.
 //!
 //! Time is virtual, so sums of delays are compared for equality. The wrapped memory is a native
 //! one, which holds the bytes.
@@ -172,7 +172,7 @@ fn prefetched_ranges_share_one_latency() {
     memory.load(9216, 8);
     memory.load(8192, 8);
     assert_eq!(serial_misses_and_loads(&memory), (2, 10));
-    // What is in the cache already has nothing to wait for.
+    // Bytes in the cache already have nothing to wait for.
     memory.prefetch(8192, 8);
     memory.load(8192, 8);
     assert_eq!(serial_misses_and_loads(&memory), (2, 10));

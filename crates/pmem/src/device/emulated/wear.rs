@@ -72,7 +72,7 @@ impl WearTally {
         *count = count.saturating_add(1);
     }
 
-    /// What was noted so far.
+    /// The counts so far.
     pub(super) fn report(&self) -> Wear {
         let regions = self.rows.iter().map(|(&(memory, region), row)| {
             let offset = region * WEAR_REGION_BYTES;

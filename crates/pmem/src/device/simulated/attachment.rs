@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// A device that takes part in crash images. It locks itself: the world calls it while no lock of
 /// its memories is held.
 pub trait Attachment: Any + Send + Sync {
-    /// What a power cut now may leave in more than one state. `device` goes into each unit.
+    /// The units that a power cut now may leave in more than one state. `device` goes into each
+    /// unit.
     fn units(&self, device: u32) -> Vec<Unit>;
 
     /// The device as a power cut leaves it if exactly `choices` survive, in no particular order.

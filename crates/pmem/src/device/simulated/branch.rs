@@ -1,10 +1,11 @@
 //! All images of one moment that recovery can tell apart.
 //!
-//! The product of all undecided lines grows beyond every bound, but a recovery looks at few of them. [`Branches`] begins with
-//! an image in which nothing undecided survives. Whoever recovers and checks it reports which undecided units were
-//! read; each of these, in the order of the reads, becomes a branch for each other thing that may be left of it. A unit
-//! that nobody read cannot have changed the outcome, so nothing is lost. Units of an attached device
-//! count as read if it cannot tell.
+//! The product of all undecided lines grows beyond every bound, but a recovery reads few of them.
+//! [`Branches`] begins with an image in which nothing undecided survives. The caller recovers and
+//! checks each image, and reports which undecided units were read. Each of these, in the order of
+//! the reads, becomes a branch for each other state that may be left of it. A unit that nobody read
+//! cannot have changed the outcome, so nothing is lost. Units of an attached device count as read
+//! if it cannot tell.
 //!
 //! Lines that one load takes together and that bulk or streaming stores wrote stand or fall with a checksum. They are
 //! one choice: complete or broken, where the broken forms are each line missing or torn, up to a bound, and a few random ones.
@@ -145,7 +146,7 @@ impl Branches {
         choices
     }
 
-    /// What may be left of units that are one choice, except nothing.
+    /// The states, other than nothing, that may be left of units that are one choice.
     fn forms(&mut self, world: &SimulatedWorld, group: &[Unit]) -> Vec<Vec<UnitChoice>> {
         match group {
             [unit] => self.unit_forms(world, unit),

@@ -1,10 +1,10 @@
 //! Which states a power cut may leave, and in which order tests try them.
 //!
-//! What is undecided at a moment is a list of [`Unit`]s: dirty lines and unsynced disk operations.
-//! A [`UnitChoice`] says what survives of one, an [`ImageChoice`] of all. Every combination of unit
-//! choices is legal, because units are independent of each other. A bulk or streaming event counts
-//! as one choice, whole or absent, except where the caller asks for every torn form; otherwise torn
-//! forms are sampled.
+//! The undecided state at a moment is a list of [`Unit`]s: dirty lines and unsynced disk
+//! operations. A [`UnitChoice`] says what survives of one, an [`ImageChoice`] of all. Every
+//! combination of unit choices is legal, because units are independent of each other. A bulk or
+//! streaming event counts as one choice, whole or absent, except where the caller asks for every
+//! torn form; otherwise torn forms are sampled.
 
 use super::world::{SimulatedWorld, mix};
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct Unit {
     pub streams: Vec<u8>,
 }
 
-/// What survives of one unit.
+/// The part of one unit that survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnitChoice {
     /// As in [`Unit`].
@@ -45,7 +45,7 @@ pub struct UnitChoice {
     pub streams: u64,
 }
 
-/// What survives of everything that is undecided. Units that are not named lose all.
+/// The surviving part of everything undecided. Units that are not named lose all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImageChoice {
     /// One entry for each unit of which anything survives.

@@ -1,8 +1,9 @@
 //! Calls to memories that fail on purpose.
 //!
-//! As with the faults of simulated files, a fault counts the calls of one kind from its injection on, so that a test can
-//! sweep its number over a scenario. What a failed fence leaves stays undecided: any image that was possible before it is
-//! possible after it, and the handle refuses further fences and growth, as a native memory does after a failed sync.
+//! As with the faults of simulated files, a fault counts the calls of one kind from its injection
+//! on, so that a test can sweep its number over a scenario. The effect of a failed fence is
+//! undecided: any image that was possible before it is possible after it. The handle then refuses
+//! further fences and growth, as a native memory does after a failed sync.
 
 use crate::error::PmemError;
 use std::io::{Error, ErrorKind};

@@ -35,7 +35,7 @@ pub(super) enum Kind {
     Orphan(Tears),
 }
 
-/// What a power cut may leave of a store past the cache to one line.
+/// The parts that a power cut may leave of a store past the cache to one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tears {
     /// Any of its words.
@@ -341,7 +341,7 @@ impl MemoryState {
             self.close();
         } else {
             for (line, _) in std::mem::take(self.waiting(handle)) {
-                // Whoever needs it flushes it again.
+                // A handle that needs the line durable flushes it again.
                 if self.slot(line as usize) != 0 {
                     self.dirty_line(line as usize).flushed = 0;
                 }
@@ -349,8 +349,9 @@ impl MemoryState {
         }
     }
 
-    /// The handle is gone without a last fence, with its process or alone: nobody waits for its write-backs any more, and a
-    /// fence of the next handle does not cover them. What it stored stays visible, and the next handle can flush it.
+    /// The handle is gone without a last fence, with its process or alone. Nobody waits for its
+    /// write-backs any more, and a fence of the next handle does not cover them. Its stores stay
+    /// visible, and the next handle can flush them.
     pub(super) fn close(&mut self) {
         self.handles = 0;
         self.waiting.clear();

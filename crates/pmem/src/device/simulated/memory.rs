@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone)]
 pub struct SimulatedSource {
     world: SimulatedWorld,
-    /// What stands before each name.
+    /// The prefix of each name.
     prefix: String,
 }
 

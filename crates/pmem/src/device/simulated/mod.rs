@@ -12,11 +12,11 @@
 //! 3. Streaming stores have no order, not even inside a line, until the fence of their handle.
 //! 4. A store is certain only after a flush of its line and then a fence, both by the handle that
 //!    made the flush. Anything else may survive as well.
-//! 5. Two stores to one byte never swap: what persists of them, the later one covers the earlier
+//! 5. Two stores to one byte never swap: if both persist, the later one covers the earlier one.
+//! 6. The death of a process loses nothing by itself ([`SimulatedWorld::death`]): the next one sees
+//!    every store. Stores that were uncertain stay so, for the power cuts of the next process,
+//!    until it flushes and fences their lines: its fences do not wait for write-backs of the dead
 //!    one.
-//! 6. The death of a process loses nothing by itself ([`SimulatedWorld::death`]): the next one sees every store. What was not
-//!    certain stays uncertain, for its own power cuts, until it flushes and fences those lines: its fences do not wait for
-//!    write-backs of the dead one.
 //! 7. New memory is filled with garbage, never with zeros, unless the options say so.
 //!
 //! An image costs time proportional to the lines it touches, never to the size of a memory.

@@ -26,7 +26,7 @@ const GRANULE_BYTES: usize = 1024;
 /// One line's bytes.
 pub(super) type Line = [u8; LINE_BYTES as usize];
 
-/// What a memory holds before anything is stored.
+/// The initial content of a memory.
 pub(super) struct Template {
     file: File,
     capacity: u64,

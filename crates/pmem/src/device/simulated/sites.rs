@@ -8,7 +8,7 @@
 use crate::device::Site;
 use std::collections::{BTreeMap, HashMap};
 
-/// What a site does.
+/// The kind of step at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SiteKind {
     /// Starts write-backs.
@@ -21,7 +21,7 @@ pub enum SiteKind {
     Sync,
 }
 
-/// What one site did in a world and its images.
+/// Counts of one site in a world and its images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteReport {
     /// The site's name.
@@ -30,7 +30,7 @@ pub struct SiteReport {
     pub file: &'static str,
     /// Source line.
     pub line: u32,
-    /// What it does; a site that both streams and flushes has two reports.
+    /// The site's kind; a site that both streams and flushes has two reports.
     pub kind: SiteKind,
     /// Times it was reached, switched off or not.
     pub executions: u64,

@@ -54,7 +54,7 @@ impl ReadLog {
     }
 }
 
-/// What is undecided in one memory.
+/// The undecided lines of one memory.
 pub(super) struct Watch {
     log: ReadLog,
     /// By line, rising.

@@ -27,16 +27,16 @@ const FIRST_ATTACHMENT: u32 = 1 << 16;
 const SPARE_REGIONS_MAX: usize = 16;
 static SPARE_REGIONS: Mutex<Vec<Region>> = Mutex::new(Vec::new());
 
-/// What the medium of a world is like.
+/// Properties of a world's medium.
 #[derive(Clone, Debug)]
 pub struct WorldOptions {
     /// Where all garbage comes from.
     pub seed: u64,
-    /// What survives without a flush.
+    /// The stores that survive without a flush.
     pub profile: Profile,
     /// Whether a line that is stored at once can tear.
     pub atomicity: PowerFailAtomicity,
-    /// What new memory holds.
+    /// The content of new memory.
     pub content: Content,
     /// Where the observer is called.
     pub points: Points,
@@ -60,7 +60,7 @@ impl Default for WorldOptions {
     }
 }
 
-/// What survives a power cut without a flush.
+/// The stores that survive a power cut without a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Nothing surely: a store needs a flush and a fence.
@@ -70,7 +70,7 @@ pub enum Profile {
     FlushFree,
 }
 
-/// What new durable memory holds.
+/// The content of new durable memory.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Seeded bytes, no word of which is 0.
@@ -245,8 +245,8 @@ impl SimulatedWorld {
         }
     }
 
-    /// What a power cut now may leave in more than one state: dirty lines and unsynced disk
-    /// operations.
+    /// The units that a power cut now may leave in more than one state: dirty lines and unsynced
+    /// disk operations.
     pub fn units(&self) -> Vec<Unit> {
         let mut units = Vec::new();
         for memory in self.memories() {
