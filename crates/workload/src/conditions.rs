@@ -16,9 +16,9 @@ pub struct Violation {
     pub condition: u8,
     /// Where: the row or group of rows.
     pub place: String,
-    /// What the one side of it says.
+    /// The value of its one side.
     pub expected: i64,
-    /// What the other side says.
+    /// The value of its other side.
     pub found: i64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn listed(violations: &[Violation]) -> String {
     texts.join("; ")
 }
 
-/// What a look at the content has found.
+/// Result of a look at the content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Rows read.

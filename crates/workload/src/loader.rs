@@ -1,6 +1,7 @@
 //! Work on all partitions at once, and rows inserted some hundred to a transaction.
 //!
-//! Loading and looking have one thread a partition, which owns it. What a thread returns comes back in the order of the partitions.
+//! Loading and reading back have one thread a partition, which owns it. The results of the threads
+//! come back in the order of the partitions.
 
 use indelible::{Database, Durability, Result, Transaction, Worker};
 use std::convert::Infallible;

@@ -1,12 +1,15 @@
-//! What the standard benchmarks have in common: seeded rows, a list of inputs for each partition, and conditions.
+//! The common part of the standard benchmarks: seeded rows, a list of inputs for each partition,
+//! and conditions.
+//! Programs that measure, kill and cut the power are written over [`Workload`] and run every
+//! benchmark that has it. A *look* reads the whole database, fails where a condition of the
+//! benchmark does not hold, and returns the part of the content that shows which transactions were
+//! run. The lists never change once they are made, so the changes between two looks follow from a
+//! position in each list. After a kill the position is a range: the content must be that of a
+//! prefix of the list that ends in the range.
 //!
-//! Programs that measure, kill and cut the power are written over [`Workload`] and run every benchmark that has it. A *look* reads the
-//! whole database, fails where a condition of the benchmark does not hold, and returns what the content shows of the
-//! transactions that were run. The lists never change once they are made, so what must lie between two looks follows from a
-//! position in each list. After a kill the position is a range: some prefix of the list within it must fit, nothing else.
-//!
-//! A partition has one list, or one for each of the threads that share it. Threads that share rows leave what some order of their transactions
-//! leaves; a check accepts what the last transaction of one of them may have left, and each list must then have run to an exact position.
+//! A partition has one list, or one for each of the threads that share it. Threads that share rows
+//! leave the result of some order of their transactions. A check then accepts the result of the
+//! last transaction of any of them, and each list must have run to an exact position.
 
 use crate::conditions::{Violation, listed};
 use crate::loader::{Loaded, on_each};
@@ -20,7 +23,7 @@ pub trait Workload: Send + Sync + Sized {
     const NAME: &'static str;
     /// The tables of an open database.
     type Tables: Send + Sync;
-    /// What a look at the content returns.
+    /// The result of a look at the content.
     type Content: Clone + Send;
     /// Runs a list.
     type Runner<'w>: RoutedScript
@@ -47,7 +50,7 @@ pub trait Workload: Send + Sync + Sized {
         on_each(self.partitions(), |partition| {
             self.load_partition(database, &tables, partition, &loaded)
         })?;
-        // What loading left in a log is not charged to the transactions that are measured.
+        // Log records of loading are not charged to the transactions that are measured.
         database.checkpoint()?;
         Ok(tables)
     }
@@ -81,7 +84,7 @@ pub trait Workload: Send + Sync + Sized {
         position: u64,
     ) -> Result<Self::Runner<'w>, WorkloadError>;
 
-    /// What a look finds after loading.
+    /// The result of a look after loading.
     fn loaded(&self) -> Self::Content;
 
     /// Reads everything. Nobody may write meanwhile, and the calling thread must not hold a transaction or a worker.
@@ -108,7 +111,7 @@ pub trait Workload: Send + Sync + Sized {
     }
 }
 
-/// What can go wrong in a run.
+/// An error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// The database refused. Its own error says what to do.
@@ -119,7 +122,7 @@ pub enum WorkloadError {
     Option {
         /// The option.
         option: &'static str,
-        /// What is wrong, and what to use instead.
+        /// The fault, and the value to use instead.
         problem: String,
     },
     /// A row that every transaction may count on is not there: it was not loaded, or it was lost.
@@ -150,7 +153,7 @@ pub enum WorkloadError {
         partition: u32,
         /// Where in it.
         place: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What the tests of the workloads share: databases that go away, and running a list.
+//! Shared parts of the workloads' tests: databases that go away, and running a list.
 //!
 //! A runner is driven as a measurement does it: its partitions are declared, a rollback that belongs to the workload is no error.
 

@@ -21,7 +21,7 @@ const LOAD_BYTES: u64 = 1 << 20;
 /// Windows into the pool of letters; a power of two.
 const WINDOWS: u64 = 1 << 14;
 
-/// What can go wrong in a run.
+/// An error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum CustomError {
     /// The database refused. Its own error says what to do.
@@ -32,7 +32,7 @@ pub enum CustomError {
     Option {
         /// The option.
         option: &'static str,
-        /// What to use instead.
+        /// The fault, and the value to use instead.
         problem: String,
     },
     /// A row is there that must not be, or is not there that must be.
@@ -139,7 +139,7 @@ impl Custom {
             self.load_table(database, at, &table)?;
             tables.push(table);
         }
-        // What loading left in a log is not charged to the transactions that are measured.
+        // Log records of loading are not charged to the transactions that are measured.
         database.checkpoint()?;
         database.force()?;
         Ok(tables)
@@ -182,7 +182,7 @@ impl Custom {
         self.window(table, number)
     }
 
-    /// What the operation at a position of the list writes to a column.
+    /// The value that the operation at a position of the list writes to a column.
     #[inline]
     fn update(&self, table: usize, position: usize, column: u32) -> &str {
         self.window(table, (position as u64) << 12 | u64::from(column) | 1 << 63)

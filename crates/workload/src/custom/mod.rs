@@ -59,7 +59,7 @@ pub struct Operation {
     pub key: i64,
     /// Position of the table.
     pub table: u16,
-    /// What is done.
+    /// The kind of operation.
     pub kind: Kind,
     /// Columns that an update rewrites, rows that a scan visits at most.
     pub count: u32,
@@ -67,7 +67,7 @@ pub struct Operation {
     pub ends_transaction: bool,
 }
 
-/// What an operation does.
+/// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Copies a row that is there.

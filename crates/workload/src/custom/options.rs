@@ -1,4 +1,4 @@
-//! What a generated workload is made of, and how a user writes it.
+//! Options of a generated workload, and the syntax in which a user writes them.
 //!
 //! Shares are written `read=50,update=45,insert=5` or by the name of a YCSB mix; skew as `ACCESSES/ROWS` in percent or by name.
 //! Values are checked where the list is made, and an error names the option.
@@ -16,7 +16,7 @@ const COLUMNS_MAX: u32 = 512;
 /// Most operations of a transaction.
 const OPERATIONS_MAX: u32 = 1000;
 
-/// What is run.
+/// Options of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomOptions {
     /// Rows that are loaded, at least 100.

@@ -1,10 +1,11 @@
 //! The list of a trace: the same operations in the same order, on rows of the same size, and as many rows as wanted.
 //!
-//! A trace has numbers for keys, not keys. Those that were there before the trace get rows of the loaded ones, spread over the key
-//! range; where fewer rows are loaded than keys were seen, several keys share a row, hot ones stay hot. Insertions that
-//! append in the trace append here, others go between loaded rows. What this loses: the order of keys (a scan starts at the row of
-//! its first key and visits as many rows as it did), secondary indexes, and the sizes of single rows (all rows of a table have
-//! the mean size).
+//! A trace has numbers for keys, not keys. Keys that were there before the trace get loaded rows,
+//! spread over the key range. Where fewer rows are loaded than keys were seen, several keys share a
+//! row, and hot ones stay hot. Insertions that append in the trace append here, others go between
+//! loaded rows. A replay loses the order of keys (a scan starts at the row of its first key and
+//! visits as many rows as it did), secondary indexes, and the sizes of single rows (all rows of a
+//! table have the mean size).
 
 use super::{Kind, OPERATIONS_MAX, Operation, TableShape, key_of};
 use crate::random::{Spread, mix};
@@ -131,7 +132,7 @@ impl Replay {
     }
 }
 
-/// What a trace shows of a table.
+/// Facts about a table in a trace.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     keys: HashSet<u64>,

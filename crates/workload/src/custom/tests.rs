@@ -140,7 +140,8 @@ fn a_run_leaves_what_the_list_says_and_the_check_sees_what_it_does_not() {
     assert!(matches!(missing, CustomError::Rows { .. }), "{missing}");
 }
 
-/// What can be compared of two traces that name the same keys differently: actions, ends, and which keys are equal.
+/// The comparable part of two traces that name the same keys differently: actions, ends, and which
+/// keys are equal.
 fn shape(trace: &Trace) -> Vec<(TraceAction, bool, usize)> {
     let mut names = HashMap::new();
     let mut name = |key| {

@@ -1,4 +1,4 @@
-//! What must hold on a database at rest, and the words of all rows.
+//! The conditions of a database at rest, and the words of all rows.
 //!
 //! | number | what must hold |
 //! |---|---|
@@ -8,7 +8,8 @@
 //! | 4 | `pad` is five groups of eleven digits |
 //! | 5 | `k` is at least 1 |
 //!
-//! sysbench checks nothing; these are ours. That rows are those of the lists is for the comparison of their words to say.
+//! sysbench checks nothing; these conditions are ours. The comparison of the rows' words checks
+//! that they are those of the lists.
 
 use super::SysbenchOptions;
 use super::digits::{C_GROUPS, PAD_GROUPS, are_groups, digest};
@@ -23,7 +24,7 @@ use crate::standard::WorkloadError;
 use indelible::{Database, Direction, Result, Row, Transaction};
 use std::ops::ControlFlow;
 
-/// What the check found.
+/// Result of the check.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Rows read, and the violations. One is no error of the check.

@@ -1,7 +1,7 @@
 //! sysbench with its statements made: loading, runners, and the check that what was acknowledged is there.
 //!
-//! What every row must be after a prefix of its partition's list follows from what it was before, so the check compares all of
-//! them, whatever was run.
+//! Every row after a prefix of its partition's list follows from the row before, so the check
+//! compares all of them, whatever was run.
 
 use super::conditions::{Checked, check_consistency};
 use super::list::{self, Statement};
@@ -44,7 +44,7 @@ impl Sysbench {
         Ok(Self { options, lists })
     }
 
-    /// What is run.
+    /// The options of the run.
     pub fn options(&self) -> &SysbenchOptions {
         &self.options
     }

@@ -8,7 +8,7 @@ use super::digits::{C_GROUPS, PAD_GROUPS, fill};
 use super::distribution::Draw;
 use crate::random::{Random, mix};
 
-/// What a statement does.
+/// The kinds of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// `SELECT c WHERE id = ?`.
@@ -70,7 +70,7 @@ const _: () = assert!(size_of::<Statement>() == 16);
 /// One statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// What it does.
+    /// The kind of statement.
     pub action: Action,
     /// In which table, from 0.
     pub table: u16,
@@ -78,7 +78,7 @@ pub struct Statement {
     pub id: u32,
     /// `k` of a row that is inserted.
     pub k: u32,
-    /// What the texts that it writes follow from.
+    /// Part of the seed of the texts that it writes.
     nonce: u32,
 }
 

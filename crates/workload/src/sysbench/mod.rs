@@ -43,7 +43,7 @@ pub const ROWS_MAX: u32 = 1_000_000_000;
 /// Largest range of ids that a statement reads.
 pub const RANGE_MAX: u32 = 1_000_000;
 
-/// What is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct SysbenchOptions {
     /// Which script.
@@ -56,7 +56,7 @@ pub struct SysbenchOptions {
     pub distribution: Distribution,
     /// Ids of a range.
     pub range_size: u32,
-    /// What is one transaction.
+    /// The extent of a transaction.
     pub scope: Scope,
     /// Partitions of the database.
     pub partitions: u32,
@@ -114,7 +114,7 @@ impl SysbenchOptions {
         (first + 1, before(partition + 1) as u32 - first)
     }
 
-    /// What stands before the id in keys.
+    /// The prefix of keys before the id: the partition, if there are several.
     fn region(&self, partition: u32) -> Option<i16> {
         (self.partitions > 1).then_some(partition as i16)
     }
@@ -126,7 +126,7 @@ impl SysbenchOptions {
     }
 }
 
-/// What is one transaction.
+/// The extent of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All statements of an event: they count together or not at all.

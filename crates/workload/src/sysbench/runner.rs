@@ -1,7 +1,8 @@
-//! What the statements do, and the transactions that they make.
+//! Execution of the statements, and of the transactions that they make.
 //!
-//! An event is one transaction, or each of its statements is. A statement whose row is not there changes nothing, as in SQL. Sorting and
-//! leaving out what is equal is done here, as the database of sysbench would do it for `ORDER BY` and `DISTINCT`.
+//! An event is one transaction, or each of its statements is. A statement whose row is not there
+//! changes nothing, as in SQL. Sorting and the removal of duplicates are done here, as the database
+//! of sysbench would do it for `ORDER BY` and `DISTINCT`.
 
 use super::digits::{C_GROUPS, length};
 use super::list::{Action, NewIds, Statement};
@@ -26,7 +27,7 @@ pub fn is_rollback(error: &Error) -> bool {
     matches!(error, Error::Rejected(reason) if reason.is::<PutBack>())
 }
 
-/// What the last statement that reads has found.
+/// Result of the last statement that reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Rows read.
@@ -103,7 +104,7 @@ impl<'w> Runner<'w> {
         &self.statements[at..at + self.each]
     }
 
-    /// What the last statement that reads has found.
+    /// Result of the last statement that reads.
     pub fn answer(&self) -> &Answer {
         &self.answer
     }

@@ -26,7 +26,7 @@ pub(super) mod column {
     pub(in crate::sysbench) const REGION: usize = 4;
 }
 
-/// What the names of tables begin with.
+/// The prefix of table names.
 const NAME: &str = "sbtest";
 
 /// The tables of an open database, in their order.

@@ -1,7 +1,7 @@
-//! What threads that share rows may leave of them.
+//! Check of the rows that several threads share.
 //!
-//! A row that one thread has written is what its list makes of it, exactly. A row that several have written is checked for what holds in every order
-//! of their transactions:
+//! A row that one thread has written is exactly the result of its list. A row that several have
+//! written is checked for the properties that hold in every order of their transactions:
 //!
 //! - it is there, unless a list ends with its delete, or all that lists do with it is to delete it;
 //! - its `c` is what one of the lists wrote last;
@@ -13,10 +13,10 @@ use super::list::{NewIds, Statement};
 use super::state::{Rows, Words, Write};
 use std::collections::HashMap;
 
-/// What one list alone does to a row.
+/// The effect on a row of one list alone.
 #[derive(Clone, Copy, Debug, Default)]
 struct Alone {
-    /// What it would leave if there were no other list.
+    /// The row that it would leave if there were no other list.
     left: Option<Words>,
     /// Additions to `k`.
     additions: i32,
@@ -47,7 +47,7 @@ impl Alone {
     }
 }
 
-/// What all lists of a partition do to its rows.
+/// The effects of all lists of a partition on its rows.
 pub(super) struct Writers<'o> {
     options: &'o SysbenchOptions,
     before: &'o [Rows],

@@ -9,7 +9,7 @@ use super::list::{Action, NewIds, Statement};
 use super::schema::RowSource;
 use std::collections::BTreeMap;
 
-/// What is known of a row: `k`, and digests of its texts.
+/// The content of a row: `k`, and digests of its texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) k: i32,
@@ -17,7 +17,7 @@ pub(super) struct Words {
     pub(super) pad: u32,
 }
 
-/// What a statement writes.
+/// The change that a statement makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Write {
     /// A greater `k`.
@@ -31,7 +31,7 @@ pub(super) enum Write {
 }
 
 impl Write {
-    /// What a statement writes, if it does.
+    /// The change that a statement makes, if it makes one.
     pub(super) fn of(statement: Statement, seed: u64, text: &mut String) -> Option<Self> {
         match statement.action {
             Action::PointSelect
@@ -59,7 +59,7 @@ impl Write {
         }
     }
 
-    /// What it makes of a row.
+    /// The row after the change.
     pub(super) fn apply(self, row: Option<Words>) -> Option<Words> {
         match (self, row) {
             (Self::Count, Some(row)) => Some(Words {

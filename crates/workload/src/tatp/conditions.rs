@@ -1,4 +1,4 @@
-//! What must hold on a database at rest, and the words of all subscribers.
+//! The conditions of a database at rest, and the words of all subscribers.
 //!
 //! | number | what must hold |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | 5 | a call forwarding belongs to a special facility and begins at 0, 8 or 16 o'clock |
 //! | 6 | values are within their ranges |
 //!
-//! The specification has no conditions; these are ours. The tables are read in key order, so keys are unique if the index is whole, which
-//! is for the deep check to say.
+//! The specification has no conditions; these are ours. The tables are read in key order, so keys
+//! are unique if the index is whole, which the deep check verifies.
 
 use super::TatpOptions;
 use super::population::Forwarding;
@@ -29,7 +29,7 @@ use std::ops::ControlFlow;
 /// Latest end of a forwarding, in hours.
 const END_TIME_MAX: i64 = 24;
 
-/// What the check found.
+/// Result of the check.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Rows read, and the violations. One is no error of the check.

@@ -1,7 +1,7 @@
 //! TATP with its inputs made: loading, runners, and the check that what was acknowledged is there.
 //!
-//! What every subscriber must be after a prefix of its partition's list follows from what it was before, so the check compares all of
-//! them, whatever kind of transaction changed them.
+//! Every subscriber after a prefix of its partition's list follows from the one before, so the
+//! check compares all of them, whatever kind of transaction changed them.
 
 use super::conditions::{Checked, check_consistency};
 use super::list::{self, Input};
@@ -41,7 +41,7 @@ impl Tatp {
         Ok(Self { options, lists })
     }
 
-    /// What is run.
+    /// The options of the run.
     pub fn options(&self) -> &TatpOptions {
         &self.options
     }
@@ -131,7 +131,7 @@ impl Tatp {
     }
 }
 
-/// What the subscribers of a partition must be, and how many of them are not.
+/// The expected subscribers of a partition, and the number that differ.
 struct Expected {
     subscribers: Vec<State>,
     differing: usize,

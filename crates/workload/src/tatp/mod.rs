@@ -35,7 +35,7 @@ use std::str::FromStr;
 /// Most subscribers: their numbers have four bytes.
 pub const SUBSCRIBERS_MAX: u32 = 1_000_000_000;
 
-/// What is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct TatpOptions {
     /// Subscribers, at least one a partition.

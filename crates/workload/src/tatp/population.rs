@@ -158,7 +158,7 @@ pub(super) fn load_partition(
     worker.close()
 }
 
-/// What the content of a partition is after loading.
+/// The content of a partition after loading.
 pub(super) fn loaded_states(options: &TatpOptions, partition: u32) -> Vec<State> {
     (0..options.subscribers_of(partition))
         .map(|place| {

@@ -14,7 +14,7 @@ const LOCATION: u32 = 2;
 const DATA_A: u32 = 1 << 2;
 const FIRST_FORWARDING: u32 = DATA_A << TYPES;
 
-/// What is known of a subscriber.
+/// The state of a subscriber.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// Whether its row is there.
@@ -125,7 +125,7 @@ pub(super) fn loaded(subscriber: &Subscriber) -> State {
 }
 
 impl State {
-    /// What a transaction makes of its subscriber. One that fails changes nothing.
+    /// Applies a transaction to its subscriber. One that fails changes nothing.
     pub(super) fn apply(&mut self, input: Input) {
         match input {
             Input::GetSubscriberData { .. }

@@ -1,4 +1,4 @@
-//! What must hold on a database at rest.
+//! The conditions of a database at rest.
 //!
 //! | number | what must hold |
 //! |---|---|
@@ -22,7 +22,7 @@ use indelible::{Database, Direction, Prefix, Result, Row, Table, Transaction};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-/// What the check found.
+/// Result of the check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Rows read, and the violations. One is no error of the check.
@@ -62,8 +62,8 @@ pub fn check_consistency(database: &Database) -> Result<Checked, WorkloadError> 
     Ok(books.check())
 }
 
-/// What the rows say. Customers are served by other branches than their own, perhaps in another partition, so the books are
-/// balanced when all are there.
+/// Sums over the rows. Customers are served by other branches than their own, perhaps in another
+/// partition, so the books are balanced when all are there.
 #[derive(Default)]
 struct Books {
     rows: u64,

@@ -41,7 +41,7 @@ impl Tpcb {
         Ok(Self { options, lists })
     }
 
-    /// What is run.
+    /// The options of the run.
     pub fn options(&self) -> &TpcbOptions {
         &self.options
     }

@@ -22,7 +22,7 @@ pub struct Input {
     pub account_branch: i32,
     /// The account.
     pub account: i32,
-    /// What is paid in; out if it is negative.
+    /// The amount paid in; paid out if it is negative.
     pub delta: i32,
 }
 

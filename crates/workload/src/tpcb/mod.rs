@@ -31,7 +31,7 @@ pub const ACCOUNTS: u32 = 100_000;
 /// Most branches: the numbers of their accounts have four bytes.
 pub const BRANCHES_MAX: u32 = 20_000;
 
-/// What is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct TpcbOptions {
     /// Branches, at least as many as partitions.

@@ -124,7 +124,7 @@ impl<'w> Runner<'w> {
         self.inputs[(self.position % self.inputs.len() as u64) as usize]
     }
 
-    /// What the last transaction told the terminal: the balance of the account.
+    /// The last transaction's output for the terminal: the balance of the account.
     pub fn balance(&self) -> i64 {
         self.balance
     }

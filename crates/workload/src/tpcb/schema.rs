@@ -49,7 +49,7 @@ const BRANCH_FILLER: u32 = 88;
 const ROW_FILLER: u32 = 84;
 /// Bytes that fill a row of `history` up to 50.
 const HISTORY_FILLER: u32 = 6;
-/// What fillers are made of.
+/// The text of fillers.
 const FILLING: &str =
     "----------------------------------------------------------------------------------------";
 

@@ -28,7 +28,7 @@ use indelible::{Database, Direction, Prefix, Result, Row, Table, Transaction};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-/// What the check found.
+/// Result of the check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Rows read, and the violations. One is no error of the check.
@@ -90,8 +90,8 @@ pub fn check_consistency(database: &Database) -> Result<Checked, WorkloadError> 
 /// A customer: warehouse, district and number.
 type CustomerKey = (i16, i16, i32);
 
-/// What customers were delivered, have paid, and owe. Customers pay in other warehouses than their own, perhaps in another partition, so
-/// their accounts are balanced at the end.
+/// The deliveries, payments and debts of customers. Customers pay in other warehouses than their
+/// own, perhaps in another partition, so their accounts are balanced at the end.
 #[derive(Default)]
 struct Accounts(HashMap<CustomerKey, Account>);
 
@@ -176,7 +176,7 @@ struct Reading<'r, 'db> {
     accounts: Accounts,
 }
 
-/// What is known of a district.
+/// State of a district.
 #[derive(Default)]
 struct District {
     ytd_cents: i64,

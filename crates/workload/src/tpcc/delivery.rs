@@ -11,7 +11,7 @@ use crate::standard::missing;
 use indelible::{Direction, Prefix, Result, Transaction};
 use std::ops::ControlFlow;
 
-/// What is delivered in one district.
+/// Delivery of one order in one district.
 #[derive(Clone, Copy)]
 struct Parcel {
     district: i16,

@@ -55,7 +55,7 @@ impl Tpcc {
         })
     }
 
-    /// What is run.
+    /// The options of the run.
     pub fn options(&self) -> &TpccOptions {
         &self.options
     }
@@ -214,7 +214,7 @@ impl Workload for Tpcc {
 /// New-Orders and Payments by warehouse.
 type Counts = BTreeMap<i16, (u64, u64)>;
 
-/// What was counted on some warehouses.
+/// The counts of some warehouses.
 fn counts(checked: &Checked, warehouses: &[i16]) -> Counts {
     checked
         .warehouses

@@ -42,7 +42,7 @@ pub const DISTRICTS: i16 = 10;
 /// Most warehouses: warehouse numbers have two bytes, and twice as many must fit.
 pub const WAREHOUSES_MAX: u32 = 16_383;
 
-/// What is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct TpccOptions {
     /// Warehouses, at least one a thread.

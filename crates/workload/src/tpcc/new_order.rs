@@ -18,7 +18,7 @@ const DISTRICT_INFO_BYTES: usize = 24;
 /// Units of a whole in the products of three rates.
 const WHOLE: i128 = 100_000_000;
 
-/// What was read for the lines of an order.
+/// Rows read for the lines of an order.
 #[derive(Default)]
 pub(super) struct Goods {
     items: Vec<i32>,
@@ -26,7 +26,7 @@ pub(super) struct Goods {
     lines: Vec<Good>,
 }
 
-/// What was read for one line.
+/// Values read for one line.
 #[derive(Clone, Copy, Default)]
 struct Good {
     /// `None` if there is no such item.

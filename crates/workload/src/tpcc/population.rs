@@ -16,11 +16,11 @@ use indelible::{Database, Decimal, Durability, Result, Row, Timestamp, Transacti
 
 /// The time of loading: 2026-01-01.
 pub(super) const LOADED_AT: Timestamp = Timestamp(1_767_225_600_000_000);
-/// What marks a tenth of the goods.
+/// Text that marks a tenth of the items and stocks.
 pub(super) const ORIGINAL: &str = "ORIGINAL";
 /// Orders of one loading transaction.
 const BATCH_ORDERS: usize = 15;
-/// What each customer has paid at first.
+/// The payments of each customer at first.
 const FIRST_PAYMENT_CENTS: i64 = 1000;
 
 /// Makes the rows.

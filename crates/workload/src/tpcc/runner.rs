@@ -18,7 +18,7 @@ use indelible::{
 };
 use std::ops::ControlFlow;
 
-/// What a transaction tells the terminal.
+/// The output of a transaction for the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the specification")]
 pub enum Outcome {
@@ -73,7 +73,7 @@ pub struct Runner<'w> {
     pub(super) room: Room,
 }
 
-/// What is used again by each transaction.
+/// Buffers that each transaction uses again.
 pub(super) struct Room {
     pub(super) warehouse: Buffer,
     pub(super) district: Buffer,
@@ -172,7 +172,7 @@ impl<'w> Runner<'w> {
         self.input().kind()
     }
 
-    /// What the last transaction told the terminal.
+    /// The last transaction's output for the terminal.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }

@@ -1,4 +1,4 @@
-//! What the columns hold: text that costs the workload nothing to make and that can be foretold.
+//! Values of the columns: text that costs the workload nothing to make and that can be predicted.
 //!
 //! A value is a window of a hundred letters into a pool of random ones. Which window an update writes follows from its
 //! place in the transaction list and its column, so the final content of every row can be derived from the list alone.
@@ -31,12 +31,12 @@ impl Contents {
         Self { letters, seed }
     }
 
-    /// What a column holds after loading.
+    /// The value of a column after loading.
     pub fn initial(&self, key: u32, column: usize) -> &str {
         self.window(self.initial_window(key, column))
     }
 
-    /// What the transaction number `position` of a list writes to a column.
+    /// The value that the transaction number `position` of a list writes to a column.
     #[inline]
     pub fn update(&self, list: u32, position: u64, column: usize) -> &str {
         self.window(self.update_window(list, position, column))

@@ -21,7 +21,7 @@ const LOAD_BATCH: u64 = 256;
 /// Wrong values that the check lists; more of the same say nothing new.
 pub(super) const WRONG_MAX: usize = 10;
 
-/// What can go wrong in a run.
+/// An error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum YcsbError {
     /// The database refused. Its own error says what to do.
@@ -32,7 +32,7 @@ pub enum YcsbError {
     Option {
         /// The option.
         option: &'static str,
-        /// What is wrong, and what to use instead.
+        /// The fault, and the value to use instead.
         problem: String,
     },
     /// A row of the list is not in the table: it was not loaded, or it was lost.
@@ -88,12 +88,12 @@ impl Ycsb {
         })
     }
 
-    /// What is run.
+    /// The options of the run.
     pub fn options(&self) -> &YcsbOptions {
         &self.options
     }
 
-    /// What the columns hold.
+    /// The values of the columns.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -125,7 +125,7 @@ impl Ycsb {
         on_each(self.options.partitions, |partition| {
             self.load_partition(database, &table, partition, &loaded)
         })?;
-        // What loading left in a log is not charged to the transactions that are measured.
+        // Log records of loading are not charged to the transactions that are measured.
         database.checkpoint()?;
         Ok(table)
     }
@@ -265,8 +265,8 @@ impl Ycsb {
         })
     }
 
-    /// What the columns of a partition's rows hold, in the order of their keys; `None` where it is nothing that was ever
-    /// written.
+    /// The values in the columns of a partition's rows, in the order of their keys; `None` for a
+    /// value that was never written.
     fn read_windows(
         &self,
         database: &Database,
@@ -322,7 +322,7 @@ impl Ycsb {
         Ok(count)
     }
 
-    /// What the columns of a partition's rows hold after loading, in the order of their keys.
+    /// The values in the columns of a partition's rows after loading, in the order of their keys.
     pub(super) fn initial_windows(&self, partition: u32) -> Vec<Window> {
         self.keys(partition)
             .flat_map(|key| (0..COLUMNS).map(move |column| (key, column)))

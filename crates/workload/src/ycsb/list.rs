@@ -18,7 +18,7 @@ pub struct Access {
     column: u8,
 }
 
-/// What a transaction does with its row.
+/// The access of a transaction to its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Copies all columns to the caller's buffer.
@@ -28,7 +28,7 @@ pub enum Action {
 }
 
 impl Access {
-    /// What to do.
+    /// The access as an [`Action`].
     #[inline]
     pub fn action(self) -> Action {
         if self.column == READ {

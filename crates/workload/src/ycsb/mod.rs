@@ -28,7 +28,7 @@ pub const COLUMNS: usize = 10;
 /// Bytes of each of them.
 pub const COLUMN_BYTES: usize = 100;
 
-/// What is run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct YcsbOptions {
     /// Rows in the table.

@@ -16,7 +16,7 @@ pub const ROW_BYTES: usize = COLUMNS * COLUMN_BYTES;
 
 /// One thread's view of something that keeps rows.
 pub trait Store {
-    /// What its operations fail with.
+    /// The error of its operations.
     type Error: From<YcsbError>;
 
     /// Inserts the rows of some keys, which ascend from call to call, with what they hold after loading. One call is one transaction;
@@ -64,7 +64,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
     }
 }
 
-/// What an update writes.
+/// The values that an update writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'c> {
     contents: &'c Contents,
@@ -107,7 +107,7 @@ fn column_of_mut(row: &mut [u8], column: usize) -> &mut [u8] {
     &mut row[column * COLUMN_BYTES..(column + 1) * COLUMN_BYTES]
 }
 
-/// What the rows of a partition must hold.
+/// The expected rows of a partition.
 #[derive(Clone, Debug)]
 pub struct Expected {
     partition: u32,
@@ -115,7 +115,7 @@ pub struct Expected {
 }
 
 impl Ycsb {
-    /// What the rows of a partition hold after loading.
+    /// The expected rows of a partition after loading.
     pub fn expected(&self, partition: u32) -> Expected {
         Expected {
             partition,
