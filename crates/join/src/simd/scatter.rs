@@ -9,7 +9,7 @@
 //! next     |    P    |    -    |   |    P+2    |    -    |        the next free block becomes its successor
 //! ```
 //!
-//! What is always true: `fill[p]` is less than the tuples of the staged lines; `cursor[p]` is the line of the region that the next staged lines of `p` go to, a multiple of their
+//! Invariants: `fill[p]` is less than the tuples of the staged lines; `cursor[p]` is the line of the region that the next staged lines of `p` go to, a multiple of their
 //! number; a block belongs to one partition.
 
 use super::{Isa, Level};
