@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-/// What a hard disk takes to reach a place.
+/// Times of a hard disk to reach a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Arm {
     /// From anywhere to anywhere else, the wait for the platter there included, in ns.

@@ -32,7 +32,7 @@ impl Blocks {
         self.sized(data.len()).copy_from_slice(data);
     }
 
-    /// What it was sized to, or filled with, last.
+    /// The bytes that it was last sized to or filled with.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.skip..self.skip + self.length]
     }

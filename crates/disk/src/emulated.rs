@@ -225,7 +225,7 @@ impl<D: Directory> EmulatedDirectory<D> {
         self
     }
 
-    /// Time that the profile added so far, in ns. What a sink adds is counted there.
+    /// Time that the profile added so far, in ns. A sink counts the time that it adds.
     pub fn injected_ns(&self) -> u64 {
         self.device.injected_ns.load(Ordering::Relaxed)
     }
@@ -287,7 +287,7 @@ impl<D: Directory> Directory for EmulatedDirectory<D> {
 /// An open file of an imitated device.
 pub struct EmulatedFile<F: File> {
     inner: F,
-    /// What the device calls it.
+    /// The device's number of the file.
     number: u64,
     device: Arc<Device>,
     account: Option<Arc<Mutex<Account>>>,
@@ -301,7 +301,8 @@ impl<F: File> EmulatedFile<F> {
     }
 }
 
-/// What the next sync of a file has to make durable, and the file's account with a sink, if there is one.
+/// The ranges that the next sync of a file has to make durable, and the file's account with a sink,
+/// if there is one.
 struct Account {
     charges: Option<Box<dyn FileCharges>>,
     unsynced: Vec<Range<u64>>,

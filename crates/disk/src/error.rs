@@ -1,4 +1,4 @@
-//! What can go wrong with a file.
+//! Errors of files.
 //!
 //! The variants say whether to retry, abort or stop.
 
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 /// The result of a fallible operation of this room.
 pub type Result<T, E = DiskError> = std::result::Result<T, E>;
 
-/// What can go wrong with a file.
+/// An error of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
     /// The operating system refused. Stop: the path, the permission or the device has to be mended.
     #[error("{action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The action tried, as a verb.
         action: &'static str,
         /// The file it was tried on.
         path: PathBuf,

@@ -169,7 +169,7 @@ impl Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is under these locks is whole at every moment.
+    // A poisoned lock is usable: the data under these locks is consistent at every moment.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -4,10 +4,11 @@
 //! written apart from what is synced, so that a crash may lose, reorder or tear unsynced writes. Engines are written
 //! once against [`Directory`] and [`File`].
 //!
-//! What a file promises (docs/medium.md): bytes written before a successful [`File::sync`] survive a power
-//! cut, provided that the file's name was made durable by [`Directory::sync`]; unsynced writes may survive wholly, in
-//! part (torn at 512-byte sectors) or not at all, in any order. A failed sync loses an unknown part of what was
-//! unsynced for ever: the handle refuses further writes.
+//! The promise of a file (docs/medium.md): bytes written before a successful [`File::sync`] survive
+//! a power cut, provided that the file's name was made durable by [`Directory::sync`]. Unsynced
+//! writes may survive wholly, in part (torn at 512-byte sectors) or not at all, in any order. A
+//! failed sync loses an unknown part of the unsynced bytes for ever: the handle refuses further
+//! writes.
 //!
 //! | module | job |
 //! |---|---|
@@ -68,7 +69,7 @@ pub trait Directory: Send + 'static {
     /// Makes creations, removals and renames durable.
     fn sync(&self, site: &'static Site) -> Result<()>;
 
-    /// What was counted since the directory was opened, over all its files.
+    /// Counts since the directory was opened, over all its files.
     fn counters(&self) -> DiskCounters;
 }
 
@@ -109,7 +110,7 @@ pub trait File: Send + Sized + 'static {
     fn sync(&mut self, site: &'static Site) -> Result<()>;
 }
 
-/// What a directory counted.
+/// Counts of a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounters {
     /// Read calls.

@@ -53,7 +53,7 @@ pub struct NativeDirectory {
     poisoned: AtomicBool,
 }
 
-/// What a directory and all its files have together.
+/// Shared state of a directory and all its files.
 #[derive(Debug, Default)]
 struct Shared {
     tallies: Tallies,

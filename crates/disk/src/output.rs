@@ -26,7 +26,7 @@ const LINKS_MAX: u32 = 40;
 /// The mode of a file that is to replace another one, until it has the mode of that.
 const PRIVATE: u32 = 0o600;
 
-/// What to do with a file that exists.
+/// Treatment of a file that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Existing {
     /// Fail.
@@ -128,7 +128,7 @@ impl OutputFile {
         })
     }
 
-    /// What is no regular file takes bytes as they come.
+    /// Opens a path that is no regular file; it takes bytes as they come.
     fn in_place(path: &Path, found: &Metadata, existing: Existing) -> io::Result<Self> {
         let kind = found.file_type();
         if kind.is_dir() {

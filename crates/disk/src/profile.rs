@@ -141,7 +141,7 @@ impl FromStr for FileProfile {
 }
 
 impl FileProfile {
-    /// What moving bytes takes once their place is reached.
+    /// Time to move bytes once their place is reached.
     pub(crate) fn transfer_ns(&self, bytes: u64) -> u64 {
         self.bandwidth.map_or(0, |bandwidth| {
             (u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth)) as u64

@@ -422,7 +422,7 @@ fn directories_of_one_world_are_apart() {
 // The process dies, the power stays on, and the next process goes on; then the power goes.
 
 impl Machine {
-    /// What the next process finds.
+    /// The machine as the next process finds it.
     fn die(&self) -> Self {
         let world = self.world.death().unwrap();
         let directory = SimulatedDirectory::new(&world);
@@ -443,7 +443,7 @@ fn everything_is_visible_after_a_death_and_nothing_more_is_certain() {
     assert!(next.outcomes("f g h").len() > 8);
 }
 
-/// What the process that runs there reads.
+/// The files as the process that runs there reads them.
 fn show_live(machine: &Machine, names: &str) -> String {
     show(&machine.world, names)
 }

@@ -333,7 +333,7 @@ impl Drop for SimulatedFile {
     }
 }
 
-/// What a sync does to the unsynced changes, and what the caller hears.
+/// The effect of a sync on the unsynced changes, and its answer to the caller.
 fn sync_outcome(effect: Option<Effect>, name: &str) -> (Option<Outcome>, Result<()>) {
     let outcome = match effect {
         None => return (Some(Outcome::Durable), Ok(())),

@@ -60,10 +60,10 @@ impl FileState {
     }
 }
 
-/// What survives of each undecided change that is not lost, by its number.
+/// The surviving part of each undecided change that is not lost, by its number.
 type Choices = BTreeMap<u64, UnitChoice>;
 
-/// What becomes of the unsynced changes at a sync.
+/// The effect of a sync on the unsynced changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Durable,
@@ -233,7 +233,8 @@ impl DiskState {
         }
     }
 
-    /// What the next process finds: everything is visible, nothing more is certain, and nobody has a file open.
+    /// The disk as the next process finds it: everything is visible, nothing more is certain, and
+    /// nobody has a file open.
     fn death(&self) -> Self {
         let files = self.files.iter().map(|(number, file)| {
             let file = FileState {
@@ -271,7 +272,7 @@ impl DiskState {
         })
     }
 
-    /// What is undecided here, by file; undecided names are noted as read at once.
+    /// The undecided changes here, by file; undecided names are noted as read at once.
     fn undecided(&self, device: u32, log: &ReadLog) -> Watch {
         for change in &self.name_changes {
             log.note(device, change.sequence);

@@ -1,7 +1,7 @@
 //! Calls that fail on purpose.
 //!
 //! A [`Fault`] names the calls it counts and the one that fails, so a test can sweep the number
-//! over a whole scenario. What a failed sync leaves is part of the fault, because an engine must
+//! over a whole scenario. The outcome of a failed sync is part of the fault, because an engine must
 //! cope with either outcome.
 
 use std::io::ErrorKind;
@@ -43,8 +43,8 @@ pub enum Repeat {
     Forever,
 }
 
-/// What the failing call does. An effect of another kind of call than the one it strikes is a plain
-/// error.
+/// The effect of the failing call. An effect of another kind of call than the one it strikes is a
+/// plain error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing is done; a failed sync keeps a seeded part of what was unsynced and loses the rest.

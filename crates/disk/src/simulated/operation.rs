@@ -1,4 +1,4 @@
-//! What was done to a file and is not synced yet.
+//! The changes of a file that are not synced yet.
 //!
 //! An operation is one unit of the world's crash images: an event that survives, is lost, or
 //! survives in pieces. The pieces of a write are its sectors, and one more for the new length where
@@ -54,7 +54,7 @@ impl Operation {
         }
     }
 
-    /// What survives of the change under `choice`.
+    /// Applies the part of the change that survives under `choice`.
     pub(super) fn apply_choice(&self, content: &mut Content, choice: &UnitChoice) {
         if choice.kept > 0 {
             return self.apply(content);

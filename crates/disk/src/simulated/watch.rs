@@ -4,13 +4,13 @@
 //! watched image notes the first such read of each change; images of a watched image are watched as well, so a recovery that is
 //! itself cut off counts. Changes of names count as read from the start: there are few of them, and every opening looks at names.
 //!
-//! What the recovery itself has written over still counts, which can only add images.
+//! Changes that the recovery itself has overwritten still count, which can only add images.
 
 use super::operation::{Change, Operation};
 use pmem::device::simulated::ReadLog;
 use std::ops::Range;
 
-/// What is undecided on one disk.
+/// The undecided changes of one disk.
 #[derive(Clone)]
 pub(super) struct Watch {
     device: u32,
@@ -22,7 +22,7 @@ pub(super) struct Watch {
 struct Watched {
     file: u64,
     sequence: u64,
-    /// What reads of the file depend on it.
+    /// Reads of this range of the file depend on it.
     range: Range<u64>,
     /// Whether the file's length depends on it.
     sets_length: bool,
