@@ -204,7 +204,7 @@ impl Input {
         Ok(())
     }
 
-    /// What an error of reading means for the whole file.
+    /// The error of the whole file that an error of reading means.
     fn failure(&self, error: RecordError) -> anyhow::Error {
         let name = &self.name;
         match error {
@@ -357,7 +357,7 @@ fn value_text<'r>(record: &'r Record, at: usize, nulls: &[String]) -> Option<&'r
     (!is_null).then_some(text)
 }
 
-/// What an import has done.
+/// Result of an import.
 #[derive(Debug)]
 pub struct Inserted {
     /// Rows that are in.
@@ -366,7 +366,7 @@ pub struct Inserted {
     pub problems: Problems,
 }
 
-/// What is wrong with one row, or with everything.
+/// A problem of one row, or of the whole import.
 enum Problem {
     Row(String),
     /// The import cannot go on.
@@ -378,7 +378,7 @@ enum Problem {
 pub struct Problems {
     /// How many.
     pub count: u64,
-    /// What is wrong with some of them.
+    /// The problems of some of them.
     pub first: Vec<String>,
 }
 

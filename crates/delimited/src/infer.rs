@@ -5,7 +5,8 @@
 //! leading zero or a plus is text: it is a code, not an amount. Numbers that all have the same count of digits
 //! behind the point are decimals, because prices must not become binary fractions; other numbers are floats.
 //!
-//! A word such as `NA` makes a column text as well. What the column would be without it is kept, so that the user can be told.
+//! A word such as `NA` makes a column text as well. The type of the column without it is kept, so
+//! that the user can be told.
 
 use indelible::{DataType, Date, Timestamp, Uuid};
 
@@ -28,7 +29,7 @@ pub(crate) fn null_word(text: &str) -> Option<&'static str> {
     NULL_WORDS.into_iter().find(|word| *word == text)
 }
 
-/// What is known about one column after some of its values.
+/// The guess about one column after some of its values.
 #[derive(Clone, Debug)]
 pub struct Guess {
     kinds: [bool; KINDS],

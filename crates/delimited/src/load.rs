@@ -1,7 +1,8 @@
 //! The reading half of `load`: a dump, record by record, into a database that is empty.
 //!
-//! A dump is one file of records whose first field says what each is; the module `dump` of the program has the list. Whatever does not fit
-//! it is damage, and ends the loading with an error: the caller throws away what is there by then.
+//! A dump is one file of records, each with its kind in its first field; the module `dump` of the
+//! program has the list. A record that does not fit it is damage, and ends the loading with an
+//! error: the caller throws away the rows loaded by then.
 
 use crate::digits::thousands;
 use crate::records::{Dialect, Record, Records};

@@ -1,8 +1,9 @@
 //! Records of comma-separated values: a line of a file is a row, and a field in quotes may span lines.
 //!
-//! The crate `csv-core` finds fields and their ends. What it lacks is here: a quoted field is told apart from an unquoted one, because
-//! an empty field is NULL and `""` is the empty text; every record keeps its line number and its bytes, so that it can be named and
-//! written out; and input that `csv-core` would read in some way or other is an error with its line.
+//! The crate `csv-core` finds fields and their ends. This module adds the rest: a quoted field is
+//! told apart from an unquoted one, because an empty field is NULL and `""` is the empty text;
+//! every record keeps its line number and its bytes, so that it can be named and written out; and
+//! input that `csv-core` would read in some way or other is an error with its line.
 //!
 //! 1. A quote inside an unquoted field is an ordinary character; text after a closing quote is an error.
 //! 2. A bad record that spans lines ends with the line in which its bad field begins, and reading resumes at the next line: a forgotten
@@ -120,7 +121,7 @@ pub(crate) enum RecordError {
         line: u64,
         /// Number of the field, from 1, if one is at fault.
         field: Option<usize>,
-        /// What is wrong, and what to do.
+        /// The fault and its remedy.
         problem: String,
     },
     /// The file cannot be read at all, with the reason.
@@ -157,7 +158,7 @@ impl From<io::Error> for RecordError {
 
 /// Why a record is bad, before its line in the file is known. Distances are in bytes from its start.
 struct Fault {
-    /// What is bad begins here.
+    /// Start of the bad field, or of the bad bytes.
     at: usize,
     /// The line end at or after this ends the record.
     skip_from: usize,
@@ -310,7 +311,7 @@ impl<R: Read> Records<R> {
         self.begun = true;
         while self.end < HEAD_BYTES {
             let head = &self.buffer[..self.end];
-            // What follows carriage returns decides what they are.
+            // The byte after carriage returns decides whether they are line ends by themselves.
             let is_decided = line_end_outside_quotes(head)
                 .is_some_and(|at| head[at + 1..].iter().any(|byte| *byte != b'\r'));
             if is_decided || !self.fill()? {
@@ -454,7 +455,8 @@ impl<R: Read> Records<R> {
             .map(|after_separator| after_separator - 1)
     }
 
-    /// What is wrong with a record that begins with these bytes, has these fields, and one that is still open or one too many.
+    /// The first fault of a record that begins with these bytes and has these fields, and one more
+    /// that is still open or one too many.
     fn first_fault(&self, bytes: usize, fields: usize, record: &mut Record) -> Fault {
         record.quoted.clear();
         let raw = &self.buffer[self.start..self.start + bytes];
@@ -633,7 +635,8 @@ impl<R: Read> Records<R> {
         Ok(())
     }
 
-    /// Reads more bytes; false at the end of the file. What has not been taken may move, and its distances from `start` stay.
+    /// Reads more bytes; false at the end of the file. Bytes that have not been taken may move, and
+    /// keep their distances from `start`.
     fn fill(&mut self) -> io::Result<bool> {
         if self.at_input_end {
             return Ok(false);

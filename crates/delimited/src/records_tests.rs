@@ -21,7 +21,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// What a file says: good rows, bad ones with their bytes, or why it cannot be read.
+/// Result of reading a file: good rows, bad ones with their bytes, or why it cannot be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     rows: Rows,
@@ -386,7 +386,7 @@ fn any_bytes_are_read_alike_in_pieces_and_every_line_is_accounted_for() {
             "{}",
             text.escape_ascii()
         );
-        // What was understood is written so that it is understood alike.
+        // Parsed rows are written so that they parse alike.
         let mut written = Vec::new();
         for row in whole.rows.iter().filter(|row| row.len() > 1) {
             write_record(&mut written, row.iter().map(Option::as_deref), b',').unwrap();

@@ -1,11 +1,13 @@
 //! The bytes of a file, plain or compressed, that can be read twice even if they come from a pipe.
 //!
-//! Types are inferred in one pass and rows are inserted in another. A regular file is read again from its start. A pipe can be read once,
-//! so its first pass keeps what it reads: 64 MiB in memory, and what follows in a temporary file that has no name, so that nothing is
-//! left behind however the process ends. Bytes are kept as they arrive, that is, compressed if they are.
+//! Types are inferred in one pass and rows are inserted in another. A regular file is read again
+//! from its start. A pipe can be read once, so its first pass keeps the bytes: 64 MiB in memory,
+//! and the rest in a temporary file that has no name, so that nothing is left over however the
+//! process ends. Bytes are kept as they arrive, that is, compressed if they are.
 //!
-//! Compression shows in the first bytes, not in the name of the file: gzip and Zstandard are read, also several members or frames in
-//! one file. Whatever is cut short or damaged is an error, never an early end.
+//! Compression is told from the first bytes, not from the name of the file: gzip and Zstandard are
+//! read, also several members or frames in one file. Truncated or damaged input is an error, never
+//! an early end.
 
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
