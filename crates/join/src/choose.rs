@@ -36,7 +36,7 @@ const TINY_TABLE_BYTES: usize = 32 << 10;
 /// A large array pays only where many tuples of S have no partners, for which `radix` does most of its work in vain.
 const MANY_MATCHES_MIN: f64 = 0.7;
 
-/// What the choice between algorithms was based on.
+/// The reasons for the choice between algorithms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The algorithm that runs.

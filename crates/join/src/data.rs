@@ -45,7 +45,7 @@ pub struct Workload {
     pub repeats: usize,
     /// Part of R, from 0 to 1, that has the first key on top of its repeats; where S is skewed, that key is also its most frequent one.
     pub hot: f64,
-    /// What all random choices follow from.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
@@ -161,14 +161,14 @@ fn scaled(tuples: u32, scale: f64) -> usize {
     (f64::from(tuples) * scale) as usize
 }
 
-/// What a [`Workload`] makes.
+/// The relations of a [`Workload`].
 #[derive(Clone, Debug)]
 pub struct Relations<T> {
     /// The side with unique keys, in random order.
     pub r: Vec<T>,
     /// The side with foreign keys, in random order.
     pub s: Vec<T>,
-    /// What a join of the two has to find.
+    /// The expected totals of a join of the two.
     pub totals: Totals,
 }
 

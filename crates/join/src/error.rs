@@ -1,4 +1,4 @@
-//! What can go wrong in a join: the one error type of this room.
+//! Errors of a join: the one error type of this room.
 //!
 //! Everything but a cancellation and a refused thread is found before any work starts, so that a refused join costs nothing. A key or a
 //! payload is never wrong: all values are allowed.
@@ -31,7 +31,7 @@ pub enum JoinError {
     /// The scratch memory would exceed the limit, or what the machine has. No work was done.
     #[error("the join needs {needed_bytes} bytes of scratch memory; {limit_bytes} are allowed")]
     NotEnoughMemory {
-        /// What this join needs.
+        /// The bytes that this join needs.
         needed_bytes: u64,
         /// The caller's limit, or the memory that is available.
         limit_bytes: u64,
@@ -39,7 +39,7 @@ pub enum JoinError {
     /// The operating system refused the scratch memory.
     #[error("the system gave no {needed_bytes} bytes of scratch memory")]
     Mapping {
-        /// What was asked for.
+        /// The bytes asked for.
         needed_bytes: u64,
         /// The system's answer.
         source: std::io::Error,
@@ -80,7 +80,7 @@ pub enum JoinError {
         setting: &'static str,
         /// The value that was given.
         value: u64,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// The caller's [`Monitor`](crate::Monitor) was cancelled.

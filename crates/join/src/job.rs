@@ -34,7 +34,7 @@ pub(crate) struct Job<'a, T: Tuple> {
     pub(crate) watch: Watch<'a>,
 }
 
-/// What an algorithm did.
+/// Result of an algorithm.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) totals: Totals,

@@ -1,4 +1,4 @@
-//! What this machine has: caches, processors, free memory.
+//! Resources of this machine: caches, processors, free memory.
 //!
 //! Read once from the system's own files; where they are missing, modest sizes are assumed. Sizes steer choices only,
 //! no result depends on them.

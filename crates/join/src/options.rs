@@ -1,4 +1,5 @@
-//! What the caller may choose: algorithm, kernel, threads, output, limits; and what the paper varies.
+//! Options of the caller: algorithm, kernel, threads, output, limits; and those that the paper
+//! varies.
 //!
 //! Every choice has a default that suits a caller who knows nothing. `Tuning` exists for experiments: it forces what is
 //! otherwise derived from sizes and caches. Names are read and shown in the spelling of the command line.
@@ -177,7 +178,7 @@ pub struct Options<'a, T: Tuple> {
     pub kernel: Kernel,
     /// Number of threads, the caller's included; by default as many as there are processors, fewer for small relations.
     pub threads: Option<usize>,
-    /// What is given back.
+    /// The output besides the totals.
     pub output: Output<'a, T>,
     /// The most scratch memory, in bytes; by default what the system says is available.
     pub scratch_bytes_max: Option<u64>,

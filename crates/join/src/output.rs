@@ -38,7 +38,7 @@ pub struct Pair<W> {
 /// The caller's function for batches; it is called by several threads at once.
 pub type OnBatch<'a, W> = &'a (dyn Fn(&[Pair<W>]) + Sync);
 
-/// What a join gives back besides its totals.
+/// The output of a join besides its totals.
 #[derive(Clone, Copy)]
 pub enum Output<'a, T: Tuple> {
     /// Totals only; nothing is stored per match.

@@ -213,7 +213,7 @@ pub(crate) fn memory_of_pass<'a, T: Tuple>(
     (stagings, regions(r), regions(s))
 }
 
-/// What a partitioning pass needs besides its memory.
+/// Settings of a partitioning pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass<'a> {
     pub(crate) isa: Isa,

@@ -152,7 +152,7 @@ impl Plan {
         }
     }
 
-    /// What shared tables are made for.
+    /// The sizes of the shared tables.
     fn shared_shape<T: Tuple>(&self, totals_only: bool) -> shared::Shape {
         shared::Shape {
             tuples_max: self.shared_tuples,

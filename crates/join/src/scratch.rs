@@ -64,7 +64,7 @@ pub(crate) struct Arena<'a> {
 }
 
 impl<'a> Arena<'a> {
-    /// What a buffer takes.
+    /// Bytes that a buffer takes.
     pub(crate) const fn bytes_of<T>(count: usize) -> usize {
         (count * size_of::<T>()).next_multiple_of(LINE_BYTES)
     }

@@ -1,12 +1,14 @@
 //! Tables of partitions of R that are too large for one thread: all threads build them, once, and all look tuples of S up in them.
 //!
-//! Distinct keys are spread evenly, so such a partition has keys that repeat, and its table is one of sorted buckets. A thread owns some of the buckets: it reads the
-//! whole partition twice and takes what belongs there, so nobody writes to the memory of another one. Where many partitions are large, each of
-//! them has one owner instead, which reads it alone.
+//! Distinct keys are spread evenly, so such a partition has keys that repeat, and its table is one
+//! of sorted buckets. A thread owns some of the buckets: it reads the whole partition twice and
+//! takes the tuples that belong there, so nobody writes to the memory of another one. Where many
+//! partitions are large, each of them has one owner instead, which reads it alone.
 //!
 //! Where only totals are asked for, a key that has a good part of such a partition is not moved at all, but counted and summed up by all threads.
 //!
-//! The memory is planned from a sample of R, before anything is moved. What the sample missed is joined group by group, in tables of bounded size.
+//! The memory is planned from a sample of R, before anything is moved. Partitions that the sample
+//! missed are joined group by group, in tables of bounded size.
 
 use crate::error::Result;
 use crate::job::Job;
@@ -131,7 +133,7 @@ struct Place<W> {
     hot_key: Option<W>,
 }
 
-/// What the tables are made for.
+/// Sizes and hashing of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Memory, in tuples.

@@ -1,4 +1,4 @@
-//! What a join says about itself: what ran, for how long, in how much memory.
+//! Report of a join about itself: the algorithm, times and memory.
 //!
 //! Phases follow one another and are timed on the calling thread, from the start of the first thread of a phase to the end of its
 //! last one, so their sum is the join's time but for planning.
@@ -15,7 +15,7 @@ pub struct PhaseTime {
     pub elapsed: Duration,
 }
 
-/// What a hash join did with its tables.
+/// Counts of a hash join's work on its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableWork {
     /// Tuples of R that were put into tables, each as often as that happened.
@@ -56,7 +56,7 @@ pub struct JoinStats {
     pub passes: u32,
     /// Tuples of S that a Bloom filter dropped before partitioning.
     pub filtered_tuples: u64,
-    /// What tables took and gave; all 0 for sort-merge.
+    /// Tuples built and looked up; all 0 for sort-merge.
     pub tables: TableWork,
     /// Scratch memory that this join was given, in bytes; pairs of the output not included.
     pub scratch_bytes: u64,

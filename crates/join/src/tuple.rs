@@ -1,4 +1,4 @@
-//! What a relation is made of: tuples of a key and a payload, 4 + 4 or 8 + 8 bytes wide.
+//! The tuples of a relation: a key and a payload, 4 + 4 or 8 + 8 bytes wide.
 //!
 //! An 8-byte tuple is one word with the key in its upper half, so that its order as an integer is the order
 //! of its keys and one store moves it. A 16-byte tuple is two words. Any bit pattern is a tuple: no key and no
@@ -66,9 +66,9 @@ pub trait Tuple:
 
     /// A tuple of a key and a payload.
     fn new(key: Self::Word, payload: Self::Word) -> Self;
-    /// What is compared.
+    /// The part that is compared.
     fn key(self) -> Self::Word;
-    /// What is carried along: a value, or the number of a row.
+    /// The part that is carried along: a value, or the number of a row.
     fn payload(self) -> Self::Word;
 }
 

@@ -33,7 +33,7 @@ where
     Ok(results)
 }
 
-/// What one thread of a phase works on.
+/// The work of one thread of a phase.
 enum Place<S, R> {
     Waits(S),
     Runs,

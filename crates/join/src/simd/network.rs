@@ -70,7 +70,8 @@ pub(crate) fn merge<T: Tuple>(isa: Isa, left: &[T], right: &[T], out: &mut [T]) 
     } else {
         merge_steps(isa, left, right, out)
     };
-    // What is left: four tuples of the last step, and the rests of both sides, one of which is shorter than four.
+    // The rest: four tuples of the last step, and the rests of both sides, one of which is shorter
+    // than four.
     let (left, right) = (&left[done.left..], &right[done.right..]);
     let out = &mut out[done.left + done.right - done.carried_len..];
     let carried = &done.carried[..done.carried_len];

@@ -111,7 +111,7 @@ mod x86 {
         _mm512_xor_si512,
     };
 
-    /// What eight lookups at once found: sums of the lanes, and how many.
+    /// Result of eight lookups at once: sums of the lanes, and the number of matches.
     #[derive(Clone, Copy)]
     struct Found {
         r_sum: __m512i,

@@ -224,7 +224,7 @@ struct How {
     merging: Merging,
 }
 
-/// What a thread spent on what.
+/// A thread's time by phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     sort: Duration,

@@ -44,7 +44,7 @@ pub(crate) fn runs_max(buffer_tuples: usize) -> usize {
     if leaves < 2 { 2 } else { 1 << leaves.ilog2() }
 }
 
-/// What a node holds in its buffer.
+/// The filled part of a node's buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     start: usize,

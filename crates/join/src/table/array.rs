@@ -100,7 +100,7 @@ fn bounds_of(presence: &[u64]) -> Option<Range<usize>> {
 /// Tuples that are looked up before their partners are passed on.
 const BATCH_TUPLES: usize = 64;
 
-/// What became of the tuples that an array was to take.
+/// Result of filling an array with tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
     /// Each has a place of its own.

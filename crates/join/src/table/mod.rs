@@ -83,7 +83,7 @@ pub(crate) struct KeyShape<W> {
     pub(crate) free_key: W,
     /// Upper bits of the hash that are equal for the whole partition.
     pub(crate) skipped_bits: u32,
-    /// What is expected of dense keys.
+    /// The expectation about dense keys.
     pub(crate) dense: Option<DenseKeys>,
 }
 
