@@ -33,7 +33,7 @@ pub enum Interface {
     Filesystem,
 }
 
-/// What the chunks are written to.
+/// The device that the chunks are written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// This machine's own.
@@ -51,12 +51,12 @@ pub enum Pattern {
     Random,
 }
 
-/// What is written.
+/// The writes that are measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunks {
     /// How a chunk becomes durable.
     pub interface: Interface,
-    /// What it is written to.
+    /// The device written to.
     pub device: Device,
     /// Where the next one goes.
     pub pattern: Pattern,

@@ -51,7 +51,7 @@ pub struct JoinOptions {
 /// Two relations and what their join has to find.
 pub struct Inputs {
     made: Made,
-    /// What a join may use for scratch, if there is a limit.
+    /// The most scratch memory of a join, if there is a limit.
     scratch_bytes_max: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ enum Made {
 /// One join.
 #[derive(Clone, Debug)]
 pub struct Timed {
-    /// What the library says of it.
+    /// The library's report.
     pub stats: JoinStats,
     /// Processor time of all threads.
     pub cpu_seconds: f64,
@@ -80,7 +80,7 @@ impl Timed {
 /// The joins of one algorithm with one kernel.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What was asked for.
+    /// The algorithm asked for.
     pub algorithm: Algorithm,
     /// Why, where the library picked.
     pub explanation: Option<Explanation>,
@@ -88,7 +88,7 @@ pub struct Measured {
     pub cold: Timed,
     /// In warm scratch memory, in the order in which they ran; at least one.
     pub warm: Vec<Timed>,
-    /// What every one of them found.
+    /// The totals that every one of them found.
     pub totals: Totals,
 }
 
@@ -116,7 +116,7 @@ pub struct Turns {
     pub seconds: Vec<f64>,
     /// Turns that count.
     pub count: u32,
-    /// What `auto` did.
+    /// Statistics of `auto`.
     pub picked: JoinStats,
 }
 
@@ -254,7 +254,8 @@ fn s<T: Tuple>(made: &Relations<T>) -> Relation<'_, T> {
     Relation::new(&made.s)
 }
 
-/// What the library says to settings, before there are relations: a kernel that this processor has not, or a number out of range, is an error.
+/// The library's check of settings, before there are relations: a kernel that this processor lacks,
+/// or a number out of range, is an error.
 pub fn probe(kernel: Kernel, tuning: Tuning) -> Result<(), JoinError> {
     let options = Options {
         kernel,

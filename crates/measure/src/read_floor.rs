@@ -1,4 +1,5 @@
-//! What the reads of a run allow: pages read at random from the same file, by as many threads, with nothing else to do.
+//! Limit that the reads set to a run: pages read at random from the same file, by as many threads,
+//! with nothing else to do.
 //!
 //! The throughput that the reads allow is these pages a second, divided by the reads that a transaction of the run made. Writes, syncs and the
 //! processor's work are not in it; the share of it that is reached says what they cost.

@@ -36,7 +36,7 @@ pub enum Limit {
     Transactions(u64),
 }
 
-/// What was measured.
+/// A measurement.
 pub struct Measured {
     /// Position that each thread has reached in its list.
     pub positions: Vec<u64>,
@@ -46,7 +46,7 @@ pub struct Measured {
     pub seconds: f64,
     /// Processor time of the whole process.
     pub cpu_seconds: f64,
-    /// What its threads counted.
+    /// The threads' counts.
     pub tally: Tally,
 }
 
@@ -61,7 +61,7 @@ impl Measured {
     }
 }
 
-/// What threads count.
+/// Counts of threads.
 pub struct Tally {
     /// By kind of transaction.
     pub latencies_ns: Vec<Histogram<u64>>,
@@ -163,7 +163,7 @@ impl Clockwork {
     }
 }
 
-/// What one thread did.
+/// Result of one thread.
 pub(crate) struct Done {
     pub(crate) position: u64,
     pub(crate) tally: Tally,

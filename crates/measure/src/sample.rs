@@ -1,9 +1,10 @@
 //! Where time goes: a timer looks at what each partition is doing.
 //!
-//! The emulated device knows the part (table, index, log, ...) of the latest access of each partition; a thread reads it a few
-//! thousand times a second. Between the end of a transaction and the first access of the next one a partition is in no part.
-//! What is left out: a partition is taken to stay in a part until its next access, and the device's own model takes time, so
-//! parts that access memory often weigh more than on real memory.
+//! The emulated device knows the part (table, index, log, ...) of the latest access of each
+//! partition; a thread reads it a few thousand times a second. Between the end of a transaction and
+//! the first access of the next one a partition is in no part. Limits: a partition is taken to stay
+//! in a part until its next access, and the device's own model takes time, so parts that access
+//! memory often weigh more than on real memory.
 //!
 //! The page methods work in frames of ordinary memory, which are no accesses of the device. Their threads carry probes, which say what
 //! each is doing, and note how long insertions into the log take and how long they wait for it.
@@ -95,7 +96,7 @@ impl Probes {
     }
 }
 
-/// What the threads of a page method did.
+/// Activities of the threads of a page method.
 pub struct Seen {
     looks: [u64; Activity::ALL.len()],
     /// Of all threads.

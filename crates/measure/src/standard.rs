@@ -14,7 +14,7 @@ use workload::tatp::Tatp;
 use workload::tpcb::Tpcb;
 use workload::tpcc::{Tables, Tpcc};
 
-/// What a thread has of the partitions.
+/// The partitions that a thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitions {
     /// Its own, or a session of it, and no transaction leaves it.
@@ -23,7 +23,7 @@ pub enum Partitions {
     Taken,
 }
 
-/// What is measured of a run.
+/// The measured part of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'p> {
     /// Where each thread is in its list.
@@ -32,13 +32,13 @@ pub struct Span<'p> {
     pub limit: Limit,
     /// When transactions are acknowledged.
     pub acknowledge: Acknowledge,
-    /// What each thread has of the partitions.
+    /// The partitions that each thread holds.
     pub partitions: Partitions,
     /// Whether somebody looks at what the threads do.
     pub sampling: Sampling,
 }
 
-/// What was measured, and what the threads did if they were looked at.
+/// The measurement, and the threads' activities if they were sampled.
 pub type Watched = (Measured, Option<Seen>);
 
 /// A benchmark whose runs are compiled here.

@@ -1,8 +1,9 @@
 //! The same list of transactions on a search tree that never changes, over rows in durable memory: for scale.
 //!
-//! What is left of a durable update is its steps on the medium: a record with the old column and a fence, the column and a fence,
-//! the commit word and a fence. Nothing is inserted, aborted, checked or recovered. So the distance to this row is what a
-//! database costs beside its tree and its fences, on this machine and in this minute.
+//! A durable update is reduced to its steps on the medium: a record with the old column and a
+//! fence, the column and a fence, the commit word and a fence. Nothing is inserted, aborted,
+//! checked or recovered. So the distance to this row is the cost of a database beside its tree and
+//! its fences, on this machine and in this minute.
 //!
 //! ```text
 //! levels  sorted keys | the first key of each node below | ... in nodes of 16 keys, each level padded with the largest key
@@ -192,7 +193,7 @@ impl Store for TreeStore<'_> {
     }
 }
 
-/// What the memories have counted.
+/// Counts of the memories.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     lines_flushed: u64,
@@ -217,7 +218,7 @@ impl Counted {
     }
 }
 
-/// What a transaction did to the medium, on average.
+/// Mean cost of a transaction on the medium.
 #[derive(Clone, Copy, Debug)]
 pub struct PerTxn {
     /// Lines flushed or streamed.

@@ -9,7 +9,7 @@ use anyhow::Result;
 use pmem::device::emulated::Clock;
 use workload::ycsb::{Store, Ycsb};
 
-/// What happens to the content after a run.
+/// Treatment of the content after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Every row is compared with what the list has left in it. It takes about as long as loading.

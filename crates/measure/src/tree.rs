@@ -25,7 +25,7 @@ pub enum Order {
     Ascending,
 }
 
-/// What is done.
+/// The operations of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
     /// New rows.
@@ -41,7 +41,7 @@ pub enum Mix {
 /// The rows, and what is done to them.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
-    /// What is done.
+    /// The operations.
     pub mix: Mix,
     /// The order of the keys.
     pub order: Order,
@@ -152,7 +152,7 @@ pub fn check(options: &TreeOptions, database: &Database, table: &Table, txns: u6
     Ok(())
 }
 
-/// What is done next.
+/// The next operation.
 enum Operation {
     Insert,
     Update,
