@@ -1,6 +1,6 @@
 //! The devices that are models: emulated and simulated ones, as one platform.
 //!
-//! Whoever has a model says where its memories and files are ([`Model`]); the platform has the engines.
+//! A model says where its memories and files are ([`Model`]); the platform has the engines.
 
 use crate::{Files, ModelledFiles};
 use pmem::Either;
@@ -18,7 +18,8 @@ pub type ModelledMemories = Either<EmulatedSource<NativeSource>, SimulatedSource
 #[derive(Clone)]
 pub struct ModelledPlatform(Arc<dyn Model>);
 
-/// What an emulated or a simulated platform gives the partitions of a database.
+/// The memories and files that an emulated or a simulated platform gives the partitions of a
+/// database.
 pub trait Model: Send + Sync + 'static {
     /// As [`Platform::memories`].
     fn memories(&self, partition: u32) -> ModelledMemories;
