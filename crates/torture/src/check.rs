@@ -1,4 +1,4 @@
-//! What is checked of a recovered image.
+//! The checks of a recovered image.
 //!
 //! Its content must be one of the oracle's states; the engine's deep check must find no damage; a second recovery must store
 //! nothing; a cut in recovery must be recoverable; and the engine must go on working.
@@ -64,7 +64,7 @@ impl Failure {
     }
 }
 
-/// What images are recovered with.
+/// Settings with which images are recovered.
 #[derive(Clone)]
 pub(crate) struct Recovery {
     method: Method,
@@ -92,7 +92,7 @@ pub(crate) enum Thoroughness {
     Deep,
 }
 
-/// What an image was found to hold.
+/// Result of examining an image.
 #[derive(Clone, Debug)]
 pub(crate) struct Examined {
     /// Its content; none if the partition was not made yet.
@@ -108,8 +108,9 @@ pub(crate) type Checked = (Box<dyn Engine>, Arc<State>);
 #[derive(Clone, Default)]
 struct Scratch(Arc<Mutex<Vec<SimulatedWorld>>>);
 
-/// Images that were found to be right. What an image recovers to depends on its content and on the decisions alone, so it is
-/// recovered again only to cut its recovery off more often; what is allowed changes more often, and is asked again.
+/// Images that were found to be right. The state that an image recovers to depends on its content
+/// and on the decisions alone, so it is recovered again only to cut its recovery off more often.
+/// The allowed states change more often, and are compared again.
 #[derive(Clone, Default)]
 struct Known(Arc<Mutex<HashMap<(u64, u64), KnownImage>>>);
 
@@ -282,7 +283,7 @@ impl Recovery {
         };
         verify(&mut *engine)?;
         if self.options.redoing == AfterCrash::BySteps {
-            // What the opening has left to whoever drives the engine.
+            // Deferred redo that the opening has left to the driver of the engine.
             let closed = engine.close();
             closed.map_err(|error| Failure::new("end of a recovery", error))?;
             drop(engine);

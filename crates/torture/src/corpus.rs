@@ -15,9 +15,9 @@ const LINES: &str = include_str!("../corpus.txt");
 pub struct Case {
     /// Seed of the round.
     pub seed: u64,
-    /// What of it is run, and how deeply.
+    /// The part of it that is run, and how deeply.
     pub focus: Focus,
-    /// What it once showed.
+    /// The bug that it once showed.
     pub what: &'static str,
 }
 

@@ -41,7 +41,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Places of harmless damage that a report names.
 const PLACES_MAX: usize = 10_000;
 
-/// What became of the damage.
+/// Result of the damage.
 #[derive(Clone, Debug, Default)]
 pub struct DamageReport {
     /// Bytes of everything durable that the database has.
@@ -139,7 +139,7 @@ impl DamageReport {
     }
 }
 
-/// What one trial showed.
+/// Outcome of one trial.
 pub(crate) enum Verdict {
     Open,
     Verify,
@@ -158,7 +158,7 @@ pub(crate) struct Tried {
     pub(crate) verdict: Verdict,
 }
 
-/// What a damaged byte belongs to.
+/// The structure that a damaged byte belongs to.
 pub(crate) struct Spot {
     pub(crate) kind: String,
     /// Number of the file or memory, and where the page begins in it.
@@ -290,14 +290,14 @@ pub(crate) type Trial = Box<dyn FnMut(u64) -> Tried>;
 /// Makes the worker with this number, on its own thread.
 pub(crate) type Worker = Arc<dyn Fn(usize) -> Result<Trial, Failure> + Send + Sync>;
 
-/// What the workers share with the thread that waits for them.
+/// Shared state of the workers and the thread that waits for them.
 struct Sweep {
     next: AtomicU64,
     count: u64,
     stop: AtomicBool,
     report: Mutex<DamageReport>,
     failure: Mutex<Option<Failure>>,
-    /// What each worker is at, since when.
+    /// The current trial of each worker, and its start.
     current: Vec<Mutex<Option<(u64, Instant)>>>,
 }
 

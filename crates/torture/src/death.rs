@@ -1,13 +1,16 @@
-//! The death of the process, and what the next one makes of what it finds.
+//! The death of the process, and the recovery of the next one.
 //!
-//! A power cut leaves clean caches, so a recovery that starts from one never reads what is not durable. After a kill or a
-//! panic the next process does: every store and write is visible, and what no fence or sync had made certain may still be
-//! lost by a later power cut, each line and write by itself. So each death is followed by power cuts: inside of the recovery, when
-//! the database has been opened, and in the transactions after that; and by further deaths.
+//! A power cut leaves clean caches, so a recovery after one reads durable bytes only. After a kill
+//! or a panic the next process sees every store and write. Those that no fence or sync had made
+//! certain may still be lost by a later power cut, each line and write by itself. So each death is
+//! followed by power cuts: inside of the recovery, when the database has been opened, and in the
+//! transactions after that; and by further deaths.
 //!
-//! What must hold: until the next process has opened the database, an image may hold what a power cut at the death might have
-//! left. From the moment at which opening has returned it holds *what the opened database shows*: whoever reads a value may act
-//! on it, and does not know that it was never acknowledged. So the acknowledged transactions and at most those under way, whole.
+//! Invariant: until the next process has opened the database, an image may hold any state that a
+//! power cut at the death might have left. Once opening has returned, an image holds the state that
+//! *the opened database shows*, because a reader may act on a value without knowing that it was
+//! never acknowledged. That state has the acknowledged transactions and at most those under way,
+//! whole.
 
 use crate::check::{Checked, Examined, Failure, LIFE_NUMBERS, Recovery, lock};
 use crate::drive::{Driver, Oracle, SharedOracle};

@@ -16,7 +16,7 @@ use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
 use storage::record::{Changes, IndexId, KeyBuf, Row, Value};
 use storage::table::Table;
 
-/// What the crash checks may find.
+/// The states that crash checks may find.
 #[derive(Clone, Default)]
 pub(crate) struct Oracle {
     pub(crate) allowed: VecDeque<Arc<State>>,
@@ -193,7 +193,7 @@ impl Driver {
         for (number, step) in steps.iter().enumerate() {
             let expected = next.apply(step);
             let found = perform(&mut *self.engine, step)?;
-            // What a thread of the engine's own would do at some time.
+            // The work that a background thread of the engine would do at some time.
             if mix(self.transactions << 8 ^ number as u64).is_multiple_of(3) {
                 self.engine
                     .assist()

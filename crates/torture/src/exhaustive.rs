@@ -24,7 +24,7 @@ use storage::engine::{Durability, EngineOptions, Method};
 /// Most images at one crash point.
 pub const IMAGES_MAX: u64 = 65_536;
 
-/// What a failure begins with where there are more.
+/// The beginning of the failure message if there are more.
 pub(crate) const TOO_MANY: &str = "too many images";
 
 /// One image in so many of a crash point is used after its recoveries, the first one surely.

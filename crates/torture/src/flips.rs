@@ -135,7 +135,7 @@ impl Flips {
                         Verdict::Wrong(format!("the flip could not be tried: {failure}"))
                     });
                 if matches!(tried.verdict, Verdict::Panic(_)) {
-                    // What a panic left open is dropped with the world that it was in.
+                    // State that a panic left open is dropped with its world.
                     match copy(&self.world) {
                         Ok(fresh) => self.image = fresh,
                         Err(failure) => tried.verdict = Verdict::Wrong(failure.0),

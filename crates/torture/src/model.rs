@@ -23,13 +23,13 @@ pub(crate) const NOTE: usize = 2;
 pub(crate) const GROUP: usize = 3;
 pub(crate) const CODE: usize = 4;
 
-/// What a database holds.
+/// Content of a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) tables: BTreeMap<u32, Contents>,
 }
 
-/// What a table holds.
+/// Content of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) indexes: BTreeSet<u32>,
@@ -51,7 +51,7 @@ pub(crate) enum Step {
     Delete(i64),
 }
 
-/// What one transaction does.
+/// One transaction or definition.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Commit(Vec<Step>),
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    /// What a transaction or definition leaves.
+    /// Applies a transaction or definition.
     pub(crate) fn run(&mut self, action: &Action) {
         if let Action::Commit(steps) | Action::PrepareCommit(steps) = action {
             for step in steps {

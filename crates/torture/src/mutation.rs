@@ -167,7 +167,7 @@ const SPARES_A_MASTER: &str = "without it the next opening takes the checkpoint 
 const LOST_FILES: &str = "the archive itself says how far it goes; needed where files of it are lost, which verify tells by this word";
 const HEAP_CHANGED: &str = "needed where the heap itself has changed a word that the newest record has; the search of nvm-inp comes there";
 
-/// What became of one site.
+/// Outcome of switching off one site.
 #[derive(Clone, Debug)]
 pub struct SiteVerdict {
     /// The site, as it ran when nothing was switched off.
@@ -176,7 +176,7 @@ pub struct SiteVerdict {
     pub verdict: Verdict,
     /// Time until it was, or that was spent, seconds.
     pub seconds: f64,
-    /// What was noticed.
+    /// The failure that was noticed.
     pub what: String,
 }
 
@@ -207,7 +207,7 @@ impl Verdict {
 pub struct MutationConfig {
     /// The method under test.
     pub method: Method,
-    /// What a power cut leaves whole, and what the method relies on.
+    /// The unit that a power cut leaves whole, on which the method relies.
     pub atomicity: PowerFailAtomicity,
     /// Where all randomness comes from.
     pub seed: u64,
@@ -305,7 +305,8 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
         plan.wait_for = Some(site.name);
     }
     let reason = reason_if_unnoticed(site.name, config.method);
-    // What is known not to be noticed, or to do nothing, is not looked for with all means.
+    // Sites whose removal is known to go unnoticed, or that do nothing, are not searched by all
+    // means.
     let is_wanted = reason.is_none() && site.useful > 0;
     let scenarios = || {
         is_wanted

@@ -34,7 +34,7 @@ const DEATH_ONE_IN: u64 = 256;
 /// The same at the first crash points of each site, of which there are so many.
 const RARE_DEATH_ONE_IN: u64 = 8;
 const RARE_DEATHS: u64 = 3;
-/// What survived a death, in reports.
+/// The survivors of a process death, in reports.
 pub(crate) const DIED: &str = "the process died, and everything was visible";
 /// Deaths at each crash point of a part of a round that is looked at deeply.
 const FOCUSED_DEATHS: u64 = 4;
@@ -42,12 +42,12 @@ const FOCUSED_DEATHS: u64 = 4;
 /// Crash points at one site that are looked at more deeply than later ones.
 const RARE_VISITS: u64 = 6;
 
-/// What to search, and for how long.
+/// Extent of a search.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The method under test.
     pub method: Method,
-    /// What a power cut leaves whole, and what the method relies on.
+    /// The unit that a power cut leaves whole, on which the method relies.
     pub atomicity: PowerFailAtomicity,
     /// Where all randomness comes from.
     pub seed: u64,
@@ -85,7 +85,8 @@ impl Config {
 pub struct Focus {
     /// The operations that are run.
     pub operations: Selection,
-    /// What is done to each image; without it, what a search does. 0: recovered once. 1: then recovered again, which must store nothing, and used. 2 to 4: recovery is also cut off, once,
+    /// Depth of the checks of each image; without it, that of a search. 0: recovered once. 1: then
+    /// recovered again, which must store nothing, and used. 2 to 4: recovery is also cut off, once,
     /// twice, three times in a row. From 1 on the process also dies at each crash point.
     pub depth: Option<u32>,
 }
@@ -108,7 +109,7 @@ impl Start {
     }
 }
 
-/// What a search did.
+/// Result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Crash points met.
@@ -136,13 +137,13 @@ pub struct Report {
 /// A wrong image.
 #[derive(Clone, Debug)]
 pub struct FailureReport {
-    /// What is wrong with it.
+    /// The fault of the image.
     pub what: String,
     /// The crash point.
     pub point: String,
     /// Step of the world at which it was taken.
     pub event: u64,
-    /// What survived.
+    /// The surviving units.
     pub survivors: String,
     /// Seed of its round.
     pub seed: u64,
@@ -152,7 +153,7 @@ pub struct FailureReport {
     pub focus: Option<Focus>,
     /// Sites that did nothing.
     pub disabled: Vec<String>,
-    /// What a power cut left whole.
+    /// The unit that a power cut left whole.
     pub atomicity: PowerFailAtomicity,
     /// A shorter way to it.
     pub minimised: Option<Minimised>,

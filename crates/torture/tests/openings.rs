@@ -14,7 +14,7 @@ const ROWS: i64 = 3;
 const POINT_IMAGES: usize = 3;
 /// One crash point in so many of those of the partitions has images taken: the search of the engines looks at all of them.
 const POINT_ONE_IN: u64 = 4;
-/// What the stamps and the list of files are made durable by.
+/// Sites that make the stamps and the list of files durable.
 const SITES: [&str; 8] = [
     "database.descriptor-bytes",
     "database.descriptor-name",

@@ -30,7 +30,8 @@ fn config(method: Method, seed: u64) -> Config {
     }
 }
 
-/// What a search finds where a step is left out. Whether one of a thousand images shows it is a matter of the seed, so several are tried.
+/// The failure that a search finds where a step is left out. Whether one of a thousand images shows
+/// it is a matter of the seed, so several are tried.
 fn found_without(site: &str, config: &Config) -> FailureReport {
     (config.seed..config.seed + 8)
         .find_map(|seed| {

@@ -175,7 +175,7 @@ impl<'r> Run<'r> {
             if self.engine.is_none() {
                 break;
             }
-            // What an earlier failure kept from being made cannot be used.
+            // An action is skipped if it needs something whose creation failed.
             if self.state.accepts(&action) {
                 self.transactions += 1;
                 self.act(&action)?;
@@ -343,7 +343,8 @@ impl<'r> Run<'r> {
         self.state = state;
     }
 
-    /// What an engine shows that was opened on devices which may still fail: nothing wrong, or nothing at all.
+    /// Checks an engine that was opened on devices which may still fail: it shows no wrong state,
+    /// though it may refuse to show any.
     fn look_at(&mut self, engine: &mut dyn Engine) -> Result<(), Failure> {
         let Ok(found) = read_state(engine) else {
             self.has_stopped = true;
@@ -359,7 +360,8 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// What power cuts leave after the run, and what an engine shows and does that is opened without one. The devices work.
+    /// Checks the states that power cuts leave after the run, and an engine that is opened again
+    /// without a cut. The devices work.
     pub(super) fn aftermath(mut self) -> Result<u64, Failure> {
         if let Some(mut engine) = self.engine.take()
             && read_state(&mut *engine).is_ok()

@@ -1,10 +1,12 @@
 //! Failing devices: each call of a scenario to its files and memories fails in turn, in every way, once and for ever.
 //!
-//! The sweep first runs a scenario without faults and counts its calls. Then each of them fails in a run of its own, in
-//! the scenario, in the creation of the partition, and in the recovery after it. A call that fails must be an error of the
-//! transaction that met it or stop the engine; it is never a panic, a wrong answer, or an acknowledgement of what is not
-//! durable. What the engine says and what power cuts leave afterwards is compared with a model that knows which
-//! transactions are in doubt. `torn` adds the writes that a power cut leaves in part.
+//! The sweep first runs a scenario without faults and counts its calls. Then each of them fails in
+//! a run of its own, in the scenario, in the creation of the partition, and in the recovery after
+//! it. A call that fails must be an error of the transaction that met it or stop the engine. It is
+//! never a panic, a wrong answer, or an acknowledgement of a change that is not durable. The
+//! engine's answers, and the states that power cuts leave afterwards, are compared with a model
+//! that knows which transactions are in doubt. `torn` adds the writes that a power cut leaves in
+//! part.
 
 mod live;
 mod torn;
@@ -39,7 +41,7 @@ const SMALL: &[&str] = &[
 /// Scenarios with too many calls for a sweep of every one of them; others make the same calls.
 const LONG: &[&str] = &["abort-log-overflow", "log-overflows", "pool-grows"];
 
-/// What to sweep.
+/// Options of a sweep.
 #[derive(Clone, Debug)]
 pub struct FaultConfig {
     /// The method under test.
@@ -58,7 +60,7 @@ pub struct FaultConfig {
     pub disabled: Vec<String>,
 }
 
-/// What a sweep showed.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct FaultReport {
     /// Scenarios that ran.
@@ -92,7 +94,7 @@ impl FaultReport {
     }
 }
 
-/// What fails.
+/// The device and call that fail.
 #[derive(Clone, Copy)]
 enum Device {
     Disk(Call, Effect),

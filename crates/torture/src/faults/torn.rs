@@ -27,7 +27,7 @@ const SECTORS: u32 = 8;
 /// Stretches of one write that are torn.
 const STRETCHES_MAX: u32 = 6;
 
-/// What torn writes showed.
+/// Result of a run with torn writes.
 #[derive(Clone, Debug, Default)]
 pub struct TornReport {
     /// Scenarios that ran.
@@ -193,7 +193,7 @@ impl Tearer {
     }
 }
 
-/// What survives of a write: the pieces in `bits`, or all of it.
+/// The surviving part of a write: the pieces in `bits`, or all of it.
 fn choice(unit: &Unit, bits: u64) -> UnitChoice {
     let pieces = u32::from(unit.ordered.first().copied().unwrap_or(0));
     let every = 1_u64.checked_shl(pieces).map_or(u64::MAX, |bit| bit - 1);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
-/// What a writer leaves in a row: its transaction's number, and which of its writes.
+/// The value that a writer leaves in a row: its transaction's number, and which of its writes.
 pub(super) type Element = u64;
 
 /// Elements that a transaction can write.
@@ -37,7 +37,7 @@ impl Order {
     }
 }
 
-/// What a transaction saw of a row.
+/// A transaction's observation of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     row: u64,
@@ -148,7 +148,7 @@ pub fn settle(sessions: &mut [Session], lists: &[(u64, Vec<u64>)]) -> u64 {
     count
 }
 
-/// What was done and seen.
+/// The operations and observations of all sessions.
 #[derive(Debug, Default)]
 pub struct History {
     /// The sessions.
@@ -294,7 +294,7 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// What the check found.
+/// Result of the check.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// Rows.
@@ -405,7 +405,7 @@ fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, 
     for (row, list) in &history.lists {
         orders.insert(*row, list.clone());
     }
-    // What a writer overwrote, by row.
+    // The element that each one overwrote, by row.
     let mut next: HashMap<(u64, Element), Element> = HashMap::new();
     for transaction in transactions {
         let mut own: HashMap<u64, Element> = HashMap::new();

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use workload::random::Random;
 
-/// What each memory can grow to: address space.
+/// The limit to which each memory can grow: address space.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// Crash points, from 0 on, that a cut lets pass when its transaction has begun.
 const POINTS_MAX: u64 = 64;
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_micros(100);
 /// One cut in so many leaves the power on.
 const DEATH_ONE_IN: u64 = 3;
 
-/// What fails.
+/// The failures of a run.
 #[derive(Clone, Debug, Default)]
 pub struct CutOptions {
     /// Power cuts and deaths of the process, spread over the transactions; those of recoveries come on top.
@@ -75,7 +75,7 @@ pub fn run_with_cuts(
             ));
         };
         let mut life = life?;
-        // What happens in it from here on is nobody's business.
+        // The rest of its life does not count.
         drop(running);
         world = next_world(died?, random.next_u64())?;
         progress.begin_anew();
@@ -140,7 +140,7 @@ fn open(world: &SimulatedWorld, options: &Options) -> Result<(Database, Rows)> {
 }
 
 impl Done {
-    /// What is known if the next process cannot open what a cut left.
+    /// The report if the next process cannot open the world after a cut.
     fn refused(self, cut: u64, error: &Error) -> HistoryReport {
         let mut report = self.report(Vec::new(), Isolation::Serializable);
         let error = error.to_string();
@@ -149,7 +149,7 @@ impl Done {
     }
 }
 
-/// What a cut left, once it has come.
+/// The world after a cut, once the cut has come.
 type Left = Arc<Mutex<Option<Result<SimulatedWorld>>>>;
 
 /// Lets the process die at the crash point with number `points` after transaction `at` has begun.
@@ -182,7 +182,8 @@ fn watch(world: &SimulatedWorld, progress: &Arc<Progress>, at: u64, mut points: 
     left
 }
 
-/// What the next process finds: everything that was visible, or what the power cut left of it.
+/// The world that the next process finds: everything that was visible, or the part that a power cut
+/// left.
 fn next_world(died: SimulatedWorld, seed: u64) -> Result<SimulatedWorld> {
     if seed.is_multiple_of(DEATH_ONE_IN) {
         return Ok(died);
