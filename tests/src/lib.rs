@@ -1,4 +1,5 @@
-//! What the tests that span rooms share: devices to run on, the script language, the source tree.
+//! Shared parts of the tests that span rooms: devices to run on, the script language, the source
+//! tree.
 //!
 //! The tests themselves are in `tests/`: a file each for behaviour, cost, random operations, golden images, damaged files,
 //! full devices and the rules of the repository. Tests of one room stay in that room.

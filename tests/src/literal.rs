@@ -12,9 +12,9 @@ const SHOWN_BYTES_MAX: usize = 48;
 /// Part of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Argument {
-    /// What stands before the `=`.
+    /// The name before the `=`.
     pub name: Option<String>,
-    /// What stands between the commas.
+    /// The literals between the commas.
     pub values: Vec<Literal>,
 }
 

@@ -190,7 +190,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays behind; a test must not fail for it.
+        // A directory that cannot be removed stays; a test must not fail for it.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

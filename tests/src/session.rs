@@ -33,7 +33,7 @@ use storage::table::Table;
 /// Rows of a `fill` in one transaction.
 const FILL_ROWS: usize = 32;
 
-/// What a command says: nothing, lines, or an error.
+/// The answer of a command: nothing, lines, or an error.
 type Answer = Result<Vec<String>, String>;
 
 /// One engine and the transaction that a script has open.
@@ -66,7 +66,7 @@ struct Measure {
     fences_max: Option<u64>,
 }
 
-/// What a measured block has cost.
+/// Cost of a measured block.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Fences.
@@ -196,7 +196,7 @@ impl Session {
         answer
     }
 
-    /// What the current block has cost, if it measures.
+    /// Cost of the current block, if it measures.
     pub fn take_cost(&mut self) -> Option<Cost> {
         let measure = self.measured.take()?;
         let now = self.engine().ok()?.status();
@@ -449,7 +449,7 @@ impl Session {
         })
     }
 
-    /// What the engine says to the number of a table that it does not have.
+    /// The engine's answer to the number of a table that it does not have.
     fn without_table(&mut self, command: &str) -> Answer {
         let def = TableDef::new(
             TableId(999),
@@ -613,7 +613,8 @@ impl Session {
     fn space(&mut self, mark: bool, rest: &[Argument]) -> Answer {
         let is_merged = matches!(self.method, Method::Log | Method::NvmLog);
         if is_merged {
-            // What a merge has not reached yet is still there; a checkpoint pays what is due.
+            // Space that a merge has not reached yet is still taken; a checkpoint does the merges
+            // that are due.
             self.engine()?.checkpoint().map_err(text)?;
         }
         let footprint = self.engine()?.footprint().map_err(text)?;

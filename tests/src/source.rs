@@ -25,7 +25,7 @@ pub struct Line {
     pub text: String,
     /// Without comments, and with empty strings; of files that are not Rust, everything.
     pub code: String,
-    /// What stands behind `//`, further slashes and exclamation marks included.
+    /// The text after `//`, further slashes and exclamation marks included.
     pub comment: String,
     /// Whether it belongs to a test.
     pub in_test: bool,
@@ -119,7 +119,7 @@ fn plain(text: &str) -> Vec<Line> {
     text.lines().enumerate().map(line).collect()
 }
 
-/// What the lexer is inside of at the end of a line.
+/// The construct that the lexer is inside of at the end of a line.
 enum Inside {
     Code,
     Text,
@@ -312,7 +312,7 @@ pub fn is_target(path: &str) -> bool {
     is_entry || is_folder || file == "build.rs" || is_flat.iter().any(|end| folder.ends_with(end))
 }
 
-/// What stands between the first two quotes.
+/// The text between the first two quotes.
 pub fn quoted(text: &str) -> &str {
     text.split('"').nth(1).unwrap_or("")
 }

@@ -68,7 +68,7 @@ fn open(files: &Files, method: Method, case: &str) -> Result<Vec<String>, String
     result.unwrap_or_else(|_| panic!("{method}, {case}: opening panicked"))
 }
 
-/// What the untouched database says.
+/// The content of the untouched database.
 fn content(files: &Files, method: Method) -> Vec<String> {
     let content = open(files, method, "untouched").unwrap();
     let sound = format!("sound: {ROWS} rows, {} index entries", 2 * ROWS);

@@ -30,7 +30,7 @@ use tests::place::{Device, Files, Place};
 use tests::session::Session;
 use tests::source::package;
 
-/// What makes the databases.
+/// Commands that make the databases.
 const MAKE: &[&str] = &[
     "create-table t id=int64 a=bool? b=int16? c=int32? d=float64? e=decimal(10,2)? f=char(5)? \
      g=varchar(12)? h=bytes(6)? i=date? j=timestamp? k=uuid? note=text? key=id index:by_g=g",
@@ -54,7 +54,7 @@ const CUT: &[&str] = &[
     "count t by=by_g",
 ];
 
-/// What shows the content.
+/// Commands that show the content.
 const SHOW: &[&str] = &[
     "tables",
     "scan t",
@@ -390,7 +390,7 @@ fn whole_databases_of_format_2_open_with_their_content() {
     }
 }
 
-/// What a golden backup is of: the version's number and the method and the partitions of a database that has it.
+/// The golden backups: the version's number, and the method and the partitions of the database.
 const BACKUPS: [(u32, Method, u32); 3] = [
     (1, Method::Inp, 2),
     (2, Method::FullPageWrites, 1),

@@ -63,7 +63,7 @@ fn run_until_full(session: &mut Session, statement: &str, case: &str) -> usize {
     panic!("{case}: the device was never full");
 }
 
-/// What must work on a full device, and once it is no longer full.
+/// The operations that must work on a full device, and once it is no longer full.
 fn check_usable(session: &mut Session, rows: usize, case: &str) {
     assert_eq!(count(session, "t"), rows, "{case}");
     assert_eq!(session.run("get t 1").unwrap().len(), 1, "{case}");
@@ -92,7 +92,8 @@ fn a_full_device_stops_growth_and_nothing_else() {
         Method::Nvwal,
     ] {
         for statement in GROWERS {
-            // The volatile memory of `inp` does not matter here; its log does. Whoever logs a deletion needs space for that.
+            // The volatile memory of `inp` does not matter here; its log does. Methods that log
+            // deletions need space for them.
             let logs_deletions = method == Method::Inp || method.is_paged();
             let case = format!("{method}, {statement}");
             let mut session = started(Place::new(Device::Simulated), method);

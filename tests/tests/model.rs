@@ -41,7 +41,7 @@ struct Fields {
 
 type Model = BTreeMap<i64, Fields>;
 
-/// What is varied between runs.
+/// The settings that vary between runs.
 #[derive(Clone, Debug)]
 struct Run {
     number: u64,
@@ -301,7 +301,7 @@ impl Step {
         }
     }
 
-    /// What the operation does to the map; false if there is no such row or a key is taken.
+    /// Applies the operation to the map; false if there is no such row or a key is taken.
     fn apply(&self, model: &mut Model) -> bool {
         let is_taken = |number: i64, code: Option<i32>, model: &Model| {
             let mut rows = model.iter();

@@ -234,7 +234,8 @@ fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
         // The page methods would have to write pages, so they ask whenever the log has anything.
         let always = method.is_paged();
         assert_eq!(read == 0, always, "{method}: {read} images could be read");
-        // What the methods with files have to decide and drop, a reader decides and drops in memory only.
+        // Methods with files have to decide and drop transactions too, but a reader does so in memory
+        // only.
         let asks = matches!(
             method,
             Method::NvmInp | Method::NvmCow | Method::NvmLog | Method::Fash | Method::Fast

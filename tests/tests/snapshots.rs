@@ -344,7 +344,7 @@ fn readers_see_their_version_while_a_writer_rewrites_everything() {
     }
 }
 
-/// Whatever moment a power cut finds, a live snapshot has left nothing behind.
+/// A live snapshot leaves nothing on the medium, at whatever moment the power is cut.
 #[test]
 fn a_crash_with_a_live_snapshot_leaks_nothing() {
     for method in with_snapshots() {

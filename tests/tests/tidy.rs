@@ -451,7 +451,7 @@ fn extension(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(_, end)| end)
 }
 
-/// What prose says: lines of documents, and comments in code. Results and the changelog tell of the past.
+/// Prose: lines of documents, and comments in code. Results and the changelog tell of the past.
 fn prose(files: &[Source]) -> impl Iterator<Item = (&Source, usize, &str)> {
     let of_today = |file: &&Source| {
         let is_past = file.path == "CHANGELOG.md" || file.path.starts_with("docs/results/");
@@ -748,7 +748,7 @@ const TEXT_RULES: &[(Rule, &str, &str)] = &[
     ),
 ];
 
-/// What breaks the rules; a rule that stands here twice says it once.
+/// The findings of the rules; a rule that is listed twice reports once.
 fn broken(rules: &[(Rule, &str, &str)], files: &[Source]) -> BTreeSet<String> {
     rules.iter().flat_map(|(rule, ..)| rule(files)).collect()
 }
