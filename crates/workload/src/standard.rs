@@ -1,5 +1,6 @@
 //! The common part of the standard benchmarks: seeded rows, a list of inputs for each partition,
 //! and conditions.
+//!
 //! Programs that measure, kill and cut the power are written over [`Workload`] and run every
 //! benchmark that has it. A *look* reads the whole database, fails where a condition of the
 //! benchmark does not hold, and returns the part of the content that shows which transactions were
