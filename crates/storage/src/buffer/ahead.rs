@@ -1,15 +1,19 @@
-//! When the daemon of a log looks for records to make durable ahead of their commits, and what has come of it.
+//! The daemon of a log: schedule and counters of the thread that makes records durable ahead of
+//! their commits.
 //!
-//! The daemon is a thread that makes filled records of rings durable while their transactions go on, so that a commit waits for what is left
-//! only. It is a help and no duty: without it, and when it has met an error, commits do all, and they are the ones to report what is wrong.
+//! The daemon is a thread that makes filled records of rings durable while their transactions go
+//! on, so that a commit waits only for the rest. It is an optimisation: without it, or after it has
+//! met an error, commits do all the work, and they report the error.
 //!
-//! Records come some microseconds one after the other, much faster than a thread is woken. So the daemon looks again and again while there
-//! are any, for a while longer, and then sleeps. Whoever appends meanwhile wakes it with every sixteenth record only: a
-//! signal costs more than the records of a short transaction.
+//! Records arrive every few microseconds, much faster than a thread is woken. So the daemon looks
+//! again and again while there are any, for a while longer, and then sleeps. While it sleeps,
+//! appends wake it with every sixteenth record only: a signal costs more than the records of a
+//! short transaction.
 //!
-//! It ends where it is of no use. A daemon needs a core that no session wants: without one it takes the time from those that it is to help, and a commit
-//! waits for a step whose thread is not running. So it ends as soon as there are as many sessions as cores. And a step shorter than a
-//! microsecond, where a flush costs little or nothing, is cheaper for a session than to hand it over.
+//! It ends where it does not pay. It needs a core that no session uses: otherwise it takes time
+//! from the sessions, and a commit waits for a step whose thread is not running. So it ends as soon
+//! as there are as many sessions as cores. It also ends where a step is shorter than a microsecond,
+//! because flushes cost little or nothing there, and handing the step over costs a session more.
 
 use super::cleaner::{Cleaner, Present};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -24,10 +28,11 @@ const PAUSES: u32 = 16;
 const STEPS: u32 = 512;
 const STEP_MIN: Duration = Duration::from_micros(1);
 
-/// Who makes records durable ahead of their commits, where they wait for one.
+/// The thread that makes records durable ahead of their commits, where records wait for a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Daemon {
-    /// Whoever drives the engine, with [`Engine::assist`](crate::engine::Engine::assist): what happens is the same each time, as simulated devices want it.
+    /// The caller of [`Engine::assist`](crate::engine::Engine::assist). Runs are reproducible, as
+    /// simulated devices need it.
     #[default]
     BySteps,
     /// A thread of its own a partition.
@@ -50,7 +55,7 @@ impl std::ops::AddAssign for Persisted {
     }
 }
 
-/// What sessions of a log and its daemon know of each other.
+/// State that the sessions of a log share with its daemon.
 pub(super) struct Ahead {
     cleaner: Cleaner,
     is_asleep: AtomicBool,
@@ -111,7 +116,8 @@ impl Ahead {
         }
     }
 
-    /// Is the daemon until [`Ahead::end`]: calls `look` while there is something to do, which says whether there was; none if there is an error.
+    /// Runs the daemon until [`Ahead::end`]: calls `look`, which says whether there was something
+    /// to do; none after an error.
     pub(super) fn run(&self, look: impl Fn() -> Option<bool>) {
         let present = self.cleaner.begin();
         let (mut in_vain, mut steps, mut time) = (0, 0, Duration::ZERO);

@@ -19,19 +19,20 @@ pub trait Backlog: Send + Sync {
     /// Whether the page lacks something, and whether that brings it back whole, so that it need not be read.
     fn of(&self, page: PageId) -> Option<Missing>;
 
-    /// Repeats what the page lacks, which is `bytes` if those are intact, and takes it out. Nobody else has the page.
+    /// Redoes the missing changes of the page, whose content is `bytes` if those are intact, and
+    /// removes it from the backlog. Nobody else has the page.
     fn repeat(&self, page: PageId, bytes: &mut [u8], is_intact: bool) -> Result<(), String>;
 
-    /// A page that lacks something, or is just getting it.
+    /// A page whose redo is pending or under way.
     fn next(&self) -> Option<PageId>;
 }
 
-/// What a page lacks.
+/// Redo that a page needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Changes of what it is.
+    /// Some changes of the stored page.
     Changes,
-    /// All of it.
+    /// The whole page.
     Whole,
 }
 

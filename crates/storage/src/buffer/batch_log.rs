@@ -1,23 +1,29 @@
-//! The log of transactions that become durable in batches: nothing of it is durable but what a batch needs to count or not to count as a whole.
+//! The log of transactions that become durable in batches: only those parts of it are durable that
+//! let a batch count as a whole or not at all.
 //!
-//! Pages lie in durable memory (`home`), and a page that the current batch has changed has a copy in ordinary memory. A record is kept only as long as its
-//! transaction is open, to undo it, and its number is the place of a commit in the order of commits. Whoever finds that a batch is due *closes* it,
-//! for everybody: it holds back the transactions that would begin, waits until none is open, and makes all changes durable together
-//! (`batch_store`): what the lines were, fence; the lines, fence; the number of the batch, fence.
+//! Pages lie in durable memory (`home`), and a page that the current batch has changed has a copy
+//! in ordinary memory. A record is kept only as long as its transaction is open, to undo it, and
+//! its number is the place of a commit in the order of commits. The thread that finds that a batch
+//! is due *closes* it for all: it holds back new transactions, waits until none is open, and makes
+//! all changes durable together (`batch_store`): before images of the lines, fence; the lines,
+//! fence; the number of the batch, fence.
 //!
-//! A transaction that stays open holds nobody up for long: after `QUIET_WAIT` the batch is closed with it, and its records so far go
-//! with the batch, so that a power cut undoes it. Where a thread that waits for the batch has one open itself, no other is waited for at all. A prepared
-//! transaction becomes durable in the same way.
+//! A transaction that stays open delays nobody for long: after `QUIET_WAIT` the batch is closed
+//! anyway and includes its records so far, so that recovery undoes it after a power cut. If a
+//! thread that waits for the batch has a transaction open itself, the batch waits for no other one.
+//! A prepared transaction becomes durable in the same way.
 //!
 //! Invariants, proven by the crash tests:
-//! 1. Between the record of a change and the change of its pages no batch is closed: both are done with the lock of the session's part, and whoever
-//!    closes a batch has the locks of all parts.
-//! 2. While a batch is closed no copy changes, so the next batch never stores to what is being made durable.
+//! 1. Between the record of a change and the change of its pages no batch is closed: both are done
+//!    under the lock of the session's part, and closing a batch takes the locks of all parts.
+//! 2. While a batch is closed no copy changes, so the next batch never stores to lines that are
+//!    being made durable.
 //! 3. No commit is acknowledged before the batch counts that has it, and neither is a transaction that has read it.
-//! 4. After a durable step that failed nothing is acknowledged any more. So whatever came after a batch that failed fails with it.
+//! 4. After a durable step that failed nothing is acknowledged any more. So everything after a
+//!    failed batch fails with it.
 //!
-//! Order of locks: latches of pages, then that of one part, then those of the store and of the pages' memory. Whoever closes a batch takes all parts in
-//! their order and then only tries for latches.
+//! Order of locks: latches of pages, then that of one part, then those of the store and of the
+//! pages' memory. Closing a batch takes all parts in their order and then only tries for latches.
 //!
 //! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "NVRAM Group Commit". Its copies are tracked by dirty bits; ours are
 //! compared with the pages when the batch is closed.
@@ -52,7 +58,7 @@ const LATCH_WAIT: Duration = Duration::from_secs(2);
 /// A batch is due when so much of the room for its images may be needed.
 const DUE_NUMERATOR: u64 = 3;
 const DUE_DENOMINATOR: u64 = 4;
-/// What the image of a page takes beyond the page.
+/// Bytes of a page's image beyond the page itself.
 const IMAGE_BYTES: u64 = 64;
 
 /// The log of one partition.
@@ -88,7 +94,7 @@ pub struct BatchLog<S: MemorySource, D> {
 /// Where the part of a session is, if there is one.
 type Place = OnceLock<Box<Alone<Mutex<Part>>>>;
 
-/// What a session has in the current batch.
+/// State of a session in the current batch.
 #[derive(Default)]
 struct Part {
     /// The thread that has begun the open transaction.
@@ -367,16 +373,16 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     }
 }
 
-/// Whether a record says nothing but what pages became.
+/// Whether a record has only changes of pages.
 fn is_change_only(record: &[u8]) -> bool {
     matches!(Head::decode(&mut Reader::new(record)), Ok(Head::Change))
 }
 
-/// What a page becomes with a batch.
+/// New content of a page of a batch.
 enum Changed<'p> {
     /// The copy itself.
     Copy(&'p mut [u8]),
-    /// What it was, since somebody reads it.
+    /// A copy of it, since somebody reads the page.
     Beside(Vec<u8>),
 }
 
@@ -389,7 +395,8 @@ impl Changed<'_> {
     }
 }
 
-/// A page that a batch has changed, what it becomes but for its checksum, and what it was.
+/// A page that a batch has changed, its new content without the checksum, and the state of the
+/// original.
 fn changed_page<'p>(
     latched: &'p mut Latched<'_>,
 ) -> Option<(std::sync::MutexGuard<'p, Page>, Changed<'p>, Original)> {
@@ -420,7 +427,7 @@ fn is_unused(page: &[u8]) -> bool {
 /// The lines of a page that a batch stores. The new page gets its checksum.
 fn changed_lines(old: &[u8], new: &mut [u8], original: Original) -> Vec<Range<usize>> {
     if is_unused(old) {
-        // What is seen of the rest may be in a cache only.
+        // The rest of the page may be in a cache only.
         header::seal(new);
         return std::iter::once(0..new.len()).collect();
     }
@@ -440,12 +447,13 @@ where
     S::Memory: Send,
     D: Directory,
 {
-    /// What an opening has found is undone by its pages and by what was open.
+    /// Nothing to replay: an opening undoes the unfinished batch in its pages, and the transactions
+    /// that were open.
     fn replay(&self, _redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
         Ok(())
     }
 
-    /// No page is logged whole: a batch has what its lines were.
+    /// No page is logged whole: a batch has the before images of its lines.
     fn image_from(&self, _lsn: Lsn) {}
 
     fn add_session(&self, session: u32) -> Result<()> {
@@ -462,7 +470,7 @@ where
                 }
             }
             let part = &mut *lock(self.part(session)?);
-            // Whoever closes a batch says so before it looks at this part.
+            // `is_closing` is set before this part is examined.
             if !self.is_closing.load(Ordering::SeqCst) {
                 part.opened_by = Some(thread::current().id());
                 part.is_slow = false;

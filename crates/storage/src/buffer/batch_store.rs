@@ -52,7 +52,7 @@ const SPARE_BYTES_MAX: usize = 16 << 20;
 /// Memories have a whole number of these bytes.
 const GRAIN_BYTES: u64 = 4096;
 
-/// What a batch was, or is to be.
+/// Record of a batch.
 pub struct BatchRecord {
     /// With the record's header.
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ pub struct BatchRecord {
     images_end: Option<usize>,
 }
 
-/// What was read of a record.
+/// Decoded record.
 struct Found {
     batch: u64,
     end: Lsn,
@@ -73,11 +73,12 @@ struct Found {
 pub struct BatchStore<S: MemorySource> {
     identity: LogIdentity,
     memories: [Extent<S::Memory>; 2],
-    /// The newest batch that counts, the first number that it does not have, and what is open at its end.
+    /// The newest batch that counts, the first number that it does not have, and the transactions
+    /// open at its end.
     batch: u64,
     end: Lsn,
     open: Vec<u8>,
-    /// What lines were before a batch that does not count.
+    /// Before images of a batch that does not count.
     unfinished: Option<Vec<u8>>,
     /// The buffer of the newest record.
     spare: Vec<u8>,
@@ -99,7 +100,7 @@ fn head(identity: LogIdentity, number: usize) -> [u8; LINE_BYTES] {
     head
 }
 
-/// What the checksums of a memory start from.
+/// Seed of the checksums of a memory.
 fn salt(identity: LogIdentity, number: usize) -> u32 {
     crc32c::crc32c(&head(identity, number))
 }
@@ -374,7 +375,7 @@ impl<S: MemorySource> BatchStore<S> {
         self.memories.iter().map(Extent::bytes).sum()
     }
 
-    /// What they have counted.
+    /// Counters of the memories.
     pub fn counters(&self) -> Counters {
         let mut counters = self.memories[0].counters();
         counters += &self.memories[1].counters();
@@ -452,7 +453,7 @@ fn read<M: pmem::Memory>(memory: &Extent<M>, salt: u32) -> Option<Found> {
     })
 }
 
-/// What lines of a page were.
+/// Before image of lines of a page.
 struct Image<'b> {
     page: PageId,
     at: usize,

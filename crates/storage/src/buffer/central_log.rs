@@ -3,15 +3,18 @@
 //! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that its current
 //! segment has them for all transactions together. So a full disk stops a change, where the statement can fail, and not a rollback.
 //!
-//! Records become durable in groups. Whoever needs one durable first leads: it takes all records so far, gives the log back, and writes
-//! and syncs them while others append. Who needs a record meanwhile sleeps until that sync has ended, and then either its record is
-//! durable or it leads the next one, with all that has gathered. So there is one sync at a time, whatever the number of
-//! threads, and it waits for nobody. After one that failed nobody's record is durable any more, though it may be on the disk.
-//! A new segment and a checkpoint need everything in front of them durable: whoever begins one leads such a sync first, so that under the lock
-//! no more than what others have appended since is left to be synced.
+//! Records become durable in groups. The first thread that needs a record durable leads: it takes
+//! all records so far, releases the log, and writes and syncs them while others append. Threads
+//! that need a record meanwhile sleep until that sync has ended; then either their record is
+//! durable or one of them leads the next sync, with all records so far. So there is one sync at a
+//! time, whatever the number of threads, and it waits for nobody. After a failed sync no further
+//! record counts as durable, though it may be on the disk. A new segment and a checkpoint need all
+//! earlier records durable: the thread that begins one leads such a sync first, so that under the
+//! lock only the records that others have appended since remain to be synced.
 //!
-//! The log also knows, a session, since which checkpoint the open transaction has records: a checkpoint keeps what undoing them takes. Both
-//! are noted under the lock that orders the records, so a checkpoint sees a transaction exactly if it has a record in front of it.
+//! The log also knows, for each session, since which checkpoint the open transaction has records: a
+//! checkpoint keeps the log needed to undo them. Both are noted under the lock that orders the
+//! records, so a checkpoint sees a transaction exactly if it has an earlier record.
 
 use super::claims::Claims;
 use super::cold_segments::ColdSegments;
@@ -47,9 +50,10 @@ pub struct CentralLog<D: Directory> {
 pub(super) struct State<D: Directory> {
     pub(super) wal: Wal<D>,
     pub(super) directory: D,
-    /// What each session's transaction needs.
+    /// Undo space that each session's transaction has reserved.
     claims: Claims<LogStart>,
-    /// Claims of transactions that the opening has found: they have the numbers from 1 on. Number 0 is that of what the opening itself undoes.
+    /// Claims of transactions that the opening has found: they have the numbers from 1 on. Number 0
+    /// is for the undo of the opening itself.
     unfinished: u32,
     /// The newest checkpoint that has begun, and where the newest one has that has ended.
     newest: LogStart,
@@ -140,7 +144,7 @@ impl<D: Directory> CentralLog<D> {
         Ok(())
     }
 
-    /// What has become of a step for which the disk may have no room.
+    /// Adds the state of the archive to the error of a step for which the disk had no room.
     fn explained<T>(&self, result: Result<T>) -> Result<T> {
         match &self.cold {
             Some(cold) => result.map_err(|error| cold.explain(error)),
@@ -311,7 +315,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
 
     fn run_cold(&self) {
         if let Some(cold) = &self.cold {
-            // What fails is met again by whoever needs the room.
+            // A session that needs the room meets the same error again.
             cold.run(|| drop(self.move_cold()));
         }
     }

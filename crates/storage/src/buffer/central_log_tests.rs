@@ -1,9 +1,10 @@
 //! Many threads make records durable: goal and method.
 //!
-//! Goal: nobody waits for a sync who only appends, those who wait share syncs, and what is said to be durable is.
+//! Goal: a thread that only appends waits for no sync, threads that wait share syncs, and records
+//! that are reported durable are durable.
 //!
-//! Method: a device whose syncs wait for the test, so that threads are known to stand where they are wanted. What is durable is read from
-//! what a power cut would leave at that moment.
+//! Method: a device whose syncs wait for the test, so that each thread is at a known point. The
+//! durable records are read from the state that a power cut would leave at that moment.
 
 use super::super::test_device::Device;
 use super::*;
@@ -30,7 +31,7 @@ const THREADS: u8 = 8;
 
 type Log = Arc<CentralLog<Device>>;
 
-/// What the test does while a sync runs: it hears of it, and says how it ends.
+/// Control of a running sync: the test learns of its begin, and decides how it ends.
 struct Gate {
     began: Receiver<()>,
     end: Sender<bool>,
@@ -176,7 +177,7 @@ fn roll_while_syncing(succeeds: bool) -> (Device, Log, [Result<()>; 2]) {
     // The device looks whether the new segment gets its name too early; here there is time for it to try.
     assert!(heard.recv_timeout(Duration::from_millis(50)).is_err());
     gate.end.send(succeeds).unwrap();
-    // What the new segment needs in front of it, and its own record.
+    // The syncs before the new segment, and that of its own record.
     let _ = gate.end.send(true);
     let _ = gate.end.send(true);
     let ended = [leader.join().unwrap(), roller.join().unwrap()];

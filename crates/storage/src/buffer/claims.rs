@@ -1,7 +1,9 @@
-//! What the open transactions of some sessions need of the log that they share: bytes for their rollbacks, and what they have logged.
+//! Undo-space reservations: bytes that open transactions need for their rollbacks in a shared log,
+//! and the bytes that they have logged.
 //!
-//! A claim holds for the whole transaction: what its rollback has used of it meanwhile is counted twice, never less than once. So whoever makes
-//! sure that there is room for the sum of all claims, each time that one grows, has room for every rollback.
+//! A claim holds for the whole transaction: bytes that its rollback has used already are counted
+//! twice. So if there is room for the sum of all claims each time one grows, there is room for
+//! every rollback.
 
 /// The claims of sessions, by their number among those that share the log. `S` says how far the log is.
 #[derive(Debug)]
@@ -27,12 +29,12 @@ impl<S: Copy> Claims<S> {
         }
     }
 
-    /// What all need together.
+    /// Bytes that all claims need together.
     pub(super) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// What all would need together if a session needed so many bytes.
+    /// Bytes that all claims would need together if a session needed `bytes`.
     pub(super) fn reserved_with(&self, session: u32, bytes: u64) -> u64 {
         let claim = self.claims.get(session as usize);
         self.reserved - claim.map_or(0, |claim| claim.bytes) + bytes

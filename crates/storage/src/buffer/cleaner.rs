@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who writes the dirty pages whose frames are needed.
+/// Threads that write the dirty pages whose frames are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Cleaning {
-    /// Whoever needs a frame: what happens is the same each time, as simulated and modelled devices want it.
+    /// The session that needs a frame. Runs are reproducible, as simulated and modelled devices
+    /// need it.
     #[default]
     BySessions,
-    /// A thread of its own a partition, ahead of those who need frames. Another one makes durable what has committed without waiting for it.
+    /// A thread of its own a partition, before sessions need the frames. Another thread makes
+    /// durable the commits that did not wait for it.
     InBackground,
 }
 
@@ -27,7 +29,7 @@ enum Wish {
     End,
 }
 
-/// What the sessions of a pool want of its cleaner.
+/// Requests of a pool's sessions to its cleaner.
 pub(super) struct Cleaner {
     is_present: AtomicBool,
     wish: Mutex<Wish>,

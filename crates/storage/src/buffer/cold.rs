@@ -108,11 +108,11 @@ pub(super) struct Cold {
     store: Mutex<Box<dyn ColdStore>>,
     /// The first record that this opening may have to move.
     from: Lsn,
-    /// In front of this records are cold.
+    /// Records below this are cold.
     until: AtomicU64,
-    /// In front of this their space was given back.
+    /// The space of records below this was given back.
     given_back: AtomicU64,
-    /// What was wrong with the archive when it was tried last.
+    /// Error of the last attempt to archive.
     failure: Mutex<Option<String>>,
     cleaner: Cleaner,
 }
@@ -296,7 +296,8 @@ impl<P: Places> HorizonLog<P> {
         )))
     }
 
-    /// What the archive has, if there is one; an error if it is damaged, or lacks records that the log has not.
+    /// Content of the archive, if there is one; an error if it is damaged, or lacks records that
+    /// the log does not have either.
     pub(super) fn look_at_archive(&self) -> Result<Option<ArchiveRange>> {
         let Some(cold) = &self.cold else {
             return Ok(None);

@@ -95,7 +95,7 @@ impl<D: Directory> CentralLog<D> {
         Ok(true)
     }
 
-    /// What the archive has, if there is one; up to where the log goes on.
+    /// Content of the archive, if there is one, up to where the log goes on.
     pub(super) fn look_at_archive(&self) -> Result<Option<ArchiveRange>> {
         let Some(segments) = &self.cold else {
             return Ok(None);

@@ -11,10 +11,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Threads of a pool that fetch pages.
 pub const FETCHERS: usize = 8;
-/// Most pages that are asked for at once. What is too much is not fetched.
+/// Most pages in the queue. Requests beyond that are dropped.
 const PAGES_MAX: usize = 256;
 
-/// What sessions of a pool want of its fetchers.
+/// Prefetch requests of a pool's sessions to its fetchers.
 pub(super) struct Fetcher {
     is_present: AtomicBool,
     queue: Mutex<Queue>,
@@ -37,7 +37,8 @@ impl Fetcher {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // What is under this lock is whole at every moment.
+        // The data under this lock is consistent at every moment, so a poisoned lock is safe to
+        // use.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,7 +56,7 @@ impl Fetcher {
         self.asked.notify_all();
     }
 
-    /// The next page, when there is one; none at the end. Whoever calls it is a fetcher.
+    /// Waits for the next page; none at the end. The calling thread counts as a fetcher.
     pub(super) fn next(&self) -> Option<PageId> {
         self.is_present.store(true, Ordering::Relaxed);
         let mut queue = self.queue();

@@ -1,8 +1,9 @@
-//! The file of pages of one partition, and how a page gets there whole.
+//! The file of pages of one partition, and its protection from torn writes.
 //!
-//! A write of several sectors may be torn by a power cut. What keeps that from being a loss is the [`Guard`] (`guard`). The file grows before a page
-//! of the new part is used, with its space allocated, so that a full disk is an error of the statement that needs a page and never of
-//! whoever writes one back.
+//! A write of several sectors may be torn by a power cut. The [`Guard`] (`guard`) keeps a torn page
+//! from being a loss. The file grows, with its space allocated, before a page of the new part is
+//! used, so that a full disk is an error of the statement that needs a page and never of a
+//! write-back.
 
 use super::guard::{DoubleWrite, Guard, NvDoubleWrite, PageCache, PageGuard, SinglePages, Slots};
 use super::master::{HEAD_BYTES, Master};
@@ -32,10 +33,10 @@ const FIRST_GENERATION: u64 = 1;
 const FINISHED_GENERATION: u64 = FIRST_GENERATION + 2;
 const SETTLED_GENERATION: u64 = FINISHED_GENERATION + 1;
 
-/// What a file of pages is created or opened with.
+/// Options of a file of pages.
 #[derive(Clone, Copy, Debug)]
 pub struct PageFileOptions {
-    /// Whose file it is.
+    /// Database and partition of the file.
     pub identity: LogIdentity,
     /// Whether it may change.
     pub access: Access,
@@ -52,19 +53,20 @@ pub struct PageFile<D: Directory> {
     area: Option<Box<dyn PageGuard>>,
     /// The area, if pages stay there.
     cache: Option<Arc<PageCache<D::File>>>,
-    /// What writes pages one by one, if sessions do.
+    /// Writer of single pages, if sessions write them.
     singles: Option<Arc<SinglePages<D::File>>>,
-    /// What syncs pages ahead, beside those who write: where neither of these is there.
+    /// Syncs pages ahead while others write; present where neither of the above is.
     ahead: Option<Arc<SyncAhead<D::File>>>,
     page_bytes: usize,
     /// Pages that the file has room for; its readers know too.
     pages: Arc<AtomicU32>,
     /// Whether pages were written since the last sync, by this process or, as far as it knows, by another.
     unsynced: bool,
-    /// Whether a write home of pages that the area has copies of has failed: any of them may be torn there, and those copies are what repairs it.
+    /// Whether a write home of pages with copies in the area has failed: any of them may be torn at
+    /// home, and only the copies can repair it.
     may_be_torn: bool,
     master: Master,
-    /// What this handle has written.
+    /// Bytes that this handle has written.
     written: PageWrites,
 }
 
@@ -334,7 +336,8 @@ impl<D: Directory> PageFile<D> {
             }
             self.read(id, &mut home)?;
             let is_older = replaces_older && Header(&home).lsn() < Header(&copy).lsn();
-            // What can be read at home need not be durable there, so it is written in any case.
+            // A page that is intact at home need not be durable there, so it is written in any
+            // case.
             let right = if Header(&home).is_intact(id) && !is_older {
                 &home
             } else {
@@ -373,7 +376,7 @@ impl<D: Directory> PageFile<D> {
         written
     }
 
-    /// What its memories have counted.
+    /// Counters of its memories.
     pub fn memory(&self) -> Counters {
         match (&self.area, &self.cache) {
             (Some(area), _) => area.memory(),
@@ -386,7 +389,7 @@ impl<D: Directory> PageFile<D> {
         u64::from(id.0) * self.page_bytes as u64
     }
 
-    /// What reads pages beside this one.
+    /// Readers of pages that work while this handle is in use.
     pub fn readers(&self) -> Result<PageReaders<D::File>> {
         Ok(PageReaders {
             model: Mutex::new(self.file.reader()?),
@@ -409,8 +412,9 @@ impl<D: Directory> PageFile<D> {
         page_damage(&self.name, self.offset(id), detail)
     }
 
-    /// Writes sealed pages, in ascending order of their numbers, which lie one behind the other in `bytes`. What the
-    /// log has of them is durable. Behind a failure at home, where an area has their copies, it fails for good.
+    /// Writes sealed pages, in ascending order of their numbers, which lie one after the other in
+    /// `bytes`. Their log records are durable. After a failed write home of pages with copies in an
+    /// area, every later call fails.
     pub fn write(&mut self, mut ids: &[PageId], mut bytes: &[u8]) -> Result<()> {
         if let Some(cache) = &self.cache {
             return cache.put(ids, bytes);
@@ -573,9 +577,9 @@ pub struct PageReaders<F> {
     idle: Mutex<Vec<F>>,
     /// Where pages are that need not be at home.
     cache: Option<Arc<PageCache<F>>>,
-    /// What writes them one by one, if sessions do.
+    /// Writer of single pages, if sessions write them.
     singles: Option<Arc<SinglePages<F>>>,
-    /// What syncs them ahead, beside those who write.
+    /// Syncs pages ahead while others write.
     ahead: Option<Arc<SyncAhead<F>>>,
     pages: Arc<AtomicU32>,
     page_bytes: u64,
@@ -606,7 +610,7 @@ impl<F: File> PageReaders<F> {
         self.cache.as_ref()
     }
 
-    /// What writes pages one by one, if sessions do.
+    /// Writer of single pages, if sessions write them.
     pub fn singles(&self) -> Option<&SinglePages<F>> {
         self.singles.as_deref()
     }
@@ -646,11 +650,11 @@ impl<F: File> PageReaders<F> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is under these locks is whole at every moment.
+    // The data under these locks is consistent at every moment, so a poisoned lock is safe to use.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where pages go that lie one behind the other in `bytes`, neighbours together.
+/// Offsets of pages that lie one after the other in `bytes`, neighbours together.
 pub(super) fn runs<'b>(ids: &[PageId], bytes: &'b [u8], page_bytes: usize) -> Vec<(u64, &'b [u8])> {
     let mut rest = bytes;
     let neighbours = ids.chunk_by(|one, next| one.0 + 1 == next.0);

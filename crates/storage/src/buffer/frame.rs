@@ -11,9 +11,9 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// What the table says of a page that no frame has.
+/// Entry of the table for a page without a frame.
 pub(super) const NOT_HERE: u32 = u32::MAX;
-/// Uses of a page that was fetched for somebody who has not come yet.
+/// Use count of a page that was prefetched and not used yet.
 pub(super) const FETCHED: u8 = u8::MAX;
 
 /// A frame's page.
@@ -30,16 +30,16 @@ pub(super) enum PageBytes {
     Buffer(Buffer),
     /// In durable memory itself.
     Memory(Page),
-    /// There, with a copy in front that has what the newest batch of changes made of it.
+    /// In durable memory, with a copy that has the changes of the newest batch.
     Copied(Mutex<Page>, Box<[u8]>, Original),
 }
 
-/// What a page was when it was copied.
+/// State of a page when it was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Original {
     /// A page with its checksum.
     Intact,
-    /// Perhaps none.
+    /// A page that may lack it.
     Unknown,
 }
 
@@ -117,7 +117,7 @@ impl Frame {
 
     pub(super) fn touch(&self) {
         match self.uses.load(Ordering::Relaxed) {
-            // What he would have brought in himself.
+            // First use: the same count as if this reader had read the page from the file.
             FETCHED => self.uses.store(0, Ordering::Relaxed),
             uses @ 0..2 => self.uses.store(uses + 1, Ordering::Relaxed),
             _ => {}

@@ -17,7 +17,7 @@ use pmem::Page;
 use std::sync::atomic::Ordering;
 use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
-/// What a frame says of a page that was found to be intact.
+/// Mark in a frame of a page that was found to be intact.
 pub(super) const CHECKED: u8 = 1;
 
 /// Most buffers that are kept for copies.
@@ -34,9 +34,9 @@ pub(super) enum Latched<'h> {
 /// Why a page cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// The memory ends in front of it.
+    /// The memory ends before it.
     Missing,
-    /// It is not what it was.
+    /// Its content is damaged.
     Damaged,
 }
 
@@ -45,7 +45,8 @@ pub struct Home {
     pub(super) source: Box<dyn PageHome>,
     frames: ByPage<Frame>,
     counts_loads: bool,
-    /// Where pages change in copies: the first number that no page has which an opening finds.
+    /// Where pages change in copies: the first number after those of all pages that an opening
+    /// finds.
     end: Option<Lsn>,
     /// Buffers of copies that were given up.
     spare: Mutex<Vec<Box<[u8]>>>,
@@ -71,7 +72,7 @@ impl Home {
         home
     }
 
-    /// What the pages come from.
+    /// Source of the pages.
     pub fn source(&self) -> &dyn PageHome {
         &*self.source
     }

@@ -1,28 +1,35 @@
-//! A log of several places that are written beside each other: *log* = per transaction, distributed and decentralized of NV-Logging.
+//! The partitioned log: several places that are written concurrently. *log* = per transaction,
+//! distributed and decentralized of NV-Logging.
 //!
-//! A session appends to a [`Place`] of its own, or to one that it shares with few others: a ring in durable memory (`nv_log.rs`) or a
-//! series of files (`session_files.rs`). Most sessions meet nowhere but at a counter: each record gets the next number ([`Lsn`]) of
-//! the partition, while its pages are latched. What becomes durable when is the [`Persist`] option.
+//! A session appends to a [`Place`] of its own, or to one that it shares with few others: a ring in
+//! durable memory (`nv_log.rs`) or a series of files (`session_files.rs`). Most sessions share only
+//! a counter: each record gets the next number ([`Lsn`]) of the partition while its pages are
+//! latched. The [`Persist`] option says when records become durable.
 //!
-//! Records become durable in no order, and a record is worth nothing without those in front of it: they may be of the same page, or of a
-//! transaction whose locks were given back early. So everybody looks at the *horizon*, in front of which no record is missing. A commit is
-//! acknowledged, and a page written, below the horizon only; recovery ends in front of the first record that is missing, and what lies
-//! behind it was never acknowledged. Such a record must not count when others fill the gap: either it is made to be nothing before anything
-//! else is appended, or its number is never used again, and the first record of the opening says that these numbers are nobody's.
+//! Records become durable in any order, and a record is useless without the earlier ones: they may
+//! be of the same page, or of a transaction that released its locks early. The *horizon* is the
+//! number below which no record is missing. A commit is acknowledged, and a page written, below the
+//! horizon only; recovery ends before the first missing record, and no later one was ever
+//! acknowledged. Such a later record must not count once the gap is filled: either it is erased
+//! before anything else is appended, or its number is never used again, and the first record of the
+//! opening declares these numbers unused.
 //!
-//! Each place says which of its records may be missing (`missing`). An append stores a bound there *before* it takes its number, so
-//! whoever reads the counter first and then all bounds has the horizon, without a lock.
+//! Each place says which of its records may be missing (`missing`). An append stores a bound there
+//! *before* it takes its number, so a thread that reads the counter first and then all bounds has
+//! the horizon, without a lock.
 //!
-//! Sessions of one place share its space: what one of them changes waits for room for the rollbacks of all (`Claims`). What recovery undoes
-//! it undoes in the place that has the transaction.
+//! Sessions of one place share its space: a change waits until there is room for the rollbacks of
+//! all of them (`Claims`). Recovery undoes a transaction in the place that has its records.
 //!
-//! What an opening finds, and how that is settled, is in `opening`.
+//! `opening` reads the places and decides which records count.
 //!
 //! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts in theirs.
 //!
-//! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4 and 5; the horizon mends what its section 4.4 names
-//! as the hazard of early lock release. Several logs with one line of numbers and a group commit that waits for all of them are the state of the art
-//! that the paper compares with, after Wang and Johnson: Scalable Logging through Emerging Non-Volatile Memory (VLDB 2014).
+//! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4
+//! and 5; the horizon avoids the hazard of early lock release that its section 4.4 names. Several
+//! logs with one line of numbers and a group commit that waits for all of them are the state of the
+//! art that the paper compares with, after Wang and Johnson: Scalable Logging through Emerging
+//! Non-Volatile Memory (VLDB 2014).
 
 mod opening;
 
@@ -58,29 +65,31 @@ pub enum Persist {
     /// As it is inserted, the record of a commit as it is acknowledged: one fence each.
     #[default]
     OnInsert,
-    /// At a commit, with all that are in front of it.
+    /// At a commit, with all earlier ones.
     OnCommit,
 }
 
-/// What the records of a log are for, and so which of them count after a power cut.
+/// Purpose of the records of a log, which decides which of them count after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// To repeat what was done: those in front of the first one that is missing.
+    /// Redo: those before the first missing one count.
     Redo,
-    /// To undo what was done in place, which nobody does before the record is durable: all of them. Each is durable when it is
-    /// appended, so a session's locks are given back behind its commit.
+    /// Undo of changes in place, which are made only after the record is durable: all records
+    /// count. Each is durable when it is appended, so a session's locks are released after its
+    /// commit.
     Undo,
 }
 
 /// Where the places of a log come from.
 pub trait Places: Send + Sync {
-    /// What a session appends to.
+    /// The log that a session appends to.
     type Place: Place;
 
     /// Opens all that there are, at least one; stores nothing.
     fn open(&self) -> Result<Vec<Self::Place>>;
 
-    /// Opens all of them once more, to copy records beside those who append; none where records are copied from the places themselves.
+    /// Opens all of them once more, to copy records while others append; none where records are
+    /// copied from the places themselves.
     fn open_apart(&self) -> Result<Vec<Self::Place>> {
         Ok(Vec::new())
     }
@@ -96,28 +105,29 @@ pub trait Places: Send + Sync {
         false
     }
 
-    /// How many records say at an orderly end that everything was durable, each in a place of its own, so that one knows of the other.
+    /// Number of end records of an orderly end, which say that everything was durable. Each is in
+    /// another place, so that the files of each place are named in another one.
     fn ends(&self) -> u32;
 
     /// The error for a place of which one of these files is gone, if one is.
     fn gone(&self, place: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>>;
 
-    /// What the directory of the partition's files has counted.
+    /// Counters of the directory of the partition's files.
     fn disk(&self) -> DiskCounters;
 }
 
-/// Manners of the log.
+/// Options of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct HorizonOptions {
     /// Whether it may change.
     pub access: Access,
     /// When a record becomes durable.
     pub persist: Persist,
-    /// What a record is for.
+    /// Purpose of the records.
     pub content: Content,
 }
 
-/// What an opening calls with each record, and a session of the place that has it.
+/// Callback of an opening: gets each record, and a session of the place that has it.
 pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
 
 /// The log of one partition.
@@ -129,7 +139,7 @@ pub struct HorizonLog<P: Places> {
     shared: Option<u32>,
     /// The number of the next record.
     pub(super) next: Alone<AtomicU64>,
-    /// What an opening has found beyond `next` is in front of this, if it keeps its numbers.
+    /// Records that the opening has found beyond `next` are below this, if they keep their numbers.
     pub(super) taken: AtomicU64,
     /// The newest checkpoint that has begun.
     newest: AtomicU64,
@@ -142,16 +152,16 @@ pub struct HorizonLog<P: Places> {
     /// Where the opening has begun to look for records, and where they ended.
     start: Lsn,
     opened_at: Lsn,
-    /// Everything in front of it is there, as the opening has proven.
+    /// The opening has proven that no record below it is missing.
     proven: Lsn,
-    /// The opening has found that records to undo with are missing which were never durable. Until they are in front of a checkpoint, no
-    /// record says that all are there.
+    /// The opening misses undo records that were never durable. Until a checkpoint comes after
+    /// them, no record says that all earlier ones are there.
     has_gaps: AtomicBool,
     failure: Failure,
     ahead: Ahead,
     /// Records on their way to an archive, if there is one.
     pub(super) cold: Option<Cold>,
-    /// What the opening has found, until it is replayed.
+    /// Records that the opening has found, until they are replayed.
     found: Mutex<Vec<(u32, Found)>>,
 }
 
@@ -165,22 +175,23 @@ pub(super) struct Part<P> {
     since: AtomicU64,
     since_ended: AtomicU64,
     due: u64,
-    /// Had by whoever makes records durable while others append. Taken before the state.
+    /// Held while records are made durable and others append. Taken before the state.
     syncing: Mutex<()>,
-    /// Apart from what other sessions read.
+    /// On other cache lines than the fields that other sessions read.
     pub(super) state: Alone<Mutex<State<P>>>,
 }
 
 pub(super) struct State<P> {
     pub(super) place: P,
-    /// What the transactions of its sessions need.
+    /// Undo space that the transactions of its sessions have reserved.
     claims: Claims<Lsn>,
-    /// Claims of transactions that the opening has found here: they have the numbers from 1 on. Number 0 is that of what the opening itself undoes.
+    /// Claims of transactions that the opening has found here: they have the numbers from 1 on.
+    /// Number 0 is for the undo of the opening itself.
     unfinished: u32,
     /// Where the place stood when the newest checkpoint began, and when the newest one began that has ended.
     checkpoint: u64,
     ended: u64,
-    /// As `missing`, of the records behind those that are being made durable.
+    /// As `missing`, of the records after those that are being made durable.
     behind: u64,
     is_syncing: bool,
 }
@@ -405,7 +416,8 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// As [`HorizonLog::persist_beside`], of what nobody needs yet; says whether there was anything. `meanwhile` runs when others can append again.
+    /// As [`HorizonLog::persist_beside`], of records that nobody waits for yet; says whether there
+    /// were any. `meanwhile` runs when others can append again.
     pub(super) fn persist_part_ahead(
         &self,
         part: &Part<P::Place>,
@@ -414,7 +426,7 @@ impl<P: Places> HorizonLog<P> {
         if part.missing.load(Ordering::SeqCst) == NOTHING {
             return Ok(false);
         }
-        // Who has it makes durable what there is.
+        // The thread that holds it makes all current records durable.
         let Ok(_one_at_a_time) = part.syncing.try_lock() else {
             return Ok(false);
         };
@@ -428,7 +440,8 @@ impl<P: Places> HorizonLog<P> {
         Ok(true)
     }
 
-    /// Ends a step that makes durable all records that a place has now. Only then anybody may take them for durable.
+    /// Ends a step that makes all current records of a place durable. Nobody may rely on their
+    /// durability earlier.
     fn finish_beside<'p>(
         &self,
         part: &'p Part<P::Place>,
@@ -437,7 +450,7 @@ impl<P: Places> HorizonLog<P> {
         meanwhile: impl FnOnce(),
     ) -> Result<()> {
         if let Some(pending) = pending {
-            // Who appends now has a number behind all that are being made durable.
+            // Appends from now on get higher numbers than the records that are being made durable.
             state.is_syncing = true;
             let ended = pending.run(|| {
                 drop(state);
@@ -459,7 +472,7 @@ impl<P: Places> HorizonLog<P> {
         }
     }
 
-    /// What has become of a step for which the log may have no room.
+    /// Adds the state of the archive to the error of a step for which the log had no room.
     fn explained<T>(&self, result: Result<T>) -> Result<T> {
         match &self.cold {
             Some(cold) => result.map_err(|error| cold.explain(error)),
@@ -705,7 +718,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
 
     fn run_cold(&self) {
         if let Some(cold) = &self.cold {
-            // What fails is met again by whoever needs the room.
+            // A session that needs the room meets the same error again.
             cold.run(|| drop(self.move_cold()));
         }
     }
@@ -784,7 +797,8 @@ impl<P: Places> PageLog for HorizonLog<P> {
         for part in self.parts() {
             let of_part = part.since.load(Ordering::Relaxed);
             let of_part_ended = part.since_ended.load(Ordering::Relaxed);
-            // What is not used when sessions wait is room for the next transaction of each: half of a ring.
+            // The space that is left when sessions wait is for the next transaction of each: half
+            // of a ring.
             is_due |= of_part > part.due - part.due / DUE_EARLY;
             is_urgent |= of_part_ended > part.due;
             since += of_part;

@@ -1,6 +1,7 @@
-//! What the tests of every log under a horizon do: a few sessions append, wait and begin checkpoints by a seed, in little space. At fences and syncs
-//! the power is cut in many ways; each image is opened, cut again while it is settled and goes on, and opened again. The records say who they
-//! are, and each history adds its own word, so that one that was lost is noticed when it comes back.
+//! Random tests of every partitioned log: a few sessions append, wait and begin checkpoints by a
+//! seed, in little space. At fences and syncs the power is cut in many ways; each image is opened,
+//! cut again while it is settled and goes on, and opened again. Each record identifies itself, and
+//! each history adds its own word, so that a lost record is noticed when it comes back.
 
 use super::horizon::{HorizonLog, Places};
 use super::{PageLog, Reserve};
@@ -38,12 +39,12 @@ impl Random {
     }
 }
 
-/// What a test knows of its log.
+/// Records that a test expects in its log.
 #[derive(Clone, Default)]
 pub(super) struct Known {
     /// Everything that was appended in this history.
     records: Records,
-    /// In front of this everything is durable.
+    /// All records below this are durable.
     durable: u64,
     /// Where the newest checkpoint that has ended begins, and one that may have ended.
     start: u64,

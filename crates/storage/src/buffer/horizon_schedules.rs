@@ -1,5 +1,6 @@
-//! What the schedule tests of every log under a horizon do: three threads append and wait, on the real code, over a simulated device. After each wait the test reads
-//! what a power cut would leave just then, if it leaves as little as it may. `shuttle` chooses the order.
+//! Body of the schedule tests of every partitioned log: three threads append and wait, on the real
+//! code, over a simulated device. After each wait the test reads the state that a power cut would
+//! leave just then, if it leaves as little as it may. `shuttle` chooses the order.
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 

@@ -1,7 +1,8 @@
-//! What the page engine asks of its log, whichever way that is built.
+//! The interface between the page engine and its log.
 //!
-//! A record has changes of pages and is appended while they are latched. The log decides which pages go in with an image of what they were: those
-//! that have not changed since the newest checkpoint began; no checkpoint begins between the decision and the record.
+//! A record has changes of pages and is appended while they are latched. The log decides which
+//! pages it includes as whole images: those that have not changed since the newest checkpoint
+//! began; no checkpoint begins between the decision and the record.
 //!
 //! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that there is room for all
 //! open transactions together. So a full log stops a change, where the statement can fail, and not a rollback.
@@ -14,7 +15,8 @@ use crate::probe;
 use disk::DiskCounters;
 use pmem::Counters;
 
-/// What a record changes about the log space that its session's transaction needs. The number is that of the session.
+/// Change of the log space that is reserved for the transaction of a record. The number is that of
+/// the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
     /// Nothing: it is a part of what the space was reserved for.
@@ -40,16 +42,17 @@ pub enum CheckpointNeed {
     None,
     /// It is time for one: there is still room for what is appended while it is written.
     Due,
-    /// Even so much has been appended behind the newest one that has ended that whoever can should wait for the next.
+    /// So much has been appended since the newest one that ended that sessions should wait for the
+    /// next, where they can.
     Urgent,
 }
 
 /// Where a checkpoint begins.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointStart {
-    /// Every change in front of it has to be in the pages.
+    /// Every earlier change has to be in the pages.
     pub redo: Lsn,
-    /// What is not needed any more lies in front of it: no transaction that is open has a record there.
+    /// The log before it is not needed any more: no open transaction has a record there.
     pub log: LogStart,
 }
 
@@ -138,12 +141,12 @@ pub trait PageLog: Send + Sync {
     /// Does so whenever a checkpoint has ended, as a thread of its own, until [`PageLog::end_ahead`].
     fn run_cold(&self) {}
 
-    /// What the archive has, if there is one. Reads all of it.
+    /// Content of the archive, if there is one. Reads all of it.
     fn archive(&self) -> Result<Option<ArchiveRange>> {
         Ok(None)
     }
 
-    /// What was made durable by whom, where that is counted.
+    /// Records made durable by the daemon and by sessions, where that is counted.
     fn persisted(&self) -> Persisted {
         Persisted::default()
     }
@@ -158,14 +161,15 @@ pub trait PageLog: Send + Sync {
         false
     }
 
-    /// In front of this everything is durable, as far as somebody has seen to it with [`PageLog::flush_to`] or a checkpoint. It never goes back.
+    /// All records below this are durable, by [`PageLog::flush_to`] or a checkpoint. It never
+    /// decreases.
     fn synced(&self) -> Lsn;
 
-    /// Begins a checkpoint: pages that have not changed since are logged whole, if they are at all. What open transactions may need of the
-    /// log they have behind it.
+    /// Begins a checkpoint: pages are logged whole at their first change since, if at all. Log
+    /// space that open transactions may need is available after it.
     fn begin_checkpoint(&self) -> Result<CheckpointStart>;
 
-    /// Ends a checkpoint that is durable: what is in front of `start` is not needed any more.
+    /// Ends a checkpoint that is durable: the log before `start` is not needed any more.
     fn end_checkpoint(&self, start: LogStart) -> Result<()>;
 
     /// Claims log space for a transaction that an opening has found unfinished in a session's part of the log, in front of the first checkpoint, and
@@ -209,10 +213,10 @@ pub trait PageLog: Send + Sync {
     /// Bytes that the log takes.
     fn bytes(&self) -> u64;
 
-    /// What the directory of its files has counted.
+    /// Counters of the directory of its files.
     fn disk(&self) -> DiskCounters;
 
-    /// What its memories have counted.
+    /// Counters of its memories.
     fn memory(&self) -> Counters {
         Counters::default()
     }

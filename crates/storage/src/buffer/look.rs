@@ -1,22 +1,25 @@
-//! What of a page is read, for memories that account for loads.
+//! Page accesses: reports of the bytes of a page that were read, for memories that account for
+//! loads.
 //!
-//! A page in durable memory is read in place, and little of it by most operations: a search needs the header, some slots and some keys. So whoever
-//! reads a page through its guard says there what that was, after the fact, and each range is one load of the memory, in the order in which they are
-//! needed. A page in ordinary memory costs nothing, and where no load is counted, a [`Look`] is not even looked at.
+//! A page in durable memory is read in place, and most operations read little of it: a search needs
+//! the header, some slots and some keys. So a reader reports to the page's guard, after the fact,
+//! which ranges it has read. Each range is one load of the memory, in the order in which they are
+//! needed. A page in ordinary memory costs nothing, and where no load is counted, a [`Look`] is
+//! ignored.
 
 use crate::page::header::HEADER_BYTES;
 use crate::page::{Header, PageKind, Slotted};
 use std::ops::Range;
 
-/// What is read of a page.
+/// The part of a page that was read.
 #[derive(Clone, Copy, Debug)]
 pub enum Look<'l> {
     /// The header alone.
     Header,
-    /// The header, what a search for a key compares, and the cell that it ends at: the one with the key, or on an inner page the one that names
-    /// the child.
+    /// The header, the slots and keys that a search compares, and the cell that it ends at: the one
+    /// with the key, or on an inner page the one that names the child.
     Key(&'l [u64]),
-    /// The header, and this many bytes behind it.
+    /// The header, and this many bytes after it.
     Content(usize),
     /// Some ranges.
     Ranges(&'l [Range<usize>]),

@@ -23,7 +23,7 @@ const RECORD_AT: [u64; 2] = [0, 4096];
 /// Bytes in front of the first page.
 pub(super) const HEAD_BYTES: u64 = 8192;
 
-/// What a checkpoint leaves for recovery.
+/// The master record: state that a checkpoint leaves for recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Master {
     /// Grows by one a record.

@@ -1,7 +1,9 @@
-//! The log of the page engine in durable memory: rings beside each other, one a session or a few that sessions share.
+//! The log of the page engine in durable memory: several rings, one for each session or a few that
+//! sessions share.
 //!
-//! What the records of all rings are together, and when a commit is acknowledged, is the business of [`HorizonLog`]. Here it is said which
-//! rings there are: the first one has their number, the newest life of the log, and from where on recovery needs records.
+//! [`HorizonLog`] orders the records of all rings and decides when a commit is acknowledged. This
+//! module knows which rings there are: the first one has their number, the newest life of the log,
+//! and from where on recovery needs records.
 
 use super::cold::ColdStore;
 use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
@@ -30,7 +32,7 @@ pub enum Rings {
 /// Sizes and manners of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct NvLogOptions {
-    /// Whose log it is.
+    /// Database and partition of the log.
     pub identity: LogIdentity,
     /// Whether it may change.
     pub access: Access,
@@ -42,7 +44,7 @@ pub struct NvLogOptions {
     pub page_bytes: u64,
     /// When a record becomes durable.
     pub persist: Persist,
-    /// What a record is for.
+    /// Purpose of the records.
     pub content: Content,
 }
 

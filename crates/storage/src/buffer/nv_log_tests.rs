@@ -162,7 +162,7 @@ fn a_full_ring_is_an_error_until_a_checkpoint_ends() {
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
     append(Reserve::Bytes(0, 2000)).unwrap_err();
-    // What was reserved is there.
+    // The reserved space is there.
     append(Reserve::Keep(0)).unwrap();
     append(Reserve::End(0)).unwrap();
     assert_eq!(

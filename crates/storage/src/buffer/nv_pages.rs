@@ -1,14 +1,15 @@
 //! Pages that lie in durable memory themselves: no copy of them is in DRAM, and no file has them.
 //!
 //! ```text
-//! memory   head, as long as what stands in front of the first page of a file | pages, each at its number
+//! memory   head, as long as the space before the first page of a file | pages, each at its number
 //! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros to 64 | count u64 | zeros to 128
 //!          | stamp of the database u64 | zeros
 //! count    pages u32 that may be in use | crc32c u32 of that number and the fields in front
 //! ```
 //!
-//! A page changes by stores to some of its lines. What it was is in the log by then, so a crash in the middle is undone by whoever opens the
-//! memory next (`paged/in_place.rs`). A page that was never in use has a first line of zeros, so its LSN says so.
+//! A page changes by stores to some of its lines. Its before image is in the log by then, so the
+//! next opening of the memory undoes a change that a crash interrupts (`paged/in_place.rs`). A page
+//! that was never in use has a first line of zeros, so its LSN says so.
 
 use super::file::first_page;
 use super::look::Look;
@@ -40,9 +41,9 @@ const SESSIONS_MAX: usize = super::horizon::SESSIONS_MAX;
 pub struct Edit<'e> {
     /// The page.
     pub page: &'e mut Page,
-    /// What it becomes.
+    /// Its new content.
     pub new: &'e [u8],
-    /// Where that differs, in whole lines.
+    /// Ranges that differ, in whole lines.
     pub lines: &'e [Range<usize>],
 }
 
@@ -54,13 +55,13 @@ pub trait PageHome: Send + Sync {
     /// Changes pages, durable when it returns. One call at a time is from a session.
     fn store(&self, session: u32, edits: &mut [Edit<'_>]) -> Result<()>;
 
-    /// Whether loads have to be accounted for: no native memory cares.
+    /// Whether loads have to be accounted for; native memory does not need it.
     fn counts_loads(&self) -> bool;
 
-    /// Accounts for what is read of a page.
+    /// Accounts for a read of a page.
     fn load(&self, page: &Page, look: Look<'_>);
 
-    /// What its handles have counted.
+    /// Counters of its handles.
     fn counters(&self) -> Counters;
 }
 
@@ -72,9 +73,10 @@ pub struct NvPages<S: MemorySource> {
     identity: LogIdentity,
     memory: Mutex<PageMemory<S::Memory>>,
     handles: Box<[OnceLock<Handle<S::Memory>>]>,
-    /// Account for loads, where that is asked for: any of them will do, since who waits for a slow memory keeps others from it.
+    /// Account for loads, where that is asked for: any of them will do, since waiting for a slow
+    /// memory keeps other threads from it.
     readers: Vec<Handle<S::Memory>>,
-    /// What handles had counted that were exchanged because the memory has grown.
+    /// Counters of handles that were replaced because the memory has grown.
     before: Mutex<Counters>,
     first: PageId,
     page_bytes: u64,
@@ -105,7 +107,7 @@ fn count_word(identity: LogIdentity, page_bytes: usize, pages: u64) -> u64 {
     u64::from(pages) | u64::from(checksum) << 32
 }
 
-/// What stands in front of the first page.
+/// Bytes before the first page.
 fn front(identity: LogIdentity, page_bytes: usize, pages: u64) -> Vec<u8> {
     let mut front = vec![0; first_page(page_bytes).0 as usize * page_bytes];
     front[..HEAD_FIELDS_BYTES + 4].copy_from_slice(&head(identity, page_bytes));

@@ -80,34 +80,34 @@ pub struct Pool<D: Directory> {
     /// Of a write of pages, or any other durable step of the partition.
     failure: Failure,
     images: Images,
-    /// What pages lack that have no frame, since an opening has left it to whoever brings them into one.
+    /// Deferred redo of pages without a frame, done when a page is brought into one.
     behind: Behind,
     page_bytes: usize,
     /// The pages themselves, if they lie in durable memory: then no other frame is used.
     home: Option<Arc<Home>>,
 }
 
-/// What whoever needs a frame works with.
+/// Position of the clock that finds frames.
 struct Clock {
     hand: usize,
     /// Frames that it has gone by since the cleaner was woken.
     moved: usize,
 }
 
-/// What a frame gets that a page is taken into.
+/// Content that a frame gets with a new page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fill {
-    /// What the file has, which has to be intact.
+    /// The page of the file, which has to be intact.
     Read,
-    /// The same, for somebody who will come.
+    /// The same, prefetched for a later reader.
     Fetch,
-    /// What the file has if that is intact, else zeros.
+    /// The page of the file if that is intact, else zeros.
     Recover,
     /// Zeros.
     Blank,
 }
 
-/// What whoever needs a frame finds.
+/// Result of a search for a frame.
 enum Found<'p> {
     /// One without a page.
     Free(usize, RwLockWriteGuard<'p, Content>),
@@ -131,7 +131,7 @@ struct Latched<'p> {
     content: RwLockReadGuard<'p, Content>,
 }
 
-/// A page that nobody changes meanwhile. Who reads it accounts for what that was.
+/// A page that nobody changes while the guard lives. Readers report each access through `account`.
 pub struct ReadGuard<'p> {
     content: RwLockReadGuard<'p, Content>,
     /// Where loads are accounted for.
@@ -164,13 +164,14 @@ impl ReadGuard<'_> {
 pub struct NewLines<'g, 'p> {
     /// The page.
     pub guard: &'g mut WriteGuard<'p>,
-    /// What it becomes, sealed.
+    /// Its new content, sealed.
     pub new: &'g [u8],
-    /// Where that differs, in whole lines.
+    /// Ranges that differ, in whole lines.
     pub lines: &'g [Range<usize>],
 }
 
-/// A page that nobody else sees meanwhile. Who reads it accounts for what that was.
+/// A page that nobody else sees while the guard lives. Readers report each access through
+/// `account`.
 pub struct WriteGuard<'p> {
     content: RwLockWriteGuard<'p, Content>,
     frame: &'p Frame,
@@ -362,12 +363,12 @@ impl<D: Directory> Pool<D> {
         self.images.find(has_some);
     }
 
-    /// What is known of the images of pages in the log.
+    /// Images of pages in the log, as far as they are known.
     pub fn images(&self) -> &Images {
         &self.images
     }
 
-    /// What reads the file of pages, also while it is written.
+    /// Readers of the file of pages, also usable while it is written.
     pub fn readers(&self) -> &PageReaders<D::File> {
         &self.readers
     }
@@ -391,7 +392,7 @@ impl<D: Directory> Pool<D> {
     pub fn fetch(&self) {
         while let Some(id) = self.fetcher.next() {
             if self.table.get(id).is_none() {
-                // Whoever reads it meets the error again.
+                // A reader of the page meets the error again.
                 let _ = self.load(id, Fill::Fetch);
             }
         }
@@ -555,7 +556,7 @@ impl<D: Directory> Pool<D> {
         content.page = Some(id);
         self.table.set(id, number);
         self.note_hand(&mut clock);
-        // Whoever wants the page too waits for its latch, and nobody for the clock.
+        // Others that want the page wait for its latch, and nobody waits for the clock.
         drop(clock);
         match self.fill(id, content.bytes.buffer(), fill) {
             Ok(is_new) => frame.dirty.store(is_new, Ordering::Relaxed),
@@ -660,7 +661,7 @@ impl<D: Directory> Pool<D> {
                     left_to_cleaner -= 1;
                     continue;
                 }
-                // Whoever changes it now will let go of it, and others may be free sooner.
+                // A latched frame is skipped: others may be free sooner.
                 if frame.latch.try_read().is_ok() {
                     return Found::Dirty(number);
                 }
@@ -699,7 +700,7 @@ impl<D: Directory> Pool<D> {
         match self.writing.try_lock() {
             Ok(mut batch) => self.write_out(&mut batch, number),
             Err(TryLockError::Poisoned(batch)) => self.write_out(&mut batch.into_inner(), number),
-            // What another one writes is enough for many.
+            // The batch of the other writer frees frames for many.
             Err(TryLockError::WouldBlock) => {
                 drop(unpoisoned(self.writing.lock()));
                 Ok(true)

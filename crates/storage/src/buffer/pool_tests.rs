@@ -1,7 +1,8 @@
 //! Many threads in one pool: goal and method.
 //!
-//! Goal: who reads a page from the file waits for nobody who reads or writes another one. Who needs a frame finds clean ones where there is a
-//! cleaner, and does not fail because all are latched for a moment.
+//! Goal: a thread that reads a page from the file waits for no read or write of another one. A
+//! thread that needs a frame finds clean ones where there is a cleaner, and does not fail because
+//! all are latched for a moment.
 //!
 //! Method: a device whose calls wait for the test, which sees who is in the middle of one.
 
@@ -274,7 +275,7 @@ fn a_cleaner_that_cannot_write_stops_who_needs_a_frame() {
         cause.contains("use pages")
     };
     assert!(failed.as_ref().is_err_and(is_told), "{failed:?}");
-    // What works again is of no use: nobody writes after a failure.
+    // Although the device works again, nobody writes after a failure.
     fails.store(false, Ordering::SeqCst);
     let again = pool.write_all();
     assert!(

@@ -1,8 +1,9 @@
 //! The log of the page engine in files, a series a session: *log* = decentralized of NV-Logging.
 //!
-//! What the records of all series are together, and when a commit is acknowledged, is the business of [`HorizonLog`]. A commit writes and syncs
-//! its own file, and those of the others that have records in front of its own: what several commits need is synced once, under the lock of its
-//! series, and who comes later finds it done. Which series there are is seen in the directory.
+//! [`HorizonLog`] orders the records of all series and decides when a commit is acknowledged. A
+//! commit writes and syncs its own file, and those of the others that have earlier records: records
+//! that several commits need are synced once, under the lock of their series, and later commits
+//! find them durable. The directory shows which series there are.
 
 use super::cold::{ColdStore, following};
 use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
@@ -18,7 +19,7 @@ use std::sync::{Arc, PoisonError};
 /// Sizes of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionFilesOptions {
-    /// Whose log it is.
+    /// Database and partition of the log.
     pub identity: LogIdentity,
     /// Whether it may change.
     pub access: Access,

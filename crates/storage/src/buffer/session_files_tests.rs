@@ -88,7 +88,7 @@ fn append(log: &Log, session: u32, word: u8) -> Result<Lsn> {
     log.append(Reserve::Keep(session), encode, &mut Vec::new())
 }
 
-/// What an opening finds.
+/// First bytes of the records that an opening finds.
 fn words(world: &SimulatedWorld) -> Vec<u8> {
     let log = Files.open(world, Lsn::FIRST).unwrap();
     let mut words = Vec::new();
@@ -104,7 +104,7 @@ fn least(world: &SimulatedWorld) -> SimulatedWorld {
     world.image(&ImageChoice { units: Vec::new() }).unwrap()
 }
 
-/// What is left of a log in which record `b` was lost and `c` behind it was not.
+/// A log in which record `b` was lost and the later record `c` was not.
 fn with_a_gap() -> SimulatedWorld {
     let world = SimulatedWorld::new(WorldOptions::default());
     let log = Files.open(&world, Lsn::FIRST).unwrap();

@@ -25,10 +25,10 @@ pub(crate) enum Call {
     SyncPages,
 }
 
-/// What happened to a place in the file of pages.
+/// An access to a place in the file of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
-    /// It was said to be needed soon.
+    /// It was prefetched.
     Named(u64),
     /// It was read.
     Read(u64),
@@ -83,7 +83,7 @@ impl Device {
         *self.syncs.lock().unwrap()
     }
 
-    /// What happened to the file of pages since this was asked last, in order.
+    /// Accesses to the file of pages since the last call, in order.
     pub(crate) fn take_touches(&self) -> Vec<Touch> {
         std::mem::take(&mut *self.touches.lock().unwrap())
     }
@@ -97,7 +97,7 @@ impl Device {
         self.files.lock().unwrap().keys().cloned().collect()
     }
 
-    /// What a power cut leaves, if it leaves as little as it may.
+    /// The device after a power cut that keeps as little as it may.
     pub(crate) fn after_power_cut(&self) -> Self {
         let left = Self::new(|_| true);
         for (name, content) in &*self.files.lock().unwrap() {
@@ -160,7 +160,7 @@ impl Directory for Device {
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let mut files = self.files.lock().unwrap();
-        // What becomes a spare is not needed, whatever others append meanwhile.
+        // A file that becomes a spare is not needed, so appends to others may be pending.
         let is_segment = !to.contains("-spare");
         let logs = files.iter().filter(|(name, _)| !name.contains("pages"));
         for (name, content) in logs.filter(|_| is_segment) {

@@ -4,14 +4,14 @@
 //! file   magic 8 | pages u32 | crc32c u32 | zeros to 512 | room for a batch of pages, sealed | room for pages of their own, sealed, or anything
 //! ```
 //!
-//! A page that a power cut tears at home is whole here. After `InnoDB`'s doublewrite buffer. The room behind the batch is there for `dwb` only, and
-//! [`SinglePages`] has what is written to it.
+//! A page that a power cut tears at home is whole here. After `InnoDB`'s doublewrite buffer. The
+//! room after the batch is there for `dwb` only, and [`SinglePages`] writes to it.
 //!
 //! Invariants:
 //! 1. No byte of a batch is written home before the whole batch is durable here.
 //! 2. The area is overwritten only when the batch before is durable at home.
-//! 3. What an earlier process left here is written home again and synced before the area is used: that it can be read at home does
-//!    not prove that it is durable there.
+//! 3. Pages that an earlier process left here are written home again and synced before the area is
+//!    used: that a page can be read at home does not prove that it is durable there.
 
 use super::single_pages::{LANES, Lane, SinglePages};
 use super::{Copies, PageGuard};
@@ -27,7 +27,7 @@ const HEAD_BYTES: usize = SECTOR_BYTES as usize;
 /// Most pages of a batch, as in `InnoDB`.
 const BATCH_PAGES: usize = 120;
 
-/// What is written to an area.
+/// Kinds of writes to an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// Batches, one at a time.
@@ -76,7 +76,7 @@ impl<F: File> DoubleWrite<F> {
         let area = Self::new(file, name, page_bytes, writes);
         let (found, wanted) = (area.file.bytes()?, area.bytes());
         if found == wanted {
-            // What another process wrote home may not be durable there.
+            // Pages that another process wrote home may not be durable there.
             let is_home = false;
             return Ok(Self { is_home, ..area });
         }
@@ -99,7 +99,8 @@ impl<F: File> DoubleWrite<F> {
         }
     }
 
-    /// What writes pages of their own, with handles of the file of pages; none if they have no place here.
+    /// Writer of single pages, with handles of the file of pages; none if the area has no room for
+    /// them.
     pub fn singles<D: Directory<File = F>>(
         &self,
         directory: &D,

@@ -1,10 +1,12 @@
 //! The guards under a file of pages, without a pool: goal and method.
 //!
-//! Goal: every state that a power cut leaves has each page whole, and as new as the guard has promised, also if the cut comes while the next process
-//! brings home what another one has left that died. Behind a failure nothing is acknowledged.
+//! Goal: every state that a power cut leaves has each page whole, and as new as the guard has
+//! promised, also if the cut comes while the next process brings home the pages of one that died.
+//! After a failure nothing is acknowledged.
 //!
-//! Method: a file of pages on the simulated device with an area of the fewest slots. At each fence or sync each image is opened and repaired. Whatever
-//! this needs is switched off in turn, and some image must show it.
+//! Method: a file of pages on the simulated device with an area of the fewest slots. At each fence
+//! or sync each image is opened and repaired. Each site that this needs is switched off in turn,
+//! and some image must show it.
 
 use super::*;
 use crate::buffer::file::first_page;
@@ -103,7 +105,7 @@ fn repaired(image: &SimulatedWorld, guard: Guard) -> Pages {
     pages
 }
 
-/// What is wrong with an image: each page is whole, and not older than this.
+/// Checks that each page of an image is whole, and not older than `least`.
 fn look(image: &SimulatedWorld, guard: Guard, least: &[u64]) -> std::result::Result<(), String> {
     let mut pages = repaired(image, guard);
     assert_eq!(pages.check().unwrap(), Vec::<String>::new());
@@ -128,7 +130,8 @@ fn write_single(pages: &Pages, number: u32, version: u64) -> Result<()> {
     singles.write(id(number), &page(number, version))
 }
 
-/// What is wrong with the images of a run in which a step does nothing, and how many there were. Each step writes one page to its next version.
+/// Number of images of a run in which one step does nothing, and their errors. Each step writes one
+/// page to its next version.
 fn explore(guard: Guard, disabled: Option<&str>, steps: u32) -> (u64, Vec<String>) {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut pages = new(&world, guard);
@@ -167,8 +170,8 @@ fn explore(guard: Guard, disabled: Option<&str>, steps: u32) -> (u64, Vec<String
     (found.0, std::mem::take(&mut found.1))
 }
 
-/// The process dies before a batch is durable in the area, with all of it to be seen. What is wrong with images of the next process's repair, in which a
-/// step does nothing.
+/// The process dies before a batch is durable in the area, although all of it can be read. Returns
+/// the errors of images of the next process's repair, in which one step does nothing.
 fn repair_after_death(disabled: Option<&'static str>) -> Vec<String> {
     let guard = Guard::NvDoubleWrite;
     let world = SimulatedWorld::new(WorldOptions::default());

@@ -1,9 +1,11 @@
-//! What keeps a torn write of a page from being a loss: the guards, and what each has to say while a page is on its way to the file.
+//! Guards of page writes: they keep a torn write of a page from being a loss, and take part in each
+//! write of pages to the file.
 //!
-//! A page enters its guard when a batch of dirty pages is written, whoever needs that: a session without a frame, the cleaner, a checkpoint. The log is
-//! durable up to their last changes by then. A [`PageGuard`] holds the batch until it is durable at home; a [`PageCache`] keeps it
-//! instead, and brings it home later. Those that work in other ways, or not at all, have nothing here: `full-page-writes` is the log's,
-//! `before-images` are of pages that have no other home.
+//! A page enters its guard when a batch of dirty pages is written: for a session without a frame,
+//! by the cleaner, or by a checkpoint. The log is durable up to their last changes by then. A
+//! [`PageGuard`] holds the batch until it is durable at home; a [`PageCache`] keeps it instead, and
+//! brings it home later. Those that work in other ways, or not at all, have nothing here:
+//! `full-page-writes` is the log's, `before-images` are of pages that have no other home.
 
 mod double_write;
 mod nv_double_write;
@@ -21,7 +23,7 @@ use crate::error::Result;
 use crate::page::PageId;
 use pmem::Counters;
 
-/// What keeps a torn write of a page from being a loss.
+/// Protection from torn writes of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Guard {
     /// Nothing: only for a device that writes pages whole. A session that finds no clean frame writes one page by itself, with a sync.
@@ -83,7 +85,7 @@ impl Guard {
         }
     }
 
-    /// What is written to its doublewrite area in a file, if it has one.
+    /// Kinds of writes to its doublewrite area in a file, if it has one.
     pub(super) fn writes(self) -> Option<Writes> {
         match self {
             Self::DoubleWrite => Some(Writes::Batches),
@@ -108,7 +110,7 @@ pub type Copies = Vec<(PageId, Vec<u8>)>;
 
 /// A guard that has copies of pages which are on their way home.
 pub trait PageGuard: Send {
-    /// Pages that it takes before what was written home has to be durable there.
+    /// Pages that it takes before a sync of the pages written home is needed.
     fn room(&self) -> usize;
 
     /// Makes sealed pages durable that are going to be written home, as many as there is room for.
@@ -117,7 +119,8 @@ pub trait PageGuard: Send {
     /// Notes that everything is durable at home that was written there.
     fn note_synced(&mut self);
 
-    /// What an earlier process has left, the newest whole copy of each page; none if nothing was on its way.
+    /// Copies that an earlier process has left, the newest whole one of each page; none if nothing
+    /// was on its way.
     fn found(&mut self) -> Result<Option<Copies>>;
 
     /// Makes the copies durable that were found, if it can: a process that has died may have left them in a cache only. Says whether they are, so
@@ -127,13 +130,13 @@ pub trait PageGuard: Send {
     /// Says on the medium that nothing is on its way. Everything is durable at home.
     fn clear(&mut self) -> Result<()>;
 
-    /// What is wrong with it while nothing is on its way.
+    /// Checks it while nothing is on its way; returns the error found.
     fn check(&mut self) -> Result<Option<String>>;
 
     /// Bytes that it takes.
     fn bytes(&self) -> u64;
 
-    /// What its memories have counted.
+    /// Counters of its memories.
     fn memory(&self) -> Counters {
         Counters::default()
     }

@@ -1,13 +1,15 @@
 //! The doublewrite area in durable memory: a batch is copied to slots, streamed and fenced, and only then written home.
 //!
-//! A slot is free again once the page is durable at home, which a sync of the file sees to: for a batch that finds too few free slots, or at a checkpoint.
-//! So a batch costs a fence where `dwb` has a write and a sync, and a sync of the file is for as many pages as there are slots.
+//! A slot is free again once the page is durable at home, after a sync of the file: for a batch
+//! that finds too few free slots, or at a checkpoint. So a batch costs a fence where `dwb` has a
+//! write and a sync, and a sync of the file is for as many pages as there are slots.
 //!
 //! Invariants:
 //! 1. No byte of a page is written home before its copy is durable here.
-//! 2. A slot is written over only when its page is durable at home. It is not cleared before: what lies there is a copy that is no newer than the
-//!    page at home, or than the page's copy in another slot.
-//! 3. What an earlier process left here is made durable, written home again and synced, and cleared, before a slot is used.
+//! 2. A slot is written over only when its page is durable at home. It is not cleared before: its
+//!    copy is no newer than the page at home, or than the page's copy in another slot.
+//! 3. Copies that an earlier process left here are made durable, written home again and synced, and
+//!    cleared, before a slot is used.
 //!
 //! After the doublewrite buffer in NVM of the NVM-DWB thesis (section 3.1), which differs in that its batches wait for the sync of the file each.
 
@@ -32,7 +34,7 @@ pub struct NvDoubleWrite {
 }
 
 impl NvDoubleWrite {
-    /// An area over slots. What they have is to be brought home before a page is written.
+    /// An area over slots. Their copies are to be brought home before a page is written.
     pub fn new(slots: Box<dyn Slots>, page_bytes: usize) -> Self {
         Self {
             page_bytes,

@@ -10,15 +10,15 @@
 //! life     1 as long as every header is durable as it is seen, else any other number
 //! ```
 //!
-//! Headers lie together, so that whoever opens the memory reads them and no copy. They have a line each, since several threads change neighbours,
-//! and a fence is for one thread's stores.
+//! Headers lie together, so that an opening reads them and no copy. Each has a line of its own,
+//! since several threads change neighbours, and a fence covers one thread's stores.
 //!
 //! Invariants, which the crash tests of the methods try to break:
 //! 1. A header is written mark 0 first and mark last, all on one line (M2 of docs/medium.md): so it is the old one, or none, or the new one, and one that
 //!    is neither is damage.
 //! 2. A header whose mark is set counts once it is durable. With [`PutOrder::CopyFirst`] its copy is durable by then; with [`PutOrder::Together`]
 //!    whoever reads the copy looks whether it is whole.
-//! 3. What is seen is durable, or the life is not 1.
+//! 3. The headers that can be read are durable, or the life is not 1.
 
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
@@ -74,7 +74,7 @@ pub struct FoundCopy {
     pub sequence: u64,
 }
 
-/// What becomes durable first.
+/// Order in which header and copy become durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOrder {
     /// Neither: one fence. A header may be there without its copy.
@@ -119,11 +119,11 @@ pub trait Slots: Send + Sync {
     /// Fails if a fence has failed, after which what is durable is unknown.
     fn check_fences(&self) -> Result<()>;
 
-    /// What its handles have counted.
+    /// Counters of its handles.
     fn counters(&self) -> Counters;
 }
 
-/// A slot, for whoever has its lock.
+/// A slot, behind its lock.
 struct Slot {
     header: Page,
     copy: Page,
@@ -165,7 +165,7 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is under these locks is whole at every moment.
+    // The data under these locks is consistent at every moment, so a poisoned lock is safe to use.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -334,7 +334,7 @@ impl<S: MemorySource> NvSlots<S> {
         u64::from(page.0) | u64::from(crc) << (8 * (CRC_AT - 8))
     }
 
-    /// Makes some slots durable as they are seen.
+    /// Makes the current content of some slots durable.
     fn renew_some(&self, slots: Range<u32>, order: PutOrder) -> Result<()> {
         let mut handle = self.handle();
         for number in slots {
@@ -344,7 +344,7 @@ impl<S: MemorySource> NvSlots<S> {
                 let copy = slot.copy.bytes().to_vec();
                 handle.stream(&mut slot.copy, 0, &copy, site!("nv-slots.copy-again"));
             }
-            // What was stored to the line before becomes durable before this does.
+            // Earlier stores to the line become durable before this one.
             let header = &mut slot.header;
             handle.store_words(header, &[(0, mark)], site!("nv-slots.header-again"));
         }
@@ -439,7 +439,7 @@ where
     }
 
     fn read(&self, slot: u32, page: &mut [u8]) {
-        // Who has a handle may wait for a slot, and nobody the other way round.
+        // Lock order: a handle before a slot.
         let handle = self.counts_loads.then(|| self.handle());
         let slot = self.slot(slot);
         if let Some(handle) = handle {

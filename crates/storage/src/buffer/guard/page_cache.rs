@@ -54,7 +54,8 @@ const FLIGHT_SHARE_MAX: usize = 4;
 /// not long ago: what was often written will be written again. A flight passes so many of them by at most, so that it begins soon.
 const CHANCES_MAX: u8 = 3;
 const PASSED_BY_MAX: usize = 4096;
-/// Whoever writes pages waits from this share of free slots on, and at most so long for a batch as long as there is one.
+/// Writers of pages wait once fewer than this share of the slots is free, and at most this long for
+/// a batch as long as a slot is free.
 const SLOW_SHARE: usize = 16;
 const SLOW_US_MAX: u64 = 2000;
 /// How long a thread that flies sleeps at most, and a writer that waits for a slot.
@@ -87,7 +88,7 @@ impl Versions {
     }
 }
 
-/// What the area has done.
+/// Counters of the area.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AreaCounters {
     /// Pages that were read from the area, without a call to the file.
@@ -195,7 +196,7 @@ pub struct PageCache<F> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is under these locks is whole at every moment.
+    // The data under these locks is consistent at every moment, so a poisoned lock is safe to use.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -352,7 +353,8 @@ impl<F: File> PageCache<F> {
         self.shard(id).contains_key(&id)
     }
 
-    /// Makes sealed pages durable here. What the log has of them is durable, and nobody changes them meanwhile.
+    /// Makes sealed pages durable here. Their log records are durable, and nobody changes the pages
+    /// meanwhile.
     pub fn put(&self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
         let mut done = 0;
         while done < ids.len() {
@@ -425,7 +427,7 @@ impl<F: File> PageCache<F> {
         let hole = versions.newest;
         (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
         versions.chances = CHANCES_MAX.min(versions.chances + 1);
-        // What flies is cleared when it has landed.
+        // A version that is being written home is cleared once it is durable there.
         if versions.flying == Some(hole) {
             return None;
         }
@@ -436,18 +438,18 @@ impl<F: File> PageCache<F> {
         })
     }
 
-    /// What remembers that a page has flown.
+    /// The entry that remembers a recent write-back of a page.
     fn flown(&self, page: PageId) -> &AtomicU32 {
         // Neighbours are of one table, and often written or not together.
         &self.flown[page.0 as usize % self.flown.len()]
     }
 
-    /// Whether a page has flown not long ago.
+    /// Whether a page was written home recently.
     fn has_flown(&self, page: PageId) -> bool {
         self.flown(page).load(Ordering::Relaxed) == page.0
     }
 
-    /// Clears versions that a newer one has taken the place of.
+    /// Clears versions that newer ones have replaced.
     fn reclaim(&self, holes: &[Claim]) -> Result<()> {
         let slots: Vec<u32> = holes.iter().map(|hole| hole.slot).collect();
         self.slots.clear(&slots)?;
@@ -498,15 +500,16 @@ impl<F: File> PageCache<F> {
                     "no slot of the area of page copies became free for 30 seconds; give the database a larger one, or a faster disk".to_owned(),
                 ));
             }
-            // Others have taken them all and not put anything yet, or pages are on their way home.
+            // Others have taken all slots and put no page yet, or pages are on their way home.
             self.taken.notify_all();
             let woken = self.freed.wait_timeout(free, PAUSE);
             free = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Waits until there is likely to be room for so many pages, at most for a share of the slots, where threads make some: whoever is going to latch
-    /// pages and put them waits here, where nobody waits for him. First there is a pause that is longer the fewer slots are free.
+    /// Waits until there is likely to be room for so many pages, at most for a share of the slots,
+    /// where threads make some: a thread that is going to latch pages and put them waits here,
+    /// where it holds up nobody. It first pauses, longer the fewer slots are free.
     pub fn await_room(&self, pages: usize) {
         let mut free = lock(&self.free);
         let (now, few) = (free.slots.len(), self.count() / SLOW_SHARE);
@@ -521,7 +524,7 @@ impl<F: File> PageCache<F> {
         std::thread::sleep(pause);
         let (start, wanted) = (Instant::now(), pages.min(few / 2));
         free = lock(&self.free);
-        // Who puts pages is told if that takes too long.
+        // If this takes too long, the `put` that follows reports it.
         while free.has_threads && free.slots.len() < wanted && start.elapsed() < FULL_WAIT {
             self.taken.notify_all();
             let woken = self.freed.wait_timeout(free, PAUSE);
@@ -721,8 +724,9 @@ impl<F: File> PageCache<F> {
         Ok(())
     }
 
-    /// Brings pages home whenever that is due, as a thread of its own, until [`PageCache::end`] or an error.
-    /// Who needs a slot meets that again, unless it leaves unknown what is durable: then it is returned, and nothing may go on.
+    /// Brings pages home whenever that is due, as a thread of its own, until [`PageCache::end`] or
+    /// an error. A thread that needs a slot meets the error again, unless it leaves unknown which
+    /// pages are durable: then it is returned, and nothing may go on.
     pub fn run(&self) -> Result<()> {
         let mut free = lock(&self.free);
         free.has_threads = !free.is_ending;
@@ -759,7 +763,7 @@ impl<F: File> PageCache<F> {
         self.freed.notify_all();
     }
 
-    /// What it has done.
+    /// Counters of the area.
     pub fn counters(&self) -> AreaCounters {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let slots = self.count() as u64;
@@ -776,7 +780,7 @@ impl<F: File> PageCache<F> {
         }
     }
 
-    /// What is wrong with the headers of the slots.
+    /// Checks the headers of the slots; returns the error found.
     pub fn check(&self) -> Option<String> {
         self.slots.scan().err().map(|error| error.to_string())
     }
@@ -786,7 +790,7 @@ impl<F: File> PageCache<F> {
         self.slots.bytes()
     }
 
-    /// What the memory has counted.
+    /// Counters of the memory.
     pub fn memory(&self) -> Counters {
         self.slots.counters()
     }

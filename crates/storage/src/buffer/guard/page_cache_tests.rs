@@ -352,7 +352,7 @@ fn versions(world: &SimulatedWorld, cache: &Cache) -> Result<Vec<u64>, String> {
     found.map_err(|_| "a page cannot be read".to_owned())
 }
 
-/// What is wrong with an image: each page has its last version that was acknowledged, or one that was on its way.
+/// Checks that each page of an image has its last acknowledged version, or one that was on its way.
 fn look(image: &SimulatedWorld, made: &Versions, begun: &Versions) -> Result<(), String> {
     // The second opening finds what the first one has left.
     for _ in 0..2 {
@@ -397,7 +397,7 @@ fn die_while_opening(image: &SimulatedWorld) -> Result<(), String> {
     outcome.lock().unwrap().clone()
 }
 
-/// What is wrong with the images of a run in which some steps do nothing, and how many there were.
+/// Number of images of a run in which some steps do nothing, and their errors.
 fn explore(seed: u64, disabled: &[&str]) -> (u64, Vec<String>) {
     let world = SimulatedWorld::new(WorldOptions::default());
     for site in disabled {

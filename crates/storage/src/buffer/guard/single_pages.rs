@@ -27,7 +27,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Threads that write at once.
 pub(super) const LANES: usize = 16;
 
-/// What a thread writes with.
+/// Files that one thread writes with.
 pub(super) struct Lane<F> {
     /// The area, and where its place is there.
     pub(super) copy: Option<(F, u64)>,
@@ -70,11 +70,12 @@ impl<F: File> SinglePages<F> {
     }
 
     fn free(&self) -> MutexGuard<'_, Vec<Lane<F>>> {
-        // What is under this lock is whole at every moment.
+        // The data under this lock is consistent at every moment, so a poisoned lock is safe to
+        // use.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a sealed page, durable at home when it returns. What the log has of it is durable.
+    /// Writes a sealed page, durable at home when it returns. Its log records are durable.
     pub fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
         let mut free = self.free();
         let mut lane = loop {
@@ -94,7 +95,7 @@ impl<F: File> SinglePages<F> {
     fn write_with(&self, lane: &mut Lane<F>, id: PageId, page: &[u8]) -> Result<()> {
         self.check()?;
         if let Some((area, at)) = &mut lane.copy {
-            // What was there is durable at home, so this may fail.
+            // The page that was there is durable at home, so this may fail.
             area.write_at(*at, page)?;
             let synced = area.sync(site!("single-page.copy"));
             self.note(synced)?;

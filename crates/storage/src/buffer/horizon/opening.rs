@@ -1,8 +1,10 @@
-//! What an opening finds in the places of a log: which records count, and how that is settled for ever.
+//! Opening of a partitioned log: decides which of the records in its places count, and settles that
+//! for ever.
 //!
-//! Records are read from all places and put in the order of their numbers. Those to repeat count up to the first number that is missing; those to
-//! undo count all. Whoever recovers looks at them (`visit`), may give some up, and settles: what counts is durable then, and what does
-//! not will not count at any later opening.
+//! Records are read from all places and put in the order of their numbers. Redo records count up to
+//! the first number that is missing; undo records all count. Recovery reads them (`visit`), may
+//! give some up, and settles: then the records that count are durable, and the others do not count
+//! at any later opening.
 
 use super::{Content, HorizonLog, Places, VisitRecord};
 use crate::error::Result;
@@ -48,11 +50,12 @@ impl<P: Places> HorizonLog<P> {
         Ok((all, proofs))
     }
 
-    /// Finds the records that count: those to repeat from `start` on without a gap, those to undo with all.
+    /// Finds the records that count: redo records from `start` on without a gap, and all undo
+    /// records.
     pub(super) fn find(&self, start: Lsn) -> Result<()> {
         let (all, proofs) = self.read(start)?;
         let (mut kept, mut end) = without_gaps(&all, start);
-        // What is in front of a checkpoint was durable once.
+        // Records before a checkpoint were durable once.
         let known = proofs.known.max(self.start);
         if known > end {
             for (number, files) in (0_u32..).zip(&proofs.end.1) {
