@@ -1,11 +1,11 @@
-//! Measures the time that emulation really adds to a dependent read, beside the time that it should
-//! add.
+//! Measures the time that emulation adds to a dependent read, and compares it with the time that it
+//! should add.
 //!
 //! A pointer chase visits the lines of a memory four times the size of the modelled cache in random
 //! order: each offset is the content of the one before, so no two reads overlap. The profile `dram`
-//! gives the time without delays, model included; what another profile takes longer must be its
-//! serial misses times its added latency, within 15 %. The transfer time of the lines, which the
-//! throttle adds, is shown apart. Exits with 1 if a profile is outside.
+//! gives the time without delays, model included. The excess of another profile must be its serial
+//! misses times its added latency, within 15 %. The transfer time of the lines, which the throttle
+//! adds, is shown apart. Exits with 1 if a profile is outside.
 //!
 //! The profiles take turns in rounds shorter than a time slice, and the first quartile of a
 //! profile's rounds counts: on a busy machine the rounds that lost the processor are left out, and

@@ -5,7 +5,7 @@
 //! pointer may read a wrong record, never memory outside the pool. Each accessor names the bytes it reads,
 //! which is what makes the emulated device's counts and delays complete.
 //!
-//! The ways to change persistent bytes stand in `cell`; blocks come from `heap`.
+//! The module `cell` has the ways to change persistent bytes; blocks come from `heap`.
 
 use crate::device::{Counters, Domain, Memory, Part, View};
 use crate::error::{PmemError, Result};
@@ -19,7 +19,7 @@ pub struct Arena<M: Memory> {
     pub(crate) memory: M,
     pub(crate) header: PoolHeader,
     pub(crate) heap: Heap,
-    /// Whether opening has mended a copy of the header and no fence has waited for it.
+    /// Whether opening has repaired a copy of the header and no fence has waited for it.
     pub(crate) mended: bool,
 }
 
@@ -140,8 +140,9 @@ impl<M: Memory> Arena<M> {
     }
 }
 
-/// A range of a pool that was checked as a whole, for whoever reads many of its parts: each read has its place in the range to check
-/// only, where [`Arena::word`] asks the memory for its base and its size again.
+/// A range of a pool that was checked as a whole, for readers of many of its parts: each read
+/// checks its place in the range only, where [`Arena::word`] asks the memory for its base and its
+/// size again.
 #[derive(Clone, Copy)]
 pub struct Window<'a, M: Memory> {
     memory: &'a M,
@@ -166,7 +167,7 @@ impl<M: Memory> Window<'_, M> {
         word.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// Whether loads are counted or delayed one by one, so that only what was asked for ahead overlaps.
+    /// Whether loads are counted or delayed one by one, so that only prefetched ones overlap.
     #[inline]
     pub fn counts_loads(&self) -> bool {
         self.memory.counts_loads()

@@ -16,11 +16,11 @@ pub struct Buffers {
     bytes_each: usize,
 }
 
-/// One buffer, zeros at first. It stays mapped while somebody has it.
+/// One buffer, zeros at first. It stays mapped while it is owned.
 pub struct Buffer(Page);
 
 impl Buffers {
-    /// So many buffers of `bytes_each`. Memory is taken when it is touched.
+    /// `count` buffers of `bytes_each`. Memory is taken when it is touched.
     ///
     /// # Errors
     /// There are not enough addresses.

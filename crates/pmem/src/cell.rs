@@ -1,8 +1,9 @@
 //! The only ways to change persistent bytes.
 //!
-//! Each verb names its ordering. *stored*: visible to this thread at once, durable at some unknown later time.
-//! *flushed*: its write-back has started. *fenced*: durable. A structure becomes reachable by one aligned 8-byte store
-//! ([`Arena::store_word`]) that is made only after everything behind it has been fenced.
+//! Each verb names its ordering. *stored*: visible to this thread at once, durable at some unknown
+//! later time. *flushed*: its write-back has started. *fenced*: durable. A structure becomes
+//! reachable by one aligned 8-byte store ([`Arena::store_word`]), made only after everything that
+//! it leads to has been fenced.
 
 use crate::arena::Arena;
 use crate::device::{LINE_BYTES, Memory, Site};

@@ -11,7 +11,7 @@ pub type Result<T, E = PmemError> = std::result::Result<T, E>;
 /// An error of a pool or its device.
 #[derive(Debug, thiserror::Error)]
 pub enum PmemError {
-    /// The operating system refused. Stop: the path or the permission has to be mended.
+    /// The operating system refused. Stop: the path or the permission has to be fixed.
     #[error("{action} {path}: {source}", path = path.display())]
     Io {
         /// The action tried, as a verb: `open`, `map`, `allocate`.
@@ -21,7 +21,8 @@ pub enum PmemError {
         /// The operating system's answer.
         source: std::io::Error,
     },
-    /// Somebody has the pool open: a writer, or readers where it was to be opened for writing. Retry after it has closed.
+    /// The pool is open elsewhere: by a writer, or by readers where it was to be opened for
+    /// writing. Retry after it has closed.
     #[error("{path} is in use by another process; close it there first", path = path.display())]
     InUse {
         /// The locked file.
@@ -42,7 +43,7 @@ pub enum PmemError {
         /// The file.
         path: PathBuf,
     },
-    /// The bytes on the medium are not what they must be. Stop and restore from a backup.
+    /// Bytes on the medium are invalid. Stop and restore from a backup.
     #[error("{what} at offset {offset} is damaged: {detail}")]
     Corrupted {
         /// The structure, in a word or two.
@@ -57,7 +58,7 @@ pub enum PmemError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Why it cannot be used, and what to do.
+        /// The reason and the remedy.
         reason: String,
     },
     /// The caller asked for something the medium cannot give. Change the option.

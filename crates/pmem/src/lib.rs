@@ -1,9 +1,9 @@
 //! Byte-addressable durable memory, safely.
 //!
-//! This is the only room that may use `unsafe`. Everything above reads pool bytes through [`Arena`], which
-//! checks range and alignment of every offset, and changes them only through the stores, flushes and fences
-//! of a [`Memory`]. There is never a `&mut T` into a pool, so the borrow checker sees every alias and the
-//! device sees every store.
+//! This is the only room that may use `unsafe`. Everything above reads pool bytes through
+//! [`Arena`], which checks range and alignment of every offset, and changes them only through the
+//! stores, flushes and fences of a [`Memory`]. There is never a `&mut T` into a pool, so the borrow
+//! checker sees every alias and the device sees every store.
 //!
 //! | module | job |
 //! |---|---|

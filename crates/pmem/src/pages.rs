@@ -1,11 +1,12 @@
-//! A memory in pages that threads read and change at once, each page by whoever has it.
+//! A memory in pages that threads read and change in parallel, each page through its owner.
 //!
-//! [`PageMemory`] hands out each page once. A [`Page`] is the only way to its bytes: `&Page` reads them in place, `&mut Page` lets a
-//! [`PageHandle`] store to them. So a lock around a page is a lock around its bytes, and pages need no lock together. Every thread that stores has a
-//! handle of its own, whose fence waits for its own stores, as that of a processor does.
+//! [`PageMemory`] hands out each page once. A [`Page`] is the only way to its bytes: `&Page` reads
+//! them in place, `&mut Page` lets a [`PageHandle`] store to them. So a lock around a page is a
+//! lock around its bytes, and pages need no common lock. Every thread that stores has a handle of
+//! its own, whose fence waits for its own stores, as a processor's fence does.
 //!
-//! In front of the pages is a *head*, which belongs to the memory itself. Between both there may be *lines*: short pages of one line each, for what
-//! belongs to a page and is to be read without it.
+//! Before the pages is a *head*, which belongs to the memory itself. Between both there may be
+//! *lines*: short pages of one line each, for data of a page that is read without the page.
 
 use crate::device::{Counters, LINE_BYTES, Memory, Part, Site, View};
 use crate::error::{PmemError, Result};
@@ -17,16 +18,16 @@ use std::sync::Arc;
 pub struct PageMemory<M: Memory> {
     memory: M,
     head_bytes: u64,
-    /// Where the first page begins, behind the lines.
+    /// Start of the first page, after the lines.
     pages_at: u64,
     page_bytes: u64,
-    /// Where the first page begins that nobody has.
+    /// Start of the first page that is not handed out.
     next: u64,
-    /// Whether somebody has the lines.
+    /// Whether the lines are handed out.
     has_given_lines: bool,
 }
 
-/// One page of a memory. It stays mapped while somebody has it.
+/// One page of a memory. It stays mapped while it is owned.
 pub struct Page {
     at: NonNull<u8>,
     bytes: usize,
@@ -43,7 +44,7 @@ unsafe impl Sync for Page {}
 pub struct PageHandle<M: Memory>(M);
 
 impl<M: Memory> PageMemory<M> {
-    /// A memory with so many bytes in front of its pages; both are whole lines.
+    /// A memory with `head_bytes` before its pages of `page_bytes`; both are whole lines.
     ///
     /// # Panics
     /// If they are not.
@@ -64,7 +65,7 @@ impl<M: Memory> PageMemory<M> {
         }
     }
 
-    /// The same with so many lines between head and pages.
+    /// The same with this many lines between head and pages.
     ///
     /// # Panics
     /// If a page has been handed out.
@@ -89,7 +90,7 @@ impl<M: Memory> PageMemory<M> {
         self.memory.bytes().saturating_sub(self.pages_at) / self.page_bytes
     }
 
-    /// The bytes in front of the pages, as many as there are.
+    /// The bytes before the pages, as many as there are.
     pub fn head(&self) -> &[u8] {
         let bytes = self.head_bytes.min(self.memory.bytes()) as usize;
         self.memory.load(0, bytes);
@@ -129,7 +130,8 @@ impl<M: Memory> PageMemory<M> {
         self.memory.store_word(at, word);
     }
 
-    /// Clears the first line of every page that nobody has: what is durable there with the next [`PageMemory::fence`] is no page.
+    /// Clears the first line of every page that is not handed out: with the next
+    /// [`PageMemory::fence`], the durable bytes there are no page.
     pub fn clear(&mut self, site: &'static Site) {
         let (mut at, bytes) = (self.next, self.memory.bytes());
         while at + self.page_bytes <= bytes {
@@ -139,12 +141,12 @@ impl<M: Memory> PageMemory<M> {
         }
     }
 
-    /// Waits until what this value has stored is durable.
+    /// Waits until this value's stores are durable.
     pub fn fence(&mut self, site: &'static Site) -> Result<()> {
         self.memory.fence(site)
     }
 
-    /// Makes room for so many pages; the new ones have any content.
+    /// Makes room for this many pages; the new ones have any content.
     pub fn grow(&mut self, pages: u64) -> Result<()> {
         let bytes = pages.checked_mul(self.page_bytes);
         let bytes = bytes.and_then(|bytes| bytes.checked_add(self.pages_at));
@@ -155,7 +157,7 @@ impl<M: Memory> PageMemory<M> {
         self.memory.grow(bytes)
     }
 
-    /// Those of the first `pages` that nobody has, in their order. Nobody gets them again.
+    /// Those of the first `pages` that are not handed out yet, in their order.
     pub fn take(&mut self, pages: u64) -> Result<Vec<Page>> {
         let view = Arc::new(self.memory.view()?);
         let page_bytes = self.page_bytes;
@@ -168,7 +170,7 @@ impl<M: Memory> PageMemory<M> {
         Ok(pages)
     }
 
-    /// The lines, in their order, as far as the memory has them. Nobody gets them again.
+    /// The lines, in their order, as far as the memory has them. They are handed out once.
     pub fn take_lines(&mut self) -> Result<Vec<Page>> {
         let view = Arc::new(self.memory.view()?);
         let end = self.pages_at.min(self.memory.bytes());
@@ -180,7 +182,7 @@ impl<M: Memory> PageMemory<M> {
         Ok(places.map(|at| self.piece(at, LINE_BYTES, &view)).collect())
     }
 
-    /// A piece that lies in the memory and that nobody else has.
+    /// A piece of the memory that nobody else has.
     fn piece(&self, offset: u64, bytes: u64, view: &Arc<View>) -> Page {
         let base = self.memory.base();
         // SAFETY: the piece lies in the mapping, so the sum stays inside one allocation.
@@ -354,7 +356,7 @@ mod tests {
         handle.fence(site!("pages.test-lines")).unwrap();
         assert_eq!((lines[9].bytes()[0], lines[9].bytes()[8]), (9, 7));
         assert_eq!(&pages[0].bytes()[8..24], &[5; 16]);
-        // A memory that ends in front of them has fewer.
+        // A memory that ends before them has fewer.
         let memory = NativeMemory::volatile(4096, PageSize::Base).unwrap();
         let mut short = PageMemory::new(memory, 128, PAGE).with_lines(u32::MAX);
         let lines = short.take_lines().unwrap();

@@ -67,7 +67,7 @@ const _: () = assert!(HEADER_BYTES == CHUNK_BYTES);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolKind(pub u32);
 
-/// Tells one pool from another; a copied file keeps it.
+/// Identity of a pool; a copied file keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolId(pub u128);
 
@@ -76,7 +76,7 @@ pub struct PoolId(pub u128);
 pub struct PoolIdentity {
     /// The pool's use.
     pub kind: PoolKind,
-    /// Tells this pool from all others.
+    /// The pool's identity.
     pub pool_id: PoolId,
     /// Format of the pool; [`POOL_FORMAT`] at creation.
     pub format_version: u32,
@@ -87,7 +87,7 @@ pub struct PoolIdentity {
 }
 
 impl PoolIdentity {
-    /// That of a pool that nobody opens again: in volatile memory, or for a measurement.
+    /// The identity of a pool that nobody opens again: in volatile memory, or for a measurement.
     pub fn unnamed(kind: PoolKind) -> Self {
         Self {
             kind,
@@ -223,7 +223,8 @@ impl<M: Memory> Arena<M> {
     /// be durable before.
     pub fn set_root(&mut self, index: RootIndex, offset: u64) -> Result<()> {
         if self.mended {
-            // The copy that was mended must be whole while the other one is written. Growth has fenced before it comes here.
+            // The repaired copy must be whole while the other one is written. Growth has fenced
+            // before it comes here.
             self.memory.fence(site!("pool.repair-fence"))?;
             self.mended = false;
         }
@@ -265,7 +266,7 @@ impl<M: Memory> Arena<M> {
         let found = [decode(arena.copy(0)?), decode(arena.copy(1)?)];
         let header = match &found {
             [Ok(first), Ok(second)] => newest(first, second)?.clone(),
-            // Opening would overwrite what a newer program needs.
+            // Opening would overwrite data that a newer program needs.
             [Ok(_), Err(Fault::Newer(_))] | [Err(Fault::Newer(_)), Ok(_)] | [Err(_), Err(_)] => {
                 return Err(fault_of(&found, &arena, path));
             }

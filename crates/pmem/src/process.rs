@@ -1,12 +1,15 @@
-//! Whether this is still the process that made something, or a child that was forked from it.
+//! Whether this is still the process that made a value, or a child forked from it.
 //!
-//! A forked child has copies of all handles but none of the threads, and the locks are as they were in the middle of somebody's work; files, their locks and
-//! mapped memory are shared with the parent. So nothing that is durable may be used there, nor closed. A process has a number in a page that the
-//! kernel clears in a child (`MADV_WIPEONFORK`, since Linux 4.14), so a mark compares two words and makes no system call. Where the kernel does not know
-//! this advice, a handler clears the number that the C library calls in the child, which a `fork` past that library would miss.
+//! A forked child has copies of all handles but none of the threads, and the locks are as they were
+//! in the middle of another thread's work; files, their locks and mapped memory are shared with the
+//! parent. So nothing durable may be used there, nor closed. A process has a number in a page that
+//! the kernel clears in a child (`MADV_WIPEONFORK`, since Linux 4.14), so a mark compares two words
+//! and makes no system call. Where the kernel does not know this advice, a handler that the C
+//! library calls in the child clears the number, which a `fork` past that library would miss.
 //!
-//! Always true: a mark is here only in the process that has made it, in all of its threads. A child that makes marks gets a number of its own, which no
-//! ancestor has had. A program that is executed begins anew.
+//! Invariant: a mark is here only in the process that has made it, in all of its threads. A child
+//! that makes marks gets a number of its own, which no ancestor has had. A program that is executed
+//! begins anew.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
@@ -14,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The number of this process, and the next one: a child goes on from where its parent was.
+/// The number of this process, and the next one: a child continues from its parent's.
 static NUMBER: OnceLock<&'static AtomicU64> = OnceLock::new();
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -77,18 +80,18 @@ fn cleared_in_children() -> &'static AtomicU64 {
     unsafe { AtomicU64::from_ptr(page.cast()) }
 }
 
-/// Runs in a child before it goes on.
+/// Runs first in a child.
 extern "C" fn clear() {
     if let Some(number) = NUMBER.get() {
         number.store(NONE, Relaxed);
     }
 }
 
-/// Forks, runs `work` in the child, which exits with the code that it returns (101 if it panics), and waits for that code; it is negative if a
-/// signal has ended the child. For tests of what a child may do: it has this thread alone, and what other threads had locked stays locked there.
+/// Forks, runs `work` in the child, which exits with the code that it returns (101 if it panics),
+/// and waits for that code; it is negative if a signal has ended the child. For tests of a child's
+/// actions: it has this thread alone, and locks that other threads held stay locked there.
 ///
-/// # Errors
-/// No process can be had.
+/// No process can be started.
 pub fn run_forked(work: impl FnOnce() -> u8) -> io::Result<i32> {
     // SAFETY: what the child runs is safe code, which has copies of everything; that locks may stay locked is said above.
     let child = unsafe { libc::fork() };

@@ -18,7 +18,7 @@ impl<T> NvPtr<T> {
     /// The pointer that points nowhere.
     pub const NULL: Self = Self::new(0);
 
-    /// Points to `offset` bytes from the start of the pool. Whether something valid lies there is checked on use.
+    /// Points to `offset` bytes from the start of the pool. The target is validated on use.
     pub const fn new(offset: u64) -> Self {
         Self {
             offset,

@@ -432,7 +432,7 @@ fn flipped_table_bits_are_found() {
     }
 }
 
-/// A transaction of the model: what it did, newest last.
+/// The actions of a transaction of the model, newest last.
 #[derive(Default)]
 struct Open {
     reserved: Vec<Block>,
@@ -615,7 +615,7 @@ fn space_stays_constant_under_churn() {
     );
 }
 
-/// Not a check: prints what the hot path costs. Run with `--release --ignored --nocapture`.
+/// Not a check: prints the cost of the hot path. Run with `--release --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_the_hot_path() {

@@ -1,10 +1,10 @@
 //! The heap and the pool's header under power cuts, on the simulated device.
 //!
 //! Random transactions reserve, activate and free blocks under a small undo log of the test's own.
-//! At every fence and around every commit, images of what a cut may leave are recovered: the
-//! allocated blocks must be those of the last commit, or of the one in flight. Then the recovered
-//! pool goes on working, so a half-whole chunk table cannot hide. Each durable step of the heap is
-//! switched off in turn, and the same test must fail.
+//! At every fence and around every commit, images of a power cut are recovered: the allocated
+//! blocks must be those of the last commit, or of the one in flight. Then the recovered pool goes
+//! on working, so a half-whole chunk table cannot hide. Each durable step of the heap is switched
+//! off in turn, and the same test must fail.
 
 use pmem::device::simulated::{
     CrashPoint, ImageChoices, SimulatedMemory, SimulatedWorld, WorldOptions, mix,
@@ -74,8 +74,8 @@ impl Log {
             pool.flush(record, 32, site!("test.log-record"))
                 .map_err(text)?;
             self.records += 1;
-            // One record a change may see a change of the same word before it, so each is applied
-            // at once.
+            // A change may find an earlier record's change of the same word, so each is applied at
+            // once.
             pool.fence(site!("test.log-fence")).map_err(text)?;
             pool.store_word(change.offset, change.apply(before))
                 .map_err(text)?;
@@ -97,8 +97,8 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the transaction: what was applied or undone is durable, then its records mean nothing
-    /// any more.
+    /// Ends the transaction: its applied or undone changes are made durable, then its records are
+    /// invalidated.
     fn end(&mut self, pool: &mut Pool) -> Result<(), Failure> {
         pool.fence(site!("test.end-fence")).map_err(text)?;
         pool.store_word(self.place, self.transaction)
@@ -110,7 +110,7 @@ impl Log {
         Ok(())
     }
 
-    /// Undoes what a power cut left of an open transaction. Stores nothing if there is nothing.
+    /// Undoes the open transaction that a power cut left. Stores nothing if there is none.
     fn recover(pool: &mut Pool) -> Result<Self, Failure> {
         let place = pool.root(LOG_ROOT);
         let transaction = Self::committed(pool, place)? + 1;
@@ -284,7 +284,7 @@ fn open(world: &SimulatedWorld) -> Result<Pool, Failure> {
     Arena::open(memory, Path::new(POOL)).map_err(text)
 }
 
-/// Recovers an image, compares it with what is allowed, recovers it again, and works on in some.
+/// Recovers an image, compares it with the allowed states, recovers it again, and works on in some.
 fn check(image: &SimulatedWorld, allowed: &Allowed, seed: u64) -> Result<(), Failure> {
     let mut pool = open(image)?;
     Log::recover(&mut pool)?;
@@ -520,7 +520,7 @@ fn roots_under_two_cuts(off: Option<&str>) -> Result<(), Failure> {
     drop(pool);
     let set = |pool: &mut Pool, root| pool.set_root(COUNT_ROOT, root).map_err(text);
     let second_cut = move |image: SimulatedWorld| {
-        // An opening for writing would make durable what the one below has to.
+        // An opening for writing would make durable the bytes that the one below has to.
         let memory = image.source().open(POOL, Access::Read).map_err(text)?;
         let pool = Arena::open_read_only(memory, Path::new(POOL)).map_err(text)?;
         let root = pool.root(COUNT_ROOT);

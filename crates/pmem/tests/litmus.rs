@@ -1,4 +1,4 @@
-//! Litmus programs: what a power cut may leave, written by hand, against what the simulated device
+//! Litmus programs: hand-written outcomes of a power cut, against those that the simulated device
 //! enumerates.
 //!
 //! Goal: the model itself is tested before anything is tested with it. Method: each program stores
@@ -75,7 +75,7 @@ impl Machine {
         self
     }
 
-    /// Stores the line of A and B at once, with one value in all of its words.
+    /// Stores the line of A and B with one instruction, one value in all of its words.
     fn line(&mut self, value: u64) -> &mut Self {
         let line = bytes(&[value; 8]).try_into().unwrap();
         self.first().store_line(A, &line, site!("litmus.line"));
@@ -479,7 +479,8 @@ fn check_whole_lines(profile: Profile, program: impl Fn(&mut Machine), legal: &s
     assert_eq!(machine.outcomes(&[A, B]), legal);
 }
 
-// A line that is stored at once tears at words, and where the platform promises 64 bytes it does not.
+// A line stored by one instruction tears at words; where the platform promises 64 bytes it does
+// not.
 litmus! {
     line_tears_at_words: Default [A, B], |m: &mut Machine| { m.line(1); } => "00 01 10 11";
     flush_free_line_tears_at_words: FlushFree [A, B], |m: &mut Machine| { m.line(1); } => "00 01 10 11";
@@ -494,7 +495,7 @@ fn a_whole_line_survives_or_does_not() {
         check_whole_lines(profile, |m| _ = m.line(1).line(2), "00 11 22");
         check_whole_lines(profile, |m| _ = m.line(1).fence().line(2), "11 22");
     }
-    // Other stores are what they are elsewhere.
+    // Other stores behave as elsewhere.
     check_whole_lines(Profile::Default, |m| _ = m.bulk(A, &[1, 1]), "00 01 10 11");
     check_whole_lines(
         Profile::Default,

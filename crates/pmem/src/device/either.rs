@@ -1,8 +1,9 @@
 //! One of two devices, chosen when it is made.
 //!
-//! Code that is generic over devices is compiled once for both, and asks at each call which of them it is. That is for devices that
-//! do far more than this question costs, the emulated and the simulated one; the native device is a type of its own. Calls that
-//! cost anything are not inlined, or the bodies of both devices would stand at each of thousands of places.
+//! Code that is generic over devices is compiled once for both, and branches on the variant at each
+//! call. That suits devices whose work costs far more than this branch, the emulated and the
+//! simulated one; the native device is a type of its own. Calls with a real cost are not inlined,
+//! or the bodies of both devices would be copied to each of thousands of places.
 
 use super::{Access, Counters, Domain, Memory, MemorySource, Part, Site, View};
 use crate::error::Result;
@@ -17,7 +18,7 @@ pub enum Either<A, B> {
     Second(B),
 }
 
-/// Calls the same method on whichever it is.
+/// Calls the same method on the variant at hand.
 macro_rules! of_either {
     ($either:expr, $device:ident => $call:expr) => {
         match $either {

@@ -102,7 +102,8 @@ enum Backing {
     File(Arc<BackingFile>),
 }
 
-/// A range of addresses, with what is mapped in it; given back when the memory and all views of it are gone.
+/// A range of addresses, with the mappings in it; unmapped when the memory and all views of it are
+/// gone.
 #[derive(Debug)]
 struct Reserved {
     base: NonNull<u8>,
@@ -147,8 +148,8 @@ struct BackingFile {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Makes a file of at least `bytes` with mode 0600, locks, allocates and maps it. Nothing is
-    /// left behind on failure.
+    /// Makes a file of at least `bytes` with mode 0600, locks, allocates and maps it. A failure
+    /// leaves no file.
     pub(crate) fn create(path: &Path, bytes: u64, reserved_bytes: u64) -> Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let descriptor = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
@@ -299,7 +300,7 @@ impl Mapping {
         self.range.base
     }
 
-    /// A read-only way into what is mapped now.
+    /// A read-only view of the bytes that are mapped now.
     pub(crate) fn view(&self) -> View {
         View::new(self.range.base, self.bytes, Arc::clone(&self.range) as _)
     }
@@ -379,9 +380,10 @@ impl Mapping {
         Ok(())
     }
 
-    /// Makes new shared memory from `first` on ready for stores: the first piece with a huge page at once, because it is stored to next, the others by a
-    /// thread ahead of whoever stores to them. Where there is no such thread the first store does it. An ordinary file is
-    /// left alone: its pages would be written back without need.
+    /// Prepares new shared memory from `first` on for stores. The first piece gets a huge page at
+    /// once, because it is stored to next; a thread prepares the others ahead of the stores to
+    /// them. Without such a thread the first store does it. An ordinary file is left alone: its
+    /// pages would be written back without need.
     fn touch_ahead(&self, first: u64) {
         let end = self.mapped_bytes;
         let next = first.next_multiple_of(PIECE_BYTES).min(end);
@@ -467,7 +469,8 @@ impl Drop for BackingFile {
     }
 }
 
-/// Keeps a range of addresses, `align_bytes` aligned: `wanted` bytes, or less where so many are not allowed, but at least `bytes`.
+/// Reserves a range of addresses, `align_bytes` aligned: `wanted` bytes, or fewer where the system
+/// does not allow that, but at least `bytes`.
 fn reserve(bytes: u64, align_bytes: u64, wanted: u64, path: &Path) -> Result<Arc<Reserved>> {
     let least = bytes.max(1).next_multiple_of(align_bytes);
     let mut length = wanted.next_multiple_of(align_bytes).max(least);
@@ -480,8 +483,7 @@ fn reserve(bytes: u64, align_bytes: u64, wanted: u64, path: &Path) -> Result<Arc
             Err(errno) if length == least => {
                 return Err(refused("reserve addresses for", path, errno));
             }
-            // A limit on address space (ulimit -v) or a small virtual address size: take what there
-            // is.
+            // A limit on address space (ulimit -v) or a small virtual address size: take less.
             Err(_) => length = (length / 2).next_multiple_of(align_bytes).max(least),
         }
     }
@@ -640,8 +642,7 @@ fn allocate(descriptor: &OwnedFd, path: &Path, first: u64, end: u64) -> Result<(
 /// Allocates the holes of an existing file without changing its content.
 fn fill_holes(descriptor: &OwnedFd, path: &Path, bytes: u64) -> Result<()> {
     match fallocate(descriptor, 0, bytes) {
-        // Such filesystems compress, or keep no holes that could be told apart; there is nothing to
-        // be done.
+        // Such filesystems compress, or cannot report holes; there is nothing to do.
         Err(Errno::OPNOTSUPP) => Ok(()),
         answer => answer.map_err(|errno| no_space(path, bytes, errno)),
     }

@@ -124,8 +124,8 @@ pub unsafe trait Memory: Send + Sized + 'static {
         Err(crate::PmemError::Unsupported(text))
     }
 
-    /// A read-only way into the bytes that are mapped now, for another thread. Its reads are neither counted nor delayed.
-    /// A device without one refuses.
+    /// A read-only view of the bytes that are mapped now, for another thread. Its reads are neither
+    /// counted nor delayed. A device without views refuses.
     fn view(&self) -> Result<View> {
         let text = "this memory cannot be read beside its owner".to_owned();
         Err(crate::PmemError::Unsupported(text))
@@ -159,7 +159,8 @@ pub enum Access {
     Write,
 }
 
-/// The longest aligned store that a power cut leaves whole or not at all. No program can find that out; whoever knows the platform says so.
+/// The longest aligned store that a power cut leaves whole or not at all. No program can measure
+/// it; a person who knows the platform has to state it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerFailAtomicity {
     /// 8 bytes, as everywhere.

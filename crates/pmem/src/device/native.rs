@@ -116,7 +116,7 @@ impl NativeMemory {
         Ok(Self::over(mapping, Route::Volatile, Domain::Process))
     }
 
-    /// Shared memory gets its pages at once, which a thread gives it otherwise.
+    /// Gives shared memory its pages now; otherwise a thread does it.
     pub(super) fn make_ready(&self) {
         self.mapping.make_ready();
     }
@@ -366,7 +366,8 @@ unsafe impl Memory for NativeMemory {
             for number in 0..lines {
                 let offset = (first + number * LINE_BYTES) as usize;
                 let address = self.base.as_ptr().wrapping_add(offset);
-                // Only lines inside of the range: what lies beside it is another's, who may be reading it.
+                // Only lines inside of the range: the bytes around it belong to others, who may be
+                // reading them.
                 let (start, end) = (offset as u64, offset as u64 + LINE_BYTES);
                 if rewrites && start >= range.start && end <= range.end {
                     // SAFETY: the line was checked to be mapped and writable, and only this handle stores to it.

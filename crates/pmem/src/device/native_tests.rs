@@ -109,7 +109,7 @@ fn bytes_survive_reopening_and_growth_does_not_move() {
     }
 }
 
-/// Beside the thread that touches what is new.
+/// Stores to grown memory while the thread that touches new pages is at work.
 #[test]
 fn what_grew_may_be_stored_to_and_go_away_at_once() {
     let scratch = Scratch::shared("touch");
@@ -491,7 +491,7 @@ fn promises_follow_medium_and_instructions() {
     );
 }
 
-/// Every primitive with every instruction of the processor: what is stored is read back, and
+/// Every primitive with every instruction of the processor: stored bytes are read back, and
 /// counted.
 #[test]
 fn every_store_stream_and_flush_path_stores_what_it_says() {

@@ -29,7 +29,7 @@ const BATCH_TIME: Duration = Duration::from_millis(4);
 /// Distance in bytes between two measured places: no two of them share a page that the kernel or
 /// the prefetcher knows as one.
 const STRIDE_BYTES: u64 = 4096 + 64;
-/// Page faults are taken before the clock starts, one each so many bytes.
+/// Page faults are taken before the clock starts, by one touch for each of this many bytes.
 const PAGE_BYTES: u64 = 4096;
 /// Huge pages are worth a hint if they save at least this part of a miss.
 const HUGE_PAGE_GAIN: f64 = 0.15;
@@ -101,7 +101,7 @@ impl DeviceReport {
             let source = NativeSource::new(directory, lines);
             Costs::measure(&mut source.open(&name, super::Access::Write)?)
         });
-        // Removed before any error is returned, so that nothing is left behind.
+        // Removed before any error is returned, so that no file remains.
         source.remove(&name)?;
         let mut report = described?;
         report.line_costs = line_costs.transpose()?.unwrap_or_default();
@@ -159,7 +159,7 @@ impl Costs {
             next: 0,
             end: memory.bytes() - STRIDE_BYTES,
         };
-        // The first touch of a page costs a fault, which is not what is measured.
+        // The first touch of a page costs a fault, which must not be measured.
         for page in 0..memory.bytes() / PAGE_BYTES {
             memory.store_word(page * PAGE_BYTES, page);
         }

@@ -1,11 +1,13 @@
 //! The pages of new shared memory, before anybody stores to them.
 //!
-//! The first touch of a page of shared memory fills it with zeros, which takes as long as a short transaction; and pages of 4 KiB cost a dependent
-//! read a third of its time, because the translation of an address that nobody used lately misses as its bytes do. So new memory is made ready
-//! ahead of its use, in pieces of a huge page: the kernel is asked to put a huge page under a piece that nobody has touched
-//! (`MADV_COLLAPSE`, Linux 6.1), for which a tmpfs needs no mount option and a process no right. That costs no more than to touch the
-//! piece's small pages, which is what is done where there are no huge pages. A piece in which somebody was first keeps small pages: to copy them
-//! would take milliseconds, in which its user may have to wait.
+//! The first touch of a page of shared memory fills it with zeros, which takes as long as a short
+//! transaction. Pages of 4 KiB also cost a dependent read a third of its time, because the
+//! translation of an address that was not used lately misses as its bytes do. So new memory is
+//! prepared ahead of its use, in pieces of a huge page. The kernel is asked to put a huge page
+//! under a piece that nobody has touched (`MADV_COLLAPSE`, Linux 6.1), for which a tmpfs needs no
+//! mount option and a process no right. That costs no more than to touch the piece's small pages,
+//! which is the fallback without huge pages. A piece that was touched first by its user keeps small
+//! pages: to copy them would take milliseconds, in which its user may have to wait.
 
 use rustix::mm::Advice;
 use std::ffi::{c_int, c_void};

@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 const WORD_BYTES: u64 = size_of::<u64>() as u64;
 
-/// Reads a memory beside its owner.
+/// Reads a memory while its owner stores elsewhere in it.
 pub struct View {
     base: NonNull<u8>,
     bytes: u64,
     /// Keeps `base..base + bytes` mapped.
     _range: Arc<dyn Any + Send + Sync>,
-    /// Is told of each read: its offset and its bytes.
+    /// Called at each read with its offset and its bytes.
     watch: Option<Box<Watch>>,
 }
 
@@ -70,7 +70,7 @@ impl View {
         self.base
     }
 
-    /// Fills `out` with what lies at `offset`; an error if the range leaves the view.
+    /// Fills `out` with the bytes at `offset`; an error if the range leaves the view.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let end = offset.checked_add(out.len() as u64);
         if end.is_none_or(|end| end > self.bytes) {

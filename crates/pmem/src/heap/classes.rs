@@ -39,7 +39,7 @@ pub(crate) struct RunId(u32);
 pub(crate) enum Spare {
     /// One a class: a class that is in use needs it again soon.
     OneAClass,
-    /// None: also those of classes that nobody uses any more, as those of a dropped table.
+    /// None; those of classes out of use are retired as well, as after the drop of a table.
     None,
 }
 
@@ -80,7 +80,7 @@ impl Geometry {
         }
     }
 
-    /// Which block starts `inside` bytes behind the start of the chunk.
+    /// The block that starts `inside` bytes after the start of the chunk.
     #[inline]
     pub(crate) fn block_at(self, inside: u32) -> Option<u32> {
         let distance = inside.checked_sub(self.first)?;
@@ -104,8 +104,7 @@ fn class_key(block_bytes: u32, owner: Owner) -> u64 {
     u64::from(block_bytes) << 32 | (owner.part as u64) << 16 | u64::from(owner.tag)
 }
 
-/// The taken blocks of a run; bits behind the last block are set, so that they are never found
-/// free.
+/// The taken blocks of a run; bits past the last block are set, so that they are never found free.
 struct Bits {
     few: [u64; INLINE_WORDS],
     many: Box<[u64]>,
@@ -149,7 +148,7 @@ pub(crate) struct Run {
     hint: u32,
     /// Place in the class's list of runs with room, or `NONE`.
     listed_at: u32,
-    /// Whether it stands in [`Classes::empty`].
+    /// Whether it is in [`Classes::empty`].
     noted_empty: bool,
     taken: Bits,
 }
@@ -315,7 +314,7 @@ impl Classes {
         }
     }
 
-    /// Asks for what is known about a run ahead of its use.
+    /// Prefetches a run's state ahead of its use.
     #[inline]
     pub(crate) fn prefetch(&self, id: RunId) {
         arch::prefetch(std::ptr::from_ref(&self.runs[id.0 as usize]).cast());

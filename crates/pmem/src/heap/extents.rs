@@ -1,9 +1,9 @@
 //! Free ranges of chunks, in DRAM: rotating best fit.
 //!
-//! The shortest range that is long enough is taken; among equal ones the first behind the place of
-//! the last taking, so that wear goes round. Ranges that touch become one at once. The table on the
-//! medium may still show them as several heads; whoever takes a range writes the table anew (see
-//! `grow`).
+//! The shortest range that is long enough is taken; among equal ones the first after the place of
+//! the last allocation, so that wear rotates. Adjacent ranges are joined at once. The table on the
+//! medium may still show them as several heads; the code that takes a range writes the table anew
+//! (see `grow`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

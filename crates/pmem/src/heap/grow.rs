@@ -131,8 +131,8 @@ impl<M: Memory> Arena<M> {
         Ok(chunk)
     }
 
-    /// Writes the word of what is left of `range` behind its first `chunks`. It means nothing until
-    /// the word of the first chunk leads to it, which is stored after the next fence.
+    /// Writes the word of the rest of `range` after its first `chunks`. It means nothing until the
+    /// word of the first chunk leads to it, which is stored after the next fence.
     fn write_rest(&mut self, range: Range, chunks: u32) -> Result<Option<Range>> {
         if range.chunks == chunks {
             return Ok(None);

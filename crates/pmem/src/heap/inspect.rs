@@ -1,8 +1,8 @@
 //! Whole scans of the heap for checks and reports.
 //!
-//! They read what the medium says, from the first table word to the last, and need no bookkeeping.
-//! A damaged word is an error with its place. Their time grows with the pool; nothing on a
-//! transaction's path calls them.
+//! They read the medium, from the first table word to the last, and need no bookkeeping. A damaged
+//! word is an error with its place. Their time grows with the pool; nothing on a transaction's path
+//! calls them.
 
 use crate::arena::Arena;
 use crate::device::{Memory, Part};
@@ -17,7 +17,7 @@ use crate::pool::HEADER_BYTES;
 pub struct Block {
     /// Where it starts in the pool.
     pub offset: u64,
-    /// Its bytes: what was asked for, rounded up.
+    /// Its bytes: the requested size, rounded up.
     pub bytes: u64,
     /// For whom it is.
     pub owner: Owner,
@@ -26,15 +26,15 @@ pub struct Block {
 /// State of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// Its bytes: what was asked for, rounded up.
+    /// Its bytes: the requested size, rounded up.
     pub bytes: u64,
     /// For whom it is.
     pub owner: Owner,
-    /// Where in its life it stands.
+    /// The stage of its life.
     pub state: BlockState,
 }
 
-/// Where in its life a block stands.
+/// The stage of a block's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
     /// Nobody uses it.
@@ -185,7 +185,7 @@ impl<M: Memory> Arena<M> {
         Ok(())
     }
 
-    /// The head whose chunks contain `chunk`, and what it says.
+    /// The head whose chunks contain `chunk`, and its entry.
     fn covering(&self, chunk: u32) -> Result<(u32, Entry)> {
         let mut head = chunk - chunk % ZONE_CHUNKS;
         if self.heap.classes.run_in(chunk).is_some() {

@@ -185,7 +185,8 @@ impl Heap {
         }
     }
 
-    /// Whether the extent at `chunk` must not be handed out, whatever its table word says.
+    /// Whether the extent at `chunk` must not be handed out, even if its table word says that it is
+    /// free.
     fn is_spoken_for(&self, chunk: u32) -> bool {
         self.pending.contains_key(&chunk) || self.held.contains_key(&chunk)
     }
@@ -332,7 +333,7 @@ impl<M: Memory> Arena<M> {
         self.heap.actions.len() * size_of::<Action>()
     }
 
-    /// Where the open transaction stands, for [`Arena::heap_rollback`].
+    /// The position of the open transaction, for [`Arena::heap_rollback`].
     pub fn heap_mark(&self) -> HeapMark {
         let heap = &self.heap;
         HeapMark {
@@ -343,9 +344,9 @@ impl<M: Memory> Arena<M> {
     }
 
     /// Forgets reservations and frees made since `mark`, which belongs to the open transaction. The
-    /// caller has taken back their changes, where they were applied. Blocks whose owner is
-    /// [`Part::Log`] stay reserved until the transaction is settled, because the log that takes
-    /// changes back lies in them.
+    /// caller has undone their changes, where they were applied. Blocks whose owner is
+    /// [`Part::Log`] stay reserved until the transaction is settled, because they hold the log that
+    /// undoes changes.
     pub fn heap_rollback(&mut self, mark: HeapMark) {
         let heap = &mut self.heap;
         let mut kept = Vec::new();
@@ -394,8 +395,9 @@ impl<M: Memory> Arena<M> {
         self.settle_blocks(outcome, None);
     }
 
-    /// As [`Arena::settle`] for a commit, but a freed block for which `hold` says so is not handed out before
-    /// [`Arena::release_held`], because somebody still reads it. On the medium it is free all the same.
+    /// As [`Arena::settle`] for a commit, but a freed block for which `hold` returns true is not
+    /// handed out before [`Arena::release_held`], because it is still read. On the medium it is
+    /// free all the same.
     pub fn settle_holding(&mut self, hold: &mut dyn FnMut(u64, Fate) -> bool) {
         self.settle_blocks(Outcome::Committed, Some(hold));
     }
@@ -454,7 +456,7 @@ impl<M: Memory> Arena<M> {
         }
     }
 
-    /// Tells `hold` what becomes of a block in a run; whether it is held back.
+    /// Reports a block's fate in a run to `hold`; returns whether it is held back.
     fn is_held(&self, action: Action, hold: Hold<'_>) -> bool {
         match action {
             Action::BlockReserved(run, block) => {

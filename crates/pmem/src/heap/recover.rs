@@ -31,8 +31,9 @@ impl<M: Memory> Arena<M> {
 
     /// Reads the next heads: notes free ranges and runs with room.
     ///
-    /// Their words are flushed: what a killed process stored and did not flush would else be read here and never become
-    /// durable. The fence before their first use, or before the commit of a change inside, covers it.
+    /// Their words are flushed: words that a killed process stored and did not flush would else be
+    /// read here and never become durable. The fence before their first use, or before the commit
+    /// of a change inside, covers it.
     pub(super) fn advance_cursor(&mut self) -> Result<()> {
         let mut flushed = u64::MAX;
         for _ in 0..HEADS_PER_STEP {

@@ -1,4 +1,4 @@
-//! The chunk table: what each 16 KiB chunk of a pool is used for.
+//! The chunk table: the use of each 16 KiB chunk of a pool.
 //!
 //! After the header a pool is a row of *zones* of 2048 chunks; the last zone may be shorter. Chunk
 //! 0 of a zone holds its table: one word a chunk. The table is a chain: the word of a *head* says

@@ -127,7 +127,7 @@ pub(crate) fn order_words() {
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }
 }
 
-/// Asks for the line that `address` lies in. Any address may be given: a prefetch never faults.
+/// Prefetches the line of `address`. Any address may be given: a prefetch never faults.
 #[inline]
 pub(crate) fn prefetch(address: *const u8) {
     // SAFETY: a hint changes no register and no value in memory.

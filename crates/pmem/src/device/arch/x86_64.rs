@@ -118,7 +118,7 @@ impl Instructions {
         self.direct_lines.then_some("movdir64b")
     }
 
-    /// Whether so many lines in a row are better streamed to where they lie already than written back one by one.
+    /// Whether this many lines in a row are better streamed in place than written back one by one.
     #[inline]
     pub(crate) fn rewrites(self, lines: u64) -> bool {
         self.write_back == WriteBack::Clflush && lines >= SERIAL_LINES
@@ -199,7 +199,7 @@ pub(crate) fn order_words() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Asks for the line that `address` lies in. Any address may be given: a prefetch never faults.
+/// Prefetches the line of `address`. Any address may be given: a prefetch never faults.
 #[inline]
 pub(crate) fn prefetch(address: *const u8) {
     // SAFETY: SSE is part of x86-64.

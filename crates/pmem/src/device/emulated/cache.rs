@@ -17,7 +17,7 @@ const MEMORY_BITS: u32 = 20;
 pub(super) const MEMORIES_MAX: u32 = 1 << MEMORY_BITS;
 /// Mask of the name in a word.
 const NAME_MASK: u64 = (1 << (LINE_BITS + MEMORY_BITS)) - 1;
-/// Where the part stands in a word, three bits.
+/// Position of the part in a word, three bits.
 const PART_SHIFT: u32 = LINE_BITS + MEMORY_BITS;
 /// The line differs from the medium.
 const DIRTY: u64 = 1 << 62;
@@ -116,7 +116,7 @@ impl Cache {
         Touched::Miss(replace(set, word))
     }
 
-    /// Makes a line clean where it lies; says whether it was dirty. Its age does not change.
+    /// Makes a line clean in place; says whether it was dirty. Its age does not change.
     pub(super) fn clean(&mut self, name: LineName) -> Option<WriteBack> {
         let set = self.set(name);
         let way = find(set, name)?;

@@ -1,10 +1,10 @@
 //! Time and waiting, in picoseconds since the clock was made.
 //!
 //! The real clock reads the processor's time-stamp counter and spins on it: a delay of 160 ns is
-//! too short for any call of the operating system. The counter's rate, and what reading it and
-//! leaving the loop cost on average, are measured once a process. Where there is no invariant
-//! counter, `Instant` takes its place. The virtual clock moves only by waiting, which makes sums of
-//! delays exact in tests.
+//! too short for any call of the operating system. The counter's rate, and the mean cost of reading
+//! it and leaving the loop, are measured once a process. Where there is no invariant counter,
+//! `Instant` takes its place. The virtual clock moves only by waiting, which makes sums of delays
+//! exact in tests.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -74,9 +74,9 @@ impl Clock {
         self.now_ps() / PS_PER_NS
     }
 
-    /// Nanoseconds since the clock was made, without waiting for what runs before: cheap enough to be
-    /// read between short steps that follow each other, where what one step is spared the next one
-    /// is charged.
+    /// Nanoseconds since the clock was made, without waiting for the instructions before it. That
+    /// makes it cheap enough for short steps that follow each other, where time missed by one step
+    /// is charged to the next one.
     #[inline]
     pub fn now_ns_unordered(&self) -> u64 {
         match &self.0 {

@@ -1,4 +1,4 @@
-//! One partition's device: what passes between the modelled cache and the imitated memory, counted
+//! One partition's device: the traffic between the modelled cache and the imitated memory, counted
 //! and delayed.
 //!
 //! All memories and files of a partition share one [`Emulator`] and so one cache, one channel and
@@ -27,14 +27,14 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Lines that posted transfers may be behind before who posts them waits: the depth of a memory
+/// Lines of posted transfers in the queue beyond which the next poster waits: the depth of a memory
 /// controller's queue.
 const POSTED_LINES: u64 = 64;
 /// Prefetched ranges that overlap; one more is waited for. About the line fill buffers of a core.
 const OVERLAPPED_RANGES: usize = 16;
 /// Picoseconds of a second.
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
-/// Nobody is between two accesses of a transaction.
+/// Value of `at_work` between transactions.
 const NOBODY: usize = usize::MAX;
 
 /// One partition's device. Clones are handles of the same one.
@@ -72,7 +72,7 @@ struct Shared {
     line_shift: u32,
     pace: Pace,
     clock: Clock,
-    /// The part of the latest access, or [`NOBODY`]: what a sampling profiler sees.
+    /// The part of the latest access, or [`NOBODY`], for a sampling profiler.
     at_work: AtomicUsize,
     state: Mutex<State>,
 }
@@ -248,8 +248,8 @@ impl Region {
         });
     }
 
-    /// Charges loads of `(offset, bytes)` one after the other, as [`Region::load`] of each does, but for the lock, which is taken once and then
-    /// again behind each wait.
+    /// Charges loads of `(offset, bytes)` one after the other, as [`Region::load`] of each does.
+    /// The lock is taken once, and again after each wait.
     pub fn load_each(&self, part: Part, ranges: &mut dyn Iterator<Item = (u64, u64)>) {
         self.enter(part);
         let mut is_waited_for = self.counts_loads();
@@ -338,7 +338,8 @@ impl Region {
         &self.emulator
     }
 
-    /// Shows samplers whose time it is. One relaxed store beside a lock and a search of the cache.
+    /// Shows samplers the part that is at work. One relaxed store is little beside a lock and a
+    /// search of the cache.
     #[inline]
     fn enter(&self, part: Part) {
         let at_work = &self.emulator.0.at_work;
@@ -579,14 +580,14 @@ impl State {
         }
         let now_ps = shared.clock.now_ps();
         let transferred_ps = now_ps.max(self.channel_free_ps) + moved.read * line_ps;
-        // The evicted lines leave behind the ones that are waited for.
+        // The evicted lines are transferred after the ones that are waited for.
         self.channel_free_ps = transferred_ps + moved.written * line_ps;
         self.latency_ps += read_ps;
         self.bandwidth_ps += transferred_ps - now_ps;
         Some(transferred_ps + read_ps)
     }
 
-    /// Occupies the channel; the time until which to wait if it is too far behind.
+    /// Occupies the channel; returns the time until which to wait if the queue is too long.
     fn post(&mut self, shared: &Shared, lines: u64) -> Option<u64> {
         let line_ps = shared.pace.line_ps;
         if lines == 0 || line_ps == 0 {

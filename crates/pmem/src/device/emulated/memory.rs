@@ -18,7 +18,7 @@ pub struct EmulatedMemory<M: Memory> {
     region: Region,
     part: Cell<Part>,
     lifetime: Lifetime,
-    /// Whether what the region counts is said to be this handle's: it is one of its memory's handles only.
+    /// Whether this handle reports the region's counts: one of a memory's handles does.
     is_first: bool,
 }
 
@@ -140,7 +140,7 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
         self.region.stream(self.part.get(), offset, LINE_BYTES);
     }
 
-    /// Costs are those of a machine that does, whatever this one is.
+    /// Costs are those of a machine that does, whether or not this one does.
     fn stores_lines_at_once(&self) -> bool {
         true
     }

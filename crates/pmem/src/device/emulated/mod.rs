@@ -1,9 +1,9 @@
 //! The emulated device: another memory whose bytes are real and whose time is chosen.
 //!
-//! Every access of a wrapped memory goes through a model of the last-level cache; what misses it is
-//! counted, per part of the database, and delayed as a slower memory would delay it. Counts depend
-//! on the accesses alone, never on time: the same accesses give the same counts. docs/emulation.md
-//! says what is claimed and what is not.
+//! Every access of a wrapped memory goes through a model of the last-level cache. Misses are
+//! counted, per part of the database, and delayed as a slower memory would delay them. Counts
+//! depend on the accesses alone, never on time: the same accesses give the same counts. The claims
+//! and limits of the model are in docs/emulation.md.
 //!
 //! | module | job |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The options of one emulator: the memory that is imitated, the cache before it, what is noted.
+//! The options of one emulator: the imitated memory, its cache, and the records kept.
 //!
 //! An emulator belongs to one partition. Where several partitions share one processor in the
 //! experiment that is imitated, [`EmulationOptions::share`] gives each its part of the cache and of
@@ -30,7 +30,7 @@ pub struct EmulationOptions {
     pub flush_effect: FlushEffect,
     /// Whether loads are modelled.
     pub loads: Loads,
-    /// If given, what a *sync* costs in all, from 10 ns to 10 us: the first fence after one or more
+    /// If given, the whole cost of a *sync*, from 10 ns to 10 us: the first fence after one or more
     /// flushes or streaming stores takes this long instead of the profile's `write` and `fence`,
     /// and other fences take no added time.
     pub sync_latency_ns: Option<u64>,
@@ -56,7 +56,8 @@ pub enum Loads {
     /// Each is looked up in the cache, counted and delayed. The model's own time is added to it.
     #[default]
     Counted,
-    /// They take what they take on this machine, and are not counted. For experiments that vary something else.
+    /// They take their own time on this machine, and are not counted. For experiments that vary
+    /// something else.
     Free,
 }
 

@@ -21,8 +21,8 @@ pub trait Attachment: Any + Send + Sync {
     /// Units that are not named are lost.
     fn image(&self, choices: &[UnitChoice]) -> Arc<dyn Attachment>;
 
-    /// The device as the next process finds it if this one dies and the power stays on: reads see every change, and what is
-    /// undecided stays so. No handle is open there.
+    /// The device as the next process finds it if this one dies and the power stays on: reads see
+    /// every change, and undecided changes stay undecided. No handle is open there.
     fn death(&self) -> Arc<dyn Attachment>;
 
     /// Whether the device can say which undecided units of it were read, see [`Attachment::watch`].

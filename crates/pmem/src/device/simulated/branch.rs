@@ -7,8 +7,9 @@
 //! cannot have changed the outcome, so nothing is lost. Units of an attached device count as read
 //! if it cannot tell.
 //!
-//! Lines that one load takes together and that bulk or streaming stores wrote stand or fall with a checksum. They are
-//! one choice: complete or broken, where the broken forms are each line missing or torn, up to a bound, and a few random ones.
+//! Lines that one load takes together and that bulk or streaming stores wrote are valid only
+//! together, by a checksum. They are one choice: complete or broken. The broken forms are each line
+//! missing or torn, up to a bound, and a few random ones.
 
 use super::choice::{
     ImageChoice, Random, TooMany, Unit, UnitChoice, everything, nothing, pick, tears, whole_choices,
@@ -86,7 +87,7 @@ impl Branches {
         Ok(())
     }
 
-    /// The image that was taken last has been checked: branches on what was read of it.
+    /// The image that was taken last has been checked: branches on the units that were read of it.
     pub fn checked(&mut self, world: &SimulatedWorld) {
         let groups = self.read_units();
         let mut decided = self.current.clone();

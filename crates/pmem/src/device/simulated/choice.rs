@@ -21,7 +21,7 @@ const PAIRED_UNITS_MAX: usize = 64;
 pub struct Unit {
     /// The memory or attached device.
     pub device: u32,
-    /// The line, or whatever the device numbers its units by.
+    /// The line, or the device's own number of the unit.
     pub index: u64,
     /// Pieces of each event that persists in order: 1 is atomic, more may tear. At most 64.
     pub ordered: Vec<u8>,
@@ -79,7 +79,7 @@ impl fmt::Display for ImageChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{count} images of {units} units are more than the limit")]
 pub struct TooMany {
-    /// How many there are; `u64::MAX` says at least so many.
+    /// The number of combinations; `u64::MAX` means at least that many.
     pub count: u64,
     /// How many units are undecided.
     pub units: usize,
@@ -272,7 +272,7 @@ fn low_bits(count: u32) -> u64 {
     1_u64.checked_shl(count).map_or(u64::MAX, |bit| bit - 1)
 }
 
-/// Moves piece bits to their place among the streamed pieces; what passes the end gathers in the
+/// Moves piece bits to their place among the streamed pieces; bits past the end are joined in the
 /// last bit.
 fn place(bits: u64, from: u32) -> u64 {
     let moved = u128::from(bits) << from.min(64);
@@ -302,7 +302,7 @@ enum Pick {
 }
 
 impl ImageChoices {
-    /// All combinations of what is undecided in `world`, and after them a few torn forms of each
+    /// All combinations of the undecided units in `world`, and after them a few torn forms of each
     /// event that can tear. Fails if there are more than `cap` combinations.
     pub fn exhaustive(world: &SimulatedWorld, cap: u64) -> Result<Self, TooMany> {
         Self::whole(world.units(), cap, 0)
@@ -413,7 +413,7 @@ impl ImageChoices {
         })
     }
 
-    /// The combination that `digits` stands for; steps to the next one.
+    /// The combination of the current `digits`; steps to the next one.
     fn next_combination(&mut self) -> Option<ImageChoice> {
         let digits = self.digits.as_mut()?;
         let chosen = self.units.iter().zip(digits.iter());

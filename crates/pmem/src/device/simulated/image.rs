@@ -1,11 +1,12 @@
 //! Making one memory the image of another after a power cut.
 //!
 //! An image is a full memory of its own. It follows its origin: [`MemoryState::restore`] copies the
-//! lines that changed on either side since the last image, and [`MemoryState::apply`] adds what the
-//! choice lets survive. So the cost of an image is that of the lines between two images; the first
-//! one copies every line that was ever stored to.
+//! lines that changed on either side since the last image, and [`MemoryState::apply`] adds the
+//! surviving part of the choice. So the cost of an image is that of the lines between two images;
+//! the first one copies every line that was ever stored to.
 //!
-//! The death of a process leaves another kind of image: [`MemoryState::inherit`] takes the undecided stores over as well.
+//! The death of a process leaves another kind of image: [`MemoryState::inherit`] copies the
+//! undecided stores as well.
 
 use super::choice::{Unit, UnitChoice};
 use super::lines::{DirtyLine, Event, Kind, MemoryState, Origin, line_hash};
@@ -44,7 +45,7 @@ impl MemoryState {
         }
     }
 
-    /// Takes over what is certain in `origin`. No handle of `self` may be open.
+    /// Copies the certain content of `origin`. No handle of `self` may be open.
     pub(super) fn restore(&mut self, origin: &Self) {
         assert!(
             self.handles == 0,
@@ -79,7 +80,7 @@ impl MemoryState {
         self.touched = touched;
     }
 
-    /// Takes over one line, which may lie behind the length: nothing was ever written there.
+    /// Copies one line, which may be past the length: nothing was ever written there.
     fn copy_line(&mut self, origin: &Self, line: usize) {
         let content = origin.durable.line(line);
         self.live.set_line(line, &content);
@@ -87,7 +88,8 @@ impl MemoryState {
         self.note_change(line);
     }
 
-    /// Adds what survives of the dirty lines of `origin`, of which `self` has just been restored.
+    /// Adds the surviving stores of the dirty lines of `origin`, from which `self` has just been
+    /// restored.
     pub(super) fn apply(&mut self, origin: &Self, choices: &[UnitChoice]) {
         for choice in choices {
             if choice.device != self.number {
@@ -109,8 +111,9 @@ impl MemoryState {
         }
     }
 
-    /// Takes over what the next process finds in `origin`, of which `self` has just been restored, if the one that has it open
-    /// dies: every store is visible, and those that no fence has made certain may still be lost.
+    /// Copies the state of `origin`, from which `self` has just been restored, as the next process
+    /// finds it if the present one dies: every store is visible, and those that no fence has made
+    /// certain may still be lost.
     pub(super) fn inherit(&mut self, origin: &Self) {
         self.next_event = self.next_event.max(origin.next_event);
         for dirty in &origin.dirty {

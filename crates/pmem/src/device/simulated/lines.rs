@@ -1,4 +1,5 @@
-//! The state of one simulated memory: what is durable, and what each dirty line may still become.
+//! The state of one simulated memory: the durable content, and the possible states of each dirty
+//! line.
 //!
 //! `durable` is the content that is certain to survive. A line with stores that are not certain has
 //! a list of events in program order; [`MemoryState::fence`] folds the certain ones into `durable`.
@@ -30,8 +31,9 @@ pub(super) enum Kind {
     Ordinary,
     /// Past the cache: in no order before the fence.
     Stream(Tears),
-    /// The same by a handle that is gone: no fence waits for it any more. It is certain once the next handle has flushed its
-    /// line and fenced, for what another process sees has left the buffers of the one that stored it.
+    /// The same by a handle that is gone: no fence waits for it any more. It is certain once the
+    /// next handle has flushed its line and fenced, because bytes that another process sees have
+    /// left the buffers of the one that stored them.
     Orphan(Tears),
 }
 
@@ -117,7 +119,7 @@ pub(super) struct MemoryState {
     pub(super) number: u32,
     pub(super) name: String,
     pub(super) profile: Profile,
-    /// Handles of whoever has it open.
+    /// Open handles of the memory.
     pub(super) handles: u32,
     pub(super) bytes: u64,
     pub(super) template: Arc<Template>,
@@ -130,8 +132,9 @@ pub(super) struct MemoryState {
     slot_of: Vec<u32>,
     /// Lines that the memory can grow to.
     lines: usize,
-    /// Of each handle, the lines whose write-backs and streams its next fence waits for. A write-back covers the events with numbers below the
-    /// one that stands with the line: those that were there when this handle flushed it.
+    /// Of each handle, the lines whose write-backs and streams its next fence waits for. A
+    /// write-back covers the events with numbers below the one noted with the line: those that were
+    /// there when this handle flushed it.
     waiting: Vec<Vec<(u32, u64)>>,
     /// Number of the next event.
     pub(super) next_event: u64,
@@ -144,7 +147,7 @@ pub(super) struct MemoryState {
     pub(super) changed_start: u64,
     /// Of an image: uid of the memory it was taken from, and how far it followed `changed`.
     pub(super) origin: Option<Origin>,
-    /// Of an image that is watched: what the power cut left undecided.
+    /// The undecided lines of an image that is watched.
     pub(super) watch: Option<Watch>,
 }
 
@@ -305,8 +308,8 @@ impl MemoryState {
         waiting.is_some_and(|waiting| !waiting.is_empty())
     }
 
-    /// Makes all stores durable that a handle has flushed or streamed. It waits for no other handle's: what another one has stored and flushed in
-    /// the same line meanwhile stays undecided.
+    /// Makes all stores durable that a handle has flushed or streamed. It covers no other handle's:
+    /// stores of another one that were flushed in the same line meanwhile stay undecided.
     pub(super) fn fence(&mut self, handle: usize) {
         let mut waiting = std::mem::take(self.waiting(handle));
         for (line, covered) in waiting.drain(..) {
@@ -334,7 +337,7 @@ impl MemoryState {
         self.waiting = vec![Vec::new()];
     }
 
-    /// One of several handles is gone: nobody waits for its write-backs any more, which every other one knows.
+    /// One of several handles is gone: nobody waits for its write-backs any more.
     pub(super) fn leave(&mut self, handle: usize) {
         self.handles -= 1;
         if self.handles == 0 {
@@ -361,7 +364,7 @@ impl MemoryState {
             for event in &mut dirty.events {
                 event.kind = match event.kind {
                     Kind::Stream(tears) if !flush_free => Kind::Orphan(tears),
-                    // Where caches are durable, so is what has become visible to others.
+                    // Where caches are durable, so are stores that have become visible to others.
                     Kind::Stream(_) => Kind::Ordinary,
                     kind => kind,
                 };

@@ -1,9 +1,9 @@
 //! The handle that an engine holds: a [`Memory`] of a simulated world.
 //!
-//! A handle writes the live bytes itself and tells the memory's state what it did. Durable memories
-//! record events; volatile ones are plain bytes, and flushes and fences on them do nothing and are
-//! not counted. One owner at a time has a memory open, with handles that keep out of each other's way, so nothing else writes its live bytes:
-//! images are made in closed memories only.
+//! A handle writes the live bytes itself and reports each change to the memory's state. Durable
+//! memories record events; volatile ones are plain bytes, and flushes and fences on them do nothing
+//! and are not counted. One owner at a time has a memory open, with handles that never touch the
+//! same bytes, so nothing else writes its live bytes: images are made in closed memories only.
 
 use super::fault::MemoryCall;
 use super::lines::{Kind, MemoryState, Tears};
@@ -275,7 +275,7 @@ impl SimulatedMemory {
         self.change(offset, data, kind);
     }
 
-    /// Tells the watch of the memory what is read.
+    /// Reports a read to the watch of the memory.
     #[cold]
     fn note_load(&self, offset: u64, bytes: usize) {
         if let Backing::Durable(state) = &self.backing {
@@ -484,7 +484,7 @@ impl Drop for SimulatedMemory {
     }
 }
 
-/// Tells the watch of a memory what is read of it, by its owner or through a view.
+/// Reports a read to the watch of a memory, by its owner or through a view.
 fn note_load(state: &Mutex<MemoryState>, offset: u64, bytes: usize) {
     let mut state = lock(state);
     let number = state.number;

@@ -2,9 +2,9 @@
 //!
 //! The whole capacity is reserved at once and takes memory only where it is touched, so growth
 //! never moves it. The buffer is reached through raw copies only: a memory handle lends references
-//! into it, and no `&mut` to the same bytes may exist beside them. The regions of a memory and of
-//! all its images start as private mappings of one [`Template`], so that new content is made once
-//! and an image copies only what was ever stored.
+//! into it, and no `&mut` to the same bytes may exist at the same time. The regions of a memory and
+//! of all its images start as private mappings of one [`Template`], so that new content is made
+//! once and an image copies only the bytes that were ever stored.
 
 use super::world::{Content, lock};
 use crate::device::LINE_BYTES;
@@ -88,7 +88,7 @@ fn unavailable(source: std::io::Error) -> PmemError {
 pub(super) struct Region {
     base: NonNull<u8>,
     capacity: usize,
-    /// For each granule whether [`Region::note_store`] was told of it, as far as it was told of any.
+    /// Whether [`Region::note_store`] reported each granule, up to the last that it reported.
     stored: Vec<bool>,
 }
 
@@ -168,8 +168,9 @@ impl Region {
         }
     }
 
-    /// Clears what was stored to. A heap touches little of each of its chunks, so that takes much less time than to clear
-    /// everything up to the last store, and leaves the rest out of the processor's cache.
+    /// Clears the granules that were stored to. A heap touches little of each of its chunks, so
+    /// that takes much less time than to clear everything up to the last store, and keeps the rest
+    /// out of the processor's cache.
     pub(super) fn clear_stored(&mut self) {
         let mut stored = std::mem::take(&mut self.stored);
         for (granule, stored) in stored.iter_mut().enumerate() {

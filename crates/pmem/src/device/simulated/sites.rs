@@ -34,8 +34,8 @@ pub struct SiteReport {
     pub kind: SiteKind,
     /// Times it was reached, switched off or not.
     pub executions: u64,
-    /// Times it had something to do: a line to write back, something to wait for. 0 of many says:
-    /// needless.
+    /// Times it had something to do: a line to write back, something to wait for. A site with 0 of
+    /// many is needless.
     pub useful: u64,
 }
 

@@ -1,18 +1,19 @@
-//! Which undecided stores a recovery looked at.
+//! The undecided stores that a recovery read.
 //!
-//! A store that a power cut may keep or lose matters only if somebody reads it afterwards. A watched image notes the
-//! first read of each line of which undecided bytes are still there, in the order of the reads; bytes that were
-//! stored over meanwhile are not undecided any more. Images of a watched image are watched as well, so a
-//! recovery that is itself cut off counts.
+//! A store that a power cut may keep or lose matters only if it is read afterwards. A watched image
+//! notes the first read of each line that still has undecided bytes, in the order of the reads;
+//! bytes that were overwritten meanwhile are not undecided any more. Images of a watched image are
+//! watched as well, so a recovery that is itself cut off counts.
 //!
-//! Invariant: `live` of a line names the bytes that are as the power cut left them in what handles read,
-//! `durable` those that are so in what is certain to survive.
+//! Invariant: `live` of a line names the bytes of the live content that are as the power cut left
+//! them, `durable` those of the content that is certain to survive.
 
 use super::world::lock;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// One line, or unit of an attached device, of an image whose content depends on what the power cut kept, and that was read.
+/// A line of an image, or a unit of an attached device, that was read and whose content depends on
+/// the power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The memory: `device` of the [`Unit`](super::Unit).
@@ -36,7 +37,7 @@ struct Reads {
 }
 
 impl ReadLog {
-    /// Takes out what was read so far, in order. A line may come more than once.
+    /// Takes the reads so far, in order. A line may come more than once.
     pub fn take(&self) -> Vec<Read> {
         std::mem::take(&mut lock(&self.shared).reads)
     }
@@ -85,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// The watch of an image in which nothing but what is certain survives.
+    /// The watch of an image in which only the certain content survives.
     pub(super) fn image(&self) -> Self {
         let lines = self.lines.iter().map(|watched| WatchedLine {
             live: watched.durable,

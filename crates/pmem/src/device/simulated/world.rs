@@ -34,13 +34,13 @@ pub struct WorldOptions {
     pub seed: u64,
     /// The stores that survive without a flush.
     pub profile: Profile,
-    /// Whether a line that is stored at once can tear.
+    /// Whether a line stored by one instruction can tear.
     pub atomicity: PowerFailAtomicity,
     /// The content of new memory.
     pub content: Content,
     /// Where the observer is called.
     pub points: Points,
-    /// Bytes that a durable memory can grow to. Address space only: what is not used costs nothing.
+    /// Bytes that a durable memory can grow to. This is address space: unused bytes cost nothing.
     pub capacity_bytes: u64,
     /// Bytes that a volatile memory can grow to.
     pub volatile_capacity_bytes: u64,
@@ -190,9 +190,10 @@ impl SimulatedWorld {
         *lock(&self.shared.observer) = None;
     }
 
-    /// Runs `look` while every other thread waits before its next store, write, fence or sync. A step that a thread had begun
-    /// before may still take effect, one a thread: it is before or after what `look` sees of its device, and nothing that
-    /// depends on it is. So an image or a [`death`](Self::death) that `look` takes is what some moment leaves, of all devices together.
+    /// Runs `look` while every other thread waits before its next store, write, fence or sync. A
+    /// step that a thread had begun before may still take effect, one a thread: it comes before or
+    /// after `look` reads its device, and nothing depends on which. So an image or a
+    /// [`death`](Self::death) that `look` takes is a state of all devices at one moment.
     pub fn halted<T>(&self, look: impl FnOnce() -> T) -> T {
         let halt = &self.shared.halt;
         *lock(&halt.by) = Some(std::thread::current().id());
@@ -291,10 +292,11 @@ impl SimulatedWorld {
         })
     }
 
-    /// The world as the next process finds it if all that runs here dies now and the power stays on: every store and write is
-    /// visible, and what no fence or sync has made certain may be lost by a later power cut, each line and write by itself. A
-    /// write-back that was started is not certain, and a fence of the next process does not make it so. As in an image,
-    /// no memory is open and there is no observer.
+    /// The world as the next process finds it if everything that runs here dies now and the power
+    /// stays on. Every store and write is visible; those that no fence or sync has made certain may
+    /// be lost by a later power cut, each line and write by itself. A write-back that was started
+    /// is not certain, and a fence of the next process does not make it so. As in an image, no
+    /// memory is open and there is no observer.
     pub fn death(&self) -> Result<Self> {
         let mut next =
             Self::with_sites(self.shared.options.clone(), Arc::clone(&self.shared.sites));
@@ -316,7 +318,8 @@ impl SimulatedWorld {
         self.renew(target, attachments, &MemoryState::inherit)
     }
 
-    /// Gives `target` these devices, and what is certain of the memories here, to which `add` adds more.
+    /// Gives `target` these devices, and the certain content of the memories here, to which `add`
+    /// adds more.
     fn renew(
         &self,
         target: &mut Self,
@@ -394,8 +397,8 @@ impl SimulatedWorld {
         memories.chain(devices.map(|(number, _)| number)).collect()
     }
 
-    /// A hash of what is certain to survive; of a fresh image: of the image. Equal worlds have
-    /// equal hashes, so a test that collects them counts distinct images.
+    /// A hash of the content that is certain to survive; of a fresh image: of the image. Equal
+    /// worlds have equal hashes, so a test that collects them counts distinct images.
     pub fn hash(&self) -> u64 {
         self.image_hash(&ImageChoice::default())
     }
@@ -420,7 +423,7 @@ impl SimulatedWorld {
         hash
     }
 
-    /// Where the units of a choice lie, for reports: memory name and offset, and what survives.
+    /// Places of a choice's units, for reports: memory name and offset, and the surviving part.
     pub fn describe(&self, choice: &ImageChoice) -> String {
         let mut text = choice.to_string();
         for memory in self.memories() {
@@ -607,7 +610,7 @@ impl SimulatedWorld {
             .retain(|memory| lock(memory).name != name);
     }
 
-    /// Makes a memory at least `bytes` long, filled with what new memory holds.
+    /// Makes a memory at least `bytes` long, filled with the content of new memory.
     pub(super) fn grow(&self, memory: &Mutex<MemoryState>, bytes: u64) -> Result<u64> {
         let before = lock(memory).bytes;
         if bytes > before {
