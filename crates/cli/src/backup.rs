@@ -24,7 +24,7 @@ pub(crate) fn run(args: &BackupArgs, format: Format) -> Result<()> {
 }
 
 fn backup(path: &Path, file: &Path, args: &BackupArgs, format: Format) -> Result<()> {
-    // Pages are copied after a checkpoint, which is written.
+    // A backup of pages begins with a checkpoint, which writes.
     let database = if args.pages {
         Database::open(path)?
     } else {
@@ -95,7 +95,7 @@ pub(crate) fn show(bar: &ProgressBar, progress: &CopyProgress<'_>) {
     progress::tell(bar, &format!("{action} {}: {rows} rows", progress.table));
 }
 
-/// Adds what a copy came to.
+/// Adds the report of a copy.
 pub(crate) fn add_report(facts: &mut Facts, report: &CopyReport, format: Format) {
     let size = |count: u64| {
         if format == Format::Text {

@@ -38,7 +38,7 @@ pub(crate) fn print(column: &Column) -> String {
     format!("{}:{}{mark}", column.name, column.data_type)
 }
 
-/// Splits at commas that stand outside parentheses.
+/// Splits at commas outside parentheses.
 pub(crate) fn split_outside_parentheses(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_u32, 0);

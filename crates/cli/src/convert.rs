@@ -1,7 +1,8 @@
 //! `convert`: a copy of a database with another method or other options.
 //!
-//! The work is the library's (`Database::convert`), which compares the counts and the content of both before it reports
-//! success; here are the progress and the report. The old database stays as it is.
+//! The library does the work (`Database::convert`), and compares the counts and the content of both
+//! before it reports success; this module has the progress and the report. The old database stays
+//! as it is.
 
 use crate::args::ConvertArgs;
 use crate::backup::{add_report, show};

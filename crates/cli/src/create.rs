@@ -22,7 +22,7 @@ pub(crate) fn run(args: &CreateArgs, format: Format) -> Result<()> {
     facts.print(format)
 }
 
-/// Creates a database as the options say.
+/// Creates a database with these options.
 pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     let method = args.axes.method()?.map_or(args.method, Choice::Explicit);
     if method == Choice::Explicit(Method::Volatile) {

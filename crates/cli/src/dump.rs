@@ -1,6 +1,7 @@
 //! `dump` and `load`: a whole database as one text file.
 //!
-//! The file is CSV (see the room `delimited`), so any text may stand in it. The first field of a record says what it is:
+//! The file is CSV (see the room `delimited`), so any text may be in it. The first field of a
+//! record is its kind:
 //!
 //! | record | meaning |
 //! |---|---|
@@ -15,8 +16,8 @@
 //! | `end,ROWS` | the table ends; the number of its rows |
 //! | `end-of-dump,TABLES` | last record; a file without it is cut off |
 //!
-//! A dump shows one moment. `load` builds the database beside its place and renames it when it is complete, so an interrupted
-//! load leaves nothing under the name.
+//! A dump shows one moment. `load` builds the database next to its final place and renames it when
+//! it is complete, so an interrupted load leaves nothing under the name.
 
 use crate::args::{DumpArgs, LoadArgs};
 use crate::create;
@@ -139,7 +140,7 @@ pub(crate) fn load(args: &LoadArgs, format: Format) -> Result<()> {
             .load(&database, &mut |bytes| bar.set_position(bytes))
             .with_context(|| format!("{}, line {}", file.name, input.line()))?;
         database.close()?;
-        // An empty directory may stand there already.
+        // An empty directory may be there already.
         let _ = fs::remove_dir(&args.path);
         fs::rename(&temporary, &args.path)
             .with_context(|| format!("cannot create {}", args.path.display()))?;

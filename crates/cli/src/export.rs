@@ -24,7 +24,8 @@ pub(crate) fn run(args: &ExportArgs, format: Format) -> Result<()> {
         .map(|column| column.name)
         .collect();
     delimited::write_header(&mut out, &names)?;
-    // A reader that conflicts runs again, and what was written cannot be taken back: so this one is run by hand.
+    // A reader that conflicts runs again, and written rows cannot be taken back: so this
+    // transaction is begun by hand.
     let mut transaction = database.begin()?;
     let mut progress =
         |rows| progress::tell(&bar, &format!("exporting {}: {rows} rows", args.table));

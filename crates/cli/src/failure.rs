@@ -24,7 +24,7 @@ pub(crate) const UNUSABLE: u8 = 2;
 pub(crate) struct Usage(String);
 
 impl Usage {
-    /// The sentence says what is wrong and what to write instead.
+    /// An error with a sentence that names the fault and a correct choice.
     pub(crate) fn error(sentence: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self(sentence.into()))
     }
@@ -38,10 +38,10 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Whether a command has done what it is for when it begins to print.
+/// Whether a command has done its work when it begins to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// It has changed something or written a file; what it prints is a report of that.
+    /// It has changed something or written a file, and prints a report of that.
     Done,
     /// Printing is its work, or part of it.
     Printing,
@@ -89,8 +89,8 @@ impl Work {
     }
 }
 
-/// Tells the user how a command failed, and returns the exit code. A reader of our output that went away, like `head`, ends it
-/// without a word.
+/// Tells the user how a command failed, and returns the exit code. A reader of the output that goes
+/// away, like `head`, ends the command without a word.
 pub(crate) fn tell(error: &anyhow::Error, work: Work) -> u8 {
     let refusal = streams::refusal(error);
     if refusal == Some(ErrorKind::BrokenPipe) {
@@ -114,8 +114,8 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     if unusable { UNUSABLE } else { FAILED }
 }
 
-/// One sentence: the chain of causes, outermost first. A cause that its effect quotes already is not said twice. Names and values in it
-/// are data, so a terminal gets none of their control characters.
+/// One sentence: the chain of causes, outermost first, without causes that their effects quote.
+/// Names and values in it are data, so a terminal gets none of their control characters.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(words) {

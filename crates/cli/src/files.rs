@@ -22,8 +22,8 @@ const TEXT_MODE: u32 = 0o666;
 /// Mode of a new file of a whole database: its user only, as with the files of the database.
 const BINARY_MODE: u32 = 0o600;
 
-/// Whether a path stands for a standard stream. The device of standard output is not opened a second time: over a file that would begin at
-/// its start again.
+/// Whether a path stands for a standard stream. The device of standard output is not opened a
+/// second time, because that would begin at the start of a file again.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path == Path::new("-") || path == Path::new("/dev/stdout")
 }
@@ -37,7 +37,7 @@ pub(crate) fn existing(force: bool) -> Existing {
     }
 }
 
-/// Where a command's output goes.
+/// Destination of a command's output.
 pub(crate) enum OutputFile {
     Standard(streams::Output),
     Named {
@@ -84,7 +84,7 @@ impl OutputFile {
         })
     }
 
-    /// Completes the output: from here on the file has its name.
+    /// Completes the output: from now on the file has its name.
     pub(crate) fn finish(self) -> Result<()> {
         match self {
             Self::Standard(mut out) => out.flush()?,
@@ -116,7 +116,7 @@ impl Write for OutputFile {
     }
 }
 
-/// The error with the name of the file, which whoever formats rows into it does not know.
+/// The error with the name of the file, which the code that formats rows does not know.
 fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
     let sentence = format!("cannot write {}: {error}", path.display());
     io::Error::new(error.kind(), sentence)

@@ -1,9 +1,10 @@
 //! `import`: a CSV file into a table, all rows or none.
 //!
-//! A new table takes two passes over the file: the first infers the types, the second inserts. All rows go in by one transaction.
-//! Bad rows are reported by line and column, several at a time, so that a file is corrected in one go; unless the user asks for the
-//! good rows only, one bad row means that nothing is imported, and a table that was made for the import is dropped again. Bad rows
-//! that are skipped can be kept in a file, which is complete before the others are committed.
+//! A new table takes two passes over the file: the first infers the types, the second inserts. One
+//! transaction inserts all rows. Bad rows are reported by line and column, several at a time, so
+//! that a file can be corrected in one go. Unless the user asks for the good rows only, one bad row
+//! means that nothing is imported, and a table that was made for the import is dropped again.
+//! Skipped rows can be kept in a file, which is complete before the others are committed.
 
 use crate::args::{ImportArgs, TextArgs};
 use crate::columns;
@@ -84,7 +85,7 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
     })
 }
 
-/// How the options say that the file is to be read.
+/// How the options ask to read the file.
 fn reading(text: &TextArgs, existing: Option<&Table>) -> Result<Reading> {
     if text.comment.is_some() && text.comment == text.separator {
         return Err(Usage::error(
@@ -169,7 +170,7 @@ fn create_table(
             guess.data_type()
         };
         let column = Column::new(name.as_str(), data_type);
-        // A file says nothing about what may be missing later, so only the key must be there.
+        // A file does not tell which columns may be NULL later, so only the key must not be.
         if is_key(name) {
             column
         } else {
@@ -300,7 +301,7 @@ fn report(problems: &Problems, file: &str) {
     }
 }
 
-/// The table's column of each field. Columns that the file has not must be allowed to be NULL.
+/// The table's column of each field. Columns that the file lacks must allow NULL.
 fn targets(table: &Table, input: &Input) -> Result<Vec<usize>> {
     let columns = table.definition().columns;
     let targets = columns::positions(&columns, input.columns()).with_context(|| {

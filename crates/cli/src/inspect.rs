@@ -1,4 +1,5 @@
-//! `info`, `verify`, `shrink` and `device`: what a database is, whether it is sound, what it takes, and what lies under it.
+//! `info`, `verify`, `shrink` and `device`: content and state of a database, its soundness, its
+//! size, and its medium.
 //!
 //! `verify` is meant for scripts: 0 sound, 1 damage was found, 2 the check could not be made.
 
@@ -58,7 +59,7 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
                 }
             }
         }
-        // The rest is there all the same.
+        // The other facts are valid without it.
         Err(error) => facts.add("archive", error.to_string()),
     }
     facts.print(format)?;
@@ -127,7 +128,7 @@ pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
     let database = reading::open(&args.path).with_context(cannot)?;
     let report = database.verify().with_context(cannot)?;
     match print_verdict(&report, format) {
-        // The exit code tells the verdict to somebody who does not read on.
+        // The exit code tells the verdict to a reader who has gone away.
         Err(error) if streams::refusal(&error) == Some(ErrorKind::BrokenPipe) => {}
         printed => printed?,
     }
@@ -242,7 +243,8 @@ pub(crate) fn device(args: &DeviceArgs, format: Format) -> Result<()> {
     facts.print(format)
 }
 
-/// How `fast` makes a transaction that changes one page durable here, where the platform is said to promise so much.
+/// How `fast` makes a transaction that changes one page durable here, with the promise of the
+/// platform that the user states.
 fn way_of_fast(report: &DeviceReport, promised: AtomicityName) -> String {
     let by_words = "two header lines in turn, each sealed by an 8-byte word";
     match (promised, report.direct_line_store) {

@@ -1,7 +1,8 @@
 //! The `indelible` program: try, operate, measure and torture a database from the command line.
 //!
-//! Each command is a module of its own; this file only chooses. Results go to standard output, everything else to
-//! standard error, and a failure is one sentence there and an exit code (see [`failure`]).
+//! Each command is a module of its own; this file only chooses. Results go to standard output,
+//! everything else to standard error. A failure is one sentence there and an exit code (see
+//! [`failure`]).
 
 mod advise;
 mod args;

@@ -119,7 +119,7 @@ impl Listing {
     }
 }
 
-/// Rows of cells under a header that are printed while they come.
+/// Rows of cells under a header that are printed as they come.
 pub(crate) struct Rows<W> {
     out: W,
     header: Vec<String>,
@@ -143,7 +143,7 @@ impl<W: Write> Rows<W> {
         })
     }
 
-    /// Prints a row; a few are kept until it is known how wide the columns are.
+    /// Prints a row. The first rows are kept until the widths of the columns are known.
     pub(crate) fn push(&mut self, row: &[Cell]) -> Result<()> {
         let out = &mut self.out;
         match self.format {
@@ -170,7 +170,7 @@ impl<W: Write> Rows<W> {
         Ok(())
     }
 
-    /// Prints what is left, and says so if a value was cut.
+    /// Prints the remaining rows, and says so if a value was cut.
     pub(crate) fn finish(mut self) -> Result<()> {
         if self.format == Format::Text {
             self.sheet.finish(&mut self.out)?;
@@ -234,7 +234,7 @@ impl Facts {
     }
 }
 
-/// Tells a person something beside the results, on standard error.
+/// Tells a person something in addition to the results, on standard error.
 pub(crate) fn note(text: &str) {
     streams::tell(&printable(text));
 }

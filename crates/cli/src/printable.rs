@@ -65,7 +65,7 @@ fn prints(letter: char) -> bool {
         | '\u{202F}'
         | '\u{205F}'
         | '\u{3000}' => true,
-        // An accent alone counts as unprintable; behind a letter it is not.
+        // An accent alone counts as unprintable; after a letter it is not.
         _ => {
             let mut pair = [b'a', 0, 0, 0, 0];
             letter.encode_utf8(&mut pair[1..]);

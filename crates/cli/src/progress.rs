@@ -32,7 +32,7 @@ pub(crate) fn spinner(action: impl Into<String>) -> ProgressBar {
     spinner
 }
 
-/// Says beside a bar what happens now.
+/// Shows the current work next to a bar.
 pub(crate) fn tell(bar: &ProgressBar, text: &str) {
     bar.set_message(printable(text).into_owned());
 }

@@ -75,7 +75,8 @@ pub(crate) fn scan(args: &ScanArgs, format: Format) -> Result<()> {
             }
         }
     };
-    // A reader that conflicts runs again, and what was printed cannot be taken back: so this one is run by hand.
+    // A reader that conflicts runs again, and printed rows cannot be taken back: so this
+    // transaction is begun by hand.
     let mut transaction = database.begin()?;
     match &args.index {
         None => transaction.scan(&table, bounds, direction, visit)?,

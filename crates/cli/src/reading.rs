@@ -1,8 +1,8 @@
 //! Opening a database for commands that only read.
 //!
-//! They open it for reading, so the right to read its files is enough, several of them may run at once, and not a byte of it
-//! changes. If something must be written first, because a crash has left something to finish, it is opened for writing, which
-//! does that; and where it cannot be written either, the error says so.
+//! They open it for reading, so the right to read its files is enough, several of them may run at
+//! once, and not a byte of it changes. If a crash has left something to finish, the database is
+//! opened for writing, which does that; if it cannot be written either, the error says so.
 
 use anyhow::{Result, anyhow};
 use indelible::{Database, Error, Mode, Options};
@@ -26,7 +26,7 @@ pub(crate) fn open(path: &Path) -> Result<Database> {
     })
 }
 
-/// Whether the right to write is what is missing.
+/// Whether the missing right is that to write.
 fn cannot_write(error: &Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

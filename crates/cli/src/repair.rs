@@ -1,7 +1,7 @@
-//! `repair`: a database that lost a file which the others tell.
+//! `repair`: rebuilds a lost file of a database from the others.
 //!
-//! The work is the library's (`Database::repair`); here are the report and the exit code. Damage that was found in the result is
-//! reported as `verify` does.
+//! The library does the work (`Database::repair`); this module has the report and the exit code.
+//! Damage found in the result is reported as `verify` does.
 
 use crate::args::RepairArgs;
 use crate::failure::FAILED;

@@ -1,7 +1,7 @@
 //! `restore`: a new database from a backup file, all of it or nothing.
 //!
-//! The work is the library's (`Database::restore`), which verifies every checksum and reads the new database back before it
-//! gets its name; here are the progress and the report.
+//! The library does the work (`Database::restore`): it verifies every checksum and reads the new
+//! database back before it gets its name. This module has the progress and the report.
 
 use crate::args::{RestoreArgs, UntilArg};
 use crate::backup::{add_report, show};
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RestoreArgs, format: Format) -> Result<()> {
     facts.print(format)
 }
 
-/// As of when the new database is.
+/// Adds the moment of the restored database.
 fn add_replayed(facts: &mut Facts, archive: &Path, replayed: &ReplayReport) {
     facts.add("replayed", archive.display().to_string());
     match (replayed.end, replayed.places.as_slice()) {

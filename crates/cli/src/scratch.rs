@@ -1,7 +1,8 @@
 //! Scratch databases: directories of one command's own that are gone when it ends, however it ends.
 //!
-//! A directory is removed when its handle is dropped, and by the signal handler when the user presses Ctrl-C. Only SIGKILL
-//! leaves one behind; the next command that makes one removes those whose process is gone.
+//! A directory is removed when its handle is dropped, and by the signal handler when the user
+//! presses Ctrl-C. Only SIGKILL leaves one; the next command that makes one removes those whose
+//! process is gone.
 
 use anyhow::{Context, Result};
 use std::fs;
@@ -15,7 +16,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// Directories to remove when a signal ends the process.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A directory that is removed with everything in it on drop, and perhaps others for the log of the database in it and for the log's archive.
+/// A directory that is removed with its content on drop, together with the directories of the log
+/// and of the log's archive if these are elsewhere.
 pub(crate) struct Scratch {
     path: PathBuf,
     log: Option<Box<Self>>,
@@ -58,7 +60,7 @@ impl Scratch {
         unreachable!("a process does not make four billion scratch directories")
     }
 
-    /// Where scratch databases lie unless the user says otherwise.
+    /// Directory for scratch databases unless the user names another.
     pub(crate) fn root() -> PathBuf {
         let shared = Path::new(SHARED_MEMORY);
         if shared.is_dir() {
@@ -122,7 +124,7 @@ pub(crate) fn remove_on_interrupt() {
     });
 }
 
-/// Removes what processes left behind that were killed.
+/// Removes the directories of killed processes.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;

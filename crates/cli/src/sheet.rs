@@ -1,18 +1,19 @@
 //! A table for people, printed while its rows come.
 //!
-//! The first rows decide how wide the columns are; then they are printed, and every later row at once, so a table of any
-//! length takes the memory of a few rows. A later cell that is wider than its column moves only what follows it in its
-//! row. The form is that of a Markdown table, which any terminal and any page can show.
+//! The first rows decide the widths of the columns. Then they are printed, and every later row at
+//! once, so a table of any length takes the memory of a few rows. A later cell that is wider than
+//! its column moves only the rest of its row. The form is that of a Markdown table, which any
+//! terminal and any page can show.
 
 use crate::printable::printable;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
-/// Rows, and bytes of them, that are looked at before the first is printed.
+/// Rows, and bytes of them, that are read before the first is printed.
 const ROWS_AHEAD: usize = 1000;
 const BYTES_AHEAD: usize = 1 << 20;
 
-/// Where a cell stands in its column.
+/// Alignment of a cell in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Left,
@@ -24,7 +25,7 @@ pub(crate) struct Sheet {
     header: Vec<String>,
     /// Columns of the terminal that each column takes.
     widths: Vec<usize>,
-    /// Rows that are not printed yet; none come here once the header is printed.
+    /// Rows that are not printed yet; empty once the header is printed.
     ahead: Vec<Vec<(Side, String)>>,
     ahead_bytes: usize,
     has_begun: bool,
@@ -66,7 +67,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Prints what is left. A table without rows has its header all the same.
+    /// Prints the remaining rows. A table without rows still has its header.
     pub(crate) fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
         if self.has_begun {
             Ok(())

@@ -1,8 +1,8 @@
 //! The standard streams: output whose errors name it, and notes that cannot fail.
 //!
-//! An error of standard output is told from all others by its type, however deep it lies under the errors of those who format rows. A
-//! reader that went away, like `head`, is no failure; a full disk under standard output is one, and says whether the command had done
-//! its work by then.
+//! The type of an error of standard output tells it from all others, however deep it is in the
+//! chain of causes. A reader that goes away, like `head`, is no failure. A full disk under standard
+//! output is one, and the error says whether the command had done its work by then.
 
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StdoutLock, Write};
@@ -54,7 +54,7 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Why standard output took no more, if that is what an error comes from.
+/// The kind of the error of standard output, if that is the cause of an error.
 pub(crate) fn refusal(error: &anyhow::Error) -> Option<ErrorKind> {
     let io = error.chain().filter_map(|cause| {
         let io = cause.downcast_ref::<io::Error>()?;

@@ -1,4 +1,4 @@
-//! `tables`, `indexes` and `describe`: what a database's tables look like, and the making and dropping of them.
+//! `tables`, `indexes` and `describe`: shows the tables of a database, and creates and drops them.
 //!
 //! Definitions are durable when the command returns.
 

@@ -180,7 +180,7 @@ fn run_everything(
     Ok(wrong)
 }
 
-/// Images and time of a search.
+/// Most images and most time of a search.
 fn bounds(args: &TortureArgs) -> (u64, Duration) {
     match (args.images, args.seconds) {
         (Some(images), _) => (images, DURATION_MAX),
@@ -428,7 +428,7 @@ fn row<'r>(
     kind: &'static str,
     report: &Report,
 ) -> TortureRow<'r> {
-    // The shortest way to the failure says most.
+    // The shortest way to the failure is the most helpful one.
     let failure = report.failure.as_ref();
     let minimised = failure.and_then(|failure| failure.minimised.as_ref());
     let shortest = minimised.map(|minimised| &*minimised.failure).or(failure);

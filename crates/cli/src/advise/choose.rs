@@ -1,9 +1,10 @@
 //! The choice: one score a method, from five measured quantities and stated weights, and a sentence of reasons.
 //!
-//! A quantity's goodness is the best method's value over this one's, 1 for the best. A score is the product of the goodnesses to
-//! the power of their weights, so "twice as slow" costs the same wherever it stands. Differences that nobody would notice
-//! do not count: each quantity has a floor below which methods are equal. Methods whose score is within the margin of the best
-//! are called equally good, and the balanced weights decide among them.
+//! A quantity's goodness is the best method's value divided by this one's, so it is 1 for the best.
+//! A score is the product of the goodnesses to the power of their weights, so "twice as slow" costs
+//! the same at any level. Differences too small to notice do not count: each quantity has a floor
+//! below which methods are equal. Methods whose score is within the margin of the best are called
+//! equally good, and the balanced weights decide among them.
 
 use super::model::{Estimate, Spread};
 use crate::args::Preference;
@@ -11,7 +12,7 @@ use crate::output::{bytes, duration, whole};
 
 /// Scores this close to the best are equally good.
 const MARGIN: f64 = 0.97;
-/// A difference that is worth a word.
+/// Ratio from which a difference is mentioned.
 const WORTH: f64 = 1.05;
 
 /// A quantity by which methods are judged.
@@ -50,7 +51,8 @@ impl Quantity {
         }
     }
 
-    /// A hundredth of a microsecond; a line of 64 bytes; a MiB; 10 ms, which the paper calls instant.
+    /// One hundredth of a microsecond; a line of 64 bytes; a MiB; 10 ms, which the paper calls
+    /// instant.
     fn floor(self) -> f64 {
         match self {
             Self::Throughput | Self::Latency => 0.01,
@@ -112,7 +114,7 @@ pub(super) struct Advice {
     pub(super) preference: Preference,
     /// Best first; the first is recommended.
     pub(super) judged: Vec<Judged>,
-    /// How many of them, the first included, cannot be told apart by the objective.
+    /// Number of methods, from the first on, that the objective cannot tell apart.
     pub(super) equally_good: usize,
     /// Whether the spread of the rounds is wider than the lead over the next method that is not equally good.
     pub(super) is_close: bool,

@@ -1,8 +1,9 @@
 //! One method at one scale.
 //!
-//! Counts come from the emulated device without delays, where the same transactions give the same counts. Times come from the
-//! device that was asked for. The open after a crash is that of a copy of the files of a database that runs: what is in the
-//! files at that moment is what the death of the process leaves.
+//! Counts come from the emulated device without delays, where the same transactions give the same
+//! counts. Times come from the device that the user asks for. The open after a crash uses a copy of
+//! the files of a running database: they are what the death of the process would leave at that
+//! moment.
 
 use super::plan::{Device, Plan, Scale};
 use crate::report::LatencyUs;
@@ -58,7 +59,8 @@ pub(super) struct Timed {
     pub(super) recovery_ms: f64,
 }
 
-/// Counts what a transaction costs. `check` compares every row at the end with what the list says.
+/// Counts the costs of a transaction. `check` compares every row at the end with the list of
+/// transactions.
 pub(super) fn count(plan: &Plan, method: Method, scale: &Scale, check: bool) -> Result<Counted> {
     let scratch = scratch(plan)?;
     // Groups end by their number and not by the clock, or a busy machine would count more of them.
@@ -220,7 +222,8 @@ impl Mark {
         }
     }
 
-    /// Writes since another mark of the line that was written most, as far as the most written line of each region tells.
+    /// Writes since another mark of the most written line, as far as the most written line of each
+    /// region tells.
     fn hottest_since(&self, before: &Self) -> u64 {
         let since = |(place, region): (&(u32, u64), &RegionWear)| {
             let earlier = before
@@ -233,7 +236,8 @@ impl Mark {
     }
 }
 
-/// Copies the files of a directory, byte for byte: what is a hole in a copy has to be allocated again when it is opened.
+/// Copies the files of a directory, byte for byte: a hole in a copy would have to be allocated
+/// again at the opening.
 fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {

@@ -1,7 +1,8 @@
 //! `advise`: which storage method for this workload on this device, and why.
 //!
-//! Every method runs the workload on three small tables; a model carries what was measured to the rows that the user has; one
-//! objective chooses. docs/advise.md says what the model assumes and how far it was off where it was checked.
+//! Every method runs the workload on three small tables, a model carries the measurements to the
+//! user's number of rows, and one objective chooses. docs/advise.md states the assumptions of the
+//! model, and its error where it was checked.
 //!
 //! | module | job |
 //! |---|---|
@@ -76,8 +77,9 @@ impl MethodSamples {
     }
 }
 
-/// Measures every method at every scale: counts once, times in rounds over all of them, until the rounds are done or the next one
-/// would end too late. So a disturbance of the machine hits all methods alike.
+/// Measures every method at every scale: counts once, times in rounds over all of them, until the
+/// rounds are done or the next one would end too late. Thus a disturbance of the machine affects
+/// all methods alike.
 fn measure_all(plan: &Plan, deadline: Instant) -> Result<Vec<MethodSamples>> {
     let runs = plan.methods.len() * plan.scales.len();
     let bar = progress::count("measuring", (runs * (plan.rounds + 1)) as u64);

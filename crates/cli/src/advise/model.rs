@@ -7,8 +7,9 @@
 //! | footprint | a + b *n* | each row takes its room |
 //! | time to open after a crash | a + b *n* where it grows measurably, else a | log and checkpoint grow with the rows that they cover |
 //!
-//! On this machine's own memory, samples lie in the processor's cache and a large database does not: there each line that is waited
-//! for takes the measured time of a read miss on top.
+//! On this machine's own memory, samples fit into the processor's cache and a large database does
+//! not. There each line that a transaction waits for takes the measured time of a read miss in
+//! addition.
 //!
 //! Coefficients are least squares. Each round of times has an estimate of its own, and the result is their median; least and
 //! greatest say how far rounds disagree. That is the spread of the measurement, not of the model: docs/advise.md compares the
@@ -19,7 +20,7 @@ use super::measure::{Counted, Timed};
 use super::plan::Plan;
 use indelible::Method;
 
-/// Recovery grows measurably if it takes so many times longer with four times the rows.
+/// Recovery grows measurably if it takes this many times longer with four times the rows.
 const GROWTH_MIN: f64 = 1.5;
 const SECONDS_A_YEAR: f64 = 365.25 * 86_400.0;
 
@@ -87,9 +88,9 @@ pub(super) struct Estimate {
     pub(super) hottest_years: f64,
     /// The same if writes are spread evenly over the footprint.
     pub(super) level_years: f64,
-    /// Medians of what was measured, by the scales of the model.
+    /// Medians of the measurements, by the scales of the model.
     pub(super) points: Vec<Point>,
-    /// A scale beyond the model's: what the model says there, and what was measured.
+    /// A scale beyond the model's: the prediction of the model, then the measurement.
     pub(super) validation: Option<(Point, Point)>,
 }
 

@@ -1,7 +1,7 @@
 //! The answer in text, JSON and CSV.
 //!
-//! One row a method, best first. Programs get every number, people get those that decide. The notes say what was measured
-//! and what was computed, so that an estimate cannot pass for a measurement.
+//! One row a method, best first. Programs get every number, people get the decisive ones. The notes
+//! tell measured numbers from computed ones, so that an estimate cannot pass for a measurement.
 
 use super::choose::{Advice, Judged, objective, size};
 use super::model::Point;
@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// Everything that is said.
+/// All that the command says.
 pub(super) struct Report<'r> {
     pub(super) plan: &'r Plan,
     pub(super) advice: &'r Advice,

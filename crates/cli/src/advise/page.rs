@@ -1,7 +1,7 @@
 //! The HTML page of `advise`: verdict, reasons, plots, table, method.
 //!
-//! Everything on it is in the printed answer too, except the measured points of the last plots, which show what was measured and
-//! how far the model carries it.
+//! Everything on it is in the printed answer too, except the points of the last plots, which show
+//! the measurements and the model's line through them.
 
 use super::choose::{Judged, size};
 use super::model::Point;

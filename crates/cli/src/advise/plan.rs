@@ -1,8 +1,9 @@
-//! The plan: what is measured, at which scales, and on which device.
+//! The plan: the measurements, their scales, and the device.
 //!
-//! A small database stands for a large one if everything that grows with the rows is smaller in the same ratio: the modelled cache,
-//! the log length that triggers a checkpoint, and the MemTable. Then the share of misses, and the work of checkpoints and
-//! compaction for each transaction, are those of the large one; what is left to the model is the height of the trees.
+//! A small database stands for a large one if everything that grows with the rows is smaller in the
+//! same ratio: the modelled cache, the log length that triggers a checkpoint, and the MemTable.
+//! Then the share of misses, and the work of checkpoints and compaction for each transaction, are
+//! those of the large one. Only the height of the trees is left to the model.
 
 use crate::args::AdviseArgs;
 use crate::failure::Usage;
@@ -14,7 +15,7 @@ use pmem::device::{DeviceReport, NativeOptions};
 use std::path::PathBuf;
 use workload::custom::{Custom, CustomOptions, Replay};
 
-/// Rows of the database that is asked about if nothing says so.
+/// Rows of the user's database if no option gives them.
 const ROWS_DEFAULT: u64 = 2_000_000;
 /// Most bytes of rows of the largest sample.
 const SAMPLE_BYTES_MAX: u64 = 64 << 20;
@@ -285,8 +286,8 @@ fn count(transactions: f64) -> u64 {
     (transactions as u64).max(200)
 }
 
-/// Bytes and ways of the possible cache that comes next to a size: the number of sets has to be a power of two, so the number of
-/// ways gives way.
+/// Bytes and ways of the possible cache next to a size. The number of sets must be a power of two,
+/// so the number of ways is adapted.
 fn possible_cache(bytes: u64) -> (u64, u32) {
     let lines = (bytes / LINE_BYTES).max(16);
     let sets = 1 << (lines / 12).ilog2();
@@ -294,8 +295,9 @@ fn possible_cache(bytes: u64) -> (u64, u32) {
     (sets * ways * LINE_BYTES, ways as u32)
 }
 
-/// The methods to compare, in the order of reports. The page methods and `nvwal` only if they are named: their buffers are ordinary memory, so on a
-/// device that is slower they would be compared with something else.
+/// The methods to compare, in the order of reports. The page methods and `nvwal` take part only if
+/// they are named: their buffers are ordinary memory, so on a slower device the comparison would
+/// not be like with like.
 fn methods(chosen: &[Method]) -> Result<Vec<Method>> {
     if chosen.contains(&Method::Volatile) {
         return Err(Usage::error(

@@ -26,7 +26,7 @@ pub(crate) struct AdviseArgs {
     /// Skew: low, high, uniform, or percent of accesses / percent of rows, as `80/20`
     #[arg(long, default_value = "low", conflicts_with = "trace")]
     pub(crate) skew: CustomSkew,
-    /// Columns beside the key
+    /// Columns in addition to the key
     #[arg(long, default_value_t = 10, conflicts_with = "trace")]
     pub(crate) columns: u32,
     /// Bytes of each column
@@ -88,7 +88,7 @@ pub(crate) struct AdviseArgs {
     /// No further round is begun that would end later than this
     #[arg(long, default_value_t = 45.0, value_parser = super::parse_seconds)]
     pub(crate) seconds: f64,
-    /// Measure this many rows as well and show them beside what the model says for them
+    /// Measure this many rows as well and show them next to the prediction of the model
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(400..))]
     pub(crate) validate: Option<u64>,
     /// Write an HTML page with plots

@@ -1,6 +1,6 @@
-//! The axes of the page engine as options: any combination that makes sense, whether a published method is it or not.
+//! The axes of the page engine as options: any combination that makes sense, published or not.
 //!
-//! They take the place of `--method`; one that is left out has the choice that every disk can do with.
+//! They replace `--method`; an axis that is left out has the choice that works on every disk.
 
 use crate::failure::Usage;
 use anyhow::Result;

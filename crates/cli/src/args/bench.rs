@@ -74,7 +74,8 @@ pub(crate) enum BenchCommand {
         mut_arg("record", |arg| arg.long("record-trace"))
     )]
     BtreeInsert(Box<BtreeArgs>),
-    /// The time that a page method takes to open with a log of a given length behind it
+    /// The time that a page method takes to open after a kill, with a log of a given length to
+    /// replay
     #[command(after_help = super::recovery::EXAMPLES)]
     Recovery(Box<RecoveryArgs>),
     /// The process that `recovery` kills
@@ -103,8 +104,8 @@ pub(crate) struct YcsbArgs {
     /// Columns that an update rewrites
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(crate) update_columns: u32,
-    /// With --io direct, read pages at random for 2 seconds in front of each run, with as many threads and nothing else, and say what share of the
-    /// throughput is reached that those reads allow
+    /// With --io direct, read pages at random for 2 seconds before each run, with as many threads
+    /// and nothing else, and report the throughput as a share of what those reads allow
     #[arg(long)]
     pub(crate) read_floor: bool,
     #[command(flatten)]
@@ -286,7 +287,8 @@ pub(crate) struct SysbenchArgs {
     /// Ids of each range that is read
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(RANGE_MAX)))]
     pub(crate) range_size: u32,
-    /// Transactions in front of the measured ones, over all threads, without the delays of imitated disks: so the buffer pool is as it is after a while
+    /// Transactions before the measured ones, over all threads, without the delays of imitated
+    /// disks, so that the buffer pool is in its steady state
     #[arg(long, value_name = "TXNS", default_value_t = 0)]
     pub(crate) warm_up: u64,
     /// Make each statement a transaction of its own, counted as one
@@ -319,7 +321,8 @@ pub(crate) struct RunArgs {
     /// Persistence domain that the medium must give
     #[arg(long, value_enum)]
     pub(crate) domain: Option<DomainName>,
-    /// Issue the instructions of another domain, to measure their cost; what the data survives does not change
+    /// Issue the instructions of another domain, to measure their cost; the guarantees of the data
+    /// do not change
     #[arg(long, value_enum)]
     pub(crate) primitives: Option<PrimitiveName>,
     /// Bytes that the platform promises to survive a power cut whole: with 64, method fast stores
@@ -370,10 +373,11 @@ pub(crate) struct RunArgs {
     /// Bytes of an index node
     #[arg(long)]
     pub(crate) node_bytes: Option<u32>,
-    /// Bytes of changes after which a MemTable of log or nvm-log is full; other methods do not look at it
+    /// Bytes of changes after which a MemTable of log or nvm-log is full; other methods ignore it
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
-    /// Bytes of the buffer pool of each partition of the page methods, and of the frames of nvwal; other methods do not look at it
+    /// Bytes of the buffer pool of each partition of the page methods, and of the frames of nvwal;
+    /// other methods ignore it
     #[arg(long)]
     pub(crate) pool: Option<u64>,
     /// How pages travel between their file and the buffer pool, in methods that have one: buffered, through the system's cache; or direct
@@ -382,15 +386,16 @@ pub(crate) struct RunArgs {
     /// Directory under which the database is made, and removed at the end; shared memory by default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,
-    /// Directory under which the log of the page methods is made, and removed at the end; beside the pages by default
+    /// Directory under which the log of the page methods is made, and removed at the end; with the
+    /// pages by default
     #[arg(long)]
     pub(crate) log_path: Option<PathBuf>,
-    /// Directory under which the archive of the log of a page method with pages in files is made, and removed at the end; without it records that
-    /// are not needed any more are given up
+    /// Directory under which the archive of the log of a page method with pages in files is made,
+    /// and removed at the end; without it, log records that recovery no longer needs are discarded
     #[arg(long, value_name = "DIR")]
     pub(crate) archive: Option<PathBuf>,
-    /// On the emulated device, what the files of pages are on: none, the imitated memory; ssd, sata or hdd; or read=,write=,sync=,seek=,turn= in ns and
-    /// bandwidth= in MB/s
+    /// On the emulated device, the medium of the files of pages: none, the imitated memory; ssd,
+    /// sata or hdd; or read=,write=,sync=,seek=,turn= in ns and bandwidth= in MB/s
     #[arg(long)]
     pub(crate) files: Option<FileProfile>,
     /// The same for the files of the log of a page method, if they are elsewhere
@@ -413,7 +418,8 @@ pub(crate) struct RunArgs {
     /// Most transactions in a commit group, in methods that have groups
     #[arg(long)]
     pub(crate) group: Option<u32>,
-    /// Record what the measured transactions do into this new file, for `advise --trace`; with one method, mix and round
+    /// Record the measured transactions in this new file, for `advise --trace`; with one method,
+    /// mix and round
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Do not check the final content
@@ -433,7 +439,7 @@ impl RunArgs {
     }
 }
 
-/// A method of ours, or something simpler that gives the scale.
+/// A method of Indelible, or a simpler structure to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum YcsbMethod {
     Ours(Method),

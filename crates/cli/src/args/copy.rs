@@ -48,7 +48,8 @@ pub(crate) struct BackupArgs {
     /// Replace the file if it exists; the new one has its mode and owner
     #[arg(long)]
     pub(crate) force: bool,
-    /// Back up pages instead of rows, so that `restore --replay` can repeat an archive of the log over them; only of methods with pages in files
+    /// Back up pages instead of rows, so that `restore --replay` can replay an archive of the log
+    /// over them; only for methods with pages in files
     #[arg(long)]
     pub(crate) pages: bool,
     /// Read this backup to its end and check every byte of it instead; `-` for standard input
@@ -66,23 +67,24 @@ pub(crate) struct RestoreArgs {
     /// Storage method, or auto for the best on the medium; that of the backup if it is left out
     #[arg(long)]
     pub(crate) method: Option<Choice>,
-    /// Directory of the archive of the log of the database that was backed up; what it has behind a backup of pages is repeated
+    /// Directory of the archive of the log of the database that was backed up; its records after a
+    /// backup of pages are replayed
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
-    /// Where repeating ends: a place in the log, at which records with this number or a higher one are left out, or a time such as
-    /// 2026-11-25T03:00:00Z (UTC if it names no offset), up to which commits are in
+    /// End of the replay: a position in the log, from which on records are left out, or a time such
+    /// as 2026-11-25T03:00:00Z (UTC if it names no offset), up to which commits are included
     #[arg(long, value_name = "PLACE|TIME", requires = "replay", value_parser = until)]
     pub(crate) until: Option<UntilArg>,
     #[command(flatten)]
     pub(crate) database: OtherDatabaseArgs,
 }
 
-/// Where repeating an archive ends.
+/// End of the replay of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UntilArg {
-    /// In front of this record.
+    /// Before this record.
     Place(u64),
-    /// Behind the commits up to this time.
+    /// After the commits up to this time.
     Time(Timestamp),
 }
 
@@ -129,13 +131,15 @@ pub(crate) struct OtherDatabaseArgs {
     pub(crate) places: PlacesArgs,
 }
 
-/// Directories beside the new database's own.
+/// Directories outside the new database's own.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlacesArgs {
-    /// New or empty directory for the log of a page method, on a device that suits it, such as durable memory beside a disk
+    /// New or empty directory for the log of a page method, on a device that suits it, such as
+    /// durable memory in addition to a disk
     #[arg(long, value_name = "DIR")]
     pub(crate) log_directory: Option<PathBuf>,
-    /// Directory for records that the log of a page method with pages in files needs no more, instead of giving them up
+    /// Directory for log records that recovery no longer needs, of a page method with pages in
+    /// files, instead of discarding them
     #[arg(long, value_name = "DIR")]
     pub(crate) archive: Option<PathBuf>,
 }

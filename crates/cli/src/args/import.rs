@@ -1,7 +1,8 @@
 //! Arguments of `import`.
 //!
-//! Files of other programs differ in what separates fields, what stands for NULL and whether the first line names the columns. Each
-//! such difference is one option, and none of them is guessed where a wrong guess could change a row.
+//! Files of other programs differ in the separator of fields, the text for NULL, and whether the
+//! first line names the columns. Each difference is one option, and none is guessed where a wrong
+//! guess could change a row.
 
 use clap::Args;
 use std::path::PathBuf;

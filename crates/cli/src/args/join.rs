@@ -1,7 +1,8 @@
 //! Options of `bench join`.
 //!
-//! Lists of algorithms and kernels run one after the other on the same relations in one process, so that their ratios are taken
-//! under the same conditions. `--grid` makes its own relations; options that would choose them are refused beside it.
+//! Lists of algorithms and kernels run one after the other on the same relations in one process, so
+//! that their ratios are taken under the same conditions. `--grid` makes its own relations, and
+//! options that would choose them are refused with it.
 
 use clap::{Args, ValueEnum};
 use join::{Algorithm, BloomUse, Kernel, RunSort, THREADS_MAX, TUPLES_MAX, TableKind, Tuning};
@@ -19,7 +20,7 @@ A time is the median of the repeats, in scratch memory that is warm: the same al
 fresh memory, is reported as the cold one. Cycles are those of the time-stamp counter, by the clock on the wall, for a tuple of S. Count \
 and sums of every join are compared with what the generator knows.";
 
-/// The longest R: keys without partners lie beyond those of R, and the two have to fit 31 bits.
+/// Most tuples of R: keys without partners follow those of R, and both have to fit into 31 bits.
 const R_MAX: u64 = TUPLES_MAX as u64 / 2;
 /// Beyond this exponent all tuples of S have one key.
 const ZIPF_MAX: f64 = 8.0;

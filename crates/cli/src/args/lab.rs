@@ -1,7 +1,7 @@
 //! Options of the lab.
 //!
-//! An experiment is named by paper and figure, `n-store/fig5`, or a paper's whole by `n-store/all` or `joins/all`. The size decides how long it
-//! takes, not what is compared.
+//! An experiment is named by paper and figure, `n-store/fig5`, or all of a paper by `n-store/all`
+//! or `joins/all`. The size decides the duration, not the comparison.
 
 use crate::lab::Prices;
 use clap::{Args, Subcommand, ValueEnum};

@@ -530,7 +530,7 @@ pub(crate) enum AtomicityName {
     /// A word, as everywhere
     #[value(name = "8")]
     Word,
-    /// A line that one instruction stores; only whoever knows the platform can say so
+    /// A line that one instruction stores; only an expert on the platform can know this
     #[value(name = "64")]
     Line,
 }

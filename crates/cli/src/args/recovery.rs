@@ -28,7 +28,7 @@ pub(crate) struct RecoveryArgs {
     /// Directory under which the database is made, and removed at the end; shared memory by default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,
-    /// Directory under which the log is made, and removed at the end; beside the pages by default
+    /// Directory under which the log is made, and removed at the end; with the pages by default
     #[arg(long)]
     pub(crate) log_path: Option<PathBuf>,
     /// Rounds over all methods; each round prints its rows

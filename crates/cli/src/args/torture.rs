@@ -1,7 +1,8 @@
 //! Options of `torture`.
 //!
-//! One option chooses the kind of test; without one it is the crash search, and `--all` alone is every kind on every
-//! method. The other options say how much of it, and what exactly, so that the line which a failure prints repeats it.
+//! One option chooses the kind of test. Without one it is the crash search, and `--all` alone is
+//! every kind on every method. The other options give the amount and the details, so that the
+//! command line which a failure prints repeats it.
 
 use super::{AXES, AtomicityName, AxesArgs, IsolationName, parse_seconds};
 use ::torture::Selection;

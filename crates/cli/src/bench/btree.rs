@@ -1,7 +1,8 @@
-//! `bench btree-insert`: rows of one size go into one tree, in key order or out of it; or rows of it are changed or taken out.
+//! `bench btree-insert`: rows of one size are inserted into one tree, in key order or not; or its
+//! rows are updated or deleted.
 //!
-//! The operations and their clock are those of `measure::tree`; here are the database around them, the checks of the options, and the
-//! rows.
+//! The operations and their clock are those of `measure::tree`. This module has the database around
+//! them, the checks of the options, and the rows.
 
 use super::runs::{self, About, Setting};
 use super::standard::WatchedRow;
@@ -67,7 +68,7 @@ fn measured(args: &BtreeArgs, method: Method, sampling: Sampling) -> Result<Watc
     delays.set(false);
     tree::load(&options, &database, &table)?;
     let limit = match runs::limit(run, OPERATIONS_DEFAULT.div_ceil(args.txn_size)) {
-        // No more rows than there are can be taken out.
+        // No more rows than there are can be deleted.
         Limit::Transactions(most) if args.mix == BtreeMix::Delete => {
             Limit::Transactions(most.min(args.rows / args.txn_size))
         }

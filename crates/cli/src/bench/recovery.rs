@@ -1,12 +1,15 @@
-//! `bench recovery`: how long a page method takes to open with a log of a given length behind it.
+//! `bench recovery`: the time that a page method takes to open after a kill, with a log of a given
+//! length to replay.
 //!
-//! 1. The parent loads a table of YCSB's, takes a checkpoint and closes it.
-//! 2. The child opens it with checkpoints far apart, and sessions write equally much until the log has so many bytes. Then it begins a transaction of many
-//!    changes, makes its log durable, and says so through a pipe.
-//! 3. The parent kills the child, opens the database, and reads a row, and then the one that is undone last. The content is then compared with what the
-//!    child has acknowledged.
+//! 1. The parent loads a YCSB table, writes a checkpoint and closes the database.
+//! 2. The child opens it with checkpoints far apart, and its sessions write equally much until the
+//!    log has the given length. Then it begins a transaction of many changes, makes its log
+//!    durable, and says so through a pipe.
+//! 3. The parent kills the child, opens the database, and reads one row, and then the row that is
+//!    undone last. Then it compares the content with the transactions that the child acknowledged.
 //!
-//! The process dies, not the machine, so what it wrote last may still be in the page cache: reads of files are as fast as these are.
+//! The process dies, not the machine, so its last writes may still be in the page cache: reads of
+//! files are as fast as these.
 
 use super::runs::{AREA, RING, print_row};
 use crate::args::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
@@ -34,11 +37,11 @@ const GROUP: u64 = 64;
 const ROUND: u64 = 16 * GROUP;
 /// Transactions of the longest list; a run that goes on beyond it begins again.
 const LIST: u64 = 1 << 22;
-/// No checkpoint before the log has so many times its length.
+/// The next checkpoint comes only at this multiple of the log's length.
 const CHECKPOINT_FACTOR: u64 = 4;
 /// A table for the last commit.
 const MARKS: &str = "marks";
-/// How long a child lives that nobody kills.
+/// The child ends by itself after this time, in case nobody kills it.
 const CHILD_LIFE: Duration = Duration::from_mins(10);
 
 /// One measured opening.
@@ -52,15 +55,17 @@ struct RecoveryRow {
     pool_bytes: u64,
     /// Bytes of log since the checkpoint, at least: of files without the newest segment.
     log_bytes: u64,
-    /// Transactions that the log has, which were repeated.
+    /// Transactions in the log, which were replayed.
     replayed: u64,
-    /// Transactions that were undone, and the changes of each.
+    /// Transactions that were undone, and their changes.
     undone: u64,
     open_changes: u64,
-    /// Until the database is open: everything is repeated and a checkpoint written, unless pages get what a short log has as they are read; and what
-    /// cannot be undone later is undone.
+    /// Time until the database is open. The log is replayed and a checkpoint written, unless the
+    /// log is short and pages are redone as they are read. Transactions that cannot be undone later
+    /// are undone.
     recovery_ms: f64,
-    /// From the beginning of the opening to the first row that was read, which nothing unfinished has changed if there is such a row.
+    /// From the beginning of the opening to the first row read, one that no unfinished transaction
+    /// has changed if there is such a row.
     first_read_ms: f64,
     /// From the beginning of the opening to the row that is undone last.
     undone_ms: f64,
@@ -199,15 +204,15 @@ fn measure(args: &RecoveryArgs, method: Method) -> Result<RecoveryRow> {
     let last = i64::from(fill.rows) - 1;
     let last = database.read(|reader| reader.get(&table, last))?;
     let first_read_ms = elapsed_ms();
-    // It was changed first.
+    // The row that was changed first is undone last.
     let first = database.read(|reader| reader.get(&table, 0_i64))?;
     let undone_ms = elapsed_ms();
-    // Counting what the pages are used for takes a while.
+    // Counting the uses of pages takes a while.
     let statistics = database.statistics()?;
     first.and(last).context("a row is missing")?;
     let done = filled.positions(fill.sessions);
     let updates = updates(&workload, &done);
-    // An update to what is there already has no record.
+    // An update that stores the values that are there already has no record.
     if statistics.recovery_replayed < updates - updates / 100 {
         bail!(
             "{} of {updates} updates were repeated: a checkpoint came in between, as a ring was half full; use more --sessions, or a larger \
@@ -257,7 +262,7 @@ fn load(workload: &Ycsb, path: &Path, mut options: Options, log: Option<&Path>) 
         .primary_key(["id"])
         .create()?;
     database.checkpoint()?;
-    // Files of the log that are used again would not make it longer.
+    // Segments that are used again would not make the log longer.
     database.shrink()?;
     bar.finish_and_clear();
     Ok(database.close()?)
@@ -281,7 +286,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// How far each list was run.
+    /// The position that each list has reached.
     fn positions(&self, sessions: u32) -> Vec<u64> {
         vec![self.txns / u64::from(sessions); sessions as usize]
     }
@@ -316,7 +321,7 @@ fn kill(path: &Path, fill: &FillArgs, open_changes: u64, method: Method) -> Resu
     bail!("the process ended before it was killed: {}", text.trim())
 }
 
-/// The line that a child writes when it may be killed.
+/// The line with which a child says that it may be killed.
 fn hear(child: &mut Child) -> Result<String> {
     let pipe = child.stdout.take().context("the pipe was asked for")?;
     let mut line = String::new();
@@ -324,7 +329,8 @@ fn hear(child: &mut Child) -> Result<String> {
     Ok(line)
 }
 
-/// Runs the hidden command: fills the log, says how far it came, and waits for its end inside a transaction.
+/// Runs the hidden command: fills the log, reports its length, and waits for its end inside a
+/// transaction.
 pub(super) fn victim(args: &RecoveryVictimArgs) -> Result<()> {
     let fill = &args.fill;
     let workload = fill.workload()?;
@@ -342,12 +348,12 @@ pub(super) fn victim(args: &RecoveryVictimArgs) -> Result<()> {
     let txns = position * u64::from(fill.sessions);
     stay_open(&database, &workload, args.open_changes, || {
         let mut out = std::io::stdout().lock();
-        // A parent that is gone does not kill any more.
+        // If the parent is gone, nobody kills the child.
         let _ = writeln!(out, "{txns} {filled}").and_then(|()| out.flush());
     })
 }
 
-/// Has all sessions write equally much, so that their rings fill at the same pace, and be done.
+/// Has all sessions write equally much, so that their rings fill at the same pace, and end.
 fn fill_round(database: &Database, workload: &Ycsb, position: u64) -> Result<()> {
     std::thread::scope(|threads| {
         let start = |list| threads.spawn(move || fill_list(database, workload, list, position));
@@ -395,7 +401,8 @@ fn stay_open(
         for change in 0..changes {
             transaction.update(&table, (change % rows).cast_signed(), &one)?;
         }
-        // A commit has all of the log made durable that is in front of it. A thread that has a transaction open does nothing else with the database.
+        // A commit makes all of the log before it durable. It needs another thread, since this one
+        // has a transaction open.
         let mark = || database.transaction(|transaction| transaction.insert(&marks, (1_i64,)));
         let marked = std::thread::scope(|threads| threads.spawn(mark).join());
         marked.expect("inserting does not panic")?;
@@ -409,7 +416,7 @@ fn stay_open(
     bail!("nobody has killed this process")
 }
 
-/// How long the log has become.
+/// Growth of the log.
 struct LogLength {
     method: Method,
     before: u64,
@@ -429,7 +436,7 @@ impl LogLength {
         }
     }
 
-    /// Bytes that it has become longer by, at least.
+    /// Bytes by which it has grown, at least.
     fn filled(&mut self, statistics: &Statistics) -> u64 {
         let now = log_bytes(self.method, statistics);
         if !self.method.has_rings() {
@@ -440,7 +447,7 @@ impl LogLength {
     }
 }
 
-/// Bytes that the log has taken: of files their length, of rings what was stored there.
+/// Bytes of the log: of files their length, of rings the bytes stored there.
 fn log_bytes(method: Method, statistics: &Statistics) -> u64 {
     if method.has_rings() {
         statistics.memory.parts[Part::Log as usize].bytes_stored

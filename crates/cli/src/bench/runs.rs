@@ -32,7 +32,8 @@ use std::time::Duration;
 /// Most transactions that wait for one sync unless the user says otherwise.
 const GROUP: u32 = 64;
 
-/// Pairs of options that make no sense with any workload. `others` says whether something runs that is no method of ours.
+/// Refuses pairs of options that make no sense with any workload. `others` says whether something
+/// that is no method of Indelible runs.
 pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
     let wrong = |sentence: &str| Err(Usage::error(sentence));
     if args.profile.is_some() && args.device == DeviceKind::Native {
@@ -83,7 +84,8 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     profile(args).map(drop)
 }
 
-/// An option for the size of something that only some methods have, and how one says which these are.
+/// An option for the size of something that only some methods have, with the words that name these
+/// methods.
 pub(super) struct SizeOption {
     name: &'static str,
     has_it: fn(Method) -> bool,
@@ -112,7 +114,8 @@ pub(super) const AREA: SizeOption = SizeOption {
 };
 
 impl SizeOption {
-    /// Refuses it where every method would ignore it. In a comparison it is for those that have what it is the size of.
+    /// Refuses it where every method would ignore it. In a comparison the methods that have such a
+    /// thing use it.
     pub(super) fn check(&self, is_given: bool, methods: &[Method]) -> Result<()> {
         if !is_given || methods.iter().any(|method| (self.has_it)(*method)) {
             return Ok(());
@@ -124,7 +127,7 @@ impl SizeOption {
     }
 }
 
-/// Sizes of what only some methods have.
+/// Checks the sizes of things that only some methods have.
 fn check_sizes(args: &RunArgs, methods: &[Method]) -> Result<()> {
     RING.check(args.ring.is_some(), methods)?;
     RINGS.check(args.rings.is_some(), methods)?;
@@ -132,7 +135,7 @@ fn check_sizes(args: &RunArgs, methods: &[Method]) -> Result<()> {
     AREA.check(args.area.is_some(), methods)
 }
 
-/// Direct transfers are of pages in files of this machine.
+/// Direct transfers are possible only for pages in files of this machine.
 fn check_io(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
     if args.io == IoName::Buffered {
         return Ok(());
@@ -157,7 +160,7 @@ fn check_io(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
     Ok(())
 }
 
-/// An archive is of a log that pages in files need.
+/// Only methods with pages in files archive their log.
 fn check_archive_option(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
     let Some(path) = &args.archive else {
         return Ok(());
@@ -212,7 +215,7 @@ pub(super) fn acknowledge(args: &RunArgs) -> Acknowledge {
     }
 }
 
-/// Where the run's database goes.
+/// Directory of the run's database.
 pub(super) fn scratch(args: &RunArgs) -> Result<Scratch> {
     let scratch = match &args.path {
         Some(path) => Scratch::in_directory(path),
@@ -234,7 +237,7 @@ fn profile(args: &RunArgs) -> Result<Profile> {
         .map_err(|error| Usage::error(format!("--profile: {error}")))
 }
 
-/// When a run ends that has `default` transactions if the user says nothing.
+/// The end of a run, which has `default` transactions if the user gives none.
 pub(super) fn limit(args: &RunArgs, default: u64) -> Limit {
     match args.seconds {
         Some(seconds) => Limit::Time(Duration::from_secs_f64(seconds)),
@@ -246,8 +249,8 @@ pub(super) fn limit(args: &RunArgs, default: u64) -> Limit {
     }
 }
 
-/// Transactions that a list needs for a number of measurements: no more than `most`, because making a long one takes longer than a
-/// short run. One that is too short begins again.
+/// Transactions that a list needs for a number of measurements: at most `most`, because making a
+/// long list takes longer than a short run. A list that is too short begins again.
 pub(super) fn list_length(args: &RunArgs, count: u32, most: u64, txn_per_ms_max: u64) -> u64 {
     match args.seconds {
         Some(seconds) => {
@@ -263,8 +266,8 @@ fn pool_bytes(args: &RunArgs) -> u64 {
     args.pool.unwrap_or(BUFFER_BYTES)
 }
 
-/// Creates the database of a run. The emulators are those of its partitions; there are none on the native device. The delays are those
-/// of its disks.
+/// Creates the database of a run, and returns the emulators of its partitions (none on the native
+/// device) and the delays of its disks.
 pub(super) fn open(
     args: &RunArgs,
     method: Method,
@@ -363,7 +366,8 @@ fn create(
     Ok((Database::create_on(platform, options)?, emulators, delays))
 }
 
-/// Reads the archive of the log, if there is one, fails if it is damaged or lacks records, and has its size noted in the last row.
+/// Reads the archive of the log, if there is one, fails if it is damaged or lacks records, and
+/// notes its size in the last row.
 pub(super) fn check_archive<'r>(
     database: &Database,
     row: impl FnOnce() -> Option<&'r mut RunRow>,
@@ -414,7 +418,7 @@ pub(super) struct Setting<'s> {
     pub(super) primitives: &'s str,
     pub(super) device: &'s str,
     pub(super) profile: &'s str,
-    /// Where the database lies.
+    /// Directory of the database.
     pub(super) directory: &'s Path,
     /// The fields that only page methods have.
     pub(super) pages: Option<PageNumbers>,
@@ -519,7 +523,7 @@ pub(super) struct About {
     pub(super) seed: u64,
 }
 
-/// The row of a run between two looks at the database's statistics.
+/// The row of a run between two readings of the database's statistics.
 pub(super) fn row(
     setting: &Setting<'_>,
     about: &About,
@@ -629,7 +633,7 @@ fn log_stores(statistics: &Statistics) -> u64 {
     statistics.memory.parts[Part::Log as usize].stores
 }
 
-/// A row of something that is no database.
+/// A row of a structure that is no database.
 pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured) -> RunRow {
     RunRow {
         workload: about.workload.into(),
@@ -665,7 +669,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
     }
 }
 
-/// Prints a row at once where rows are for programs.
+/// Prints a row at once if rows are for programs.
 pub(super) fn print_row(row: &impl Serialize, format: Format) -> Result<()> {
     if format == Format::Json {
         print_json(row)?;
@@ -673,7 +677,7 @@ pub(super) fn print_row(row: &impl Serialize, format: Format) -> Result<()> {
     Ok(())
 }
 
-/// Prints all rows where they are not printed one by one.
+/// Prints all rows if they are not printed one by one.
 pub(super) fn print_rows(rows: &[RunRow], format: Format) -> Result<()> {
     match format {
         Format::Json => Ok(()),
@@ -719,8 +723,8 @@ fn text_listing(rows: &[RunRow]) -> Listing {
     listing
 }
 
-/// The rows with one column a field; fields inside fields are named `outer.inner`. A field that only some rows have is empty in the
-/// others.
+/// The rows with one column a field; nested fields are named `outer.inner`. A field that only some
+/// rows have is empty in the others.
 pub(super) fn flat_listing(rows: &[impl Serialize]) -> Result<Listing> {
     let mut flat_rows = Vec::new();
     for row in rows {

@@ -32,12 +32,12 @@ pub(crate) trait Benchmark {
 
     fn methods(&self) -> &[Method];
     fn run_args(&self) -> &RunArgs;
-    /// Transactions in front of the measured ones.
+    /// Transactions before the measured ones.
     fn warm_up(&self) -> u64 {
         0
     }
 
-    /// Options that make no sense.
+    /// Refuses options that make no sense.
     fn check(&self) -> Result<()>;
     /// Makes the list, of so many transactions.
     fn workload(&self, transactions: u64) -> Result<Self::Workload>;
@@ -73,7 +73,7 @@ pub(crate) trait Benchmark {
     }
 }
 
-/// Runs all methods, as often as is asked for.
+/// Runs all methods, as often as the options ask.
 pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     check(args)?;
     let run = args.run_args();
@@ -102,10 +102,10 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     }
 }
 
-/// A row, and what the threads did if they were looked at.
+/// A row, and the activities of its threads if they were sampled.
 pub(crate) type WatchedRow = (RunRow, Option<Seen>);
 
-/// Measures the first method of the options so many times in a row on one database.
+/// Measures the first method of the options a number of times in a row on one database.
 pub(crate) fn segments<B: Benchmark>(
     args: &B,
     count: u32,
@@ -122,7 +122,7 @@ pub(crate) fn segments<B: Benchmark>(
     run_segments(args, &workload, *method, count, sampling)
 }
 
-/// Options that make no sense together.
+/// Refuses options that make no sense together.
 fn check<B: Benchmark>(args: &B) -> Result<()> {
     let run = args.run_args();
     if run.record.is_some() && (args.methods().len() > 1 || run.repeat > 1) {
@@ -134,7 +134,8 @@ fn check<B: Benchmark>(args: &B) -> Result<()> {
     runs::check(run, args.methods(), false)
 }
 
-/// Loads, checks, measures so many times, each time going on where the last one ended, checks again, removes.
+/// Loads, checks, measures a number of times, each time from where the last one ended, checks
+/// again, removes.
 fn run_segments<B: Benchmark>(
     args: &B,
     workload: &B::Workload,
@@ -195,7 +196,7 @@ fn run_segments<B: Benchmark>(
     Ok(rows)
 }
 
-/// Runs the transactions in front of the measured ones, and says where each thread is then.
+/// Runs the transactions before the measured ones, and returns the position of each thread.
 fn warm_up<B: Benchmark>(
     args: &B,
     workload: &B::Workload,
@@ -244,7 +245,7 @@ fn load<W: Workload>(workload: &W, database: &Database) -> Result<W::Tables> {
     Ok(tables)
 }
 
-/// Checks the consistency conditions, and what was run of the lists whose position is given.
+/// Checks the consistency conditions, and the results of the lists up to the given positions.
 fn check_content<W: Workload>(workload: &W, database: &Database, positions: &[u64]) -> Result<()> {
     let note = progress::spinner("checking the consistency conditions");
     let done: Vec<_> = positions.iter().map(|count| *count..=*count).collect();

@@ -1,7 +1,8 @@
-//! `bench sysbench`: what is special in its options and rows.
+//! `bench sysbench`: its own options and rows.
 //!
-//! No transaction leaves its partition, so each thread owns one or a session of one. With `--skip-trx` each statement is a transaction and counts as one, so a
-//! row also says how many events of the script and how many statements a second that was.
+//! No transaction leaves its partition, so each thread owns one or a session of one. With
+//! `--skip-trx` each statement is a transaction and counts as one, so a row also gives the events
+//! of the script and the statements a second.
 
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, SysbenchArgs};

@@ -1,7 +1,7 @@
-//! `bench tatp`: what is special in its options and rows.
+//! `bench tatp`: its own options and rows.
 //!
-//! No transaction leaves its partition, so each thread owns one or a session of one. A transaction whose row is not there counts as run and not as
-//! successful; the rows have both numbers.
+//! No transaction leaves its partition, so each thread owns one or a session of one. A transaction
+//! whose row does not exist counts as run and not as successful; the rows have both numbers.
 
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, TatpArgs};

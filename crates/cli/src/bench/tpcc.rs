@@ -1,7 +1,8 @@
-//! `bench tpcc`: what is special in its options and rows.
+//! `bench tpcc`: its own options and rows.
 //!
-//! With think times its threads serve terminals, and inputs are not taken in the order of the list; then the conditions are checked, and
-//! not how many transactions the content shows.
+//! With think times its threads serve terminals, and inputs are not taken in the order of the list.
+//! Then only the consistency conditions are checked, and not the number of transactions that the
+//! content shows.
 
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, TpccArgs};

@@ -1,7 +1,8 @@
 //! `bench ycsb`: the runs that the options ask for, one row each.
 //!
-//! Every run has a database of its own that is loaded afresh, measured, checked row by row against what the transactions must
-//! have left, and removed. The list of transactions is made once for a mix and shared by all methods.
+//! Every run has a database of its own that is loaded afresh, measured, checked row by row against
+//! the expected results of the transactions, and removed. The list of transactions is made once for
+//! a mix and shared by all methods.
 
 use super::runs::{self, About, Setting};
 use crate::args::{
@@ -23,7 +24,7 @@ use workload::ycsb::{Mix, Skew, Ycsb, YcsbOptions};
 const TXNS_DEFAULT: u64 = 8_000_000;
 /// Longest list; a run that goes on beyond it begins again.
 const LIST_MAX: u64 = 16_000_000;
-/// No run is faster: how long a list needs to be for a given time.
+/// Upper bound of the speed of a run: the list of a run with a given time is long enough for it.
 const TXN_PER_MS_MAX: u64 = 4000;
 
 /// One of several measurements of a database.
@@ -55,7 +56,7 @@ pub(crate) struct YcsbRuns {
     pub(crate) rows: u32,
     pub(crate) partitions: u32,
     pub(crate) seconds: f64,
-    /// Where the databases are made and removed.
+    /// Directory in which the databases are made and removed.
     pub(crate) directory: PathBuf,
     pub(crate) seed: u64,
 }
@@ -125,7 +126,7 @@ pub(crate) fn measure_all(
     Ok(rows)
 }
 
-/// Pairs of options that make no sense.
+/// Refuses pairs of options that make no sense.
 fn check(args: &YcsbArgs) -> Result<()> {
     let wrong = |sentence: &str| Err(Usage::error(sentence));
     if args.rows < args.run.partitions {
@@ -181,7 +182,7 @@ fn run_one(args: &YcsbArgs, workload: &Ycsb, method: YcsbMethod) -> Result<RunRo
     Ok(segments.remove(0).row)
 }
 
-/// Measures the first method and mix of the options so many times in a row on one database.
+/// Measures the first method and mix of the options a number of times in a row on one database.
 pub(crate) fn segments(args: &YcsbArgs, count: u32, sampling: Sampling) -> Result<Vec<Segment>> {
     check(args)?;
     let (Some(YcsbMethod::Ours(method)), Some(mix)) = (args.method.first(), args.mix.first())
@@ -194,7 +195,7 @@ pub(crate) fn segments(args: &YcsbArgs, count: u32, sampling: Sampling) -> Resul
     run_segments(args, &Ycsb::new(options)?, *method, count, sampling)
 }
 
-/// Loads, measures so many times, each time going on where the last one ended, checks, removes.
+/// Loads, measures a number of times, each time from where the last one ended, checks, removes.
 fn run_segments(
     args: &YcsbArgs,
     workload: &Ycsb,
@@ -246,7 +247,7 @@ fn run_segments(
     Ok(segments)
 }
 
-/// Puts what the reads allow into the row of a run.
+/// Adds the throughput that the reads allow to the row of a run.
 fn note_read_floor(row: &mut RunRow, pages_per_s: f64) {
     let throughput = row.txn_per_s;
     if let Some(pages) = &mut row.pages {

@@ -1,9 +1,9 @@
-//! The transactions that are killed: bookings of flights between the imported airports.
+//! The transactions of a killed process: bookings of flights between the imported airports.
 //!
-//! Booking number n inserts a row and adds one to the departures of one airport and to the arrivals of another, in one
-//! transaction, usually over several partitions. So after any crash two things can be checked against the bookings that are
-//! there: every acknowledged one is among them (nothing is lost), and the counters of all airports add up to exactly
-//! them (nothing is half there).
+//! Booking number n inserts a row and adds one to the departures of one airport and to the arrivals
+//! of another, in one transaction, usually over several partitions. After any crash two things can
+//! be checked against the bookings that are there: every acknowledged one is among them (nothing is
+//! lost), and the counters of all airports have exactly their sum (nothing is half there).
 
 use super::victim::{Acknowledged, Acknowledgements, Work};
 use crate::args::VictimJob;
@@ -159,7 +159,7 @@ fn route(airports: &[String], seed: u64, number: u64) -> (&str, &str) {
 pub(crate) struct Verdict {
     /// Bookings that are there.
     pub(crate) bookings: u64,
-    /// Those that were not acknowledged before the kill, and are whole all the same.
+    /// Those that were not acknowledged before the kill, but are whole.
     pub(crate) unacknowledged: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Many kills, or power cuts, of one database: each cycle goes on where the last one was recovered.
+//! Many kills, or power cuts, of one database: each cycle continues from the recovery of the last
+//! one.
 //!
 //! After every one the database is opened, the work of all cycles is checked, and the deep check runs. The moment of each
 //! kill is drawn from the seed, from a few microseconds after the first acknowledgement to ten milliseconds.
@@ -35,7 +36,7 @@ pub(crate) enum End<'m> {
 }
 
 impl End<'_> {
-    /// A process lives at most so long, in us: for some commits in shared memory, or on a disk.
+    /// Longest life of a process in us: enough for some commits in shared memory, or on a disk.
     fn life_us_max(&self) -> u64 {
         match self {
             End::Kill => KILL_AFTER_US_MAX,
@@ -44,7 +45,7 @@ impl End<'_> {
     }
 }
 
-/// Ends a process `count` times; fails at the first database that is not what it must be.
+/// Ends a process `count` times; fails at the first wrong database.
 pub(crate) fn run(
     method: Method,
     workload: WorkloadName,
@@ -97,7 +98,8 @@ pub(crate) fn run(
         if let Some(damage) = report.damage.first() {
             bail!("{}: the deep check found damage: {damage}", problem());
         }
-        // Most recoveries replay several lives of the process; without an end to that each would take longer than the last.
+        // Most recoveries replay several lives of the process; without a checkpoint each would take
+        // longer than the last.
         if (cycle + 1) % CHECKPOINT_CYCLES == 0 {
             database.checkpoint()?;
         }

@@ -30,7 +30,7 @@ use victim::{Acknowledged, Work};
 
 /// The data set that ships with the program; its source and licence are in data/README.md.
 const AIRPORTS_CSV: &[u8] = include_bytes!("../../data/airports.csv");
-/// The table that it is imported into.
+/// The table with the airports.
 pub(crate) const AIRPORTS: &str = "airports";
 
 /// Imports the airports into a database, by way of a file in a scratch directory.
@@ -50,7 +50,8 @@ pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<
     import::import(database, &args)
 }
 
-/// So short that checkpoints come between the transactions of a process that lives for some milliseconds.
+/// So short that checkpoints happen between the transactions of a process that lives for some
+/// milliseconds.
 const CHECKPOINT_LOG_BYTES: u64 = 32 << 10;
 
 /// The work of a process until it is killed, and the proof that all acknowledged transactions are

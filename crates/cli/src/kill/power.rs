@@ -62,7 +62,7 @@ impl Mount {
         })
     }
 
-    /// Where a new database is made; one that an earlier run left is removed.
+    /// Directory of a new database; one that an earlier run left is removed.
     pub(super) fn new_database(&self) -> Result<PathBuf> {
         let path = self.point.join("cut.db");
         if path.exists() {

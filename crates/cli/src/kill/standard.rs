@@ -1,7 +1,9 @@
-//! The standard benchmarks as what is killed: small ones on two partitions, with their conditions as the proof.
+//! The standard benchmarks as work to be killed: small ones on two partitions, with their
+//! conditions as the proof.
 //!
-//! Each cycle runs lists of its own from their beginning. After it the content must show, since the last look, some prefix of each
-//! list that has every acknowledged transaction and at most the one in flight.
+//! Each cycle runs lists of its own from their beginning. After it the content must show, since the
+//! last check, some prefix of each list that has every acknowledged transaction and at most the one
+//! in flight.
 
 use super::victim::{Acknowledged, Acknowledgements, Work};
 use crate::args::VictimJob;

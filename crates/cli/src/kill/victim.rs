@@ -1,8 +1,9 @@
 //! The process that is killed, and the one that kills it.
 //!
-//! The victim is this same program under a hidden command. It tells its parent through a pipe what it has acknowledged, and
-//! only after it is durable; a record is written by one system call, so the kill never tears one. The parent reads the
-//! pipe to its end, because what stands in it was acknowledged before the kill.
+//! The victim is this same program with a hidden command. It acknowledges transactions to its
+//! parent through a pipe, only after they are durable. A record is written by one system call, so
+//! the kill never tears one. The parent reads the pipe to its end, because all its records were
+//! acknowledged before the kill.
 
 use crate::args::{VictimArgs, VictimJob};
 use anyhow::{Context, Result, bail};
@@ -144,7 +145,7 @@ pub(crate) struct Work {
     pub(crate) seed: u64,
     /// Number of the first booking.
     pub(crate) first: u64,
-    /// Length of the log after which a checkpoint comes, if not the usual one.
+    /// Length of the log that triggers a checkpoint, if not the usual one.
     pub(crate) checkpoint_log_bytes: Option<u64>,
 }
 

@@ -8,7 +8,7 @@
 
 use super::size::Size;
 
-/// A paper, as the lab runs it again.
+/// A paper whose experiments the lab repeats.
 pub(super) struct Paper {
     /// Prefix of the names of its experiments, before the slash.
     pub(super) name: &'static str,
@@ -61,15 +61,17 @@ pub(super) enum Kind {
     YcsbSampled,
     /// `bench tpcc` on the emulated device.
     Tpcc,
-    /// `bench tpcc`, `tpcb`, `tatp` or `sysbench`, as the parameter `workload` says, of a page method; `paged` says what its parameters are as options.
+    /// `bench tpcc`, `tpcb`, `tatp` or `sysbench` (the parameter `workload`) of a page method;
+    /// `paged` turns its parameters into options.
     Paged,
-    /// The same with probes on the threads.
+    /// The same, with probes on the threads.
     PagedProbed,
-    /// Nothing is run: a run of [`Kind::Paged`] with the same parameters but for `price-ratio`, divided by what its media cost.
+    /// Nothing is run: the result is that of a [`Kind::Paged`] run with the same parameters but for
+    /// `price-ratio`, divided by the price of its media.
     Priced,
     /// `bench btree-insert`; each parameter is an option of the command, but for `read-ns` and `write-ns`, which make the profile.
     Btree,
-    /// The same with a probe on the thread.
+    /// The same, with a probe on the thread.
     BtreeProbed,
     /// Durable writes of chunks through an interface of the device.
     Device,
@@ -126,7 +128,7 @@ pub(super) enum Axes {
     Logarithmic,
 }
 
-/// How lengths of stacked bars are written.
+/// Unit of the lengths of stacked bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Bytes,
@@ -150,8 +152,9 @@ pub(super) struct Check {
 
 /// How a statement is judged.
 pub(super) enum Test {
-    /// The metric of each row that passes `over`, divided by that of the row that has the values of `under` instead. One
-    /// ratio for every combination of the other parameters; `rows` must hold for them.
+    /// The metric of each row that passes `over`, divided by that of the row that has the values of
+    /// `under` instead. There is one ratio for each combination of the other parameters that passes
+    /// `rows`.
     Ratio {
         metric: &'static str,
         over: Filter,
@@ -175,7 +178,7 @@ pub(super) enum Test {
         rows: Filter,
         within: Within,
     },
-    /// The value at one place of an axis, divided by the best value along it.
+    /// The value at one point of an axis, divided by the best value along it.
     Best {
         metric: &'static str,
         along: &'static str,

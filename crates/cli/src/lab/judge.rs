@@ -1,7 +1,8 @@
 //! Judging shapes: a check of an experiment, evaluated on the medians of its rows.
 //!
-//! A statement that has no rows to judge is `Unknown`, which is neither a pass nor a failure. A range has no error bars: the
-//! spread of the repeats stands beside every row, and a quick run on a busy machine can miss a narrow range.
+//! A statement that has no rows to judge is `Unknown`, which is neither a pass nor a failure. A
+//! range has no error bars: each row has the spread of its repeats, and a quick run on a busy
+//! machine can miss a narrow range.
 
 use super::experiment::{Check, Filter, Test, Within};
 use super::point::{Parameters, passes};

@@ -13,7 +13,8 @@
 //! | `judge` | whether the shape of a figure holds |
 //! | `page` | the report |
 //!
-//! Rows are the truth: a run appends them one by one, skips those that are there, and makes the page from them at the end.
+//! Rows are the truth: a run appends them one by one, skips points that have one, and makes the
+//! page from them at the end.
 
 mod experiment;
 mod fast_fash;
@@ -47,7 +48,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The papers, in the order in which the lab learnt them.
+/// The papers, in the order in which they were added.
 const PAPERS: [&Paper; 6] = [
     &n_store::PAPER,
     &joins::PAPER,
@@ -112,7 +113,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>> {
     Ok(chosen)
 }
 
-/// Runs what is not there yet, then reports.
+/// Runs the points that have no row yet, then reports.
 fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
     let experiments = chosen(&args.experiments)?;
     let size = Size::of(args);
@@ -259,7 +260,7 @@ mod tests {
                     Shape::Stack { bar, .. } => (bar, bar),
                     Shape::Lines { x, line, .. } => (x, line),
                 };
-                // `r_tuples` is what a run says of itself, not what it is told.
+                // `r_tuples` is a result of the run, not one of its options.
                 let is_told = |point: &Point, name| !point.get(name).is_empty();
                 let named = |name| name == "r_tuples" || points.iter().any(|p| is_told(p, name));
                 assert!(

@@ -1,7 +1,8 @@
-//! The report: each figure beside the paper's numbers, with a verdict.
+//! The report: each figure next to the paper's numbers, with a verdict.
 //!
-//! Plots, tables and verdicts are made from rows alone. A figure of which rows are missing says so; a statement that does not hold
-//! stands with the reason that the experiment gives for it. The page is one file that loads nothing and runs no script.
+//! Plots, tables and verdicts are made from rows alone. A figure that lacks rows says so. A
+//! statement that does not hold is printed with the reason that the experiment gives for it. The
+//! page is one file that loads nothing and runs no script.
 
 use super::experiment::{Axes, Check, Experiment, Paper, Plot, Shape, Unit};
 use super::judge::{Judged, Verdict, judge};
@@ -14,7 +15,7 @@ use crate::report::{
     Tick, Tone, WordTable, short_number,
 };
 
-/// An experiment with its rows and what became of its checks.
+/// An experiment with its rows and the outcomes of its checks.
 pub(super) struct Figure<'r> {
     pub(super) experiment: &'static Experiment,
     pub(super) rows: Vec<&'r LabRow>,
@@ -128,13 +129,13 @@ impl<'r> Figure<'r> {
     }
 }
 
-/// A paper with those of its figures that were asked for.
+/// A paper with its requested figures.
 pub(super) struct Part<'r> {
     pub(super) paper: &'static Paper,
     pub(super) figures: Vec<Figure<'r>>,
 }
 
-/// The whole page. With several papers, each has its own part, and headings say whose they are.
+/// The whole page. With several papers, each has its own part, and headings name the paper.
 pub(super) fn page(parts: &[Part<'_>], size: &Size) -> Page {
     let titles: Vec<&str> = parts.iter().map(|part| part.paper.title).collect();
     let leads: Vec<&str> = parts.iter().map(|part| part.paper.lead).collect();
@@ -377,7 +378,7 @@ fn lines(rows: &[&LabRow], metric: &str, x: &str, line: &str) -> (Vec<LineSeries
     (series.collect(), ticks.collect())
 }
 
-/// The model of table 3 beside what was measured.
+/// The model of table 3 next to the measurements.
 fn model(rows: &[&LabRow]) -> WordTable {
     let sum = |terms: &[(n_store::Symbol, f64)]| {
         terms
@@ -459,7 +460,7 @@ fn raw(rows: &[&LabRow], experiment: &Experiment) -> (Vec<String>, Vec<Vec<Strin
     (header, lines.collect())
 }
 
-/// How names begin that are not sentences.
+/// Beginnings of names, which do not get a capital letter.
 const NAMES: [&str; 11] = [
     "nvm-",
     "inp",

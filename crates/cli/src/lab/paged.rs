@@ -12,7 +12,7 @@ use pmem::device::emulated::DRAM_READ_NS;
 use std::time::Duration;
 
 pub(super) const SPEED: &str = "txn_per_s";
-/// All of the data in the buffer pool, and what a run adds.
+/// The buffer pool has room for all data, and for the rows that a run adds.
 pub(super) const POOL_ALL: Axis = ("pool-share", &["2"]);
 
 /// Throughput over a parameter, a line for each scheme.
@@ -46,21 +46,21 @@ pub(super) const fn faster(over: Filter, under: Filter, rows: Filter, within: Wi
 const CACHE_BYTES: u64 = 8 << 20;
 /// A buffer pool has room for some pages of each of sixteen threads.
 const POOL_BYTES_MIN: u64 = 4 << 20;
-/// Before a drive the pool is to be small: room for some pages of each of 128 threads.
+/// The pool is small in runs with a drive: room for some pages of each of 128 threads.
 const DRIVE_POOL_BYTES_MIN: u64 = 2 << 20;
 const AREA_BYTES_MIN: u64 = 2 << 20;
-/// Of log between two checkpoints: some dozen transactions.
+/// Least log between two checkpoints: some dozen transactions.
 const LOG_BYTES_MIN: u64 = 64 << 10;
-/// Transactions in front of the measured ones, at most: several change each page of the smallest pool.
+/// Transactions before the measured ones, at most: several change each page of the smallest pool.
 const WARM_UP_MAX: u128 = 2000;
-/// There each of 128 sessions has a ring.
+/// In runs with a drive each of 128 sessions has a ring.
 const DRIVE_RING_BYTES: u64 = 1 << 20;
 /// A ring has room for some hundred transactions between two checkpoints.
 const RING_BYTES_MIN: u64 = 4 << 20;
 /// A log that sessions share has sixteen rings, whatever the threads.
 const RING_BYTES_MAX: u64 = 160 << 20;
 
-/// The options of a point, beside those that all runs have.
+/// The options of a point, in addition to those that all runs have.
 pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     let workload = point.get("workload");
     let mut options: Vec<(String, String)> = Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
                 };
                 add("pool", &bytes.max(least).to_string());
             }
-            // Those that others are compared with have none, and the axis is theirs too.
+            // The schemes to compare with have no area, but the axis is theirs too.
             "area-share" if !point.get("scheme").starts_with("nvm-dwb") => {}
             "area-share" => {
                 let bytes = share_of(size.paged_bytes(workload), value);
@@ -135,7 +135,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     options
 }
 
-/// How many rows there are, and what is run in front of the measured transactions.
+/// The number of rows, and the transactions before the measured ones.
 fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
     match workload {
         "tpcb" => vec![
@@ -158,7 +158,8 @@ fn rows(workload: &str, size: &Size) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Whether its data lie on an imitated drive whose flushes take milliseconds, or on one of this machine with the same sizes.
+/// Whether its data is on an imitated drive whose flushes take milliseconds, or on a drive of this
+/// machine, with the same sizes.
 fn has_drive(point: &Point) -> bool {
     point.get("workload") == "sysbench" || !point.get("drive").is_empty()
 }
@@ -182,14 +183,15 @@ fn ring_bytes(point: &Point, size: &Size) -> Option<u64> {
     Some(bytes.max(RING_BYTES_MIN))
 }
 
-/// A share of bytes, which is a decimal number of up to three places behind the point.
+/// A share of bytes, which is a decimal number of up to three digits after the point.
 fn share_of(bytes: u64, share: &str) -> u64 {
     let (whole, places) = share.split_once('.').unwrap_or((share, ""));
     let thousandths: u64 = format!("{whole}{places:0<3}").parse().unwrap_or(1000);
     bytes * thousandths / 1000
 }
 
-/// The schemes of NV-Logging's table 3, and the two logs that it compares them with; the designs of NVRAM-era; those of NVM-DWB and what it compares them with.
+/// The schemes of NV-Logging's table 3, and the two logs that it compares them with; the designs of
+/// NVRAM-era; the schemes of NVM-DWB and those that it compares them with.
 fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "nv-disk" => &[("method", "nv-disk"), ("commit", "asynchronous")],
@@ -214,7 +216,8 @@ fn scheme(name: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Where the files of pages lie, and where those of the log do: in the imitated memory, or on an imitated flash drive or hard disk.
+/// Media of the files of pages and of the log: the imitated memory, or an imitated flash drive or
+/// hard disk.
 fn placement(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "all-in-nvm" => &[("files", "none"), ("log-files", "none")],
@@ -279,7 +282,7 @@ mod tests {
         let options = options_of(&[("placement", "db-hdd-log-nvm"), ("pool-share", "0.33")]);
         let has = |wanted: &str| options.iter().any(|option| option == wanted);
         assert!(has("--files hdd") && has("--log-files none") && has("--seconds 0.05"));
-        // As much as with all in memory, which it is compared with.
+        // As much as with all data in memory, the case that it is compared with.
         assert!(has("--pool 4194304"));
     }
 

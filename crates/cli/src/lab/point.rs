@@ -1,14 +1,15 @@
-//! A point of a sweep: what one run is told, and the name of its configuration.
+//! A point of a sweep: the options of one run, and the name of its configuration.
 //!
-//! The configuration is a text that holds everything that changes what is measured, the commit and the machine apart; its hash
-//! names it in rows. Figures that need the same run share its row, because the name does not depend on who asked.
+//! The configuration is a text with everything that affects the measurement, except the commit and
+//! the machine; its hash names it in rows. Figures that need the same run share its row, because
+//! the name does not depend on the figure.
 
 use super::experiment::{Experiment, Filter, Kind, Sweep};
 use super::paged;
 use super::size::Size;
 use std::collections::BTreeMap;
 
-/// Parameters that are no option of a command by their names.
+/// Parameters whose names are not options of a command.
 const NO_OPTIONS: [&str; 4] = ["workload", "relations", "read-ns", "write-ns"];
 
 /// Parameters by name.
@@ -36,7 +37,8 @@ impl Point {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
-    /// The arguments of the run, beside where it happens. For the workloads they are those of `indelible bench`.
+    /// The arguments of the run, without its directories. For the workloads they are those of
+    /// `indelible bench`.
     pub(super) fn arguments(&self, size: &Size) -> Vec<String> {
         if matches!(self.kind, Kind::Paged | Kind::PagedProbed | Kind::Priced) {
             return self.paged_arguments(size);
@@ -175,7 +177,8 @@ pub(super) fn passes(parameters: &Parameters, filter: Filter) -> bool {
         .all(|(name, value)| parameters.get(*name).is_some_and(|own| own == value))
 }
 
-/// The name of a configuration: FNV-1a, 64 bits, in hexadecimal. It names, it does not protect.
+/// The name of a configuration: FNV-1a, 64 bits, in hexadecimal. It identifies; it does not
+/// protect.
 pub(super) fn hash(configuration: &str) -> String {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let hash = configuration

@@ -33,7 +33,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The run that a priced point is computed from; none of a point that is run itself.
+/// The run from which a priced point is computed; none for a point that is run itself.
 pub(super) fn measured(point: &Point) -> Option<Point> {
     if point.kind != Kind::Priced {
         return None;

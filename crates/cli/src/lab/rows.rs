@@ -1,4 +1,5 @@
-//! Rows: one line of JSON a point, appended when the point is measured, so that an interrupted run keeps what it has.
+//! Rows: one line of JSON a point, appended when the point is measured, so that an interrupted run
+//! keeps its finished points.
 //!
 //! A row is used again if its configuration and its commit are the same. The last line of a run that was killed may be torn; it is
 //! cut off before anything is appended. The table for spreadsheets is made from the rows and never read.
@@ -24,7 +25,7 @@ pub(super) struct LabRow {
     pub(super) parameters: Parameters,
     pub(super) metrics: BTreeMap<String, Spread>,
     pub(super) size: String,
-    /// Everything that the run was told.
+    /// All options of the run.
     pub(super) configuration: String,
     /// Hash of the configuration.
     pub(super) config: String,
@@ -43,7 +44,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// The spread of the values; none if there are none.
     pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
@@ -88,12 +89,12 @@ impl LabRow {
     }
 }
 
-/// Which rows of a directory are as good as measured now.
+/// The rows of a directory that need no new measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accept {
     /// Those of this build's commit.
     ThisCommit,
-    /// Those of any; the last one of a configuration counts.
+    /// Those of any commit; the last one of a configuration counts.
     AnyCommit,
 }
 

@@ -1,20 +1,22 @@
-//! How much is run: the same experiments in seconds, in minutes, or at the paper's sizes.
+//! Sizes of the experiments: in seconds, in minutes, or at the paper's sizes.
 //!
-//! A database that is smaller than the paper's gets a modelled cache and MemTables that are smaller in the same ratio; otherwise it
-//! would lie in the cache and no latency would show, or in one MemTable and no run would be written. The smallest size also leaves out most values of long axes.
+//! A database that is smaller than the paper's gets a modelled cache and MemTables that are smaller
+//! in the same ratio. Otherwise all of it would fit into the cache and no latency would show, or
+//! into one MemTable and no run would be written. The smallest size also leaves out most values of
+//! long axes.
 
 use super::experiment::Axis;
 use crate::args::LabRunArgs;
 use crate::output::thousands;
 
-/// The paper's last-level cache, and the data that it stood before.
+/// The paper's last-level cache, and the size of its data.
 const PAPER_CACHE_BYTES: u64 = 20 << 20;
 const PAPER_YCSB_ROWS: u64 = 2_000_000;
 const PAPER_WAREHOUSES: u64 = 8;
-/// A cache smaller than this holds not even what one transaction touches.
+/// A smaller cache does not even hold the data of one transaction.
 const CACHE_BYTES_MIN: u64 = 64 << 10;
 
-/// The database's own MemTables before the paper's data, and the least.
+/// The database's own MemTables with the paper's data, and the least.
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
@@ -58,16 +60,18 @@ pub(super) struct Size {
     pub(super) accounts: u32,
     /// TATP.
     pub(super) subscribers: u32,
-    /// Bytes of a ring with before-images in memory; making rings takes time, and short runs fill little of them.
+    /// Bytes of a ring with before images in memory; making rings takes time, and short runs fill
+    /// little of them.
     pub(super) ring_bytes: u64,
-    /// Bytes of the log's rings in memory that the threads use, together: as much between two checkpoints as a central log has, or more than a short run fills,
-    /// so that no scheme writes checkpoints where the others do not.
+    /// Bytes of the log's rings in memory, for all threads together: as much between two
+    /// checkpoints as a central log has, or more than a short run fills, so that no scheme writes
+    /// checkpoints where the others do not.
     pub(super) log_ring_bytes: u64,
     /// Rows of sysbench's table.
     pub(super) sysbench_rows: u32,
     /// Rows that go into a tree of slotted pages.
     pub(super) btree_rows: u32,
-    /// Seconds of one measurement before an imitated drive, whose flushes take milliseconds.
+    /// Seconds of one measurement with an imitated drive, whose flushes take milliseconds.
     pub(super) drive_seconds: f64,
     /// Whether only the ends of long axes are run.
     pub(super) thin: bool,
@@ -236,7 +240,7 @@ impl Size {
         }
     }
 
-    /// The modelled cache before a tree: a twentieth of its rows of 64 bytes with all that is around them.
+    /// The modelled cache of a tree: a twentieth of its rows of 64 bytes with their overhead.
     pub(super) fn btree_cache_bytes(&self) -> u64 {
         (u64::from(self.btree_rows) * 8).max(CACHE_BYTES_MIN)
     }
@@ -246,7 +250,8 @@ impl Size {
         f64::from(self.paged_scale_thousandths) / 1000.0
     }
 
-    /// Bytes of pages of a loaded workload, about: what the page engine takes for a row with its indexes.
+    /// Bytes of pages of a loaded workload, about: the space that the page engine needs for its
+    /// rows and indexes.
     pub(super) fn paged_bytes(&self, workload: &str) -> u64 {
         match workload {
             "tpcb" => u64::from(self.branches) * u64::from(self.accounts) * ACCOUNT_BYTES,
@@ -259,7 +264,7 @@ impl Size {
         }
     }
 
-    /// Tuples of R and S of relations that are named by a workload of the joins' paper: `A m=8`, `B`, `B/16`, `2B`.
+    /// Tuples of R and S, from a workload's name in the joins' paper: `A m=8`, `B`, `B/16`, `2B`.
     pub(super) fn relations(&self, name: &str) -> Option<(u64, u64)> {
         if let Some(ratio) = name.strip_prefix("A m=") {
             return Some((self.join_a, self.join_a * ratio.parse::<u64>().ok()?));

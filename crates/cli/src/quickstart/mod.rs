@@ -1,4 +1,5 @@
-//! `quickstart`: what the database promises and what it costs, shown on this machine in about a minute.
+//! `quickstart`: the promises of the database and their costs, shown on this machine in about a
+//! minute.
 //!
 //! 1. A database on the best medium at hand, with a real data set imported.
 //! 2. A child process books flights in it and is killed with SIGKILL in full flight. After reopening, every acknowledged
@@ -29,7 +30,7 @@ use std::time::{Duration, Instant};
 use workload::random::mix;
 use workload::ycsb::{Mix, Ycsb};
 
-/// How long a victim works before it is killed, at least; up to twice as long by the seed.
+/// Least time that a victim works before it is killed; the seed makes it up to twice as long.
 const KILL_AFTER: Duration = Duration::from_millis(500);
 
 /// Result of the kill.
@@ -84,14 +85,15 @@ pub(crate) fn run(args: &QuickstartArgs, format: Format) -> Result<()> {
     ))
 }
 
-/// Whether a newcomer meets a method first: the one in use here, the default on a disk, and the ceiling.
+/// Whether a newcomer meets a method first: the one in use here, the default on a disk, and the
+/// upper bound.
 fn met_first(in_use: Method, name: &str) -> bool {
     [in_use, Method::FullPageWrites, Method::Volatile]
         .iter()
         .any(|method| method.name() == name)
 }
 
-/// Says what happens: to people on standard output, beside data on standard error.
+/// Reports progress: to people on standard output, next to data on standard error.
 struct Tell(Format);
 
 impl Tell {
@@ -107,7 +109,7 @@ impl Tell {
     }
 }
 
-/// Imports the airports, lets a child process book flights, kills it, and looks.
+/// Imports the airports, lets a child process book flights, kills it, and checks the database.
 fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Result<Survival> {
     let path = scratch.path().join("airports.db");
     let database = Database::create(&path, &Options::new().partitions(2))?;
@@ -168,7 +170,7 @@ fn survive_a_kill(args: &QuickstartArgs, scratch: &Scratch, tell: &Tell) -> Resu
     Ok(survival)
 }
 
-/// When the victim dies: the seed decides, so that runs differ and can be repeated.
+/// The moment of the kill. The seed decides, so that runs differ and can be repeated.
 fn kill_after(seed: u64) -> Duration {
     KILL_AFTER + Duration::from_millis(mix(seed) % KILL_AFTER.as_millis() as u64)
 }

@@ -191,7 +191,7 @@ fn distinct<'r>(rows: &'r [RunRow], name: impl Fn(&'r RunRow) -> &'r str) -> Vec
     names
 }
 
-/// A group of bars a mix, a bar a method; `bar` gives its value and the text beside it.
+/// A group of bars a mix, a bar a method; `bar` gives its value and the text next to it.
 fn by_mix(
     rows: &[RunRow],
     caption: &str,

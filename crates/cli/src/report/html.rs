@@ -1,7 +1,8 @@
 //! One HTML page that holds a report: headings, tables, plots, nothing loaded from anywhere.
 //!
-//! Light and dark follow the reader's system through CSS variables. Plots stand side by side where there is
-//! room and below each other where there is none; a wide table scrolls inside its own frame, so the page itself never does.
+//! Light and dark follow the reader's system through CSS variables. Plots are side by side if there
+//! is room, else below each other. A wide table scrolls inside its own frame, so the page itself
+//! never does.
 
 use super::plot::escape;
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ pub(crate) struct Page {
     /// One sentence under the title.
     pub(crate) lead: String,
     pub(crate) sections: Vec<Section>,
-    /// Names and values at the foot: what ran where.
+    /// Names and values at the foot: machine, build and settings.
     pub(crate) facts: Vec<(String, String)>,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct Section {
     pub(crate) plots: Vec<(String, String)>,
     /// Header cells, then rows; the first column is text, the others are numbers.
     pub(crate) table: Option<NumberTable>,
-    /// A word or two beside the heading.
+    /// A word or two next to the heading.
     pub(crate) badge: Option<(Tone, String)>,
     /// Tables of words, below the plots.
     pub(crate) words: Vec<WordTable>,

@@ -1,11 +1,11 @@
 //! Plots as SVG text: grouped bars and lines.
 //!
-//! A plot is drawn in a box of [`WIDTH`] units that the page shows at about its natural size on a telephone and on a
-//! desktop alike (the page puts more plots side by side instead of stretching one), so text stays legible.
-//! Colours are the page's CSS variables, so one drawing serves light and dark. Bars lie flat: their names
-//! and values are then never turned, shortened or cut off.
+//! A plot is drawn in a box of [`WIDTH`] units that the page shows at about its natural size on a
+//! telephone and on a desktop alike (the page puts more plots side by side instead of stretching
+//! one), so text stays legible. Colours are the page's CSS variables, so one drawing serves light
+//! and dark. Bars are horizontal, so their names and values are never turned, shortened or cut off.
 //!
-//! Always true: what is drawn lies inside the box; equal input gives equal text.
+//! Always true: the drawing lies inside the box; equal input gives equal text.
 
 use std::fmt::Write as _;
 
@@ -54,14 +54,14 @@ pub(crate) struct LineSeries {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// How an axis maps values to places.
+/// How an axis maps values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
     Logarithmic,
 }
 
-/// A named place on an axis.
+/// A named position on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) at: f64,
@@ -105,7 +105,7 @@ impl BarChart {
 pub(super) const BAR_PITCH: f64 = 19.0;
 pub(super) const BAR: f64 = 15.0;
 
-/// Where the bars of a chart begin, how long they may be, and what a length means.
+/// Where the bars of a chart begin, their greatest length, and the value of a unit of length.
 struct Place {
     left: f64,
     room: f64,
@@ -128,7 +128,7 @@ impl Place {
 }
 
 impl LineChart {
-    /// The chart as an SVG element; the legend stands below it in the drawing.
+    /// The chart as an SVG element, with the legend below it.
     pub(crate) fn svg(&self) -> String {
         const TOP: f64 = 22.0;
         const PLOT: f64 = 180.0;
@@ -145,7 +145,7 @@ impl LineChart {
             .map(|point| point.0)
             .filter(|x| usable(*x, self.x_scale));
         let x_axis = match self.x_ticks.as_slice() {
-            // Marks of its own need no round ends.
+            // An axis with marks of its own needs no round ends.
             [first, .., last] if first.at < last.at => Axis {
                 low: first.at,
                 high: last.at,
@@ -204,7 +204,7 @@ impl LineChart {
         frame(&self.title, height, &body)
     }
 
-    /// Draws the legend from `y` downwards and returns where it ends.
+    /// Draws the legend from `y` downwards and returns its lower end.
     fn legend(&self, body: &mut String, y: f64) -> f64 {
         let mut place = (0.0, y);
         for (index, series) in self.series.iter().enumerate() {

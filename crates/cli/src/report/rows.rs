@@ -1,7 +1,8 @@
 //! Result rows: one JSON object a line a run, complete enough to be compared with a row of another machine.
 //!
-//! Field names carry their units. A row says what the data survives and which instructions were issued, so that a
-//! measurement with another domain's instructions cannot pass for durability.
+//! Field names carry their units. A row names the failures that the data survives and the
+//! instructions that were issued, so that a measurement with another domain's instructions cannot
+//! pass for durability.
 
 use crate::machine::Machine;
 use hdrhistogram::Histogram;
@@ -59,7 +60,7 @@ pub(crate) struct PageNumbers {
     /// Medium of the pages: `ssd` or `nvm`.
     #[serde(default)]
     pub(crate) pages: String,
-    /// Of the buffer pool of each partition, 0 if there is none.
+    /// Bytes of the buffer pool of each partition, 0 if there is none.
     pub(crate) pool_bytes: u64,
     /// Protection from page writes that a power cut tears.
     pub(crate) guard: String,
@@ -80,7 +81,7 @@ pub(crate) struct PageNumbers {
     /// The throughput that the device's reads allow, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_floor: Option<ReadFloor>,
-    /// Of the archive of the log at the end, where it has one.
+    /// Bytes of the archive of the log at the end, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) archive_bytes: Option<u64>,
     /// Bytes a transaction by kind and medium; rows of earlier versions lack it.
@@ -255,7 +256,7 @@ pub(crate) struct PerTxn {
     pub(crate) loads: f64,
     /// Lines written to the device; counted by the emulated device only.
     pub(crate) stores: f64,
-    /// Those of them that belong to the log; rows of earlier versions lack it.
+    /// Those of the log among them; rows of earlier versions lack it.
     #[serde(default)]
     pub(crate) log_stores: f64,
     pub(crate) lines_flushed: f64,
@@ -263,7 +264,8 @@ pub(crate) struct PerTxn {
     /// Bytes stored to durable memory and written to files.
     pub(crate) bytes_written: f64,
     pub(crate) syncs: f64,
-    /// Log records that a daemon made durable ahead of their commits, and those that sessions did, where a log counts them.
+    /// Log records that a daemon made durable before their commits, and those that sessions made
+    /// durable, where a log counts them.
     #[serde(default)]
     pub(crate) records_ahead: f64,
     #[serde(default)]

@@ -1,7 +1,8 @@
 //! Stacked bars as SVG text: each bar is made of pieces, whose colours a legend above explains.
 //!
-//! Bars lie flat, as in `plot`, whose box, colours and letters they share. The axis is linear and starts at zero, so that pieces
-//! and bars may be compared; it has no marks, because each bar may carry its sum.
+//! Bars are horizontal, as in `plot`, whose box, colours and letters they share. The axis is linear
+//! and starts at zero, so that pieces and bars can be compared; it has no marks, because each bar
+//! may carry its sum.
 
 use super::plot::{
     BAR, BAR_PITCH, CHARACTER, COLOURS, WIDTH, escape, frame, short_number, text, text_width,
@@ -19,7 +20,7 @@ pub(crate) struct StackChart {
 /// One bar.
 pub(crate) struct StackBar {
     pub(crate) name: String,
-    /// The text behind it.
+    /// The text after it.
     pub(crate) label: String,
     /// One value a piece, not negative.
     pub(crate) values: Vec<f64>,

@@ -17,7 +17,7 @@ use indelible::Method;
 use indicatif::ProgressBar;
 use serde_json::{Value as Json, json};
 
-/// Flips bits; returns how much was wrong.
+/// Flips bits; returns the number of findings.
 pub(super) fn flips(
     args: &TortureArgs,
     method: Method,
@@ -39,7 +39,7 @@ pub(super) fn flips(
     print(args, method, ("flips", "bits", option), &report, format)
 }
 
-/// Cuts files off; returns how much was wrong.
+/// Cuts files off; returns the number of findings.
 pub(super) fn truncations(args: &TortureArgs, method: Method, format: Format) -> Result<u64> {
     let scratch = Scratch::new()?;
     let config = TruncationConfig {

@@ -10,7 +10,7 @@ use ::torture::faults::{FaultConfig, sweep_faults, tear};
 use anyhow::Result;
 use indelible::Method;
 
-/// Lets every call fail in turn; returns how much was wrong.
+/// Lets every call fail in turn; returns the number of findings.
 pub(super) fn calls(args: &TortureArgs, method: Method, format: Format) -> Result<u64> {
     let config = FaultConfig {
         method,
@@ -65,7 +65,7 @@ pub(super) fn calls(args: &TortureArgs, method: Method, format: Format) -> Resul
     Ok(report.faults())
 }
 
-/// Tears every write; returns how much was wrong.
+/// Tears every write; returns the number of findings.
 pub(super) fn torn(args: &TortureArgs, method: Method, format: Format) -> Result<u64> {
     let is_full = args.size == SizeName::Full;
     let report = with_bar("tearing writes", |progress| {

@@ -1,7 +1,8 @@
-//! Running what may panic on purpose, and printing what was found in all formats.
+//! Runs trials that may panic, and prints findings in all formats.
 //!
-//! A trial that panics is a finding with its place, so the message of the panic itself is kept off the terminal while trials
-//! run. A result is one object, one row, or one paragraph with at most a few findings in full.
+//! A trial that panics is a finding with its location, so the message of the panic itself is kept
+//! off the terminal while trials run. A result is one object, one row, or one paragraph with at
+//! most a few findings in full.
 
 use crate::output::{Cell, Format, Listing, stdout};
 use crate::printable::printable;
@@ -21,7 +22,7 @@ pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// One result: names and values, a sentence, and what was found.
+/// One result: names and values, a sentence, and the findings.
 pub(super) struct Findings<'f> {
     pub(super) facts: Vec<(&'static str, Json)>,
     pub(super) sentence: String,

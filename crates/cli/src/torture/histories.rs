@@ -1,8 +1,9 @@
 //! `torture --histories`: many sessions at once on few rows, and whether their observations fit some order of their transactions.
 //!
-//! The database is a real one, with the method's own locks and threads; nothing is simulated, but with `--cuts` its device. A method that runs one
-//! transaction at a time in a partition is checked as well: its sessions wait for the partition. The log is so short that checkpoints come at all
-//! times: while sessions are inside of transactions, when the power fails, and in recoveries.
+//! The database is a real one, with the method's own locks and threads. Nothing is simulated
+//! except, with `--cuts`, its device. A method that runs one transaction at a time in a partition
+//! is checked as well: its sessions wait for the partition. The log is so short that checkpoints
+//! happen at all times: during transactions, when the power fails, and in recoveries.
 
 use crate::args::TortureArgs;
 use crate::output::{Cell, Facts, Format, note};
@@ -13,16 +14,18 @@ use anyhow::{Context, Result, bail};
 use indelible::{Database, Method, Options};
 use std::time::Instant;
 
-/// Small enough that pages are written back and read again meanwhile.
+/// Small enough that pages are written back and read again during the run.
 const BUFFER_BYTES: u64 = 1 << 20;
-/// So short that a checkpoint comes after some hundred transactions, or some ten where the log has images of pages.
+/// So short that a checkpoint follows after some hundred transactions, or some ten where the log
+/// has images of pages.
 const CHECKPOINT_LOG_BYTES: u64 = 64 << 10;
-/// Small enough that a ring is full now and then, and that an opening has little to look through.
+/// Small enough that a ring is full now and then, and that an opening has little to read.
 const RING_BYTES: u64 = 2 << 20;
-/// Small enough that pages leave it too, and that an opening has little to look at: there is one for each cut.
+/// Small enough that pages leave it too, and that an opening has little to read: there is one for
+/// each cut.
 const AREA_BYTES: u64 = 512 << 10;
 
-/// Runs transactions and checks them; returns how much was wrong.
+/// Runs transactions and checks them; returns the number of findings.
 pub(super) fn histories(
     args: &TortureArgs,
     method: Method,

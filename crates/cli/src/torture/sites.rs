@@ -1,7 +1,8 @@
-//! `torture --without`: whether the steps that were to be switched off have run.
+//! `torture --without`: whether the steps to switch off have run.
 //!
-//! Which durable steps there are is known only when they run, and some run in a recovery only, or seldom. So a name is judged behind the search: a step
-//! that nobody came to was not switched off, and what the search found says nothing about it.
+//! Durable steps are known only when they run, and some run in a recovery only, or seldom. So a
+//! name is checked after the search: a step that was never reached was not switched off, and the
+//! findings of the search say nothing about it.
 
 use crate::failure::Usage;
 use anyhow::Result;
@@ -24,7 +25,7 @@ pub(super) fn check(without: &[String], ran: &BTreeSet<&'static str>) -> Result<
     )))
 }
 
-/// How many letters have to be put in, taken out or replaced to make one name of the other.
+/// Letters to insert, delete or replace to make one name of the other.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

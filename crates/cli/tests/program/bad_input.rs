@@ -1,6 +1,6 @@
 //! Goal: bad input gets one clear sentence and the right exit code, and nothing is lost or half done.
 //!
-//! Method: one case a mistake; each error must name the thing, and where it helps the mend.
+//! Method: one case a mistake; each error must name the thing, and where it helps the remedy.
 
 use crate::common::{Place, fail, run, succeed};
 
@@ -251,7 +251,7 @@ fn unknown_words_and_impossible_pairs_are_usage_errors() {
     );
     assert!(fail(2, &["torture", "--method", "volatile"]).contains("keeps nothing"));
     assert!(fail(2, &["torture", "--method", "inp", "--scenario", "none"]).contains("no scenario"));
-    // It is judged when it is known which steps there are.
+    // The name is checked when the steps are known.
     let search = ["torture", "--method", "inp", "--images", "100", "--without"];
     let unknown = fail(2, &[&search[..], &["wal.flsh"]].concat());
     assert!(unknown.contains("no step `wal.flsh`"), "{unknown}");

@@ -1,7 +1,9 @@
-//! Looks at a page in a real browser, without a window: whether it loads without an error, and whether anything is cut off.
+//! Looks at a page in a real browser without a window: it must load without an error, and nothing
+//! may be cut off.
 //!
-//! The page is shown in frames as wide as a telephone, a tablet and a desktop. A script around them, not in the page, measures the
-//! boxes of all drawn things. Where the machine has no Chromium or Chrome there is nothing to look with: a test says so and passes.
+//! The page is shown in frames as wide as a telephone, a tablet and a desktop. A script around
+//! them, not in the page, measures the boxes of all drawn things. If the machine has no Chromium or
+//! Chrome, a test says so and passes.
 
 use crate::common::Place;
 use std::fs::File;
@@ -202,7 +204,7 @@ fn a_page_with_flaws_is_noticed() {
         ),
         (sample("", "", "<script>missing();</script>"), "missing"),
     ];
-    // One look at all of them would not say which one went unnoticed; a look takes a second.
+    // One look at all of them would not tell which one went unnoticed; a look takes a second.
     for (page, part) in flaws {
         let seen = look_in(&page, Light::Bright).unwrap();
         assert!(

@@ -47,7 +47,7 @@ fn every_order_and_mix_runs() {
     }
 }
 
-/// Single insertions that commit at once, as in the paper: cell, header, and a fence behind each.
+/// Single insertions that commit at once, as in the paper: cell, header, and a fence after each.
 #[test]
 fn an_insertion_of_fast_takes_two_fences() {
     let run = ["--method", "fast", "--group", "1", "--device", "emulated"];

@@ -18,7 +18,7 @@ fn imported(place: &Place) -> String {
     db
 }
 
-/// The commands that write a file, with what stands before its name.
+/// The commands that write a file, with the arguments before its name.
 fn writers(db: &str) -> [Vec<&str>; 4] {
     [
         vec!["export", db, "airports"],
@@ -335,7 +335,7 @@ fn a_reader_that_went_away_ends_a_command_quietly() {
             "{command:?}"
         );
     }
-    // It is another thing if it is the file that was asked for.
+    // A closed pipe is an error if it is the file that the user named.
     let pipe = place.at("pipe");
     assert!(
         Command::new("mkfifo")

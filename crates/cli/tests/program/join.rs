@@ -265,7 +265,7 @@ fn what_cannot_be_joined_is_refused_with_a_reason() {
     usage(&["--grid", "--zipf", "1"], &["cannot be used with"]);
     usage(&["--grid", "--grid-part", "3/2"], &["for example 1/15"]);
     with(&["--grid-part", "1/2"], &["--grid"]);
-    // Neither on this machine nor on a larger one: what is needed is said, and nothing is made.
+    // Too little memory on any machine: the error says how much is needed, and nothing is made.
     let too_large = [
         "--r",
         "1000000",
@@ -287,7 +287,7 @@ fn what_cannot_be_joined_is_refused_with_a_reason() {
             &[needed, "40000000 are available", "nothing was made"],
         );
     }
-    // The relations fit, what the library then asks for does not.
+    // The relations fit into memory, but not the scratch memory that the library asks for.
     let more = [
         "--algorithm",
         "radix",

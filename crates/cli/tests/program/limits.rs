@@ -1,6 +1,6 @@
 //! Goal: a limit of the operating system that is too low for all partitions is named, with a number that works, and leaves nothing.
 //!
-//! Method: a shell sets the limit for the program; what the error advises is done and must succeed.
+//! Method: a shell sets the limit for the program; following the advice of the error must succeed.
 
 use crate::common::{Place, succeed};
 use indelible::{Database, Method};
@@ -71,7 +71,7 @@ fn too_many_partitions_for_open_files_are_refused_with_a_number_that_fits() {
 #[test]
 fn too_many_partitions_for_addresses_are_refused_with_a_number_that_fits() {
     for method in METHODS {
-        // Most methods take little. A buffer pool has 128 MiB, and threads beside it have stacks.
+        // Most methods take little. A buffer pool has 128 MiB, and threads have stacks in addition.
         let (limit, partitions) = if method.is_paged() {
             ("ulimit -v 2000000", "40")
         } else {

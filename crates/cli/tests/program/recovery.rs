@@ -1,4 +1,5 @@
-//! Goal: `bench recovery` kills a process with as much log behind it as was asked for, and every acknowledged update is there afterwards.
+//! Goal: `bench recovery` kills a process with as much log as was asked for, and every acknowledged
+//! update is there afterwards.
 //!
 //! Method: a few megabytes of log; the program itself compares the rows with the lists. The rows of the result must agree with each other.
 
@@ -63,7 +64,7 @@ fn what_it_cannot_measure_is_refused() {
         let error = fail(2, &[&ignored[..], &["4000000"]].concat());
         assert!(error.contains(&format!("{size} is for")), "{error}");
     }
-    // Half of a ring is less than what is asked for.
+    // Half of a ring is less than the requested length.
     let short = [
         "bench",
         "recovery",

@@ -17,7 +17,7 @@ fn database(place: &Place, method: &str) -> String {
     db
 }
 
-/// Whether an error tells to give up files.
+/// Whether an error advises to give up files.
 fn advises_to_remove(error: &str) -> bool {
     ["remove", "delete", "create it again", "recreate"]
         .iter()

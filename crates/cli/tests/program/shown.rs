@@ -167,7 +167,7 @@ fn commands_say_what_they_did_in_one_line() {
     let dump = place.at("dump");
     let said = succeed(&["dump", &db, &dump]);
     assert_eq!(said, format!("dumped 2 tables with 0 rows to {dump}\n"));
-    // Beside data, the line goes to standard error.
+    // If data goes to standard output, the line goes to standard error.
     assert_eq!(succeed(&["export", &db, "t"]), "id,name\n");
     assert!(all(&["export", &db, "t"]).contains("exported 0 rows of table t to -"));
     let said = succeed(&["indexes", "drop", &db, "t", "by_name"]);

@@ -1,8 +1,10 @@
 //! `bench join --grid`: every algorithm and `auto` over sizes, skews, match rates and densities; is the pick near the best?
 //!
-//! In a cell all six join the same relations in turns, in one scratch memory that the first turn has warmed, so that they share whatever
-//! else the machine does. Every other turn goes backwards, because what ran before has left its data in the cache. The best time of each counts: what is compared are algorithms, not what ran beside them. The pick is judged by the
-//! time of the algorithm that was picked; what `auto` itself takes, with its samples, stands beside it.
+//! In a cell all six join the same relations in turns, in one scratch memory that the first turn
+//! has warmed, so that any other load affects them alike. Every other turn goes backwards, because
+//! each join leaves its data in the cache for the next. The best time of each counts, because it
+//! contains the least of other load. The pick is judged by the time of the algorithm that was
+//! picked; the time of `auto` itself, with its samples, is a separate number.
 
 use super::{algorithms, inputs, options, runs};
 use crate::args::{GridPart, JoinArgs};
@@ -27,7 +29,7 @@ const ZIPFS: [f64; 3] = [0.0, 0.75, 1.25];
 /// Parts of S with partners.
 const MATCHES: [f64; 3] = [1.0, 0.1, 0.01];
 const KEYS: [KeyRange; 2] = [KeyRange::Dense, KeyRange::Sparse];
-/// A pick counts as near if it takes at most so many times the best.
+/// A pick counts as near if it takes at most this many times the best.
 const RATIO_MAX: f64 = 1.15;
 
 /// A cell of the grid.

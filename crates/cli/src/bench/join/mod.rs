@@ -101,7 +101,7 @@ fn workload(args: &JoinArgs) -> Workload {
     }
 }
 
-/// Makes the relations, if memory holds them and what the algorithms need at least.
+/// Makes the relations, if memory has room for them and for the least scratch of the algorithms.
 fn inputs(args: &JoinArgs, workload: &Workload, algorithms: &[Algorithm]) -> Result<Inputs> {
     let width = Width::from(args.tuple);
     let limit_bytes = args.memory_bytes.or_else(available_bytes);
@@ -133,7 +133,8 @@ fn inputs(args: &JoinArgs, workload: &Workload, algorithms: &[Algorithm]) -> Res
     Ok(made)
 }
 
-/// The scratch memory below which an algorithm cannot work: copies of what it moves. The library knows the rest when it sees the relations.
+/// The least scratch memory of an algorithm: copies of the tuples that it moves. The library knows
+/// the rest when it sees the relations.
 fn least_scratch_bytes(width: Width, algorithm: Algorithm, workload: &Workload) -> u64 {
     let (r, s) = (workload.r_tuples as u64, workload.s_tuples as u64);
     let tuples = match algorithm {
@@ -153,7 +154,8 @@ fn options(args: &JoinArgs, algorithm: Algorithm, kernel: Kernel) -> JoinOptions
     }
 }
 
-/// Refuses what no relations would make possible: settings out of range, kernels that are not there.
+/// Refuses options that no relations make possible: settings out of range, kernels that this
+/// machine lacks.
 fn check(args: &JoinArgs) -> Result<()> {
     if args.copies > args.r {
         return Err(Usage::error(

@@ -1,7 +1,8 @@
 //! Rows of `bench join`: one a run, complete enough to be compared with a row of another machine.
 //!
-//! Names carry their units, but for those that the command line has as well. `seconds`, the phases and everything that follows from them are of the median repeat
-//! in warm scratch memory. Phases follow one another on the clock on the wall; what they leave of the whole is planning.
+//! Names carry their units, except those that the command line has as well. `seconds`, the phases
+//! and all numbers derived from them are those of the median repeat in warm scratch memory. Phases
+//! follow one another on the wall clock; the rest of the whole is planning.
 
 use crate::args::JoinArgs;
 use crate::machine::{COMMIT, Machine};

@@ -1,8 +1,9 @@
 //! The experiments of "Failure-Atomic Slotted Paging for Persistent Memory", ASPLOS 2017.
 //!
-//! Rows of one size go into a tree, one a transaction, each durable before the next one begins. The emulated device has the paper's latencies of
-//! memory; the paper's plots have numbers at few of their points, so what is compared are the ratios and the order that its text states. `SQLite`,
-//! which the paper's methods are built into, is measured by the workspace `rivals`.
+//! Rows of one size are inserted into a tree, one a transaction, each durable before the next one
+//! begins. The emulated device has the paper's latencies of memory. The paper's plots have numbers
+//! at few of their points, so the checks compare the ratios and the order that its text states.
+//! `SQLite`, which contains the paper's methods, is measured by the workspace `rivals`.
 //!
 //! | experiment | what it varies |
 //! |---|---|

@@ -1,7 +1,8 @@
-//! Figure 18: all algorithms side by side; and kernel against kernel, which the paper has as a question of SIMD width.
+//! Figure 18: all algorithms side by side; and kernel against kernel, which is a question of SIMD
+//! width in the paper.
 //!
-//! Sort-merge with networks is the paper's own; our default sorts runs by bytes, which no vector instruction helps. Both stand in
-//! the second figure.
+//! Sort-merge with networks is the paper's own; our default sorts runs by bytes, which no vector
+//! instruction speeds up. The second figure has both.
 
 use super::super::experiment::{
     ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Within,

@@ -1,7 +1,8 @@
 //! The experiments of "Multi-Core, Main-Memory Joins: Sort vs. Hash Revisited", PVLDB 7(1), 2013.
 //!
-//! Each file has experiments as data. The paper's figures are plots without printed values; what is compared are the orders and trends that its abstract and
-//! its conclusions state, and ratios that its published code has on a machine of two cores, which we ran once and quote as such.
+//! Each file has experiments as data. The paper's figures are plots without printed values. So the
+//! checks compare the orders and trends that its abstract and its conclusions state, and ratios of
+//! its published code on a machine of two cores, which we ran once and quote as such.
 //!
 //! | file | figures |
 //! |---|---|
@@ -76,7 +77,7 @@ const ALGORITHMS: &[&[&str]] = &[
 ];
 
 /// No upper bound.
-/// Of the wall clock: an algorithm that leaves a thread idle is slower.
+/// By the wall clock: an algorithm that leaves a thread idle is slower.
 const SPEED: &str = "tuples_per_s";
 
 /// Bars of speeds, a group for each pair of relations.
@@ -104,7 +105,7 @@ const M_WAY: Filter = &[("algorithm", "m-way")];
 const M_PASS: Filter = &[("algorithm", "m-pass")];
 const MPSM: Filter = &[("algorithm", "mpsm")];
 
-/// Where the paper itself says so, and where its code does.
+/// Sources of a statement: the paper itself, or a run of its code.
 const ABSTRACT: &str = "abstract";
 const CONCLUSIONS: &str = "conclusions";
 const CODE: &str = "its published code on two cores, 128 M tuples a side";

@@ -1,4 +1,4 @@
-//! Figures 15 to 17: what size, skew and threads do to the algorithms.
+//! Figures 15 to 17: the effects of size, skew and threads on the algorithms.
 //!
 //! Foreign keys are dense and each tuple of S has a partner, as in the paper. The third line in each plot, `n-part`, shows
 //! where not partitioning is better.

@@ -1,7 +1,8 @@
 //! Points that are runs of `indelible bench`: their arguments go through the same command line.
 //!
-//! So the configuration of a row can be pasted behind `indelible bench`, and an option means here what it means there. The repeats
-//! of a point run one after the other on one database, which is loaded once and checked at the end.
+//! So the configuration of a row can be pasted after `indelible bench`, and an option means the
+//! same here as there. The repeats of a point run one after the other on one database, which is
+//! loaded once and checked at the end.
 
 use super::super::experiment::Kind;
 use super::super::point::Point;
@@ -114,7 +115,7 @@ fn add_rows(metrics: &mut Metrics, row: &RunRow, together: f64) {
     metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// How long a transaction is at each step, in microseconds.
+/// Adds the time of a transaction in each step, in microseconds.
 fn add_steps(metrics: &mut Metrics, row: &RunRow, seen: &Seen) {
     let us = |activity| seen.share(activity) * row.latency_us.mean;
     let numbers = [
@@ -136,7 +137,7 @@ fn parse(workload: &str, point: &Point, size: &Size, parent: &Path) -> Result<Be
     command(&words)
 }
 
-/// The measuring command that these words are.
+/// The measuring command of these words.
 pub(super) fn command(words: &[String]) -> Result<BenchCommand> {
     let line = CommandLine::try_parse_from(words)
         .with_context(|| format!("an experiment asks for `{}`", words.join(" ")))?;
@@ -271,7 +272,7 @@ fn add_seen(metrics: &mut Metrics, row: &RunRow, seen: &Seen) {
     metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// The paper's four components from the parts that were seen.
+/// Adds the paper's four components, from the sampled parts.
 fn add_shares(metrics: &mut Metrics, shares: &Shares) {
     let percent =
         |parts: &[Option<Part>]| 100.0 * parts.iter().map(|part| shares.of(*part)).sum::<f64>();

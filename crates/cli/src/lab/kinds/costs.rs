@@ -21,7 +21,7 @@ use workload::random::Random;
 
 const COLUMNS: usize = 10;
 const COLUMN_BYTES: usize = 100;
-/// The modelled cache, small beside any data that counts here.
+/// The modelled cache, small compared with any data that counts here.
 const CACHE_BYTES: u64 = 256 << 10;
 const MEMTABLE_BYTES_MIN: u64 = 16 << 10;
 /// Bytes of a line of the device.

@@ -1,7 +1,7 @@
 //! Durable writes of chunks through the two interfaces of the device.
 //!
-//! The program chooses the interface, the device and the order of the chunks; `measure` writes them and takes the time. A repeat
-//! goes on with the area of the one before.
+//! The program chooses the interface, the device and the order of the chunks; `measure` writes them
+//! and takes the time. A repeat continues with the area of the one before.
 
 use super::super::point::Point;
 use super::super::rows::Metrics;

@@ -1,11 +1,12 @@
 //! Recovery after SIGKILL: a child process runs a fixed number of transactions, has one more under way, and is killed.
 //!
-//! 1. The parent loads a database, takes a checkpoint and closes it.
+//! 1. The parent loads a database, writes a checkpoint and closes it.
 //! 2. The child opens it, runs the transactions, makes them durable, begins another one, and says so through a pipe.
-//! 3. The parent kills the child, and takes the time of the opening that recovers. Then it checks the content, takes a checkpoint, and
-//!    begins the next repeat at 2, further along the list.
+//! 3. The parent kills the child, and takes the time of the opening that recovers. Then it checks
+//!    the content, writes a checkpoint, and begins the next repeat at 2, further along the list.
 //!
-//! The database lies on the native device; what is measured is work, and the emulated device's own cost would be in it.
+//! The database is on the native device, because the emulated device's own cost would be part of
+//! the measured work.
 
 use super::super::point::Point;
 use super::super::rows::Metrics;
@@ -32,7 +33,7 @@ const LIST: u64 = 1 << 19;
 /// The child ends by itself after this time, in case nobody kills it.
 const CHILD_LIFE: Duration = Duration::from_mins(10);
 
-/// Either workload.
+/// The list of transactions of either workload.
 enum List {
     Ycsb(Ycsb),
     Tpcc(Tpcc),
@@ -243,13 +244,14 @@ fn work(
     }
     worker.force()?;
     let unended = worker.transaction(|transaction| {
-        // A rollback that belongs to the workload leaves nothing in flight, which is as good.
+        // A rollback that belongs to the workload leaves nothing in flight, which is acceptable
+        // too.
         let done = step(transaction);
         let mut others = waiting.lock().expect("nobody panics with it");
         *others -= 1;
         if *others == 0 {
             let mut out = std::io::stdout().lock();
-            // A parent that is gone does not kill any more.
+            // If the parent is gone, nobody kills the child.
             let _ = out.write_all(&[READY]).and_then(|()| out.flush());
         }
         drop(others);

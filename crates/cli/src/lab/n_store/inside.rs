@@ -1,7 +1,7 @@
-//! Figures 12 to 14: recovery, where time goes, where space goes.
+//! Figures 12 to 14: recovery, the breakdown of time, the use of space.
 //!
-//! Recovery is measured on the native device with real SIGKILLs. The breakdown samples the part of the database at work, as there
-//! are no hardware counters to ask.
+//! Recovery is measured on the native device with real SIGKILLs. The breakdown samples the active
+//! part of the database, because hardware counters are not available.
 
 use super::super::experiment::{
     ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,

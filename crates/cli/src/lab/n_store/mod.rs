@@ -1,7 +1,7 @@
 //! The experiments of "Let's Talk About Storage & Recovery Methods for Non-Volatile Memory Database Systems", SIGMOD 2015.
 //!
-//! Each file has experiments as data. The paper prints its figures without numbers at the points, so what is compared are the ratios
-//! that its text states, each with its section.
+//! Each file has experiments as data. The paper prints its figures without numbers at the points,
+//! so the checks compare the ratios that its text states, each with its section.
 //!
 //! | file | figures |
 //! |---|---|
@@ -99,5 +99,5 @@ const MIX: Axis = (
     &["read-only", "read-heavy", "balanced", "write-heavy"],
 );
 const SKEW: Axis = ("skew", &["low", "high"]);
-/// Tells rows of TPC-C from those of YCSB.
+/// Distinguishes rows of TPC-C from those of YCSB.
 const TPCC: Axis = ("workload", &["tpcc"]);

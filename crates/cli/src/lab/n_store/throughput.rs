@@ -8,7 +8,8 @@ use super::super::experiment::{
 };
 use super::{METHOD, MIX, SKEW, TPCC};
 
-/// Of processor time, so that other programs on the machine do not change it. Delays are spun, and so are part of it.
+/// By processor time, so that other programs on the machine do not change it. Delays are spun, and
+/// so are part of it.
 const SPEED: &str = "txn_per_cpu_s";
 
 const SETTING: &str = "The paper: 2 million tuples of 1 KB, 8 million transactions, 8 partitions, on a hardware emulator whose filesystem is \
@@ -26,7 +27,7 @@ const HIGH_SKEW: Plot = by_mix(
     &[("skew", "high")],
 );
 
-/// Groups of mixes at one skew and the latency that `rows` leave.
+/// Groups of mixes, at the skew and the latency that `rows` select.
 const fn by_mix(caption: &'static str, rows: Filter) -> Plot {
     Plot {
         caption,

@@ -1,8 +1,8 @@
 //! Figures 1 and 9 to 11 and table 3: the device's interfaces, the accesses that reach it, and the bytes that are written.
 //!
-//! Figures 9 to 11 count lines that pass between the modelled cache and the device, after loading. The runs are those of figures 6 and
-//! 8, so they cost nothing more. Table 3 is the paper's analytical model, of which the symbols are filled in with the sizes of the
-//! counted tuples.
+//! Figures 9 to 11 count lines that pass between the modelled cache and the device, after loading.
+//! The runs are those of figures 6 and 8, so they cost nothing more. Table 3 is the paper's
+//! analytical model; its symbols get the sizes of the counted tuples.
 
 use super::super::experiment::{
     ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,

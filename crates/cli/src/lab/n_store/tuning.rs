@@ -7,7 +7,7 @@ use super::super::experiment::{
 };
 use super::MIX;
 
-/// Of processor time, as in figures 5 to 8.
+/// By processor time, as in figures 5 to 8.
 const SPEED: &str = "txn_per_cpu_s";
 const LOW: Axis = ("profile", &["low"]);
 const LOW_SKEW: Axis = ("skew", &["low"]);

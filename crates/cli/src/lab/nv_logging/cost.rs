@@ -1,7 +1,7 @@
 //! Figure 16: transactions a second and dollar, over the price of the memory.
 //!
-//! Only one run a scheme is made for it: prices are applied to measured throughput and to what is in use at the end of the run. They are options
-//! of the lab, with the paper's as defaults.
+//! It needs only one run of each scheme: prices are applied to the measured throughput and to the
+//! space in use at the end of the run. They are options of the lab, with the paper's as defaults.
 
 use super::super::experiment::{
     ANY, Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,

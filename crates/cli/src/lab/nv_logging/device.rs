@@ -1,6 +1,7 @@
-//! Figures 9 and 11: what a durable write costs through a file and through memory, and what an insertion into the log does.
+//! Figures 9 and 11: the cost of a durable write through a file and through memory, and of an
+//! insertion into the log.
 //!
-//! Both are measured where they happen, without the rest of a transaction around them.
+//! Both are measured alone, without the rest of a transaction.
 
 use super::super::experiment::{
     ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,

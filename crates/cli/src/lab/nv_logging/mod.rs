@@ -1,7 +1,9 @@
 //! The experiments of "NVRAM-aware Logging in Transaction Systems", PVLDB 8(4), 2014.
 //!
-//! Each file has experiments as data. The paper's plots have no numbers at their points, so what is compared are the ratios that its text states. It ran
-//! four to sixteen cores; here many threads share few, so contention shows as time that threads wait for the log rather than as lost throughput.
+//! Each file has experiments as data. The paper's plots have no numbers at their points, so the
+//! checks compare the ratios that its text states. It ran on four to sixteen cores. Here many
+//! threads share few, so contention shows as time that threads wait for the log rather than as lost
+//! throughput.
 //!
 //! | file | figures |
 //! |---|---|
@@ -11,8 +13,9 @@
 //! | `throughput` | 12 to 14: threads, slower writes, slower memory |
 //! | `cost` | 16: transactions a dollar |
 //!
-//! A *scheme* is a method with its way of committing (the paper's table 3). A *placement* says which of database and log lie in the imitated memory and which
-//! on an imitated flash drive or hard disk. `paged` has what both are in options.
+//! A *scheme* is a method with its way of committing (the paper's table 3). A *placement* is the
+//! media of database and log: the imitated memory, or an imitated flash drive or hard disk. `paged`
+//! turns both into options.
 
 mod cost;
 mod device;
@@ -92,10 +95,10 @@ const SCHEME: Axis = (
     ],
 );
 const THREADS: Axis = ("threads", &["1", "2", "4", "8", "16"]);
-/// Some more than the cores, as in the paper.
+/// Somewhat more than the cores, as in the paper.
 const SOME_THREADS: Axis = ("threads", &["4"]);
 const SLOWDOWN: Axis = ("slowdown", &["1", "4", "8"]);
-/// As much of the data in the buffer pool as in the paper: 6 of 9 GB.
+/// As large a share of the data in the buffer pool as in the paper: 6 of 9 GB.
 const POOL: Axis = ("pool-share", &["0.67"]);
 
 const INSERT: Filter = &[("scheme", "flush-on-insert")];

@@ -1,7 +1,9 @@
-//! Figures 6 and 8: where database and log lie over the size of the page cache, and how much is written to each.
+//! Figures 6 and 8: the placement of database and log over the size of the page cache, and the
+//! bytes written to each.
 //!
-//! Drives are imitated, so they are as fast as their profiles say. A thread that waits for the flash drive spins: on few cores no other thread runs
-//! meanwhile, as one would beside a real drive. Before the hard disk it sleeps.
+//! Drives are imitated, so they are as fast as their profiles say. A thread that waits for the
+//! flash drive spins: on few cores it keeps other threads from running, which a wait for a real
+//! drive would not. For the hard disk it sleeps.
 
 use super::super::experiment::{
     ANY, Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
@@ -196,7 +198,7 @@ pub(super) const FIG8: Experiment = Experiment {
                 ("scheme", &["nv-disk-sync"]),
                 ("threads", &["2"]),
                 ("placement", &["all-in-nvm"]),
-                // A third of a quick run's few megabytes is less than the least pool.
+                // A third of the few megabytes of a quick run is less than the least pool.
                 ("pool-share", &["0.67", "1", "2"]),
             ],
         },

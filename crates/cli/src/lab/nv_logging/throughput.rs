@@ -1,8 +1,9 @@
 //! Figures 12 to 14: throughput over threads, over the slowdown of writes, and over the latency of the memory.
 //!
-//! A slowdown of n adds n - 1 times 160 ns, the latency that the emulator takes for DRAM's, to the write-back of each flushed line; so a log record
-//! of a few lines waits for one to eight microseconds at eight, as on the paper's first machine. The memory of its second machine is slower in both directions:
-//! there reads that miss the cache have the whole latency as well.
+//! A slowdown of n adds n - 1 times 160 ns, the emulator's latency of DRAM, to the write-back of
+//! each flushed line. So with a slowdown of eight a log record of a few lines waits for one to
+//! eight microseconds, as on the paper's first machine. The memory of its second machine is slower
+//! in both directions: there reads that miss the cache have the whole latency as well.
 
 use super::super::experiment::{ANY, Check, Experiment, Filter, Kind, Sweep, Test, Within};
 use super::super::paged::{POOL_ALL, SPEED, faster, over};

@@ -1,7 +1,8 @@
-//! Figures 7 and 15: where the time of the threads goes.
+//! Figures 7 and 15: the breakdown of the threads' time.
 //!
-//! A timer looks at what each thread is doing. Threads that are not running, because others have the cores, count for what they were doing; so what is shown
-//! are shares of the threads' time, not of the processors'.
+//! A timer samples the activity of each thread. A thread that is not running, because others have
+//! the cores, counts for its last activity. So the shares are those of the threads' time, not of
+//! the processors'.
 
 use super::super::experiment::{
     ANY, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,
@@ -100,7 +101,8 @@ pub(super) const FIG7: Experiment = Experiment {
     ],
 };
 
-/// Two threads run at once on most machines; of more the system decides which ones wait for which.
+/// Two threads run at once on most machines; with more, the system's scheduler decides which ones
+/// wait.
 const TPCC: Filter = &[("workload", "tpcc"), ("threads", "2")];
 const TPCB: Filter = &[("workload", "tpcb"), ("threads", "2")];
 const TPCC_8: Filter = &[("workload", "tpcc"), ("threads", "8")];

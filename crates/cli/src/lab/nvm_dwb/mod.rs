@@ -75,7 +75,7 @@ const SCHEMES: &[&[&str]] = &[
     ],
 ];
 
-/// Of the thesis's comparison.
+/// The schemes that the thesis compares.
 const SCHEME: Axis = (
     "scheme",
     &["dwb", "nvm-dwb", "nvm-dwb-log", "nvm-dwb-log-opt"],
@@ -88,7 +88,8 @@ const TPCC: Axis = ("workload", &["tpcc"]);
 /// Data, pool and area as in the thesis: 30 GB, 1 GB, 1 GB.
 const POOL: Axis = ("pool-share", &["0.033"]);
 const AREA: Axis = ("area-share", &["0.033"]);
-/// How much log there may be until a page is written, which `InnoDB` lets be three quarters of its two files of 48 MB, before the thesis's 30 GB.
+/// Log that may be written before a page is: in `InnoDB` three quarters of its two files of 48 MB,
+/// here in proportion to the thesis's 30 GB.
 const LOG: Axis = ("log-share", &["0.002"]);
 const PAGES: Axis = ("node-bytes", &["4096"]);
 const UNIFORM: Axis = ("distribution", &["uniform"]);
@@ -96,7 +97,8 @@ const UNIFORM: Axis = ("distribution", &["uniform"]);
 const ISOLATION: Axis = ("isolation", &["read-committed"]);
 /// Each client waits for its own commit, which may share a sync with others.
 const GROUP: Axis = ("group", &["1"]);
-/// The model's own time for loads would be a price of reading the area that no memory asks for.
+/// Loads are free: the model's own time for them would charge reads of the area with a cost that no
+/// memory has.
 const LOADS: Axis = ("loads", &["free"]);
 
 const OFF: Filter = &[("scheme", "dwb-off")];

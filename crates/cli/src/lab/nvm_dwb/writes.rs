@@ -1,6 +1,8 @@
-//! Tables 2.1, 4.4 and 4.5 and figure 4.4: where the time of the threads goes, what a transaction writes to the drive, and what a larger area saves.
+//! Tables 2.1, 4.4 and 4.5 and figure 4.4: the breakdown of the threads' time, the bytes that a
+//! transaction writes to the drive, and the savings of a larger area.
 //!
-//! Bytes are those of files, which lie on the drive; what goes to durable memory is in the rows too (`memory_copy_bytes_per_txn`, `memory_log_bytes_per_txn`).
+//! Bytes are those of files, which are on the drive; the bytes of durable memory are in the rows
+//! too (`memory_copy_bytes_per_txn`, `memory_log_bytes_per_txn`).
 
 use super::super::experiment::{
     ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Unit, Within,

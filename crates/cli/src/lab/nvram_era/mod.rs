@@ -1,7 +1,8 @@
 //! The experiments of "Storage Management in the NVRAM Era", PVLDB 7(2), 2013.
 //!
-//! Everything lies in memory that keeps its content; what varies is how long a *persist barrier* takes, which is a fence here. The paper has plots without
-//! numbers at their points, so what is compared is the shape that its text states.
+//! All data is in memory that keeps its content. The parameter is the length of a *persist
+//! barrier*, which is a fence here. The paper has plots without numbers at their points, so the
+//! checks compare the shape that its text states.
 
 use super::experiment::{
     ANY, Axes, Axis, Check, Experiment, Filter, Kind, Paper, Plot, Shape, Sweep, Table, Test,
@@ -53,8 +54,8 @@ const BARRIER: Axis = (
 );
 const BARRIERS_OF_FIG6: Axis = ("sync-latency-ns", &["10", "3000"]);
 const THREADS: Axis = ("threads", &["2"]);
-/// Where pages lie in durable memory each read of one is a load, and where they lie in a pool none is. The model's own time for loads would be a
-/// price of the first that no memory asks for.
+/// Reading a page in durable memory is a load, reading one in a pool is not. Loads are free: the
+/// model's own time for them would charge the former with a cost that no memory has.
 const LOADS: Axis = ("loads", &["free"]);
 
 const P95: &str = "latency_p95_us";
@@ -75,7 +76,7 @@ const fn paged(axes: &'static [Axis]) -> Sweep {
     }
 }
 
-/// The write transactions of the paper's table 3, with barriers of some lengths.
+/// The write transactions of the paper's table 3, with barriers of several lengths.
 macro_rules! over_lengths {
     ($barriers:expr) => {
         &[
