@@ -1,4 +1,4 @@
-//! What can go wrong in an engine.
+//! Errors of an engine.
 //!
 //! Each variant says whether the caller should retry the transaction, abort it, or stop using the database.
 
@@ -13,7 +13,7 @@ pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 pub(crate) const UNFINISHED: &str = "its creation was not finished, though that of its database was: the right file was lost or \
      replaced; put it back, or restore the database from a backup";
 
-/// What can go wrong in an engine.
+/// Errors of an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// A row with this key is there already. The operation had no effect; the transaction may go on.
@@ -72,7 +72,7 @@ pub enum StorageError {
     LostFile {
         /// The file's name in the database directory.
         file: String,
-        /// What is wrong with it.
+        /// The problem found.
         problem: String,
     },
     /// The engine cannot do this. Choose another method or option.
@@ -83,7 +83,8 @@ pub enum StorageError {
         "{0} holds what a crash has left unfinished, and finishing it takes writing; open the database once for writing"
     )]
     NeedsRecovery(String),
-    /// Transactions waited for each other in a circle, and this request closed it. Abort the transaction and run it again.
+    /// A deadlock: this request closed a cycle of transactions that wait for each other. Abort the
+    /// transaction and run it again.
     #[error(
         "transactions waited for each other in a circle, found after {waited_ms} ms; abort the transaction and run it again"
     )]
@@ -96,7 +97,7 @@ pub enum StorageError {
         "waited {waited_ms} ms for the lock of {what}, which others hold; abort the transaction and run it again, or raise the limit of waits"
     )]
     LockTimeout {
-        /// What was to be locked.
+        /// The thing to be locked.
         what: String,
         /// How long the request had waited.
         waited_ms: u64,

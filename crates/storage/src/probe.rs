@@ -1,11 +1,13 @@
-//! What a thread of the page engine, or of trees of slotted pages, is doing, for whoever measures where its time goes.
+//! Probes of threads of the page engine and of trees of slotted pages: they say what a thread is
+//! doing, so that a sampler can measure where time goes.
 //!
-//! A thread that carries a [`Probe`] notes there at which [`Activity`] it is, how long each insertion into the log took, and how long it has waited for
-//! the log; another thread looks at the activity by a timer. Marks are where activities begin: an operation of the engine, a call of the
-//! lock manager, a record that is appended or made durable, a lock or a sync of the log that somebody else has. They nest, and the end of one gives the
-//! thread back to that around it.
+//! A thread with a [`Probe`] notes there its current [`Activity`], how long each insertion into the
+//! log took, and how long it has waited for the log; another thread samples the activity by a
+//! timer. Activities begin at marks: an operation of the engine, a call of the lock manager, a
+//! record that is appended or made durable, a lock or a sync of the log that another thread holds.
+//! They nest, and at the end of one the outer one continues.
 //!
-//! A thread without a probe pays the look at one word of its own at each mark. Nothing here is ever waited for.
+//! A thread without a probe pays one read of a thread-local word at each mark. Probes never wait.
 
 use crate::sync::{Mutex, MutexGuard, lock};
 use pmem::device::emulated::Clock;
@@ -13,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What a thread does.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Activity {
@@ -57,7 +59,7 @@ const STEPS_BITS: u32 = 4;
 /// Times up to 2^40 ns, which is a quarter of an hour.
 const BUCKETS: usize = (40 - STEPS_BITS as usize + 1) << STEPS_BITS;
 
-/// What one thread notes of itself.
+/// Measurements of one thread.
 pub struct Probe {
     at_work: AtomicU8,
     /// Insertions into the log by how long they took.
@@ -86,7 +88,7 @@ impl Probe {
         IS_CARRIED.set(true);
     }
 
-    /// What the thread does now.
+    /// The current activity of the thread.
     pub fn at_work(&self) -> Activity {
         let number = self.at_work.load(Ordering::Relaxed);
         let known = Activity::ALL.get(usize::from(number));

@@ -17,15 +17,15 @@ pub enum Durability {
     None,
 }
 
-/// What a transaction may see of others that run beside it.
+/// Changes of concurrent transactions that a transaction may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Isolation {
-    /// Nothing: as if all ran one after the other.
+    /// None: as if all ran one after the other.
     #[default]
     Serializable,
-    /// Rows that have been inserted meanwhile into a range that it has read. What it has read stays as it was.
+    /// Rows inserted meanwhile into a range that it has read. Rows that it has read do not change.
     RepeatableRead,
-    /// What has committed meanwhile, but nothing that may still be undone.
+    /// Changes committed meanwhile, but none that may still be undone.
     ReadCommitted,
 }
 
@@ -83,7 +83,7 @@ impl Footprint {
     }
 }
 
-/// What a deep check found.
+/// Result of a deep check.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// Rows checked.
@@ -109,12 +109,14 @@ pub enum FenceOrder {
     Paper,
 }
 
-/// What a write-ahead log has of a row that is changed or deleted. Recovery reads both kinds, also in one log.
+/// Images of a changed or deleted row in a write-ahead log. Recovery reads both kinds, also in one
+/// log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogImages {
-    /// What it becomes. Recovery needs no more, because only committed changes reach a checkpoint or a run.
+    /// The new row. Recovery needs no more, because only committed changes reach a checkpoint or a
+    /// run.
     #[default]
     After,
-    /// What it was as well, as in the paper.
+    /// The old row as well, as in the paper.
     BeforeAndAfter,
 }

@@ -33,7 +33,8 @@ pub struct IndexShape {
 /// Called with each key and value of a scan, until it breaks or fails.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>;
 
-/// What an ordered index does. `W` collects the changes of the transaction (see [`crate::log::WriteSet`]).
+/// Operations of an ordered index. `W` collects the changes of the transaction (see
+/// [`crate::log::WriteSet`]).
 pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     /// Makes an empty index of keys of `key_words` words. The aligned word at `root_word` is unpublished and becomes its
     /// root pointer. `tag` goes to the heap with its nodes.
@@ -102,7 +103,7 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
 /// A block is asked for at most so many entries of a scan ahead.
 const AHEAD: usize = 6;
 
-/// What a scan of one leaf has asked for.
+/// Prefetches of the scan of one leaf.
 struct Ahead {
     block_bytes: usize,
     asked: usize,

@@ -57,7 +57,7 @@ impl NvBptree {
         }
     }
 
-    /// What is touched besides the tree when more than the header of a leaf has changed.
+    /// The mark to touch, besides the root word, when more than the header of a leaf has changed.
     fn structure(&self) -> u64 {
         self.root_word + 1
     }

@@ -1,5 +1,6 @@
-//! What runs of a log-structured table need of the non-volatile B+tree beside lookups: a value changed in place, whole leaves
-//! added at the right edge and taken off at the left one, and a tree begun anew.
+//! Operations of the non-volatile B+tree for runs of a log-structured table, beyond lookups: change
+//! a value in place, add whole leaves at the right edge, take leaves off at the left one, and begin
+//! a new tree.
 //!
 //! A merge of two trees reads both from left to right and writes a third one leaf by leaf, each leaf full and staged in one
 //! piece. So a step of it costs one block, one change of the parent, and nothing that grows with the trees.
@@ -30,7 +31,8 @@ impl NvBptree {
         self.shape.leaf_slots
     }
 
-    /// Makes the root word point to a new, empty tree. Who had the old root is not asked: the caller has kept it elsewhere.
+    /// Makes the root word point to a new, empty tree. The old tree is not freed: the caller has
+    /// kept its root elsewhere.
     pub fn restart<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,

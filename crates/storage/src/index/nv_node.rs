@@ -395,23 +395,23 @@ fn term(position: usize, word: u64) -> u64 {
     weight(position).wrapping_mul(word)
 }
 
-/// What one entry adds to its leaf's checksum.
+/// Contribution of one entry to its leaf's checksum.
 pub(super) fn entry_sum(shape: &NodeShape, slot: usize, entry: &[u64], fingerprint: u8) -> u64 {
     let at = shape.entry_at(slot);
     let words = entry.iter().enumerate();
     let sum = words.fold(0_u64, |sum, (index, &word)| {
         sum.wrapping_add(term(at + index, word))
     });
-    // The fingerprint's weight is that of a position behind the node, one a slot.
+    // The fingerprint's weight is that of a position after the node, one for each slot.
     sum.wrapping_add(term(shape.words() + slot, u64::from(fingerprint)))
 }
 
-/// What a change of bitmap word `index` adds to its leaf's checksum.
+/// Change of a leaf's checksum by a change of its bitmap word `index`.
 pub(super) fn bitmap_delta(index: usize, old: u64, new: u64) -> u64 {
     term(HEADER_WORDS + index, new).wrapping_sub(term(HEADER_WORDS + index, old))
 }
 
-/// What the keys and children of an inner node add to its checksum, their number included.
+/// Contribution of the keys and children of an inner node to its checksum, their number included.
 pub(super) fn inner_sum(shape: &NodeShape, keys: &[u64], children: &[u64]) -> u64 {
     let count = (children.len() as u64).wrapping_sub(1);
     let mut sum = term(HEADER_WORDS, count);

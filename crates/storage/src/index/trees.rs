@@ -1,8 +1,10 @@
-//! Trees of a partition under numbers: what stands above them is written once, for pages that are copied and for slotted ones.
+//! The numbered trees of a partition: one interface for the layers above, over copy-on-write pages
+//! and slotted ones.
 //!
-//! A tree has keys of a fixed number of words, and values of a fixed number of words or contents of any length. All trees of a
-//! partition hang under one, the directory. What transactions change is collected until their group is committed; a mark leads
-//! back to where a transaction, or one of its statements, began.
+//! A tree has keys of a fixed number of words, and values of a fixed number of words or contents of
+//! any length. All trees of a partition hang under one, the directory. Changes of transactions are
+//! collected until their group is committed; a mark is a savepoint, taken where a transaction, or
+//! one of its statements, began.
 
 use super::cow::{Purpose, TreeReport, Value};
 use crate::error::Result;

@@ -1,20 +1,21 @@
-//! The head of one lock: who holds it, who waits, and who is next.
+//! The head of one lock: its holders, its queue of waiters, and the order of grants.
 //!
 //! 1. No two holders have modes that exclude each other.
-//! 2. A request is granted when no other holder excludes it and no waiter in front of it does. Who is compatible with all in front passes
-//!    them, which delays nobody.
-//! 3. A conversion stands behind other conversions and before new requests.
-//! 4. A queue that is not empty has somebody to wait for at its front: every release, withdrawal and grant calls `promote`.
+//! 2. A request is granted when it conflicts with no other holder and no waiter before it. A
+//!    request that is compatible with all of them passes the waiters, which delays nobody.
+//! 3. A conversion is queued after other conversions and before new requests.
+//! 4. The first waiter of a queue conflicts with a holder: every release, withdrawal and grant
+//!    calls `promote`.
 
 use super::inheritance::Inheritance;
 use super::mode::Strength;
 use super::wait::Parker;
 use std::sync::Arc;
 
-/// The number of a session, unique in its graph of waits.
+/// The number of a session, unique in its wait-for graph.
 pub(super) type SessionId = u32;
 
-/// Who has the lock.
+/// A session that holds the lock.
 pub(super) struct Holder {
     pub(super) session: SessionId,
     pub(super) strength: Strength,
@@ -22,7 +23,7 @@ pub(super) struct Holder {
     pub(super) inheritance: Option<Arc<Inheritance>>,
 }
 
-/// Who waits for it.
+/// A session that waits for it.
 struct Waiter {
     session: SessionId,
     strength: Strength,
@@ -35,19 +36,21 @@ struct Waiter {
 #[derive(Clone)]
 pub(super) struct Request<'a> {
     pub(super) session: SessionId,
-    /// What the session has afterwards: for a conversion, more than it asked for.
+    /// Strength of the session's lock once granted: for a conversion it includes the strength held
+    /// before.
     pub(super) strength: Strength,
     /// Of locks that may be inherited.
     pub(super) inheritance: Option<&'a Arc<Inheritance>>,
-    /// Who is woken when it is granted later; without one, a request that would have to wait is refused.
+    /// Woken when the request is granted later; without one, a request that would have to wait is
+    /// refused.
     pub(super) parker: Option<&'a Arc<Parker>>,
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Granted,
-    /// It stands in the queue.
+    /// It is in the queue.
     Queued,
     /// It would have had to wait.
     Refused,
@@ -184,7 +187,7 @@ impl Head {
         self.holders.is_empty() && self.queue.is_empty()
     }
 
-    /// Who holds it exclusively.
+    /// The session that holds it exclusively.
     #[inline]
     pub(super) fn exclusive_holder(&self) -> Option<SessionId> {
         match &*self.holders {

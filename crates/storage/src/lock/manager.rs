@@ -1,8 +1,9 @@
-//! What all sessions of a partition share: shards of heads, buckets of ranges, and how many locks there may be. They wait for each other, and for those of
-//! other partitions, in the [`WaitGraph`] of the database.
+//! The lock manager of a partition, shared by its sessions: shards of lock heads, buckets of
+//! ranges, and the limit of locks. Waits, also for sessions of other partitions, are edges in the
+//! [`WaitGraph`] of the database.
 //!
-//! Sessions take their right to a lock in small lots, so that the common number is not touched with each. A lot that lies unused at a
-//! session counts as taken, 64 locks at most.
+//! Sessions take their share of that limit in small lots, so that the shared counter is not touched
+//! for each lock. An unused lot of a session counts as taken, 64 locks at most.
 
 use super::graph::WaitGraph;
 use super::head::SessionId;
@@ -50,7 +51,7 @@ impl Default for LockOptions {
     }
 }
 
-/// What happened, over all sessions. A session adds its numbers when it waits and when a transaction ends.
+/// Counters of all sessions. A session adds its numbers when it waits and when a transaction ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockCounters {
     /// Locks that were granted, conversions included, inherited ones not.
@@ -61,7 +62,7 @@ pub struct LockCounters {
     pub waits: u64,
     /// Time that they waited together.
     pub wait_ns: u64,
-    /// Requests that failed because they closed a circle of waits.
+    /// Requests that failed because they closed a cycle in the wait-for graph.
     pub deadlocks: u64,
     /// Requests that failed because they waited too long.
     pub timeouts: u64,
@@ -124,7 +125,7 @@ impl LockManager {
         LockSession::new(Arc::clone(self), visible)
     }
 
-    /// What happened so far.
+    /// Sums of the counters so far.
     pub fn counters(&self) -> LockCounters {
         let gone = lock(&self.gone);
         let mut sum = *gone;
@@ -143,7 +144,8 @@ impl LockManager {
         }
         for visible in self.options.graph.sessions() {
             if std::ptr::eq(Arc::as_ptr(&visible.manager), self) {
-                // Whoever has not seen it before its sleep has the parker's mutex.
+                // A session that has not seen `stopped` before it sleeps holds the parker's mutex,
+                // so it is woken.
                 visible.parker.rouse();
             }
         }

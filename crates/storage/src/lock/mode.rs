@@ -155,7 +155,7 @@ impl Strength {
         }
     }
 
-    /// What a lock of this mode on a part asks for on the whole.
+    /// The intention mode that a lock of this mode on a part needs on the whole.
     #[inline]
     pub(super) const fn intention(self) -> Self {
         match self {

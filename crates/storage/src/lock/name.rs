@@ -1,8 +1,9 @@
-//! What can be locked, and a hash table from it to whatever belongs to it.
+//! Names of lockable things, and a hash table from names to values.
 //!
-//! The table is chains through a slab: an entry keeps its number as long as it lives, so who holds a lock finds it again without its name,
-//! and a freed entry keeps its buffers for the next one, so that in the long run nothing is allocated. Keys are compared in full: two
-//! names with one hash are two names.
+//! The table is chains through a slab: an entry keeps its number as long as it lives, so the holder
+//! of a lock finds it again without its name, and a freed entry keeps its buffers for the next one,
+//! so that in the long run nothing is allocated. Keys are compared in full: two names with one hash
+//! are two names.
 
 use crate::page::PageId;
 use crate::record::{KeyBuf, TableId};

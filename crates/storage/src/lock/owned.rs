@@ -1,8 +1,8 @@
-//! What one session holds, as it remembers it: so that a lock it has is found without a look at the shared side, and each is visited once
-//! when the transaction ends.
+//! Locks of one session, in its own memory: it finds a lock that it holds without access to shared
+//! data, and visits each lock once when the transaction ends.
 //!
-//! Partition and tables are *wholes*; keys and ranges name their table's whole, which counts them. Keys stand in the order in which they
-//! were locked, so that a mark is a place in that order.
+//! Partition and tables are *wholes*; keys and ranges name their table's whole, which counts them.
+//! Keys are kept in the order in which they were locked, so a mark is a position in that order.
 
 use super::inheritance::Inheritance;
 use super::mode::Strength;
@@ -11,7 +11,8 @@ use super::range::Interval;
 use crate::page::PageId;
 use std::sync::Arc;
 
-/// What a range counts towards locking its table whole, in keys: who looks for a key of a tree looks at all ranges of it.
+/// Keys that a range counts for in escalation to a table lock: a search for a key of a tree
+/// examines all its ranges.
 pub(super) const RANGE_WEIGHT: usize = 16;
 
 /// The partition or a table.
@@ -19,7 +20,7 @@ pub(super) const RANGE_WEIGHT: usize = 16;
 pub(super) struct Whole {
     pub(super) strength: Strength,
     pub(super) entry: u32,
-    /// Without it the lock is given back when its transaction ends.
+    /// Without it the lock is released when its transaction ends.
     pub(super) inheritance: Option<Arc<Inheritance>>,
     /// The transaction has it; else it is idle, or revoked and not yet missed.
     pub(super) is_active: bool,

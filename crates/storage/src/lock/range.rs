@@ -88,7 +88,7 @@ struct Blocker {
     session: SessionId,
 }
 
-/// Who has locked a key and waits for ranges around it.
+/// A session that has locked a key and waits for ranges around it.
 struct Writer {
     session: SessionId,
     blockers: Vec<Blocker>,
@@ -123,7 +123,8 @@ impl Bucket {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Registers a range; its number, and whether it is granted. What `own` intervals contain is the session's already.
+    /// Registers a range; returns its number, and whether it is granted. The session already holds
+    /// the keys in the `own` intervals.
     pub(super) fn register(
         &self,
         shards: &[Shard],

@@ -31,7 +31,8 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || same(), SCHEDULES, CHANGES);
 }
 
-/// What the locks protect: how many change it, and how many read it. Not a point where threads change, but the steps around it are.
+/// Data that the locks protect: the number of its writers and readers. Threads are switched not
+/// here, but at the steps around it.
 #[derive(Default)]
 struct Protected {
     writers: AtomicU64,

@@ -104,8 +104,9 @@ impl LockSession {
         self.owner.clone().unwrap_or_else(own)
     }
 
-    /// What it locks from now on belongs to the transaction of `owner`, or again to one of its own. While no transaction has anything here: a search takes
-    /// what a session holds for its owner's.
+    /// Locks from now on belong to the transaction of `owner`, or again to one of the session's
+    /// own. Allowed only while no transaction holds locks here: a deadlock search attributes all
+    /// locks of a session to its owner.
     pub fn act_for(&mut self, owner: Option<LockOwner>) {
         let id = owner.as_ref().map_or(self.id, |owner| owner.0.id);
         self.visible.set_owner(id);
@@ -271,8 +272,8 @@ impl LockSession {
         Mark(self.owned.mark())
     }
 
-    /// Gives back the shared keys and the ranges that were locked since the mark. What was held before, and what is held more strongly,
-    /// stays.
+    /// Releases the shared keys and the ranges that were locked since the mark. Earlier and
+    /// stronger locks stay.
     pub fn release_shared(&mut self, mark: Mark) {
         let keys = self
             .owned
@@ -384,7 +385,7 @@ impl LockSession {
         Ok(whole)
     }
 
-    /// What the session has of the partition or of a table, perhaps idle or revoked.
+    /// The session's lock of the partition or of a table, perhaps idle or revoked.
     #[inline]
     fn find_whole(&mut self, space: Space) -> Option<u32> {
         let noted = match space {
@@ -615,7 +616,7 @@ impl LockSession {
                 self.counters.deadlocks += 1;
                 Err(StorageError::Deadlock { waited_ms })
             }
-            // Whoever has the lock may never give it back.
+            // The holder may never release the lock.
             Outcome::Stopped => Err(StorageError::Poisoned),
             Outcome::TooLong => {
                 self.counters.timeouts += 1;

@@ -11,9 +11,9 @@ use crate::log::Lsn;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// What differs is told in lines of a cache.
+/// Differences are counted in cache lines.
 pub const LINE_BYTES: usize = 64;
-/// What is compared at once.
+/// Bytes that are compared at once.
 const BLOCK_BYTES: usize = 8 * LINE_BYTES;
 /// The longest page, in lines.
 const LINES_MAX: usize = *super::header::PAGE_BYTES.end() as usize / LINE_BYTES;
@@ -33,9 +33,9 @@ struct Content {
     /// As long as the page; right in `lines` only.
     bytes: Vec<u8>,
     lines: Vec<Range<usize>>,
-    /// What was read of the page.
+    /// Ranges of the page that were read.
     read: Vec<Range<usize>>,
-    /// What gives the lines back, as operations.
+    /// Operations that restore the lines.
     before: Vec<u8>,
 }
 
@@ -97,7 +97,7 @@ impl Draft {
         &self.0.read
     }
 
-    /// What gives back what the lines were, as operations.
+    /// Operations that restore the old content of the lines.
     pub fn before(&self) -> &[u8] {
         &self.0.before
     }
@@ -140,7 +140,8 @@ pub fn reseal(old: &[u8], new: &mut [u8], lines: &[Range<usize>]) {
     header::set_checksum(new, checksum);
 }
 
-/// What the checksums of two contents of some lines differ by, which is that of the difference, but for what every checksum begins and ends with.
+/// The difference between the checksums of two contents of some lines: the checksum of their
+/// difference, without the initial and final values that every checksum has.
 fn crc_of_difference(old: &[u8], new: &[u8], start: usize) -> u32 {
     let mut crc = 0;
     let (old, new) = (
@@ -261,7 +262,7 @@ const fn times_x(a: u32) -> u32 {
     (a >> 1) ^ (if a & 1 == 0 { 0 } else { POLYNOMIAL })
 }
 
-/// What the four highest powers of a polynomial become when it is multiplied by x^4.
+/// Remainders of the four highest powers of a polynomial after a multiplication by x^4.
 const CARRIED: [u32; 16] = {
     let mut carried = [0; 16];
     let mut powers = 0;
@@ -297,7 +298,7 @@ const fn times(a: u32, b: u32) -> u32 {
     product
 }
 
-/// What a checksum is multiplied by for so many lines behind it.
+/// Factors that move a checksum over this many later lines.
 const LINES_BEHIND: [u32; LINES_MAX] = {
     // x to the number of a line's bits: squared as often as that is doubled.
     let mut line = ONE >> 1;

@@ -54,7 +54,7 @@ impl fmt::Display for PageId {
     }
 }
 
-/// What a page holds.
+/// Kind of content of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     /// Keys with values.
@@ -96,7 +96,7 @@ impl Header<'_> {
         usize::from(u16::from_le_bytes(array(self.0, at)))
     }
 
-    /// What the page holds, if it is a page.
+    /// Kind of the page, if the bytes are one.
     #[inline]
     pub fn kind(self) -> Option<PageKind> {
         PageKind::from_code(self.0[KIND_AT])

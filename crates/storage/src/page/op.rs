@@ -1,12 +1,13 @@
-//! What can be done to a page, in the form that the log has of it.
+//! Operations on pages, in the format of the log.
 //!
 //! ```text
 //! section     page number u32 | flags u8 | image, if flag 1: head u16, tail u16, the head's bytes, the tail's | bytes u32 of operations
 //! operation   tag u8 | fields as in [`PageOp`], numbers little-endian, bytes with their length in front
 //! ```
 //!
-//! A section has all operations of one log record on one page. An *image* is the page as it was before them, without the
-//! free bytes between its slots and its heap: whoever has it does not need what the medium has of the page, which may be torn.
+//! A section has all operations of one log record on one page. An *image* is the page as it was
+//! before them, without the free bytes between its slots and its heap: with it nobody needs the
+//! page on the medium, which may be torn.
 //!
 //! Invariant: an operation that cannot be applied is an error and leaves the page as it was. Applied forwards or again after a crash,
 //! it does the same to the same page, the moving of cells to collect dead bytes included.
@@ -25,7 +26,7 @@ use std::ops::Range;
 pub enum PageOp<'b> {
     /// Makes an empty page, whatever there was.
     Format {
-        /// What it will hold.
+        /// Kind of its content.
         kind: PageKind,
         /// Distance from the leaves.
         level: u8,
@@ -519,7 +520,7 @@ impl<'b> Section<'b> {
         Ok(changed)
     }
 
-    /// Does all operations. What the page says of its last change stays, unless they change it.
+    /// Applies all operations. The page's LSN stays, unless they change it.
     pub fn apply_all(&self, page: &mut [u8]) -> Result<(), Misfit> {
         let mut reader = Reader::new(self.ops);
         while reader.remaining() > 0 {
@@ -638,7 +639,7 @@ mod tests {
             prop_assert_eq!(content(&again), content(&page));
         }
 
-        /// Whatever a page says of itself, an operation is done or refused.
+        /// An operation is applied or refused, whatever the page's header contains.
         #[test]
         fn no_page_makes_an_operation_panic(
             mut page in vec(any::<u8>(), PAGE),

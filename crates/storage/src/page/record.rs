@@ -37,7 +37,7 @@ impl TxnId {
     pub const END: Self = Self(1 << 62);
 }
 
-/// What a record is, besides its changes of pages.
+/// Kind of a record and its fields, apart from its changes of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head<'b> {
     /// Redone, never undone.

@@ -209,7 +209,8 @@ impl<'p> Slotted<'p> {
         self.used_bytes() + cell_bytes + SLOT_BYTES <= self.capacity()
     }
 
-    /// What is wrong with the page, if anything: every cell must lie in the heap, apart from the others, and in key order.
+    /// Checks the page: every cell must lie in the heap, without overlap, and in key order. The
+    /// error says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let header = self.header();
         let has_children = header.kind() == Some(PageKind::Inner);

@@ -20,7 +20,7 @@ pub struct Change<'p> {
 /// A page that a change touches.
 pub(super) struct Touched<'p> {
     pub(super) guard: WriteGuard<'p>,
-    /// What is done to it.
+    /// Operations on it.
     pub(super) ops: Cow<'p, [u8]>,
     /// Its content need not be in the log: the page was free before.
     pub(super) is_new: bool,

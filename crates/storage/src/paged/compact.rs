@@ -103,7 +103,7 @@ pub(super) fn push_content(change: &mut Change<'_>, new: usize, content: &[u8]) 
 pub struct Compaction<'c> {
     /// Where they are to lie in front of.
     pub limit: PageId,
-    /// Whose log it goes to.
+    /// Session whose log it goes to.
     pub session: u32,
     /// Called before each move.
     pub make_room: &'c mut MakeRoom<'c>,

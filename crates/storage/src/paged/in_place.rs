@@ -30,12 +30,12 @@ use pmem::Page;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What a page is going to be.
+/// The new content of a page.
 fn plan(touched: &Touched<'_>) -> Result<Draft, Misfit> {
     let old = touched.guard.bytes();
     let section = Section::new(touched.guard.id(), &touched.ops);
     if touched.is_new && section.is_whole() {
-        // What is seen of a free page may be in a cache only: a change that is given up may have left it there.
+        // The content of a free page may be in a cache only, left by a change that was given up.
         return Draft::whole(&section, old.len());
     }
     let draft = Draft::of(&section, old)?;
@@ -162,8 +162,8 @@ pub fn undo_unfinished<P: Places>(
     Ok(given_up.len() as u64)
 }
 
-/// What a page was before a section, and which lines are to say so: all that the section names, also those that look right, since what is seen may be
-/// in a cache only.
+/// The page before a section, and the lines to restore: all that the section names, also those that
+/// look right, since their content may be in a cache only.
 fn before(page: &[u8], section: &Section<'_>) -> Result<(Vec<u8>, Vec<Range<usize>>), Misfit> {
     let mut old = page.to_vec();
     section.apply_all(&mut old)?;

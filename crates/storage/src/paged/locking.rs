@@ -21,7 +21,7 @@ use std::time::Duration;
 pub struct RowLocks {
     session: LockSession,
     isolation: Isolation,
-    /// What was held before the range that is being read.
+    /// The locks held before the range that is being read.
     covered: Option<Mark>,
 }
 
@@ -88,7 +88,7 @@ impl RowLocks {
         self.session.lock_key(table, tree, key, mode)
     }
 
-    /// Locks a range that is going to be read. What was read of it before may be out of date.
+    /// Locks a range that is going to be read. Earlier reads of it may be out of date.
     pub fn cover(&mut self, table: TableId, tree: PageId, low: &[u64], high: &[u64]) -> Result<()> {
         let _locks = probe::begin(Activity::Locks);
         if self.isolation != Isolation::Serializable {

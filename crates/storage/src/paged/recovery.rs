@@ -22,16 +22,16 @@ use std::collections::{BTreeMap, VecDeque};
 const HEAD_RECORD_BYTES: usize = 128;
 /// Maps that freeing may have to log whole.
 const FREED_MAPS: u64 = 4;
-/// What analysis found.
+/// Result of the analysis.
 #[derive(Debug, Default)]
 pub struct Analysis {
     /// Transactions that have not ended.
     pub open: BTreeMap<TxnId, Transaction>,
-    /// Those of them whose fate stands in the commit table, with the pages that a commit frees.
+    /// Those of them whose fate is in the commit table, with the pages that a commit frees.
     pub prepared: BTreeMap<TxnId, (GlobalTxnId, Vec<PageId>)>,
     /// Pages that transactions which have ended had not freed yet, with their sessions.
     pub frees: BTreeMap<TxnId, (u32, VecDeque<PageId>)>,
-    /// Records, those that do not count among them.
+    /// Records, including those that do not count.
     pub records: u64,
     /// Commits.
     pub commits: u64,

@@ -35,7 +35,7 @@ pub struct Pages<D: Directory> {
 #[derive(Default)]
 struct FreeFrom(AtomicU64);
 
-/// What was known at some time: the number in the upper half, the page in the lower one.
+/// A snapshot of the state: the number in the upper half, the page in the lower one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Known(u64);
 
@@ -151,7 +151,7 @@ impl<D: Directory> Pages<D> {
         self.pool.page_bytes()
     }
 
-    /// What records take of the log.
+    /// Log space that records take.
     pub(super) fn log_room(&self) -> LogRoom {
         let room = match self.pool.home() {
             None => LogRoom::of_redo,
@@ -160,7 +160,7 @@ impl<D: Directory> Pages<D> {
         room(self.page_bytes())
     }
 
-    /// Takes a free page for a change. A full disk is met here.
+    /// Takes a free page for a change. A full disk is an error here.
     pub fn allocate<'p>(&'p self, change: &mut Change<'p>) -> Result<PageId> {
         let page_bytes = self.page_bytes();
         let known = self.free_from.get();
@@ -188,7 +188,7 @@ impl<D: Directory> Pages<D> {
             let looked = bytes_of(bit, free.map_or(end, |free| free + 1));
             change.account(map, Look::Ranges(&[looked]));
             if let Some(free) = free {
-                // Whoever goes on would wait for its own latch.
+                // Going on would wait for a latch that this change holds itself.
                 if change.find(PageId(from.0 - bit + free)).is_some() {
                     let text = "the page is in use, and its map says that it is free";
                     return Err(wrong_page(&self.pool, PageId(from.0 - bit + free), text));

@@ -1,14 +1,19 @@
-//! What one session remembers of a tree: the leaves that it came to last, so that a key that was just read is changed without a way from the root,
-//! and the root itself, so that sessions do not take the root's latch from each other with every key.
+//! The search path of one session in a tree: the leaves that it reached last, so that a key that
+//! was just read is changed without a descent from the root, and a copy of the root, so that
+//! sessions do not contend for its latch with every key.
 //!
-//! A leaf stays the leaf of its keys until it is split, merged or given up. Whoever does that has its latch for writing, and counts in
-//! [`Structure`] before giving the latch back. So a leaf that is latched is still the one that was noted if the number is the same behind the
-//! latch. It is the same in front of it too, since a page that was given up long ago need not be one that can be read. A place of the trail may stand for another key that falls on it: the key is looked for in the leaf, and
-//! where it is not, the way from the root is taken.
+//! A leaf stays the leaf of its keys until it is split, merged or freed. Each of these holds its
+//! write latch, and increments the count in [`Structure`] before the latch is released. So a
+//! latched leaf is still the one that was noted if the count is unchanged once the latch is held.
+//! The count is checked before latching too, since a page that was freed long ago need not be
+//! readable. An entry may belong to another key that maps to it: the key is searched in the leaf,
+//! and if it is not there, the search descends from the root.
 //!
-//! The same holds for a child of the root that the copy of the root leads to: whoever gives its keys to another page, or the page to another tree, has
-//! its latch for writing and counts. So the child is the right one if the number is the same behind its latch. The copy is made where the
-//! root is met for the second time since the structure has changed, since many trees are met once.
+//! The same holds for a child of the root that the copy of the root names: a change that moves its
+//! keys to another page, or the page to another tree, holds its write latch and increments the
+//! count. So the child is the right one if the count is unchanged once its latch is held. The root
+//! is copied when it is read for the second time since the structure changed, since many trees are
+//! read only once.
 
 use crate::page::{Header, PageId, PageKind};
 use crate::sync::Alone;

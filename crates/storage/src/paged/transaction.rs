@@ -10,7 +10,7 @@ use crate::page::{Head, PageId, PageOp, TxnId, Undo, UndoEntries};
 /// Log space that a rollback may take beyond its entries, in pages: the images of pages that it touches first after a checkpoint, and
 /// splits that it makes.
 const ROLLBACK_PAGES: u64 = 16;
-/// What records take of the log, at most about.
+/// Estimates of the most log space that records take.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRoom {
     /// Bytes of a page.

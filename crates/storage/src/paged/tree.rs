@@ -52,10 +52,10 @@ pub struct Stored<'v> {
     pub is_long: bool,
 }
 
-/// What a scan calls with each key, as bytes, and its value.
+/// Callback of a scan: gets each key, as bytes, and its value.
 pub type Visit<'v> = dyn FnMut(&[u8], Stored<'_>) -> Result<ControlFlow<()>> + 'v;
 
-/// What a scan does with the cells that it comes to.
+/// Locking of the cells that a scan reaches.
 pub trait ScanCells {
     /// Whether ranges are covered; else the other two methods do nothing.
     fn is_locking(&self) -> bool {
@@ -201,7 +201,7 @@ impl Tree {
                     check_child(pages, child.id, leaf.bytes(), 0)?;
                     return Ok(leaf);
                 }
-                // What the trail knows is out of date now.
+                // The trail is out of date now.
                 continue;
             }
             let mut guard = self.begin(pages, key, trail)?;

@@ -1,6 +1,7 @@
 //! Values of any length in a tree, and rows as values.
 //!
-//! A value lies in its cell where it fits, else in pages of its own behind a stub. Whoever changes one has locked its key.
+//! A value lies in its cell where it fits, else in pages of its own that a stub in the cell names.
+//! Callers that change a value have locked its key.
 
 use super::long;
 use super::space::Pages;
@@ -46,7 +47,7 @@ pub(super) fn replace_value<D: Directory>(
     tree.replace(pages, (key, trail), stored, entry, give_up)
 }
 
-/// What a cell has of a value: all of it, or, behind pages of its own, a stub.
+/// Content of a cell for a value: all of it, or a stub that names pages of its own.
 fn store<'v, D: Directory>(
     pages: &Pages<D>,
     tree: Tree,
@@ -100,7 +101,7 @@ pub(super) fn get_row<D: Directory>(
     row: &mut Row,
 ) -> Result<bool> {
     let found = tree.get_again(pages, key, trail, |stored| {
-        // What is long is no row here, however long its stub is.
+        // A stub is never read as a row, however long it is.
         !stored.is_long && row.read_image(stored.bytes)
     })?;
     match found {

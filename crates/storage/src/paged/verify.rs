@@ -28,7 +28,7 @@ impl Tables {
         };
         pages.check_medium(maps.iter().chain(&used), &mut report)?;
         if !report.damage.is_empty() {
-            // What follows would say the same again in other words.
+            // The further checks would report the same damage again.
             return Ok(report);
         }
         let mut reachable: BTreeSet<PageId> = BTreeSet::new();

@@ -31,7 +31,7 @@ struct Entry {
     range: Range<usize>,
 }
 
-/// What to write for one changed column.
+/// The write for one changed column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch<'c> {
     /// These bytes at this offset of the tuple.
@@ -141,7 +141,7 @@ impl Changes {
         })
     }
 
-    /// What to write, column by column.
+    /// The writes, column by column.
     pub fn patches(&self) -> impl Iterator<Item = Patch<'_>> {
         self.entries.iter().map(|entry| {
             let column = entry.column;

@@ -4,7 +4,7 @@
 //! that look random. It is linear, so a change of a few words changes it by the weighted sum of
 //! their differences: an update need not read the rest of the tuple.
 //!
-//! What it detects: if exactly one word changes, by `d` modulo 2^64 with `d` not 0, then the
+//! Detection of errors: if exactly one word changes, by `d` modulo 2^64 with `d` not 0, then the
 //! checksum changes by `d * weight(i)`; an odd number has an inverse modulo 2^64, so this is 0 only
 //! if `d` is. Hence every change within one word is detected: each flipped bit and each burst of up
 //! to 64 bits that does not cross a word. Changes of several words escape only if their weighted
@@ -95,8 +95,8 @@ pub fn tuple_is_intact(tuple: &[u8]) -> bool {
         .is_some_and(|word| u64::from_le_bytes(*word) == tuple_checksum(tuple))
 }
 
-/// What to add (wrapping) to a checksum when the whole words at `byte_offset` (a multiple of 8) of
-/// a tuple or node change from `old` to `new`, which are of the same length.
+/// The difference to add (wrapping) to a checksum when the whole words at `byte_offset` (a multiple
+/// of 8) of a tuple or node change from `old` to `new`, which have the same length.
 pub fn delta(old: &[u8], new: &[u8], byte_offset: usize) -> u64 {
     debug_assert!(
         old.len() == new.len() && byte_offset.is_multiple_of(8),
@@ -106,7 +106,7 @@ pub fn delta(old: &[u8], new: &[u8], byte_offset: usize) -> u64 {
     weighted_sum(new, position).wrapping_sub(weighted_sum(old, position))
 }
 
-/// What to add (wrapping) to a checksum when one word changes.
+/// The difference to add (wrapping) to a checksum when one word changes.
 #[inline]
 pub fn delta_word(old: u64, new: u64, position: usize) -> u64 {
     new.wrapping_sub(old).wrapping_mul(weight(position))

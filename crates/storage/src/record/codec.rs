@@ -29,7 +29,7 @@ pub enum DecodeError {
     /// The bytes end before the thing does.
     #[error("{what} is cut off: {wanted_bytes} more bytes expected, {found_bytes} found")]
     Truncated {
-        /// What was being read.
+        /// The item that was being read.
         what: &'static str,
         /// Bytes needed.
         wanted_bytes: usize,
@@ -39,17 +39,17 @@ pub enum DecodeError {
     /// A tag, count or flag that does not exist, or text that is not UTF-8.
     #[error("{what} cannot be {found}")]
     Unknown {
-        /// What was being read.
+        /// The item that was being read.
         what: &'static str,
-        /// What is there.
+        /// The value found.
         found: u64,
     },
     /// Written by a newer version of this program.
     #[error("the table definition has format version {found}; this build reads version {expected}")]
     Version {
-        /// What this build reads.
+        /// The version that this build reads.
         expected: u8,
-        /// What is there.
+        /// The value found.
         found: u8,
     },
     /// The checksum does not match.
@@ -59,7 +59,7 @@ pub enum DecodeError {
     Checksum {
         /// Computed from the bytes.
         expected: u32,
-        /// What is there.
+        /// The value found.
         found: u32,
     },
     /// The bytes are whole, but no table can be like this.

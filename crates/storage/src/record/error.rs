@@ -1,8 +1,8 @@
-//! What can be wrong with a schema, a value, a row or a key.
+//! Errors of schemas, values, rows and keys.
 //!
 //! All of these are mistakes of the statement, not of the medium: the operation had no effect, and
 //! the transaction may go on with another value. The one exception is [`RecordError::Damaged`],
-//! which says what lies on the medium and cannot be.
+//! which reports an impossible content of the medium.
 
 use super::DataType;
 
@@ -232,7 +232,7 @@ pub enum SchemaError {
     BadPartitioning {
         /// The table.
         table: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

@@ -111,7 +111,7 @@ impl Place {
 pub struct Field {
     /// The column's name.
     pub name: Box<str>,
-    /// What it holds.
+    /// Type of its values.
     pub data_type: DataType,
     /// The position of its NULL bit, if it is nullable: bit `n % 64` of NULL word `n / 64`.
     pub null_bit: Option<u32>,

@@ -49,7 +49,7 @@ impl fmt::Display for IndexId {
 pub struct Column {
     /// Its name, 1 to 63 bytes, unique in the table.
     pub name: String,
-    /// What it holds.
+    /// Type of its values.
     pub data_type: DataType,
     /// Whether it may be NULL.
     pub nullable: bool,

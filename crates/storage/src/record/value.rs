@@ -73,7 +73,7 @@ pub enum Value {
     Uuid(Uuid),
 }
 
-/// What can be looked at as a value: owned and borrowed values alike.
+/// A conversion to a borrowed value, for owned and borrowed values alike.
 pub trait AsValue {
     /// The value, borrowed.
     fn as_value(&self) -> ValueRef<'_>;

@@ -1,15 +1,17 @@
-//! Pages in a file, behind a cache in volatile memory.
+//! Pages in a file, with a cache in volatile memory.
 //!
-//! A group's pages are written to free places, neighbours in one call; a sync; the master record; a sync. The master is two
-//! records at fixed places that take turns. The one with the higher sequence number counts if its checksum is right, so a torn
-//! one leaves the other in force; no argument rests on a write being atomic. Each place has its record twice, in neighbouring
-//! sectors and by one write: a torn write was never acknowledged, and damage to one sector of what was leaves the other, so it
-//! cannot bring an older state back.
+//! A group's pages are written to free places, neighbours in one call; a sync; the master record; a
+//! sync. The master is two records at fixed places, written in turn. The one with the higher
+//! sequence number counts if its checksum is right, so a torn one leaves the other in force; no
+//! argument rests on a write being atomic. Each place has its record twice, in neighbouring sectors
+//! and by one write: a torn write was never acknowledged, and damage to one sector of an
+//! acknowledged record leaves the other copy, so it cannot bring an older state back.
 //!
-//! What is read at an opening may be in the system's cache only, after a sync that failed. So the record found is written once
-//! more, under the next number, and synced before anything else is; then a *settled* one follows that says the same. A settled
-//! record proves that the state in it is durable, whether it is durable itself or not, and both copies have that state: the other one can be
-//! damaged without harm. Closing settles as well, so opening what was closed writes nothing.
+//! After a failed sync, bytes read at an opening may be in the system's cache only. So the record
+//! found is written once more, under the next number, and synced before anything else is; then a
+//! *settled* one follows that says the same. A settled record proves that the state in it is
+//! durable, whether it is durable itself or not, and both copies have that state: the other one can
+//! be damaged without harm. Closing settles as well, so opening a closed file writes nothing.
 //!
 //! ```text
 //! file           [master record 0, 512 bytes][the same][...][stamp of the database u64 at 2048][...][master record 1 at 4096]
@@ -58,7 +60,7 @@ const WRITE_BYTES: usize = 256 << 10;
 const SYSTEM_PAGE_BYTES: usize = 4096;
 const LINE_BYTES: usize = 64;
 
-/// Whose file it is.
+/// Database and partition of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Identity of the database.
@@ -80,17 +82,17 @@ struct FileState {
     space: SpaceHead,
 }
 
-/// What a master record says beside its state.
+/// Mark of a master record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Plain,
-    /// The record before says the same and is durable.
+    /// The previous record has the same state and is durable.
     Settled,
     /// The file's name is not durable yet.
     Unfinished,
 }
 
-/// What a master record says.
+/// Decoded master record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     page_bytes: u32,
@@ -112,7 +114,7 @@ pub struct FileStore<M: Memory, D: Directory> {
     /// The state in force.
     base: FileState,
     space: FileSpace,
-    /// What a prepared group will leave.
+    /// State and list after the commit of the prepared group.
     next: Option<(FileState, NewList)>,
     cache: PageCache,
     limbo: Limbo,
@@ -238,7 +240,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         self.base.directory
     }
 
-    /// What the files have counted.
+    /// Counters of the files.
     pub fn counters(&self) -> DiskCounters {
         self.directory.counters()
     }
@@ -480,7 +482,7 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 
     fn rollback(&mut self, mark: SpaceMark) {
-        // What of a group that could not be prepared is not written yet.
+        // Drops the unwritten pages of a group that could not be prepared.
         self.buffer.truncate(self.buffer_lead);
         self.space.rollback(mark);
     }
@@ -576,7 +578,7 @@ fn read_master<F: File>(
     let whole = |copy: usize| found[copy].as_ref().ok();
     let newest = (0..4).filter_map(whole).max_by_key(|one| one.sequence);
     let Some(&newest) = newest else {
-        // What is wrong with the first one says most.
+        // The error of the first record says most.
         let first = found.swap_remove(0);
         return Err(first
             .err()

@@ -1,15 +1,17 @@
-//! Which pages of the file are free, and the list on the medium that says so.
+//! The free pages of the file, and the list of them on the medium.
 //!
-//! Free pages stand in a chain of list pages. The pages at its upper end are *open*: their numbers are in DRAM, pages are
-//! taken from them, and each group writes them anew, elsewhere. What is below is read when the open part is used up. So a group
-//! writes about one list page, and opening reads none.
+//! Free pages are listed in a chain of list pages. The list pages at its upper end are *open*:
+//! their numbers are in DRAM, pages are taken from them, and each group writes them anew,
+//! elsewhere. Lower ones are read when the open part is used up. So a group writes about one list
+//! page, and opening reads none.
 //!
 //! Pages that a snapshot shows are free on the medium and *held* in DRAM: they stand in the list, at its lower end, and are left out
 //! when pages are taken. Where nothing but such pages lies below, the list is not read on (`parked`), so a reader that lives long
 //! costs no reading of its pages' numbers in every group.
 //!
-//! Invariants: a page that a group gives up is on the list that this group writes, and is taken only after the group is
-//! durable; every page before `end` is in use, on the list, or part of the list; pages behind `end` were never used.
+//! Invariants: a page that a group gives up is on the list that this group writes, and is taken
+//! only after the group is durable; every page before `end` is in use, on the list, or part of the
+//! list; pages after `end` were never used.
 
 use super::node::{Kind, checksum, damaged, other_meta, word_of};
 use crate::error::Result;
@@ -17,12 +19,12 @@ use std::collections::{BTreeSet, HashSet};
 
 const HEADER_BYTES: usize = 32;
 
-/// What the master record says about space.
+/// Space fields of the master record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SpaceHead {
     /// The uppermost list page, or 0.
     pub(super) chain: u64,
-    /// Byte behind the last page that was ever used.
+    /// Offset after the last page that was ever used.
     pub(super) end: u64,
     /// Bytes that the file had at least.
     pub(super) file_bytes: u64,
@@ -63,7 +65,7 @@ pub(super) struct NewList {
     pub(super) head: SpaceHead,
     /// Places and bytes of its new pages.
     pub(super) pages: Vec<(u64, Vec<u8>)>,
-    /// What DRAM keeps if the group becomes durable.
+    /// State that DRAM keeps if the group becomes durable.
     available: Vec<u64>,
     held_here: Vec<u64>,
     parked: u64,
@@ -226,7 +228,7 @@ impl FileSpace {
         }
         free.truncate(free.len() - from_available);
         free.sort_unstable_by(|a, b| b.cmp(a));
-        // What is held lies lowest, where it is left alone.
+        // Held pages lie lowest, where they are left alone.
         free.splice(0..0, self.held_here.iter().copied());
         // The last place may have been taken from the very numbers that it was to hold; an empty page holds it then.
         let numbers = free.chunks(per_page).chain(std::iter::repeat(&[][..]));

@@ -69,7 +69,7 @@ impl<M: Memory> Frames<M> {
         Ok(self.arena.store(frame + offset as u64, bytes)?)
     }
 
-    /// What the memory has counted.
+    /// Counters of the memory.
     pub fn counters(&self) -> pmem::Counters {
         self.arena.counters()
     }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::vocabulary::Direction;
 use std::ops::ControlFlow;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Default)]
 pub struct TreeReport {
     /// Places of all pages of the tree.

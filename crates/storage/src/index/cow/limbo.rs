@@ -74,7 +74,7 @@ pub(in crate::index) struct Limbo {
 }
 
 impl Limbo {
-    /// A new snapshot. What is published now must be durable, and nothing else may be under way.
+    /// A new snapshot. The published state must be durable, and no change may be under way.
     pub(in crate::index) fn take(&mut self) -> Lease {
         self.taken += 1;
         let number = self.taken;

@@ -1,9 +1,11 @@
 //! The copy-on-write B+tree: pages that are never changed once a group of transactions has written them.
 //!
-//! A group copies a page when it first changes it (*dirty*), changes the copy in place from then on, and writes all of its
-//! copies at once. What the last group wrote (the *current directory*) and what this one is about to write (the *dirty
-//! directory*) share every page that did not change. All trees hang under one tree, the directory, whose root stands in the
-//! master record; so one swing of the master publishes the changes of many transactions in many tables.
+//! A group copies a page when it first changes it (*dirty*), changes the copy in place from then
+//! on, and writes all of its copies at once. The pages that the last group wrote (the *current
+//! directory*) and those that this one is about to write (the *dirty directory*) share every page
+//! that did not change. The roots of all trees are in one tree, the directory, whose root is in the
+//! master record; so one change of the master publishes the changes of many transactions in many
+//! tables.
 //!
 //! | file | job |
 //! |---|---|
@@ -58,19 +60,20 @@ const INLINE: u64 = 2;
 /// Pages up to this size are asked for as a whole where they lie in memory.
 const SMALL_PAGE_BYTES: usize = 1024;
 
-/// What a page is reserved for.
+/// Reason to reserve a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The tree grows.
     Growth,
-    /// The copy of a page for a statement that adds something. Where few pages are kept back it leaves them to deletions.
+    /// The copy of a page for a statement that adds something. It leaves a small reserve to
+    /// deletions.
     CopyToAdd,
-    /// The copy of a page whose own place becomes free with the group. It may take what is kept back, so that deletions and
-    /// changes in place work on a full device.
+    /// The copy of a page whose own place becomes free with the group. It may use the reserve, so
+    /// that deletions and changes in place work on a full device.
     Copy,
 }
 
-/// What [`PageStore::lend`] gives.
+/// Result of [`PageStore::lend`].
 #[derive(Clone, Copy, Debug)]
 pub struct Lent {
     /// The frame.

@@ -30,7 +30,7 @@ pub(super) const LEVELS_MAX: u8 = 24;
 /// A long page's own words.
 pub(super) const LONG_HEADER_BYTES: usize = 8 * 5;
 
-/// What a page is.
+/// Kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Node = 0,
@@ -71,7 +71,7 @@ impl<'a, M: Memory> PageView<'a, M> {
     }
 }
 
-/// What the entries of one tree look like.
+/// Sizes of the entries of one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of a page.
@@ -482,8 +482,8 @@ pub(super) fn words_to_settle(
     words.push((if is_long { 32 } else { 24 }, sequence));
 }
 
-/// What the checksum of a page grows by when bytes of it change from `old` to `new`, which are of the same length. `at` is a
-/// multiple of 8.
+/// Change of a page's checksum when bytes of it change from `old` to `new`, which have the same
+/// length. `at` is a multiple of 8.
 pub(super) fn sum_of_change(at: usize, old: &[u8], new: &[u8]) -> u64 {
     let whole = old.len() & !7;
     let mut sum = delta(&old[..whole], &new[..whole], at);

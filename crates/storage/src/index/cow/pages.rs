@@ -30,7 +30,7 @@ struct Slot {
     state: SlotState,
     /// Where it was cached in this frame before it became dirty, or 0.
     cached_at: u64,
-    /// What the checksum that the frame has grows by with the changes since; nothing, if that is not known.
+    /// Change of the checksum since the one in the frame; `None` if that is not known.
     growth: Option<u64>,
     /// Bytes whose change is in `growth`.
     summed: usize,
@@ -77,7 +77,7 @@ struct Before {
     data: usize,
 }
 
-/// What takes one step back.
+/// Undo of one step.
 enum Undo {
     /// Bytes of a dirty page changed.
     Bytes(Before),
@@ -97,7 +97,7 @@ enum Undo {
 #[derive(Clone, Copy, Default)]
 struct Root {
     now: u64,
-    /// What the last group has written to the directory.
+    /// Root that the last group has written to the directory.
     written: u64,
     /// Whether the directory's entry lies in a dirty page.
     touched: bool,
@@ -625,7 +625,7 @@ impl<S: PageStore> Pages<S> {
         Ok(())
     }
 
-    /// What was dirty is committed.
+    /// Turns dirty pages into committed ones.
     fn clean(&mut self) {
         let touched = std::mem::take(&mut self.touched);
         for tree in touched.into_iter().chain([DIRECTORY]) {
@@ -703,7 +703,7 @@ mod tests {
         assert!(!pages.is_changed());
     }
 
-    /// What one flipped bit makes of a committed reference.
+    /// One flipped bit turns a committed reference into one to a dirty page.
     #[test]
     fn a_reference_to_a_dirty_page_that_is_not_there_is_damage() {
         let world = SimulatedWorld::new(WorldOptions::default());

@@ -25,7 +25,7 @@ use std::iter;
 const LATE_CHANGES: usize = 2 * KEPT_PAGES + 2 * PIECES;
 const LINE: u64 = 64;
 
-/// What the open group has collected: a write set for tuples.
+/// Changes that the open group has collected: a write set for tuples.
 #[derive(Debug, Default)]
 pub struct GroupWrites {
     changes: Vec<WordChange>,
@@ -91,7 +91,7 @@ pub struct PoolMark {
 pub struct PoolStore<M: Memory> {
     /// The pool.
     pub arena: Arena<M>,
-    /// What the group has collected.
+    /// Changes that the group has collected.
     pub writes: GroupWrites,
     master: NvMaster,
     /// The state in force.
@@ -141,9 +141,10 @@ impl<M: Memory> PoolStore<M> {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, bool)> {
         let (mut master, mut record) = NvMaster::open(&arena, base, salt)?;
-        // After the death of a process the word that was read need not be durable. The one before it would bring the other
-        // record back, whose place the next group takes, and bitmap words without the changes that are made below. What
-        // the word leads to is durable: that was fenced before it moved.
+        // After the death of a process the word that was read need not be durable. The one before
+        // it would bring the other record back, whose place the next group takes, and bitmap words
+        // without the changes that are made below. The record that the word names is durable: it
+        // was fenced before the word changed.
         arena.flush(base, 8, site!("nvm-cow.found-word"))?;
         arena.fence(site!("nvm-cow.found-word-fence"))?;
         let mut undone = false;
@@ -159,7 +160,8 @@ impl<M: Memory> PoolStore<M> {
             arena.fence(site!("nvm-cow.decided-fence"))?;
             master.swing(&mut arena)?;
         }
-        // What is there already is flushed as well. The first fence of the next group waits for all of it, as behind a group.
+        // Changes that are in place already are flushed as well. The first fence of the next group
+        // waits for all of them, as after a group.
         for change in &record.changes {
             let word = arena.word(change.offset)?;
             if change.apply(word) != word {
@@ -242,7 +244,7 @@ impl<M: Memory> PoolStore<M> {
     fn refill(&mut self) {
         let words = self.arena.block_words();
         let mut more = Vec::new();
-        // What has no room now may have it next time.
+        // If there is no room now, there may be next time.
         let _full = self
             .master
             .ensure_room(&mut self.arena, 2, words, &mut more);

@@ -17,8 +17,8 @@ use pmem::{NativeMemory, View};
 /// Bytes of a snapshot's cache.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// Where a snapshot copies its pages from. What is compiled for a snapshot is much, and a page is loaded once, so there is one type of snapshot for
-/// all places.
+/// Source of the pages that a snapshot copies, used as a trait object: much code is compiled for
+/// each type of snapshot, and a page is loaded only once.
 pub trait PageLoader: Send + 'static {
     /// Fills `page` with the page at `at`, which nothing has checked.
     fn load(&mut self, at: u64, page: &mut [u8]) -> Result<()>;
@@ -93,7 +93,7 @@ impl SnapshotStore {
     }
 }
 
-/// What every attempt to change a snapshot gets.
+/// The error of every attempt to change a snapshot.
 pub fn unchangeable<T>() -> Result<T> {
     let text = "a snapshot cannot be changed; run a transaction on the database".to_owned();
     Err(StorageError::Unsupported(text))

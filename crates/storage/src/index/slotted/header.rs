@@ -118,12 +118,13 @@ pub(super) type Image = [u8; FIELDS + SLOTS_MAX];
 /// An [`Image`] with nothing in it.
 pub(super) const NO_IMAGE: Image = [0; FIELDS + SLOTS_MAX];
 
-/// What a header says.
+/// Decoded header.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     /// Number of the header in its page, of 24 bits.
     pub(super) sequence: u32,
-    /// Fields and slots as a page has them, so that storing them copies them once. What lies behind the slots in use says nothing.
+    /// Fields and slots as a page has them, so that storing them copies them once. Bytes after the
+    /// slots in use have no meaning.
     image: Image,
 }
 
@@ -190,8 +191,9 @@ impl Header {
             .copy_within(FIELDS + range.start..FIELDS + range.end, FIELDS);
     }
 
-    /// What makes this header of the one in force, which has the same level: the numbers of slots that are kept at its beginning and at
-    /// its end, the lowest unit, and the slots between. Gives how many bytes of `splice` that is.
+    /// Writes to `splice` the difference to the header in force, which has the same level: the
+    /// numbers of slots that are kept at its beginning and at its end, the lowest unit, and the
+    /// slots between. Returns its length in bytes.
     pub(super) fn splice(&self, in_force: &Self, splice: &mut Image) -> usize {
         let (old, new) = (in_force.used(), self.used());
         let leading = leading_in_common(old, new);
@@ -235,7 +237,7 @@ impl Header {
         usize::from(highest) < geometry.units
     }
 
-    /// What goes into a log or a page: the fields and the slots in use.
+    /// Bytes for a log or a page: the fields and the slots in use.
     pub(super) fn image(&self) -> &[u8] {
         &self.image[..FIELDS + self.count()]
     }

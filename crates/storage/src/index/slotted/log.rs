@@ -346,13 +346,13 @@ enum Content<'l> {
     Splice(&'l [u8]),
 }
 
-/// What a page has where a header of a record belongs.
+/// Content of a page at the place of a record's header.
 enum Found {
     /// The header, whole, with so many cells.
     Same(usize),
-    /// A newer header, or one that is about to be written over for a newer one.
+    /// A newer header, or one that is about to be overwritten by a newer one.
     Newer,
-    /// An older header, or what a cut left of this one.
+    /// An older header, or a torn one.
     Older,
 }
 

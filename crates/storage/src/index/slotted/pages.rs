@@ -1,12 +1,15 @@
-//! The pages of all trees of a partition, as the open group of transactions has changed them, and their undo.
+//! The pages of all trees of a partition, with the changes of the open group of transactions, and
+//! their undo.
 //!
-//! A page that the group has changed has a header in the making, in DRAM; the one in its page stays in force until the group is
-//! committed. Cells are stored in their pages at once, in room that no header names, so an abort leaves nothing to undo there.
-//! Everything else that an operation does is in the undo list: headers as they were, pages that are new or dropped, roots. How the group becomes
-//! durable is in `publish`, where a page has room is in `room`, and what is different behind a cache in `behind`.
+//! A page that the group has changed has a header in the making, in DRAM; the one in its page stays
+//! in force until the group is committed. Cells are stored in their pages at once, in room that no
+//! header names, so an abort leaves nothing to undo there. Everything else that an operation does
+//! is in the undo list: old headers, new and dropped pages, roots. `publish` makes the group
+//! durable, `room` knows the free space of pages, and `behind` has the differences for pages in a
+//! cache.
 //!
-//! A header that another process has left in a page may not be durable yet. Whoever reads a page first flushes its header, and no
-//! transaction ends before a fence has waited for that.
+//! A header that another process has left in a page may not be durable yet. The first read of a
+//! page flushes its header, and no transaction ends before a fence has waited for that.
 
 mod behind;
 mod outlines;
@@ -74,7 +77,7 @@ pub(super) struct Changed {
     pub(super) page: u64,
     /// Where its bytes are.
     pub(super) base: u64,
-    /// What the page will have; the sequence number is that of the header in force.
+    /// The header in the making; the sequence number is that of the header in force.
     pub(super) header: Header,
     /// Whether the group has made it.
     is_new: bool,
@@ -84,7 +87,7 @@ pub(super) struct Changed {
     saved: u64,
     /// Most lines that its header had, in force or in the making.
     lines: usize,
-    /// What its cells take, if that is known.
+    /// Space of its cells, if that is known.
     held: Option<Held>,
 }
 
@@ -95,9 +98,9 @@ impl Changed {
     }
 }
 
-/// What takes one step back.
+/// Undo of one step.
 enum Undo {
-    /// A page's header changed; as it was, it is in `before`.
+    /// A page's header changed; the old one is in `before`.
     Header(usize),
     /// A page was changed for the first time.
     Changed,
@@ -111,7 +114,7 @@ enum Undo {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Root {
     pub(super) now: u64,
-    /// What the directory has, or for the directory itself the master.
+    /// Root in the directory, or for the directory itself in the master.
     pub(super) written: u64,
 }
 
@@ -156,7 +159,7 @@ enum Source {
 pub struct SlottedPages<M: Memory> {
     /// The pool; or the frames of the cache.
     pub arena: Arena<M>,
-    /// What is between these frames and durable memory, if pages are not changed there.
+    /// The cache between these frames and durable memory, if pages are not changed in place.
     pub(super) cache: Option<Box<CachedPages>>,
     pub(super) geometry: Geometry,
     pub(super) seal: Seal,
@@ -183,12 +186,13 @@ pub struct SlottedPages<M: Memory> {
     pub(super) roots: Vec<Root>,
     /// Changes of the heap's words, in their order.
     changes: Vec<WordChange>,
-    /// What a commit makes of them: one change a word, the master's included.
+    /// The same changes as a commit makes them: one for each word, the master's included.
     merged: Vec<WordChange>,
     /// Ranges that are stored and not flushed.
     staged: Vec<(u64, usize)>,
     extensions: Vec<Extension>,
-    /// Whether what the last record says is flushed in its places, and no fence has waited for that.
+    /// Whether the changes of the last record are flushed in place, and no fence has waited for
+    /// that.
     is_applying: bool,
     /// Whether headers were flushed when they were read first, and no fence has waited for that.
     has_found: bool,
@@ -602,7 +606,7 @@ impl<M: Memory> SlottedPages<M> {
         let base = self.base(page)?;
         let seal = self.seal.at(page, base);
         let mut header = Header::new(level, self.geometry);
-        // Whatever is there, the number goes on from it, so that no header that was there counts again.
+        // The sequence goes on from the number found there, so that no old header counts again.
         let numbers = [0, 1].map(|place| {
             let word = header::word(&self.arena, base, place).ok()?;
             seal.sequence(base, word)

@@ -272,7 +272,8 @@ impl Scan<'_> {
                 Direction::Forward => number,
                 Direction::Backward => first + (end - 1 - number),
             };
-            // What the last entry's visitor did, or the pages below, may have taken this one out of its frame.
+            // The last entry's visitor, or reading the pages below, may have evicted this page from
+            // its frame.
             let view = pages.again(&view)?;
             let flow = if view.level > 0 {
                 if let Some(next) = pages.neighbour(&view, index, self.direction, (first, end)) {

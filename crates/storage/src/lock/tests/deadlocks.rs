@@ -9,7 +9,7 @@ use crate::lock::{KeyMode, LockManager, LockOptions, Mode, WaitGraph};
 use crate::record::TableId;
 use std::sync::Arc;
 
-/// What one session of a circle asks for.
+/// The request of one session of a deadlock.
 struct Ask(LockSession, Request);
 
 type Request = Box<dyn FnOnce(&mut LockSession) -> Result<()> + Send>;

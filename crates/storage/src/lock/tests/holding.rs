@@ -1,4 +1,5 @@
-//! What goes together: every pair of modes at every level, conversions, what covers what, marks, exhaustion, escalation.
+//! Compatibility of modes: every pair at every level, conversions, covering, marks, exhaustion,
+//! escalation.
 //!
 //! Nobody sleeps here: a request that would have to wait fails at once.
 

@@ -155,11 +155,11 @@ fn a_range_waits_for_writers_and_says_so() {
         assert!(!range(session, 10, 20)?);
         Ok(())
     });
-    // Who comes later is behind the range, though nobody has it yet.
+    // Later requests queue after the range, though it is not granted yet.
     let mut late = hasty(&manager);
     assert!(!granted(key(&mut late, 17, KeyMode::Exclusive)));
     assert!(granted(key(&mut late, 21, KeyMode::Exclusive)));
-    // Who was there first may go on inside of it.
+    // An earlier holder may go on inside it.
     key(&mut writer, 15, KeyMode::Exclusive).unwrap();
     writer.end();
     let reader = finish(reader);

@@ -1,6 +1,6 @@
-//! Who waits is granted in order, and nobody is forgotten.
+//! Waiters are granted in order, and none is forgotten.
 //!
-//! Threads ask one after the other, each when the one before is seen waiting.
+//! Threads ask one after the other, each once the one before is waiting.
 
 use super::{TABLE, finish, granted, hasty, key, manager, range, start};
 use crate::error::StorageError;
@@ -164,7 +164,7 @@ fn who_waits_is_told_at_once_that_the_partition_is_stopped() {
     }
     let late = key(&mut manager.session(), 1, KeyMode::Shared);
     assert!(matches!(late, Err(StorageError::Poisoned)), "{late:?}");
-    // Who need not wait has no need to know.
+    // A request that need not wait is granted all the same.
     key(&mut manager.session(), 2, KeyMode::Shared).unwrap();
     // None is left in a queue, to be granted what it does not want any more.
     holder.end();

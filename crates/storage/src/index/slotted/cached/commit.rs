@@ -187,7 +187,7 @@ impl CachedPages {
         }
         self.committed = Space::read(&self.own(MASTER)?.bytes);
         self.now = self.committed;
-        // What is not in use has to go nowhere.
+        // Free pages need not be written home.
         for number in self.unread.numbers() {
             let map = space::map_of(number, self.page_bytes);
             if number >= self.committed.end || !space::is_used(&self.own(map)?.bytes, number) {
@@ -240,7 +240,7 @@ impl CachedPages {
         self.log.write()
     }
 
-    /// What the master and the maps will be.
+    /// Makes the new master and maps.
     fn make_own_pages(&mut self, root: u64) -> Result<()> {
         let mut pending: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let taken = self.taken.iter().map(|&number| (number, true));
@@ -283,7 +283,7 @@ impl CachedPages {
         Ok(())
     }
 
-    /// What the group has written is committed.
+    /// Marks the pages that the group has written as committed.
     pub(crate) fn finish<M: Memory>(&mut self, frames: &Arena<M>) -> Result<()> {
         for page in std::mem::take(&mut self.touched) {
             let Some(resident) = self.resident(page) else {

@@ -21,7 +21,7 @@ const _: () = assert!(stamp::NVWAL_AT + stamp::BYTES == 2 * IDENTITY_BYTES);
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
-/// Whose file it is.
+/// Identity of a file: its database, partition and page size.
 #[derive(Clone, Copy, Debug)]
 pub struct HomeIdentity {
     /// Identity of the database.
@@ -66,7 +66,7 @@ pub(super) trait Home: Send {
     /// Its length.
     fn bytes(&self) -> u64;
 
-    /// What the device counted.
+    /// Counters of the device.
     fn counters(&self) -> DiskCounters;
 
     /// An error that says where the file is damaged.

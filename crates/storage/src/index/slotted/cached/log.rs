@@ -1,4 +1,4 @@
-//! The log of `nvwal`: what groups of transactions changed in pages, byte by byte, in durable memory.
+//! The log of `nvwal`: the bytes that groups of transactions changed in pages, in durable memory.
 //!
 //! ```text
 //! block       [generation u64][generation again u64][end u64][zeros to 64][records]
@@ -6,19 +6,22 @@
 //! mark        generation u32, sequence u32 | bytes of the body u32, crc32c u32 | state u64
 //! body        { offset u64 | bytes u64 } of each extension
 //!             | { page u64 | bytes of its differences u32 | flags u32 | differences, padded to 8 } of each page
-//! difference  at u16 | bytes u16 | what is there then
+//! difference  at u16 | bytes u16 | the new bytes
 //! ```
 //!
-//! Generation and end have checksums in their upper halves. A generation is the life of a record: when all of them are home, the next
-//! generation begins at the first byte, and with one word the records of the last one count no more. The end is the length in pages
-//! that the file had then.
+//! Generation and end have checksums in their upper halves. Records belong to a generation: when
+//! all of them are home, the next generation begins at the first byte, and this one word
+//! invalidates the records of the last one. The end is the length in pages that the file had at
+//! that time.
 //!
-//! The body is durable before the marks are stored, and a record's first line is stored from its first byte to its last. So a mark
-//! that fits says that the body is whole, and a body that is not is damaged, never torn. The second mark is for the first: where only
-//! the second fits, the first is damaged. What a mark says of its state only: *committed*, or *prepared* and to be decided.
+//! The body is durable before the marks are stored, and a record's first line is stored from its
+//! first byte to its last. So a mark that fits says that the body is whole, and a body that is not
+//! is damaged, never torn. The second mark is for the first: where only the second fits, the first
+//! is damaged. The state of a record is in its mark only: *committed*, or *prepared* and to be
+//! decided.
 //!
-//! A body that the block has no room for goes on in extensions, which the heap keeps without making them allocated; so the log has to be
-//! freed before the heap is asked for anything else.
+//! A body that does not fit into the block continues in extensions, which the heap keeps without
+//! allocating them; so the log has to be freed before anything else is requested from the heap.
 
 use crate::error::Result;
 use crate::probe::{self, Activity};
@@ -72,13 +75,13 @@ pub(super) struct DifferenceLog<M: Memory> {
     is_last_whole: bool,
 }
 
-/// What a record that was found is.
+/// State of a record that was found.
 pub(super) enum Found {
     Committed,
     Prepared(GlobalTxnId),
 }
 
-/// What a record says of a page.
+/// Entry of a record for one page.
 pub(super) struct Entry<'l> {
     pub(super) page: u64,
     pub(super) is_fresh: bool,
@@ -119,7 +122,7 @@ pub(super) trait Differences: Send {
     /// Makes the prepared record, the last one, a committed one; durable when it returns.
     fn decide(&mut self) -> Result<()>;
 
-    /// Frees all records. What they say is durable at home, in a file of `end` pages.
+    /// Frees all records. Their changes are durable at home, in a file of `end` pages.
     fn free(&mut self, end: u32) -> Result<()>;
 
     /// Gives up the extensions that the group did not use.
@@ -128,14 +131,14 @@ pub(super) trait Differences: Send {
     /// Reads the next record, if there is one.
     fn next(&mut self) -> Result<Option<Found>>;
 
-    /// Visits what the record that was read says of pages.
+    /// Visits the entries of the record that was read.
     fn for_each_entry(&self, visit: &mut dyn FnMut(Entry<'_>) -> Result<()>) -> Result<()>;
 
     /// Bytes of its memory, where an entry of a record said that they are.
     fn bytes(&self, at: u64, bytes: usize) -> Result<&[u8]>;
 
-    /// Makes durable what was found and need not be, after the death of a process: the last mark, and the generation. Whatever a mark says
-    /// was durable before it was stored.
+    /// Makes the last mark and the generation durable, which after the death of a process may be in
+    /// a cache only. The body of a record was durable before its mark was stored.
     fn settle_found(&mut self) -> Result<()>;
 
     /// Sets a root of the pool; durable when it returns.
@@ -147,7 +150,7 @@ pub(super) trait Differences: Send {
     /// Bytes of the pool in use.
     fn footprint(&self) -> Result<pmem::Footprint>;
 
-    /// What its memory counted.
+    /// Counters of its memory.
     fn counters(&self) -> Counters;
 }
 

@@ -1,19 +1,22 @@
 //! Slotted pages in frames of volatile memory, before a file and behind a log of differences in durable memory (`nvwal`).
 //!
-//! A page that a group changes keeps a copy of what was committed. The end of the group compares both, byte by byte, and appends what
-//! differs to the log. A checkpoint writes the pages that the log has to the file, as the last group left them, syncs it, and frees
-//! the log; it comes when the log is full, or half of the frames wait for it.
+//! A page that a group changes keeps a copy of its committed content. The end of the group compares
+//! both, byte by byte, and appends the differences to the log. A checkpoint writes the pages that
+//! the log has to the file, as the last group left them, syncs it, and frees the log; it comes when
+//! the log is full, or half of the frames wait for it.
 //!
-//! A checkpoint that is cut off leaves pages of which some sectors are new and others old. The log repairs them as it is, without a copy
-//! of the whole page: what differs between the old page and the new one is in the log, every byte of it, as the value that the byte
-//! got. Whichever of the two a sector has, it has the last value of each of these bytes once the log is applied; all other bytes are the same in
-//! both. That is so because copies and file never differ, so what an aborted transaction left in a frame goes back as well; and because a page
-//! that comes into use anew begins with zeros, whatever its place had.
+//! A power cut during a checkpoint leaves pages with some new sectors and some old ones. The log
+//! repairs them without a copy of the whole page, because it has the new value of every byte that
+//! differs between the old page and the new one. Once the log is applied, each of these bytes has
+//! its last value, whether its sector was new or old; all other bytes are the same in both. This
+//! needs two rules: copies and file never differ, so the changes that an aborted transaction left
+//! in a frame are reverted as well; and a page that comes into use anew begins with zeros,
+//! regardless of the old content of its place.
 //!
 //! | file | job |
 //! |---|---|
 //! | `log` | records of differences, and their marks |
-//! | `redo` | what the log has of pages that are not read yet |
+//! | `redo` | differences in the log of pages that are not read yet |
 //! | `home` | the file |
 //! | `space` | which of its pages are in use |
 //! | `commit` | the end of a group, checkpoint, recovery |
@@ -54,7 +57,7 @@ struct Resident {
     is_dirty: bool,
     /// Whether the group has brought it into use.
     is_fresh: bool,
-    /// What was committed, if the group may change it.
+    /// The committed content, if the group may change the page.
     image: Option<Vec<u8>>,
 }
 
@@ -106,7 +109,7 @@ pub struct CachedPages {
     is_taken: HashSet<u64>,
     /// Where the search for a free page goes on.
     next_free: u64,
-    /// What the log has of pages that were not read since the opening.
+    /// Differences in the log of pages that were not read since the opening.
     unread: Unread,
     /// The own pages of a group whose record is written.
     pending: Vec<(u64, Vec<u8>)>,
@@ -508,12 +511,12 @@ impl CachedPages {
         self.log.footprint()
     }
 
-    /// What the memory of the log counted.
+    /// Counters of the log's memory.
     pub fn log_counters(&self) -> Counters {
         self.log.counters()
     }
 
-    /// What the file's device counted.
+    /// Counters of the file's device.
     pub fn disk_counters(&self) -> disk::DiskCounters {
         self.home.counters()
     }

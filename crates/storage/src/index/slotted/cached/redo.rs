@@ -1,8 +1,10 @@
-//! What the log has of pages that nobody has read since the partition was opened.
+//! Deferred redo: differences in the log of pages that were not read since the partition was
+//! opened.
 //!
-//! An opening reads the log once, to check it, and notes here where it has differences of which page, but reads no page. A page gets its
-//! differences when it comes into a frame, or on its way home. So an opening takes what its log takes, whatever pages that names and
-//! however many.
+//! An opening reads the log once, to check it, and notes here where it has differences of which
+//! page, but reads no page. A page gets its differences when it comes into a frame, or on its way
+//! home. So the time of an opening depends on the length of the log alone, not on the number of
+//! pages in it.
 //!
 //! Every page has a chain of its differences, the newest first: each names the one before. They lie in the log, which is not freed before
 //! all of it is home; only those of records that go on in extensions are copied.
@@ -21,14 +23,14 @@ enum Place {
     Copied(Range<usize>),
 }
 
-/// What the differences of a step are made in.
+/// Content that the differences of a step are applied to.
 #[derive(Clone, Copy)]
 enum Before {
     /// The page as it is at home.
     Home,
     /// Zeros: the record has brought it into use.
     Zeros,
-    /// What the step with this number has made.
+    /// The result of the step with this number.
     Step(usize),
 }
 

@@ -79,7 +79,7 @@ pub(in crate::index::slotted) struct Outline<'a> {
     cells_max: usize,
 }
 
-/// What an outline has of a cell.
+/// Entry of the key cache for a cell.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     key: u64,

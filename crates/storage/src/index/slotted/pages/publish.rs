@@ -15,8 +15,9 @@ use crate::vocabulary::GlobalTxnId;
 use pmem::{Arena, Memory, Part, WordChange, site};
 
 impl<M: Memory> SlottedPages<M> {
-    /// Starts the write-back of all that is staged, each line once, and waits for it. What the last record says has to be durable as well
-    /// before another one is written over it, and before a line is stored over a header of which it makes the next.
+    /// Starts the write-back of all that is staged, each line once, and waits for it. The changes
+    /// of the last record have to be durable as well before another record overwrites it, and
+    /// before a store overwrites a header from which it derives the next one.
     fn write_cells(&mut self) -> Result<()> {
         self.arena.enter(Part::Index);
         for number in 0..self.changed.len() {
@@ -258,7 +259,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(self.arena.fence(site!("fash.prepare-fence"))?)
     }
 
-    /// Ends a prepared group. What is prepared and never decided does not count, so an abort stores nothing.
+    /// Ends a prepared group. A prepared group that is never decided does not count, so an abort
+    /// stores nothing.
     pub(in crate::index::slotted) fn decide(&mut self, commit: bool) -> Result<()> {
         if let Some(cache) = &mut self.cache {
             cache.decide(&self.arena, commit)?;

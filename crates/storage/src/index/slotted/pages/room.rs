@@ -62,7 +62,7 @@ impl Rooms {
         }
     }
 
-    /// What is known of page `page`, which is the pool's page number `number`.
+    /// The cached state of page `page`, which is the pool's page number `number`.
     pub(super) fn get(&self, page: u64, number: u64) -> Option<Held> {
         let place = Self::place(number);
         let room = self
