@@ -1,4 +1,4 @@
-//! Consistency conditions: what a look at the whole content finds violated.
+//! Consistency conditions, and the violations that a look at the whole content finds.
 //!
 //! A condition has the number under which its workload lists it, and says that two numbers are equal. Each partition is read by a thread of
 //! its own into findings of its own, which are added up at the end.
@@ -78,7 +78,7 @@ impl Findings {
         }
     }
 
-    /// Adds what another partition has found.
+    /// Adds the findings of another partition.
     pub(crate) fn add(&mut self, other: Self) {
         self.rows += other.rows;
         self.violated += other.violated;

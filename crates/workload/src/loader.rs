@@ -7,7 +7,8 @@ use indelible::{Database, Durability, Result, Transaction, Worker};
 use std::convert::Infallible;
 use std::panic::resume_unwind;
 
-/// Told now and then how many rows are new. One type for all who listen, so that loading is compiled once.
+/// Called now and then with the number of new rows. One type for all listeners, so that loading is
+/// compiled once.
 pub(crate) type Loaded<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Rows of one loading transaction, about.
@@ -31,7 +32,7 @@ pub(crate) fn on_each<T: Send, E: Send>(
     })
 }
 
-/// Makes `count` lists at once, each with its share of the transactions.
+/// Makes `count` lists in parallel, each with its share of the transactions.
 pub(crate) fn lists<L: Send>(
     count: u32,
     transactions: u64,

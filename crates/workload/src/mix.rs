@@ -18,7 +18,7 @@ const DECK_MAX: u32 = 10_000;
 pub trait Kind: Copy + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// All of them, in the order of their numbers.
     const ALL: &'static [Self];
-    /// Cards of each in the standard mix; zeros behind the last kind.
+    /// Cards of each in the standard mix; zeros after the last kind.
     const STANDARD: [u32; KINDS_MAX];
 
     /// The name in options and reports.

@@ -1,12 +1,14 @@
 //! The prefix of a list that leads from one content to another.
 //!
-//! A list may have been run up to any position of a range. The search applies its inputs one by one to what is expected and stops at
-//! the first position within the range at which that is what was found.
+//! A list may have been run up to any position of a range. The search applies its inputs one by one
+//! to the expected state and stops at the first position within the range at which that state is
+//! the one found.
 
 use std::ops::RangeInclusive;
 
-/// The lists of a partition, and how far each was run; none where that does not tell what the rows must be: a list is missing in
-/// `done`, or threads shared the rows and where one of them ended is not known exactly.
+/// The lists of a partition, and how far each was run. None if that does not determine the rows: a
+/// list is missing in `done`, or threads shared the rows and the exact end of one of them is not
+/// known.
 pub(crate) fn run_lists(
     partition: u32,
     (partitions, lists): (u32, u32),
@@ -23,8 +25,8 @@ pub(crate) fn run_lists(
     known
 }
 
-/// Whether some prefix of `inputs`, which begin again at their end, leads from `state` to what `fits` accepts. `state` is left at the
-/// prefix that fits, or at the longest.
+/// Whether some prefix of `inputs`, which begin again at their end, leads from `state` to a state
+/// that `fits` accepts. `state` is left at the prefix that fits, or at the longest.
 pub(crate) fn leads_there<S, I: Copy>(
     state: &mut S,
     inputs: &[I],

@@ -65,7 +65,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The order of so many places.
+    /// The order of `count` places.
     pub fn new(count: u64) -> Self {
         // About the golden section.
         let mut stride = (count * 618_034 / 1_000_000) | 1;

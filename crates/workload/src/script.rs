@@ -1,14 +1,15 @@
-//! The transactions of a list, as whoever runs them sees them.
+//! The transactions of a list, in the form in which drivers run them.
 //!
-//! A script stands at a place of its list. [`Script::step`] runs the statements of the transaction there and may be called again
-//! after a conflict; [`Script::next`] goes on, whether the transaction was committed or rolled back. The caller
-//! begins and commits, so the same script runs in a worker that owns its partition and in threads that share a database.
+//! A script is at a position of its list. [`Script::step`] runs the statements of the transaction
+//! there and may be called again after a conflict; [`Script::next`] moves on, whether the
+//! transaction was committed or rolled back. The caller begins and commits, so the same script runs
+//! in a worker that owns its partition and in threads that share a database.
 
 use indelible::{Error, Result, Transaction};
 
 /// Runs the transactions of a partition's list.
 pub trait Script {
-    /// Kinds of transactions that are told apart.
+    /// Kinds of transactions that are reported apart.
     const KINDS: usize;
 
     /// Transactions run so far, those of earlier scripts on the same list included.
@@ -20,7 +21,7 @@ pub trait Script {
     /// Runs the statements of the next transaction.
     fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<()>;
 
-    /// Goes on to the next transaction. The list begins again at its end.
+    /// Moves to the next transaction. The list begins again at its end.
     fn next(&mut self);
 
     /// Whether an error is a rollback that belongs to the workload.

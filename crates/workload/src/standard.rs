@@ -100,7 +100,7 @@ pub trait Workload: Send + Sync + Sized {
         done: &[RangeInclusive<u64>],
     ) -> Result<(), WorkloadError>;
 
-    /// Checks the conditions, and what was run since loading.
+    /// Checks the conditions, and the transactions run since loading.
     fn check(
         &self,
         database: &Database,

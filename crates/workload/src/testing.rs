@@ -21,7 +21,7 @@ impl Place {
         Self::with(name, &Options::new().method(method).partitions(partitions))
     }
 
-    /// One partition that so many threads share.
+    /// One partition that this many threads share.
     pub(crate) fn shared(name: &str, threads: u32) -> Self {
         let options = Options::new().method(Method::FullPageWrites);
         Self::with(name, &options.sessions(threads))
@@ -71,7 +71,7 @@ pub(crate) fn step<R: RoutedScript>(database: &Database, runner: &mut R) -> bool
     }
 }
 
-/// Runs the first transactions of all lists at once.
+/// Runs the first transactions of all lists in parallel.
 pub(crate) fn run_at_once<W: Workload>(
     database: &Database,
     workload: &W,

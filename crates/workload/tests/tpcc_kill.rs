@@ -1,8 +1,9 @@
 //! Goal: SIGKILL in the middle of TPC-C costs no acknowledged transaction and leaves all consistency conditions true.
 //!
-//! Method: this test program starts itself again as the process that is killed. Two threads there run transactions over both
-//! partitions and write after each how far they have come. After every kill the database is opened, checked deeply,
-//! and compared with what was acknowledged; the next process goes on with the same database.
+//! Method: this test program starts itself again as the process that is killed. Two threads there
+//! run transactions over both partitions and write their progress after each one. After every kill
+//! the database is opened, checked deeply, and compared with the acknowledged transactions; the
+//! next process continues with the same database.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it cannot do")]
 
@@ -86,7 +87,8 @@ fn acknowledged(database: &Path, partition: u32) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Starts the process, and kills it some time after each of its threads has acknowledged so many transactions.
+/// Starts the process, and kills it some time after each of its threads has acknowledged
+/// `transactions`.
 fn kill_one(database: &Path, transactions: u64, after: Duration) {
     for partition in 0..PARTITIONS {
         let _ = std::fs::remove_file(acknowledged_file(database, partition));
@@ -150,7 +152,7 @@ fn kill_and_check(method: Method) {
         let damage = database.verify().unwrap().damage;
         assert_eq!(damage, Vec::<String>::new(), "{method}");
         let after = check_consistency(&database).unwrap().into_result().unwrap();
-        // Each process begins the list anew, on what the last one left.
+        // Each process begins the list anew, on the content that the last one left.
         workload
             .check_since(&before, &after, &ranges(&done))
             .unwrap();

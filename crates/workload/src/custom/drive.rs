@@ -45,7 +45,7 @@ pub enum CustomError {
         /// Rows of the database.
         found: u64,
     },
-    /// A row does not hold what the list says.
+    /// A row differs from the list's.
     #[error("table {table}, key {key}: column {column} is wrong")]
     Wrong {
         /// Position of the table.
@@ -231,7 +231,7 @@ impl Custom {
         }
     }
 
-    /// Compares every row with what the first `transactions` of the list must have left.
+    /// Compares every row with the result of the first `transactions` of the list.
     pub fn check(
         &self,
         database: &Database,

@@ -10,8 +10,8 @@
 //! | `replay` | the list of a trace, on fewer rows than the traced database had |
 //! | `drive` | load, run, check |
 //!
-//! Always true: an operation's outcome (found, not found) is known from the list, and after a run every row holds what the list
-//! says ([`Custom::check`]).
+//! Invariants: an operation's outcome (found, not found) is known from the list, and after a run
+//! every row has the content that the list gives it ([`Custom::check`]).
 
 mod drive;
 mod generate;

@@ -95,14 +95,14 @@ impl CustomOptions {
     }
 }
 
-/// Shares of the operations; what counts is each one's part of their sum.
+/// Shares of the operations, relative to their sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CustomMix {
     /// Look-ups of a whole row.
     pub read: u32,
     /// New values for some columns of a row.
     pub update: u32,
-    /// New rows behind all others.
+    /// New rows after all others.
     pub insert: u32,
     /// Visits of some rows in the order of their keys.
     pub scan: u32,
@@ -198,7 +198,8 @@ impl fmt::Display for CustomMix {
     }
 }
 
-/// How unevenly rows are accessed: so many of a hundred accesses go to so many of a hundred rows, the others to the other rows.
+/// Skew of the accesses: a percentage of them goes to a percentage of the rows, the others to the
+/// other rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CustomSkew {
     /// Percent of the accesses, 1 to 100.

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 const COLUMN_BYTES_MAX: u64 = 1 << 16;
 const COLUMNS_MAX: u32 = 512;
 
-/// A trace, with what is to be known before it is replayed.
+/// A trace, prepared for its replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
     trace: Trace,
@@ -166,7 +166,7 @@ impl Seen {
     }
 }
 
-/// Which key of the replayed table stands for which number of the trace.
+/// The key of the replayed table for each number of the trace.
 struct Places {
     spread: Spread,
     rows: u64,
@@ -188,7 +188,7 @@ impl Places {
         }
     }
 
-    /// Kind, count and key of the operation that stands for one of the trace.
+    /// Kind, count and key of the operation that replays one of the trace.
     fn replay(&mut self, number: u64, action: TraceAction, table: &TableShape) -> (Kind, u32, i64) {
         if let TraceAction::Insert { appends, .. } = action {
             return (Kind::Insert, 0, self.insert(number, appends));
@@ -214,10 +214,10 @@ impl Places {
         }
     }
 
-    /// The key of a number that is not inserted; `None` if there is nothing that it could stand for.
+    /// The key of a number that is not inserted; `None` if no key fits.
     fn key(&mut self, number: u64, is_miss: bool) -> Option<i64> {
         if let Some(&key) = self.keys.get(&number) {
-            // Where several keys share a row, one that is there cannot stand for one that is not.
+            // Where several keys share a row, an existing one cannot replay a missing one.
             return (!is_miss || self.absent.contains(&key)).then_some(key);
         }
         if is_miss || self.rows == 0 {

@@ -1,4 +1,5 @@
-//! Goal: lists are what was asked for, a run leaves what the list says, and a replay does what its trace did.
+//! Goal: lists are those asked for, a run leaves the content that its list gives, and a replay
+//! repeats its trace.
 //!
 //! Method: small lists on real databases, checked row by row; a recorded run is replayed while it is recorded again, and both
 //! traces are compared.

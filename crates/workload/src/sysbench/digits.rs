@@ -11,12 +11,12 @@ pub(super) const PAD_GROUPS: usize = 5;
 /// Digits of a group.
 const GROUP: usize = 11;
 
-/// Characters of so many groups.
+/// Characters of this many groups.
 pub(super) const fn length(groups: usize) -> usize {
     groups * (GROUP + 1) - 1
 }
 
-/// Puts so many groups into `text`, instead of what is there.
+/// Replaces `text` by this many groups.
 pub(super) fn fill(text: &mut String, groups: usize, random: &mut Random) {
     text.clear();
     for group in 0..groups {
@@ -33,7 +33,7 @@ pub(super) fn fill(text: &mut String, groups: usize, random: &mut Random) {
     }
 }
 
-/// Whether a text is so many groups.
+/// Whether a text is this many groups.
 pub(super) fn are_groups(text: &str, groups: usize) -> bool {
     let is_right = |(at, byte): (usize, u8)| {
         if at % (GROUP + 1) == GROUP {

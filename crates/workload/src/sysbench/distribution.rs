@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// Numbers that `gaussian` takes the mean of (`--rand-spec-iter`).
 const ITERATIONS: u32 = 12;
-/// Where `special` has its hot ids: so many of a hundred, in the middle (`--rand-spec-pct`).
+/// Percentage of ids that are hot in `special`; they are in the middle (`--rand-spec-pct`).
 const SPECIAL_PERCENT: f64 = 1.0;
 /// How many of a hundred draws of `special` are hot (`--rand-spec-res`).
 const SPECIAL_DRAWS_PERCENT: f64 = 75.0;

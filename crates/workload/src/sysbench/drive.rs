@@ -1,4 +1,5 @@
-//! sysbench with its statements made: loading, runners, and the check that what was acknowledged is there.
+//! sysbench with its statements made: loading, runners, and the check that acknowledged statements
+//! are there.
 //!
 //! Every row after a prefix of its partition's list follows from the row before, so the check
 //! compares all of them, whatever was run.
@@ -60,7 +61,7 @@ impl Sysbench {
         check_consistency(&self.options, database)
     }
 
-    /// Compares what one thread has left with what its list leaves.
+    /// Compares the rows that one thread has left with the result of its list.
     fn check_alone(
         &self,
         partition: u32,
@@ -85,7 +86,8 @@ impl Sysbench {
         Ok(())
     }
 
-    /// Compares what threads that share the rows have left with what some order of their lists may leave.
+    /// Compares the rows that several threads have left with the possible results of their lists in
+    /// some order.
     fn check_shared(
         &self,
         partition: u32,

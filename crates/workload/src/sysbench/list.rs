@@ -104,7 +104,8 @@ impl Texts {
     }
 }
 
-/// Makes the list of this number, of so many transactions: the statements of all events, one after the other.
+/// Makes the list of this number with this many transactions: the statements of all events, one
+/// after the other.
 pub(super) fn generate(options: &SysbenchOptions, list: u32, transactions: u64) -> Vec<Statement> {
     let (first, count) = options.ids_of(list % options.partitions);
     let draw = Draw::new(options.distribution, count);
@@ -148,7 +149,8 @@ pub(super) fn generate(options: &SysbenchOptions, list: u32, transactions: u64) 
     statements
 }
 
-/// The ids that a list gives to new rows: behind those that are loaded, in steps, so that no two lists give the same.
+/// The ids that a list gives to new rows: after the loaded ones, in steps, so that no two lists
+/// give the same.
 #[derive(Clone, Debug)]
 pub(super) struct NewIds {
     next: Vec<u32>,
@@ -163,7 +165,7 @@ impl NewIds {
         }
     }
 
-    /// Where a list goes on after a number of its statements.
+    /// The next ids of a list after a number of its statements.
     pub(super) fn after(mut self, list: &[Statement], statements: u64) -> Self {
         let (laps, rest) = (
             statements / list.len() as u64,

@@ -38,7 +38,7 @@ use std::str::FromStr;
 
 /// Most tables.
 pub const TABLES_MAX: u16 = 1024;
-/// Most rows of a table: ids have four bytes, and what is inserted goes on behind them.
+/// Most rows of a table: ids have four bytes, and inserted rows get the ids after these.
 pub const ROWS_MAX: u32 = 1_000_000_000;
 /// Largest range of ids that a statement reads.
 pub const RANGE_MAX: u32 = 1_000_000;
@@ -105,7 +105,7 @@ impl SysbenchOptions {
         self.partitions * self.threads
     }
 
-    /// The ids of a partition: from the first, so many, in each table.
+    /// The ids of a partition in each table: the first, and their number.
     fn ids_of(&self, partition: u32) -> (u32, u32) {
         let before = |partition: u32| {
             u64::from(partition) * u64::from(self.rows) / u64::from(self.partitions)

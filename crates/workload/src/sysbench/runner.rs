@@ -223,7 +223,8 @@ impl<'w> Runner<'w> {
 }
 
 impl Script for Runner<'_> {
-    /// Statements are told apart where each is a transaction; otherwise there is one kind, the first.
+    /// Statements are reported apart where each is a transaction; otherwise there is one kind, the
+    /// first.
     const KINDS: usize = Action::ALL.len();
 
     #[inline]

@@ -1,7 +1,8 @@
 //! Tables `sbtest1` and so on with the index of `k`, and their initial rows.
 //!
-//! With one partition a table is sysbench's: `id` is the key. With several a column `region` stands before `id` in the key and before `k` in the
-//! index, and decides the partition. Each row follows from the seed, its table and its id, so a check can make it again.
+//! With one partition a table is sysbench's: `id` is the key. With several a column `region`
+//! precedes `id` in the key and `k` in the index, and decides the partition. Each row follows from
+//! the seed, its table and its id, so a check can make it again.
 
 use super::SysbenchOptions;
 use super::digits::{C_GROUPS, PAD_GROUPS, digest, length};

@@ -4,8 +4,9 @@
 //! written is checked for the properties that hold in every order of their transactions:
 //!
 //! - it is there, unless a list ends with its delete, or all that lists do with it is to delete it;
-//! - its `c` is what one of the lists wrote last;
-//! - its `pad` is what one of the lists inserted last, and its `k` is the `k` of that insert and at most all additions more;
+//! - its `c` is the last one that one of the lists wrote;
+//! - its `pad` is the last one that one of the lists inserted, and its `k` is the `k` of that
+//!   insert and at most all additions more;
 //! - where no list inserts it, `pad` is as it was and `k` has all additions.
 
 use super::SysbenchOptions;
@@ -84,7 +85,7 @@ impl<'o> Writers<'o> {
         }
     }
 
-    /// The first row that no order of the lists leaves: its table and id, and what is there.
+    /// The first row that no order of the lists leaves: its table, its id, and its content.
     pub(super) fn wrong(&self, found: &[Rows]) -> Option<(u16, u32, Option<Words>)> {
         for ((table, id), alone) in &self.rows {
             let at = usize::from(*table);

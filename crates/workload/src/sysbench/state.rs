@@ -1,7 +1,8 @@
-//! A row in a few words, and what statements make of it.
+//! A row in a few words, and the effect of statements on it.
 //!
-//! The words after any prefix of a list follow from the words before it, where one thread changes the partition. So a look at the content is compared row
-//! by row, whatever was run, and a transaction that is there by halves differs.
+//! Where one thread changes the partition, the words after any prefix of a list follow from the
+//! words before it. So a look compares the content row by row, whatever was run, and half a
+//! transaction shows as a difference.
 
 use super::SysbenchOptions;
 use super::digits::digest;
@@ -79,7 +80,7 @@ pub(super) struct Rows {
     first: u32,
     /// Those of the ids that are loaded, in their order.
     loaded: Vec<Option<Words>>,
-    /// Those with ids of other partitions, or behind all that are loaded.
+    /// Those with ids of other partitions, or after all loaded ones.
     added: BTreeMap<u32, Words>,
 }
 
@@ -156,7 +157,7 @@ impl Rows {
     }
 }
 
-/// Rows as a list changes them, and how many of them are not what was found.
+/// Rows as a list changes them, and the number of those that differ from the rows found.
 pub(super) struct Expected<'f> {
     pub(super) tables: Vec<Rows>,
     found: &'f [Rows],

@@ -1,7 +1,9 @@
-//! Goal: rows, statements and ids are those of sysbench's OLTP scripts, and the check notices what breaks them.
+//! Goal: rows, statements and ids are those of sysbench's OLTP scripts, and the check notices
+//! violations of each condition.
 //!
-//! Method: small databases; the statements of each script counted; what each statement does beside a model; runs of every method over several
-//! partitions at once and of threads that share one; one row changed for each condition, which must then be violated, and for what no
+//! Method: small databases; the statements of each script counted; each statement's effect compared
+//! with a model; runs of every method over several partitions in parallel and of threads that share
+//! one; one row changed for each condition, which must then be violated, and for faults that no
 //! condition sees, which the comparison with the list must see.
 
 use super::digits::{C_GROUPS, PAD_GROUPS, are_groups};
@@ -162,7 +164,7 @@ fn lists_follow_from_the_seed() {
     assert_eq!(tables.len(), 3);
 }
 
-/// Each statement is a transaction, so that what it does can be looked at.
+/// Each statement is a transaction, so that its effect can be read.
 #[test]
 fn statements_do_what_their_sql_says() {
     let place = Place::new("sysbench-statements", Method::Volatile, 1);

@@ -98,7 +98,8 @@ impl Reading<'_> {
         })
     }
 
-    /// Where the subscriber that a row names stands among those of the partition; notes a violation if it is none of them.
+    /// The position, among the partition's subscribers, of the one that a row names; notes a
+    /// violation if there is none.
     fn place(&mut self, condition: u8, id: i64) -> Option<usize> {
         let first = i64::from(self.options.subscriber(self.partition, 0));
         let partitions = i64::from(self.options.partitions);

@@ -1,4 +1,5 @@
-//! TATP with its inputs made: loading, runners, and the check that what was acknowledged is there.
+//! TATP with its inputs made: loading, runners, and the check that acknowledged transactions are
+//! there.
 //!
 //! Every subscriber after a prefix of its partition's list follows from the one before, so the
 //! check compares all of them, whatever kind of transaction changed them.
@@ -63,7 +64,8 @@ impl Tatp {
         ((input.subscriber() - first) / self.options.partitions) as usize
     }
 
-    /// Compares what threads that share the subscribers have left with what each of them would have left alone.
+    /// Compares the subscribers that several threads have left with the result of each thread
+    /// alone.
     fn check_shared(
         &self,
         partition: u32,

@@ -1,8 +1,9 @@
 //! The inputs of the seven transactions, made before the clock starts: the same for every method.
 //!
-//! Each thread of a partition has a list for the partition's subscribers. Kinds come from shuffled decks, so their shares are exact over each deck. A
-//! subscriber is drawn by the specification's `NURand` among all of the network, and the one of the partition that lies next to it is
-//! taken, so that the partitions together see the same unevenness.
+//! Each thread of a partition has a list for the partition's subscribers. Kinds come from shuffled
+//! decks, so their shares are exact over each deck. A subscriber is drawn by the specification's
+//! `NURand` among all of the network, and the nearest one of the partition is taken, so that the
+//! partitions together have the same skew.
 
 use super::population::NUMBERS;
 use super::schema::{START_HOURS, STARTS, TYPES};
@@ -10,7 +11,7 @@ use super::{Choice, Kind, TatpOptions};
 use crate::mix::Deck;
 use crate::random::{Random, between, chance, nurand};
 
-/// The constants A of `NURand`: up to so many subscribers.
+/// The constants A of `NURand`, each with the number of subscribers up to which it holds.
 const NURAND_A: [(u32, u32); 3] = [
     (1_000_000, 65_535),
     (10_000_000, 1_048_575),

@@ -10,9 +10,10 @@
 //! | `conditions` | what must hold, and the words of all subscribers |
 //! | `drive` | options to workload: making, loading, checking |
 //!
-//! A subscriber with everything that belongs to it lies in the partition `s_id modulo partitions`, which its number tells as well, so every
-//! transaction has one partition. A transaction whose row is not there has failed; it is rolled back and counted, as the specification
-//! wants it: in the standard mix about a quarter fails.
+//! A subscriber with everything that belongs to it is in the partition `s_id modulo partitions`,
+//! which follows from its number as well, so every transaction has one partition. A transaction
+//! whose row is not there has failed; it is rolled back and counted, as the specification wants it:
+//! in the standard mix about a quarter fails.
 
 mod conditions;
 mod drive;
@@ -172,8 +173,9 @@ impl Kind {
         }
     }
 
-    /// The share that succeeds while the tables are as they were loaded, in percent. The specification says 23.9 for `GetNewDestination`; what
-    /// follows from its rules for rows and inputs is less, and is what is measured.
+    /// The share that succeeds while the tables are as they were loaded, in percent. The
+    /// specification says 23.9 for `GetNewDestination`; its rules for rows and inputs give less,
+    /// which is also the measured share.
     pub fn success_percent(self) -> f64 {
         match self {
             Self::GetSubscriberData | Self::UpdateLocation => 100.0,

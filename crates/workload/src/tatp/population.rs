@@ -1,7 +1,7 @@
 //! The initial rows of a subscriber.
 //!
-//! Each subscriber has a stream of random numbers of its own, so that its rows do not depend on the number of partitions, and so that what
-//! was loaded can be told again when the content is checked.
+//! Each subscriber has a stream of random numbers of its own, so that its rows do not depend on the
+//! number of partitions, and so that a check can make the loaded rows again.
 
 use super::TatpOptions;
 use super::schema::{
@@ -96,7 +96,8 @@ impl Subscriber {
     }
 }
 
-/// `least` to all of `N` places, as often each number of them, with what `make` puts there.
+/// Fills `least` to all of `N` places, each number of them with the same probability, with results
+/// of `make`.
 fn some_of<T, const N: usize>(
     random: &mut Random,
     least: u32,

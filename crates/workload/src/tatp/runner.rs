@@ -1,7 +1,8 @@
 //! The seven transactions.
 //!
-//! One whose row is not there has failed: it ends with an error for which [`is_rollback`] holds, and what it has changed is
-//! undone. Three of them know their subscriber by its number and look it up in the index first, as the specification wants it.
+//! A transaction whose row is not there has failed: it ends with an error for which [`is_rollback`]
+//! holds, and its changes are undone. Three of them know their subscriber by its number and look it
+//! up in the index first, as the specification wants it.
 
 use super::list::Input;
 use super::schema::{Tables, call_forwarding, set_digits, special_facility, subscriber};

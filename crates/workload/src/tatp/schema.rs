@@ -1,8 +1,9 @@
 //! The four tables of TATP with their columns, and the index of subscribers by number.
 //!
-//! The specification's keys begin with `s_id`. Here a column stands before it: `region`, which is `s_id` modulo the number of partitions and
-//! decides the partition. A number's last digits tell its region, so the index of numbers, which begins with the region
-//! too, is asked in one partition only.
+//! The specification's keys begin with `s_id`. Here a column precedes it: `region`, which is `s_id`
+//! modulo the number of partitions and decides the partition. The region follows from a number's
+//! last digits, so the index of numbers, which begins with the region too, is searched in one
+//! partition only.
 
 use indelible::{DataType, Database, Index, Partitioning, Result, Table};
 
@@ -53,7 +54,7 @@ pub(super) mod call_forwarding {
     pub(in crate::tatp) const NUMBER: usize = 5;
 }
 
-/// Flags, small values and bytes of a subscriber: so many of each.
+/// Number of flags, of small values and of bytes of a subscriber.
 pub(super) const VALUES: usize = 10;
 /// Types of access infos and of special facilities, from 1.
 pub(super) const TYPES: usize = 4;

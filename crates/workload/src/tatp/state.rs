@@ -1,7 +1,9 @@
-//! A subscriber in a few words: what transactions change as it is, and what never changes as a digest.
+//! A subscriber in a few words: fields that transactions change as they are, and the fixed ones as
+//! a digest.
 //!
-//! The words after any prefix of a list follow from the words before it, where one thread changes the
-//! partition. So a look at the content is compared word by word, whatever was run, and a transaction that is there by halves differs.
+//! Where one thread changes the partition, the words after any prefix of a list follow from the
+//! words before it. So a look compares the content word by word, whatever was run, and half a
+//! transaction shows as a difference.
 
 use super::list::Input;
 use super::population::{Forwarding, Subscriber};
@@ -193,9 +195,11 @@ impl State {
         }
     }
 
-    /// Whether this may be left of `before` by threads each of which would have left one of `alone`, having written these words. A word
-    /// that one thread has written is as this one left it; one that several have written is as some of them did. Of a forwarding
-    /// that several have inserted and deleted only whether it is there is known: an insert fails where another's is.
+    /// Whether threads may have left this state of `before`, where each alone would have left one
+    /// of `alone`, having written these words. A word that one thread has written has this thread's
+    /// value; one that several have written has the value of one of them. Of a forwarding that
+    /// several have inserted and deleted, only its existence is known: an insert fails where
+    /// another's is.
     pub(super) fn may_be_left(&self, before: &Self, alone: &[(Self, u32)]) -> bool {
         let any = |word: u32, fits: &dyn Fn(&Self) -> bool| {
             let mut writers = alone.iter().filter(|(_, written)| written & word != 0);

@@ -1,8 +1,10 @@
-//! Goal: rows, inputs and transactions are those of TATP, and the check notices what breaks them.
+//! Goal: rows, inputs and transactions are those of TATP, and the check notices violations of each
+//! condition.
 //!
-//! Method: small databases; shares and success rates against those of the specification; runs of every method over several partitions
-//! at once; one row changed for each condition, which must then be violated, and for what no condition sees, which the
-//! comparison with the list must see.
+//! Method: small databases; shares and success rates against those of the specification; runs of
+//! every method over several partitions in parallel; one row changed for each condition, which must
+//! then be violated, and for faults that no condition sees, which the comparison with the list must
+//! see.
 
 use super::schema::{access_info, call_forwarding, special_facility, subscriber};
 use super::*;

@@ -116,7 +116,7 @@ impl Books {
         Ok(books)
     }
 
-    /// Reads what belongs to a branch.
+    /// Reads a branch with its tellers, accounts and history.
     fn read_branch(
         &mut self,
         transaction: &mut Transaction<'_>,

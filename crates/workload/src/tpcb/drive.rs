@@ -1,7 +1,7 @@
 //! TPC-B with its inputs made: loading, runners, and the check that what was acknowledged is there.
 //!
-//! How many transactions the history of a branch shows, and what they add up to, follows from a position in each of its partition's lists,
-//! in whichever order threads have run them.
+//! The number of transactions that the history of a branch shows, and their sum, follow from a
+//! position in each of its partition's lists, in whichever order threads have run them.
 
 use super::conditions::{BranchProgress, Checked, check_consistency};
 use super::list::{self, Input};

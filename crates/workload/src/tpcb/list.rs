@@ -67,6 +67,6 @@ fn other_than(random: &mut Random, reachable: &[i32], branch: i32) -> i32 {
         return branch;
     };
     let chosen = others[random.below(others.len() as u64) as usize];
-    // The last one stands for the one that is left out.
+    // The last one takes the place of the one that is left out.
     if chosen == branch { *last } else { chosen }
 }

@@ -1,7 +1,7 @@
 //! Goal: rows, inputs and the transaction are those of TPC-B, and its conditions notice what breaks them.
 //!
-//! Method: small databases; runs of every method over several partitions at once; one value changed for each condition, which must then
-//! be violated.
+//! Method: small databases; runs of every method over several partitions in parallel; one value
+//! changed for each condition, which must then be violated.
 
 use super::schema::{account, branch, history, teller};
 use super::*;
@@ -296,7 +296,7 @@ fn threads_that_share_a_partition_leave_what_all_lists_say() {
         matches!(lost, Err(WorkloadError::Lost { partition: 0, .. })),
         "{lost:?}"
     );
-    // Where they go on, the numbers in the history go on too.
+    // Where the runs continue, the numbers in the history continue too.
     let mut runner = workload.runner(place.database(), &tables, 1, 300).unwrap();
     while runner.position() < 310 {
         assert!(step(place.database(), &mut runner));

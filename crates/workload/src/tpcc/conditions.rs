@@ -14,9 +14,9 @@
 //! | 11 | delivered orders of a district are 2100 of 3000 at first, and one more with each delivery |
 //! | 12 | balance and payments of a customer are together what was delivered |
 //!
-//! Condition 11 of the specification speaks of the initial rows only; with the deliveries that customers have counted, it holds for
-//! ever. The check needs nothing but the database, so a crash test can call it after each recovery. It also counts the
-//! transactions that the content shows.
+//! Condition 11 of the specification covers the initial rows only; with the deliveries that
+//! customers have counted, it holds for ever. The check needs nothing but the database, so a crash
+//! test can call it after each recovery. It also counts the transactions that the content shows.
 
 use super::schema::{customer, district, history, new_order, order_line, orders, units, warehouse};
 use super::{DISTRICTS, Tables, undelivered};
@@ -201,7 +201,7 @@ struct Order {
 }
 
 impl Reading<'_, '_> {
-    /// The warehouses of the partition and what they were paid.
+    /// The warehouses of the partition and the payments that they got.
     fn warehouses(&mut self, partition: u32, partitions: u32) -> Result<Vec<(i16, i64)>> {
         let mut found = Vec::new();
         // Warehouses are numbered from 1 without gaps.

@@ -1,7 +1,7 @@
 //! Delivery (clause 2.7): the oldest order of each district is delivered.
 //!
-//! All ten districts are one transaction, which reads what it delivers first and writes it afterwards. A district
-//! without an undelivered order is left out.
+//! All ten districts are one transaction, which first reads all rows that it delivers and then
+//! writes them. A district without an undelivered order is left out.
 
 use super::DISTRICTS;
 use super::runner::{Outcome, Runner};

@@ -1,7 +1,8 @@
-//! TPC-C with its inputs made: loading, runners, and the check that what was acknowledged is there.
+//! TPC-C with its inputs made: loading, runners, and the check that acknowledged transactions are
+//! there.
 //!
-//! How many New-Orders and Payments a warehouse must show follows from a position in its list. The other transactions
-//! show nothing of their own, so they are seen by the conditions only.
+//! The number of New-Orders and Payments that a warehouse must show follows from a position in its
+//! list. The other transactions leave no count of their own, so only the conditions check them.
 
 use super::conditions::{Checked, check_consistency};
 use super::draw::{Constants, TextPool};

@@ -1,7 +1,8 @@
 //! The inputs of the transactions (clauses 2.4.1 to 2.8.1), made before the clock starts: the same for every method.
 //!
-//! Each thread has a list for its own warehouses. Kinds come from shuffled decks, so their shares are exact over each deck. The lines of
-//! New-Orders lie behind each other in one array, in the order in which they are needed.
+//! Each thread has a list for its own warehouses. Kinds come from shuffled decks, so their shares
+//! are exact over each deck. The lines of New-Orders follow each other in one array, in the order
+//! in which they are needed.
 
 use super::draw::Constants;
 use super::{DISTRICTS, Kind, TpccOptions};
@@ -13,7 +14,7 @@ use crate::random::{Random, between, chance};
 pub enum CustomerBy {
     /// By number.
     Id(i32),
-    /// By the number of a last name: the middle one of those who have it.
+    /// By the number of a last name: the middle one of the customers with that name.
     Name(u16),
 }
 
@@ -292,7 +293,7 @@ impl Maker<'_> {
         }
         let chosen = self.reachable[self.random.below(others) as usize];
         if chosen == warehouse {
-            // The last one stands for the one that is left out.
+            // The last one takes the place of the one that is left out.
             return self.reachable[others as usize];
         }
         chosen

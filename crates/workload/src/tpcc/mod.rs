@@ -11,10 +11,11 @@
 //! | `conditions` | the twelve conditions, and how many transactions the content shows |
 //! | `drive` | options to workload: making, loading, checking |
 //!
-//! A warehouse with everything in it lies in the partition `warehouse modulo partitions`; `item` is in every partition. A New-Order
-//! line supplied by another warehouse and a Payment of another warehouse's customer make a transaction of several
-//! partitions, unless [`TpccOptions::single_partition`] keeps them within one, as N-Store does. Dates are made from the place in the
-//! list, so that the same list leaves the same content in every method.
+//! A warehouse with everything in it is in the partition `warehouse modulo partitions`; `item` is
+//! in every partition. A New-Order line supplied by another warehouse and a Payment of another
+//! warehouse's customer make a transaction of several partitions, unless
+//! [`TpccOptions::single_partition`] keeps them within one, as N-Store does. Dates are made from
+//! the position in the list, so that the same list leaves the same content in every method.
 
 mod conditions;
 mod delivery;

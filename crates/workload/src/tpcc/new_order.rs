@@ -63,7 +63,7 @@ impl Good {
         std::str::from_utf8(&self.district_info[..self.district_info_bytes]).unwrap_or("")
     }
 
-    /// Takes a quantity out; what falls below ten is filled up.
+    /// Takes a quantity from the stock, which is filled up when it falls below ten.
     fn take(&mut self, quantity: i16, is_remote: bool) {
         let quantity = i64::from(quantity);
         self.quantity -= quantity;
@@ -163,7 +163,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Reckons what is left in stock.
+    /// Computes the new stock of each line.
     fn take_goods(&mut self, warehouse: i16, lines: &[Line]) {
         let goods = &mut self.room.goods;
         for (at, line) in lines.iter().enumerate() {
@@ -213,7 +213,7 @@ impl Runner<'_> {
         Ok(order)
     }
 
-    /// Writes what is left in stock. A row that several lines take from is written once.
+    /// Writes the new stock. A row that several lines take from is written once.
     fn write_stock(
         &mut self,
         transaction: &mut Transaction<'_>,

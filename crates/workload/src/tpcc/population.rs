@@ -85,7 +85,7 @@ impl Population<'_> {
         worker.close()
     }
 
-    /// 26 to 50 letters, a tenth of them with `ORIGINAL` somewhere among them.
+    /// 26 to 50 letters, in a tenth of the cases with `ORIGINAL` somewhere among them.
     fn set_data(&self, random: &mut Random, row: &mut Row, column: usize) -> Result<()> {
         let text = self.pool.text(random, 26, 50);
         if chance(random, 10) {

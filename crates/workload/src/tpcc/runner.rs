@@ -148,7 +148,7 @@ impl<'w> Runner<'w> {
         })
     }
 
-    /// Goes on at another place of the list.
+    /// Moves to another position of the list.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
     }

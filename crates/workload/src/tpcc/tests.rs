@@ -31,7 +31,8 @@ fn options(warehouses: u32, partitions: u32) -> TpccOptions {
     }
 }
 
-/// Runs so many transactions of each partition, one after the other; returns the outcomes of the last partition.
+/// Runs `count` transactions of each partition, one after the other; returns the outcomes of the
+/// last partition.
 fn run(place: &Place, workload: &Tpcc, tables: &Tables, from: u64, count: u64) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for partition in 0..workload.options().partitions {

@@ -68,7 +68,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Reads warehouse and district and adds an amount to what they have been paid.
+    /// Reads warehouse and district and adds an amount to the payments of both.
     fn pay_to(
         &mut self,
         transaction: &mut Transaction<'_>,
@@ -123,7 +123,7 @@ impl Runner<'_> {
             .expect("a string takes what is written to it");
             let old = text(row, customer::DATA);
             let kept = DATA_BYTES_MAX.saturating_sub(note.len()).min(old.len());
-            // Damaged text may have no boundary there; what is not text any more is dropped.
+            // Damaged text may have no boundary there; bytes that are no text any more are dropped.
             note.push_str(old.get(..kept).unwrap_or(""));
             changes.set(customer::DATA, note.as_str())?;
         }

@@ -1,7 +1,7 @@
 //! YCSB on a database: making and loading the table, running the list, and the content check.
 //!
-//! The timed part is [`Runner::step`]: it allocates nothing, reuses one row and one set of changes, and asks the list and the
-//! pool of contents only, so that what is measured is the database.
+//! The timed part is [`Runner::step`]. It allocates nothing, reuses one row and one set of changes,
+//! and reads the list and the pool of contents only, so that the database's time is measured.
 
 use super::contents::{Contents, Window};
 use super::list::{Access, Action, generate};
@@ -41,7 +41,7 @@ pub enum YcsbError {
         /// Its primary key.
         key: u32,
     },
-    /// The content at the end is not what the transactions must have left.
+    /// The content at the end differs from the result of the transactions.
     #[error("{count} values are wrong at the end; the first: {}", first.join("; "))]
     Wrong {
         /// How many.
@@ -183,10 +183,11 @@ impl Ycsb {
         }
     }
 
-    /// Compares every row with what the transactions must have left. `done` has the number of transactions of each list, or, after
-    /// a kill, the range from those that were acknowledged to those that were begun: then a whole prefix of the list in that range is
-    /// accepted, nothing else. Where threads share a partition, what is left of a column is the last update of one of them; their numbers
-    /// must be exact for that. Returns how many transactions the content shows, for each list.
+    /// Compares every row with the result of the transactions. `done` has the number of
+    /// transactions of each list, or, after a kill, the range from the acknowledged to the begun
+    /// ones: then a whole prefix of the list in that range is accepted, nothing else. Where threads
+    /// share a partition, a column has the last update of one of them; their numbers must be exact
+    /// for that. Returns how many transactions the content shows, for each list.
     pub fn check(
         &self,
         database: &Database,
@@ -215,7 +216,8 @@ impl Ycsb {
         Ok(counts)
     }
 
-    /// Compares with what each of several lists wrote last, or with what was loaded where none of them wrote.
+    /// Compares each column with the last write of each of several lists, or with its loaded value
+    /// where none of them wrote.
     fn compare_shared(
         &self,
         partition: u32,
@@ -293,7 +295,7 @@ impl Ycsb {
         Ok(found)
     }
 
-    /// Finds the number of transactions in the range that leaves what was found.
+    /// Finds the number of transactions in the range that leaves these values.
     fn compare(
         &self,
         list: u32,
@@ -330,7 +332,8 @@ impl Ycsb {
             .collect()
     }
 
-    /// Calls `write` as the first transactions of a list write columns, but for what later rounds over the list overwrite.
+    /// Calls `write` as the first transactions of a list write columns, leaving out writes that
+    /// later rounds over the list overwrite.
     pub(super) fn apply(&self, list: u32, transactions: u64, mut write: impl FnMut(usize, Window)) {
         let length = self.list(list).len() as u64;
         for position in transactions.saturating_sub(length)..transactions {
@@ -487,7 +490,8 @@ mod tests {
         let shown = workload
             .check(&database, &table, &[100..=140, 1290..=1310])
             .unwrap();
-        // Reads leave no trace, so the shortest prefix that fits may be shorter than what was run.
+        // Reads leave no trace, so the shortest prefix that fits may be shorter than the one that
+        // was run.
         assert!(shown[0] <= 123 && shown[1] <= 1300);
         let wrong = workload.check(&database, &table, &[0..=20, 1300..=1300]);
         assert!(matches!(wrong, Err(YcsbError::Wrong { .. })), "{wrong:?}");

@@ -6,9 +6,10 @@
 //! | skew | low: half of the accesses go to a fifth of the rows; high: nine tenths to a tenth |
 //! | columns that an update rewrites | 1, as the paper says, to 10, as its published code does |
 //!
-//! Every transaction is one access to one row in one partition; partition = key modulo partitions. Always true: after a run, each column
-//! holds what the last update in its partition's list wrote, or what was loaded ([`Ycsb::check`]); where several threads share a partition,
-//! what the last update in the list of one of them wrote.
+//! Every transaction is one access to one row in one partition; partition = key modulo partitions.
+//! Invariant: after a run, each column has the value of the last update in its partition's list, or
+//! the loaded one ([`Ycsb::check`]). Where several threads share a partition, it is the last update
+//! in the list of one of them.
 
 mod contents;
 mod drive;

@@ -1,9 +1,10 @@
 //! The same list on anything that keeps rows under keys: another database, a map, or a worker of ours.
 //!
-//! A [`Store`] is what one thread sees of it. The list's accesses are whole transactions, so a store has two timed operations: reading
-//! a row into its buffer, and changing columns of a row, durably. [`StoreRunner`] asks them for one partition's list, as
-//! [`super::Runner`] asks a database of ours, and [`Expected`] is what must be there afterwards. Several lists may follow
-//! each other on one store, so that loading is paid once.
+//! A [`Store`] is one thread's view of it. The list's accesses are whole transactions, so a store
+//! has two timed operations: reading a row into its buffer, and changing columns of a row, durably.
+//! [`StoreRunner`] runs one partition's list on them, as [`super::Runner`] runs it on a database of
+//! ours, and [`Expected`] is the content afterwards. Several lists may follow each other on one
+//! store, so that loading is paid once.
 
 use super::contents::{Contents, Window};
 use super::drive::{WRONG_MAX, Ycsb, YcsbError, difference};
@@ -19,8 +20,8 @@ pub trait Store {
     /// The error of its operations.
     type Error: From<YcsbError>;
 
-    /// Inserts the rows of some keys, which ascend from call to call, with what they hold after loading. One call is one transaction;
-    /// it need not be durable on its own.
+    /// Inserts the loaded rows of some keys, which ascend from call to call. One call is one
+    /// transaction; it need not be durable on its own.
     fn load(
         &mut self,
         keys: &mut dyn Iterator<Item = u32>,
@@ -95,7 +96,7 @@ impl<'c> Change<'c> {
 }
 
 impl Contents {
-    /// Writes what a row holds after loading; `row` has [`ROW_BYTES`].
+    /// Writes a row as it is after loading; `row` has [`ROW_BYTES`].
     pub fn fill(&self, key: u32, row: &mut [u8]) {
         for column in 0..COLUMNS {
             column_of_mut(row, column).copy_from_slice(self.initial(key, column).as_bytes());
@@ -123,8 +124,8 @@ impl Ycsb {
         }
     }
 
-    /// Changes what is expected as the first transactions of this list do. The list may be another one than before, of the same rows
-    /// and seed.
+    /// Applies the first transactions of this list to the expected rows. The list may be another
+    /// one than before, of the same rows and seed.
     pub fn advance(&self, expected: &mut Expected, transactions: u64) {
         let windows = &mut expected.windows;
         self.apply(expected.partition, transactions, |at, window| {
@@ -145,7 +146,7 @@ impl Ycsb {
         }
     }
 
-    /// Reads every row of a partition and compares it with what it must hold.
+    /// Reads every row of a partition and compares it with the expected one.
     pub fn check_store<S: Store>(
         &self,
         store: &mut S,
