@@ -1,8 +1,10 @@
-//! Runs the library from the command line, for measuring it: `torture METHOD[/64] search|scenarios|flips|faults|mutate [SEED] [IMAGES] [SECONDS]`.
-//! With `/64` the platform keeps lines of 64 bytes whole that are stored at once, and the method relies on it.
+//! Runs the library from the command line, for measuring it:
+//! `torture METHOD[/64] search|scenarios|flips|faults|mutate [SEED] [IMAGES] [SECONDS]`. With `/64`
+//! the platform keeps lines of 64 bytes whole that one instruction stores, and the method relies on
+//! it.
 //!
-//! The program's own command is `indelible torture`; this one needs nothing but this room, so it builds in seconds. It
-//! prints what the reports hold.
+//! The program's own command is `indelible torture`; this one needs this room alone, so it builds
+//! in seconds. It prints the reports.
 #![allow(clippy::print_stdout, reason = "an example reports on standard output")]
 
 use pmem::PowerFailAtomicity;

@@ -22,9 +22,9 @@ use storage::record::Value;
 
 /// Transactions that a recovered engine has to run.
 const LIFE_AFTER: usize = 20;
-/// One crash point in so many of the life after recovery has its image checked.
+/// One in this many crash points of the life after recovery has its image checked.
 const LIFE_IMAGE_ONE_IN: u64 = 48;
-/// One life in so many ends with the growth of the pool, unless told otherwise.
+/// One in this many lives ends with the growth of the pool, unless set otherwise.
 const GROWTH_ONE_IN: u64 = 64;
 /// Numbers of the transactions of a life after recovery start here.
 pub(crate) const LIFE_NUMBERS: u64 = 1 << 32;
@@ -36,8 +36,9 @@ const DEPTH: u32 = 3;
 const NESTED_IMAGES: [u64; DEPTH as usize] = [1, 1, 1];
 /// Images among which they are chosen.
 const NESTED_CHOICES: usize = 6;
-/// Crash points of a recovery that are all tried where pages go to an area, which has a fence for each batch of them. Later ones are tried the more
-/// seldom: with three levels an image would take hundreds of recoveries.
+/// Crash points of a recovery that are all tried where pages go to an area, which has a fence for
+/// each batch of them. Later ones are tried less and less often: with three levels an image would
+/// take hundreds of recoveries.
 const AREA_POINTS: u64 = 8;
 
 /// A state that must not be.
@@ -69,7 +70,7 @@ impl Failure {
 pub(crate) struct Recovery {
     method: Method,
     options: EngineOptions,
-    /// One life in so many ends with the growth of the pool.
+    /// One in this many lives ends with the growth of the pool.
     growth_one_in: u64,
     /// How often it grows then.
     growths: i64,
@@ -134,14 +135,14 @@ impl Recovery {
         }
     }
 
-    /// Recovers no image twice. Not for tests that note what a recovery reads.
+    /// Recovers no image twice. Not for tests that note a recovery's reads.
     pub(crate) fn remembering(mut self) -> Self {
         self.known = Some(Known::default());
         self
     }
 
-    /// Whether an image of this content is known to be right, its recovery cut off at least `depth` times in a row; an error if
-    /// it is known to hold what is not allowed now.
+    /// Whether an image of this content is known to be right, its recovery cut off at least `depth`
+    /// times in a row; an error if its known state is not allowed now.
     pub(crate) fn knows(&self, hash: u64, oracle: &Oracle, depth: u32) -> Result<bool, Failure> {
         let Some(known) = &self.known else {
             return Ok(false);
@@ -158,7 +159,7 @@ impl Recovery {
         }
     }
 
-    /// Remembers what an image of this content holds.
+    /// Remembers the state of an image of this content.
     fn learn(&self, hash: u64, oracle: &Oracle, state: Option<&Arc<State>>, depth: u32) {
         if let (Some(known), Some(state)) = (&self.known, state) {
             let image = KnownImage {
@@ -169,14 +170,14 @@ impl Recovery {
         }
     }
 
-    /// Lets one life in so many end with the growth of the pool.
+    /// Lets one in `one_in` lives end with the growth of the pool.
     pub(crate) fn growing(mut self, one_in: u64) -> Self {
         self.growth_one_in = one_in;
         self
     }
 
-    /// Lets every life grow the pool, also where a growth was cut off and left room, and takes so many images at the first crash
-    /// point of each site in it.
+    /// Lets every life grow the pool, also where a growth was cut off and left room, and takes this
+    /// many images at the first crash point of each site in it.
     pub(crate) fn growing_again(mut self, images: u64) -> Self {
         self.growth_one_in = 1;
         self.growths = 2;
@@ -308,7 +309,7 @@ impl Recovery {
         Ok(checked)
     }
 
-    /// After two recoveries the engine goes on working.
+    /// Checks that the engine works on after two recoveries.
     fn check_life_after(
         &self,
         world: &SimulatedWorld,
@@ -339,7 +340,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Opens a sound database that holds `state`, runs transactions, and looks at what they left.
+    /// Opens a sound database that holds `state`, runs transactions, and checks their result.
     pub(crate) fn live_on(
         &self,
         world: &SimulatedWorld,
@@ -363,7 +364,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Runs so many transactions, and now and then one more that makes the pool grow.
+    /// Runs a number of transactions, and now and then one more that makes the pool grow.
     pub(crate) fn live(
         &self,
         driver: &mut Driver,
@@ -418,8 +419,9 @@ impl Recovery {
         failure
     }
 
-    /// Makes a random image of `world` and lets `examine` look at it, which says what it holds and counts images inside of
-    /// its recovery, cut off `depth` times in a row; not if the image is known. Counts it as well.
+    /// Makes a random image of `world` and calls `examine`, which returns the image's state and
+    /// counts images inside of its recovery, cut off `depth` times in a row; not if the image is
+    /// known. Counts it as well.
     fn cut(
         &self,
         world: &SimulatedWorld,
@@ -577,7 +579,7 @@ pub(crate) fn refused(result: Result<(), StorageError>) -> Result<(), Failure> {
     }
 }
 
-/// The first difference between what was found and the nearest allowed state.
+/// The first difference between the state found and the nearest allowed one.
 fn difference(found: &State, oracle: &Oracle) -> String {
     let Some(expected) = oracle.allowed.front() else {
         return "nothing is allowed".into();

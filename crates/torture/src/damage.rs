@@ -1,9 +1,10 @@
-//! Damaged databases, many of them, tried in parallel: what all kinds of damage have in common.
+//! Damaged databases, many of them, tried in parallel: the common part of all kinds of damage.
 //!
-//! A trial damages a copy of a closed database, opens it, runs the deep check and reads everything. Damage is *detected* where
-//! one of these says so, and *harmless* if all of them pass, the content is unchanged and the database can be used
-//! without anything wrong coming of it: free space, dead log records, slots that nobody uses. Anything else is wrong, as is
-//! a panic; a trial that takes longer than a second counts as a hang, and one that does not end is given up.
+//! A trial damages a copy of a closed database, opens it, runs the deep check and reads everything.
+//! Damage is *detected* if one of these fails. It is *harmless* if all of them pass, the content is
+//! unchanged and later use of the database is right: damage of free space, dead log records, unused
+//! slots. Anything else is wrong, as is a panic; a trial that takes longer than a second counts as
+//! a hang, and one that does not end is given up.
 
 use crate::check::{Failure, Recovery, lock, read_state, verify};
 use crate::drive::{Depth, Driver, Oracle, SharedOracle};
@@ -24,7 +25,7 @@ use storage::record::Value;
 pub(crate) const DATABASE_BYTES: u64 = 256 << 10;
 /// Rows in the database at least.
 const ROWS: i64 = 60;
-/// Of these bytes, the texts of rows take so many at least.
+/// Bytes of these that are texts of rows, at least.
 const TEXT_BYTES: usize = 16 << 10;
 /// Rows added at a time until it is long enough.
 const MORE_ROWS: i64 = 5;
@@ -98,7 +99,7 @@ impl DamageReport {
         (self.wrong.len() + self.panics.len() + self.hangs.len()) as u64
     }
 
-    /// Trials that were detected, by whatever.
+    /// Trials that any check detected.
     pub fn detected(&self) -> u64 {
         self.detected_open + self.detected_verify + self.detected_read
     }
@@ -185,7 +186,7 @@ impl Subject {
     ) -> Result<Self, Failure> {
         let options = EngineOptions {
             pool_bytes: DATABASE_BYTES,
-            // Long enough that a part of the log lies behind the checkpoint.
+            // Long enough that a part of the log is older than the checkpoint.
             checkpoint_log_bytes: 64 << 10,
             ..options(method, seed)
         };
@@ -211,7 +212,8 @@ impl Subject {
             driver.run(&action)?;
         }
         driver.compare(Depth::Structure)?;
-        // At rest: what a power cut leaves in the middle of things is the search's concern.
+        // A database at rest: the search covers states that a power cut leaves in the middle of
+        // things.
         let closed = driver.engine.close();
         closed.map_err(|error| Failure::new("close", error))?;
         let oracle = lock(&oracle).clone();
@@ -246,7 +248,7 @@ impl Subject {
     }
 }
 
-/// Bytes of all texts in a state, which is most of what its rows take.
+/// Bytes of all texts in a state, which are most bytes of its rows.
 fn text_bytes(state: &State) -> usize {
     let rows = state.tables.values().flat_map(|table| table.rows.values());
     let values = rows.flat_map(|row| &row.0);
@@ -330,7 +332,7 @@ pub(crate) fn sweep(
         if is_done {
             break;
         }
-        // A thread cannot be ended from outside: it is left behind, and the run ends.
+        // A thread cannot be ended from outside: it stays, and the run ends.
         if let Some(trial) = stuck(&shared) {
             shared.stop.store(true, Ordering::Relaxed);
             let hang = format!("trial {trial} did not end in {} s", GIVE_UP.as_secs());

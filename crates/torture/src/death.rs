@@ -26,11 +26,11 @@ const RECOVERY_IMAGES: usize = 2;
 const SHOWN_IMAGES: usize = 6;
 /// Transactions that the next process runs.
 const LIFE: usize = 10;
-/// One crash point in so many of them has images taken; the first one at each site has as well.
+/// One in this many of their crash points has images taken; the first one at each site has as well.
 const LIFE_POINT_ONE_IN: u64 = 8;
 /// Images among which all but the first of a crash point are chosen.
 const CHOICES: usize = 6;
-/// One recovery in so many dies at one of its own crash points.
+/// One in this many recoveries dies at one of its own crash points.
 const DEATH_IN_RECOVERY_ONE_IN: u64 = 6;
 /// How often processes die in a row.
 const DEATHS: u32 = 3;
@@ -39,7 +39,8 @@ const DEATHS: u32 = 3;
 type Found = Arc<Mutex<Result<u64, Failure>>>;
 
 impl Recovery {
-    /// Lets the process that runs in `world` die and the next one go on. Counts the images that were taken.
+    /// Lets the process that runs in `world` die and the next one recover. Counts the images that
+    /// were taken.
     pub(crate) fn examine_death(
         &self,
         world: &SimulatedWorld,
@@ -129,7 +130,7 @@ impl Recovery {
         });
     }
 
-    /// Runs transactions on what the next process has opened, with power cuts in them.
+    /// Runs transactions on the database that the next process has opened, with power cuts in them.
     fn live_after_death(
         &self,
         world: &SimulatedWorld,
@@ -152,7 +153,7 @@ impl Recovery {
         let images = images.map_err(|failure| Failure::new("cut in the life after it", failure))?;
         result.map_err(|failure| Failure::new("life after it", failure))?;
         let oracle = lock(&driver.oracle).clone();
-        // This process dies as well, and the one after it opens what is there.
+        // This process dies as well, and the one after it opens the database.
         drop(driver);
         self.check(world, &oracle)
             .map_err(|failure| Failure::new("after the transactions of the next one", failure))?;

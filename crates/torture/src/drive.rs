@@ -277,7 +277,7 @@ impl Driver {
         self.world.mark(CrashPoint::Acknowledged(self.transactions));
     }
 
-    /// Whether the live engine has what the model has.
+    /// Compares the live engine with the model.
     pub(crate) fn compare(&mut self, depth: Depth) -> Result<(), Failure> {
         if find_state(&mut *self.engine, std::iter::once(&*self.state))?.is_none() {
             return Err(Failure::text("the live engine differs from the model"));
@@ -289,7 +289,7 @@ impl Driver {
     }
 }
 
-/// Changes what may be found.
+/// Changes the states that may be found.
 fn change(oracle: &SharedOracle, change: impl FnOnce(&mut Oracle)) {
     let mut oracle = oracle.lock().expect("only this thread uses the oracle");
     change(&mut oracle);

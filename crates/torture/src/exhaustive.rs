@@ -27,7 +27,7 @@ pub const IMAGES_MAX: u64 = 65_536;
 /// The beginning of the failure message if there are more.
 pub(crate) const TOO_MANY: &str = "too many images";
 
-/// One image in so many of a crash point is used after its recoveries, the first one surely.
+/// One in this many images of a crash point is used after its recoveries, and always the first one.
 const LIFE_ONE_IN: u64 = 2;
 /// Deaths of the process at each crash point.
 const DEATHS: u64 = 3;
@@ -35,7 +35,7 @@ const DEATHS: u64 = 3;
 const GROWN_DEATHS: u64 = 12;
 /// Images at the first crash point of each site in lives after that.
 const GROWN_SITE_IMAGES: u64 = 3;
-/// One life after recovery in so many ends with the growth of the pool.
+/// One in this many lives after recovery ends with the growth of the pool.
 const GROWTH_ONE_IN: u64 = 4;
 
 /// Runs one scenario with every image, or with those that come before `until`.
@@ -106,9 +106,9 @@ fn drive(
         world.disable(site);
     }
     let usual = Recovery::new(method, options).growing(GROWTH_ONE_IN);
-    // A second growth finds what the first one left of the header.
+    // A second growth finds the header as the first one left it.
     let grown = usual.clone().growing_again(GROWN_SITE_IMAGES);
-    // Images after deaths are recovered once each: nobody asks what their recovery reads.
+    // Images after deaths are recovered once each: their recoveries' reads are not needed.
     let usual = (usual.clone(), usual.remembering(), DEATHS);
     let grown = (grown.clone(), grown.remembering(), GROWN_DEATHS);
     let bytes = memory_bytes(&world);

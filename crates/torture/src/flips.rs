@@ -1,7 +1,8 @@
-//! Bit flips: single bits of a small closed database are turned over, one at a time.
+//! Bit flips: single bits of a small closed database are inverted, one at a time.
 //!
-//! By default one bit in each 64 bytes of everything durable that the method keeps, chosen by the seed; or every bit, or fewer in what is long. The
-//! simulated device makes a damaged copy in microseconds, so all bits of a quarter of a megabyte are a matter of minutes.
+//! By default one bit in each 64 bytes of everything durable that the method keeps, chosen by the
+//! seed; or every bit, or fewer in long files and memories. The simulated device makes a damaged
+//! copy in microseconds, so all bits of a quarter of a megabyte are a matter of minutes.
 
 use crate::check::Failure;
 use crate::damage::{DamageReport, Spot, Subject, Trial, Tried, Verdict, Worker, sweep};
@@ -19,7 +20,7 @@ use storage::engine::Method;
 
 /// Bytes of which one bit is flipped.
 const STRIDE: u64 = 64;
-/// Of so many harmless flips of a full run one is followed by a life; of a short run all are.
+/// In a full run one in this many harmless flips is followed by a life; in a short run all are.
 const LIFE_ONE_IN: u64 = 16;
 
 /// Which bits to flip.
@@ -42,7 +43,8 @@ pub enum Density {
     EveryBit,
     /// One in each 64 bytes.
     Lines,
-    /// The same, but no more than so many in bytes of one kind in a file or memory: most of a ring is empty.
+    /// The same, but at most this many in bytes of one kind in a file or memory: most of a ring is
+    /// empty.
     Most(u64),
 }
 

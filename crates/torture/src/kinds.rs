@@ -1,10 +1,9 @@
 //! Kinds of places in a closed database: which bytes are an inner node, a leaf, a map, a log.
 //!
-//! Pages of trees say themselves what they are, at places that are known or by a mark in their first
-//! word. All other bytes, slotted pages in durable memory among them, have the kind of the file or
-//! memory that they are in. Pages that are free keep the kind that they last had. Each kind of page
-//! has a bound for the share of its bytes whose change no check detects, and a kind that loses its
-//! checksum exceeds it.
+//! Pages of trees give their own kind, at known places or by a mark in their first word. All other
+//! bytes, slotted pages in durable memory among them, have the kind of the file or memory that they
+//! are in. Free pages keep the kind that they last had. Each kind of page has a bound for the share
+//! of its bytes whose change no check detects, and a kind that loses its checksum exceeds it.
 
 use crate::damage::{DamageReport, KindCount};
 use storage::engine::{EngineOptions, Method};
@@ -115,8 +114,8 @@ fn is_copied(method: Method) -> bool {
     matches!(method, Method::Cow | Method::NvmCow)
 }
 
-/// Of 100 changes in bytes of a kind, so many may go unnoticed: they are in free pages, or in free
-/// room of a page that changes in its place. Each bound is a third or so above the measured share.
+/// Most of 100 changes in bytes of a kind that may go unnoticed: they are in free pages, or in free
+/// room of a page that changes in place. Each bound is a third or so above the measured share.
 fn undetected_percent(method: Method, kind: &str) -> Option<u64> {
     let percent = match (method, kind) {
         // The newest version of a page may be in durable memory, and then the one in the file is not read.
@@ -137,7 +136,7 @@ fn undetected_percent(method: Method, kind: &str) -> Option<u64> {
     Some(percent)
 }
 
-/// Adds to what is wrong where more changes of a kind of bytes go unnoticed than may.
+/// Adds a fault for each kind of bytes in which more changes go unnoticed than may.
 pub(crate) fn judge(method: Method, report: &mut DamageReport) {
     let is_whole = method.is_paged() || is_copied(method);
     for (kind, count) in &report.kinds {

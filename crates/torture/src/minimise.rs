@@ -1,9 +1,10 @@
 //! Minimising: the shortest list of operations, and the fewest cuts of recoveries, that still lead to a wrong image.
 //!
-//! Everything behind the transaction in which the image was found is left out at once, and images are taken in the last
-//! transaction only, so a try costs milliseconds. Then delta debugging: pieces of half the list, of a quarter, and so on down
-//! to single operations are left out wherever the rest still fails. The result depends on the seed alone as long as the time
-//! suffices, and what it prints replays without it.
+//! Everything after the transaction in which the image was found is left out at once, and images
+//! are taken in the last transaction only, so a try costs milliseconds. Then delta debugging:
+//! pieces of half the list, of a quarter, and so on down to single operations are left out if the
+//! rest still fails. The result depends on the seed alone as long as the time suffices, and the
+//! printed line replays without it.
 
 use crate::script::{Script, Selection};
 use crate::search::{Config, FailureReport, Focus, Plan, Start, run};
@@ -25,7 +26,7 @@ pub struct Minimised {
     pub seconds: f64,
 }
 
-/// Looks for a shorter way to a failure. None if the failure does not come back without what led to it.
+/// Looks for a shorter way to a failure. None if the focused round does not fail.
 pub(crate) fn minimise(config: &Config, failure: &FailureReport) -> Option<Minimised> {
     let start = Instant::now();
     let deadline = start + config.minimise_max;
@@ -86,7 +87,7 @@ fn replay(config: &Config, seed: u64, focus: Focus, deadline: Instant) -> Option
     run(plan, &mut |_| {}).failure
 }
 
-/// Leaves out what is not needed for `fails`, which holds for the whole list.
+/// Leaves out operations that `fails` does not need; it holds for the whole list.
 fn reduce(numbers: &mut Vec<u32>, fails: &mut dyn FnMut(&[u32]) -> bool) {
     let mut size = numbers.len().div_ceil(2);
     while size > 0 && !numbers.is_empty() {

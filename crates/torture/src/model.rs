@@ -166,7 +166,8 @@ impl State {
         }
     }
 
-    /// Whether the action can be asked of the engine: what it names is there, and what it makes is not.
+    /// Whether the action makes sense: everything that it names exists, and everything that it
+    /// makes does not.
     pub(crate) fn accepts(&self, action: &Action) -> bool {
         let has_index = |id: &IndexId| {
             let main = self.tables.get(&MAIN.0);
@@ -213,7 +214,7 @@ impl State {
 }
 
 impl Contents {
-    /// Whether the rows keep an index from being built: it is unique and two of them are equal in it.
+    /// Whether the rows prevent the index: it is unique and two of them are equal in it.
     pub(crate) fn refuses(&self, index: IndexId) -> bool {
         let codes: BTreeSet<String> = self
             .rows

@@ -355,7 +355,8 @@ fn reason_if_unnoticed(site: &str, method: Method) -> Option<&'static str> {
         .map(|(.., reason)| *reason)
 }
 
-/// Time of the random rounds before the scenarios are asked, which find what needs a rare order of events.
+/// Time of the random rounds before the scenarios, which find failures that need a rare order of
+/// events.
 const FIRST_ROUNDS: Duration = Duration::from_secs(4);
 
 /// Time of all scenarios for one site: those of the page methods have minutes' worth of images.

@@ -1,7 +1,7 @@
 //! The exhaustive catalogue: short scripts, and every image at each of their crash points.
 //!
-//! A scenario first fills a table without being watched, then runs a few transactions, and `exhaustive` checks every image that
-//! recovery can tell apart.
+//! A scenario first fills a table without being watched, then runs a few transactions, and
+//! `exhaustive` checks every image that recovery can tell apart.
 
 use crate::exhaustive;
 use crate::generate::{Random, growth, large, row, text};
@@ -33,8 +33,9 @@ impl Scenario {
     }
 }
 
-/// Those of which every image is checked within a minute or so: in a method of slotted pages those without secondary indexes, and none in a method of
-/// the page engine, whose checkpoints leave the writes of many pages undecided at once.
+/// Scenarios of which every image is checked within a minute or so. In a method of slotted pages
+/// these are the ones without secondary indexes. A method of the page engine has none: its
+/// checkpoints leave the writes of many pages undecided at the same time.
 pub fn enumerable(method: Method) -> impl Iterator<Item = &'static Scenario> {
     let is_slotted = matches!(method, Method::Fash | Method::Fast | Method::Nvwal);
     let scenarios = if method.is_paged() { &[] } else { ALL };
@@ -249,7 +250,7 @@ pub const ALL: &[Scenario] = &[
     }),
     bare("bare-insert-splits-inner", 30, |r| ascending(r, 61, 7)),
     bare("bare-insert-splits-middle", 40, |r| ascending(r, 31, 5)),
-    // Free space of a page lies among its cells until it is copied.
+    // Free space of a page is among its cells until it is copied.
     bare("bare-updates-fill-page", 3, |r| {
         (0..6)
             .map(|round| update(2 * (round % 3), NOTE, long(r, 90)))

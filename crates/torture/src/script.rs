@@ -48,7 +48,7 @@ impl Script {
         (0..count as u32).collect()
     }
 
-    /// Only what is selected.
+    /// Keeps only the selected operations.
     pub(crate) fn keep(&self, selection: &Selection) -> Self {
         let mut numbers = 0..;
         let mut chosen = || {
@@ -117,7 +117,7 @@ fn filter(steps: &[Step], chosen: &mut impl FnMut() -> bool) -> Option<Vec<Step>
     (!kept.is_empty()).then_some(kept)
 }
 
-/// The action without what cannot be asked of a database in this state.
+/// The action without the steps that are impossible in this state.
 fn possible(state: &State, action: Action) -> Option<Action> {
     let is_possible = |step: &Step| match step {
         Step::Insert(table, _) => state.rows(*table).is_some(),

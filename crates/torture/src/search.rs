@@ -1,8 +1,9 @@
 //! The search: random transactions, and sampled images at each crash point.
 //!
-//! A run is a sequence of rounds, each a fresh database that is determined by the round's seed alone. The corpus comes first;
-//! then the round with the seed that was asked for. A focused round runs a part of its operations only, and looks at its
-//! last transaction only: that is what a failure is minimised to, and what the line that it prints replays at once.
+//! A run is a sequence of rounds, each a fresh database that is determined by the round's seed
+//! alone. The corpus comes first; then the round with the given seed. A focused round runs a part
+//! of its operations only, and takes images in its last transaction only. Failures are minimised to
+//! such a round, and the line that they print replays it.
 
 use crate::check::{Failure, Recovery, Thoroughness, lock};
 use crate::corpus;
@@ -26,17 +27,17 @@ use storage::record::LayoutKind;
 
 /// Images at one crash point.
 const POINT_IMAGES: usize = 40;
-/// One image in so many is also cut off in its recovery, and lives on.
+/// One in this many images is also cut off in its recovery, and lives on.
 const DEEP_ONE_IN: u64 = 10;
 
-/// For one new image in so many the process dies at its crash point without a power cut as well.
+/// For one in this many new images the process dies at its crash point without a power cut as well.
 const DEATH_ONE_IN: u64 = 256;
-/// The same at the first crash points of each site, of which there are so many.
+/// The same at the first `RARE_DEATHS` crash points of each site.
 const RARE_DEATH_ONE_IN: u64 = 8;
 const RARE_DEATHS: u64 = 3;
 /// The survivors of a process death, in reports.
 pub(crate) const DIED: &str = "the process died, and everything was visible";
-/// Deaths at each crash point of a part of a round that is looked at deeply.
+/// Deaths at each crash point of a part of a round that is checked deeply.
 const FOCUSED_DEATHS: u64 = 4;
 
 /// Crash points at one site that are looked at more deeply than later ones.
@@ -64,7 +65,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A search that is bounded by images and time, and minimises what it finds in at most a minute.
+    /// A search that is bounded by images and time, and minimises a failure in at most a minute.
     pub fn new(method: Method, seed: u64, images_max: u64, duration_max: Duration) -> Self {
         Self {
             method,
@@ -79,8 +80,8 @@ impl Config {
     }
 }
 
-/// A part of a round: some of its operations, with images of the last transaction only, all of them looked at equally deeply.
-/// With all operations, images are taken everywhere.
+/// A part of a round: some of its operations, with images of the last transaction only, all of them
+/// checked equally deeply. With all operations, images are taken everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Focus {
     /// The operations that are run.
@@ -194,9 +195,9 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
     /// Images at one crash point.
     pub(crate) point_images: usize,
-    /// One image in so many is cut off in its recovery and lives on.
+    /// One in this many images is cut off in its recovery and lives on.
     pub(crate) deep_one_in: u64,
-    /// For one new image in so many the process dies at its crash point; 0 is never.
+    /// For one in this many new images the process dies at its crash point; 0 is never.
     pub(crate) death_one_in: u64,
     /// The first rounds.
     pub(crate) starts: Vec<Start>,
@@ -344,17 +345,18 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
             Method::Nvwal => 12 << 10,
             _ => 2 << 20,
         },
-        // Three sessions of a round, if it has so many, meet in one of them.
+        // If a round has three sessions, two of them share a ring.
         rings: 2,
         persist: if seed.is_multiple_of(3) {
             Persist::OnCommit
         } else {
             Persist::OnInsert
         },
-        // So few slots that pages leave them again, and so many that newer versions come first. With fewer, a recovery has a hundred crash points.
+        // Few enough slots that pages leave them again, and enough that newer versions come first.
+        // With fewer, a recovery has a hundred crash points.
         area_bytes: (1 + seed % 3) * (36 << 10),
         growth_factor: 2,
-        // Some openings leave pages behind the log, which get what they lack as they are read.
+        // Some openings leave deferred redo, which is done as pages are read.
         redoing: if method == Method::NvmDwbLogOpt && !seed.is_multiple_of(3) {
             AfterCrash::BySteps
         } else {
@@ -364,7 +366,8 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
     }
 }
 
-/// A world whose new memory holds what a used device would, and in which power cuts leave words whole.
+/// A world whose new memory has the content of a used device, and in which power cuts leave words
+/// whole.
 pub(crate) fn new_world(seed: u64) -> SimulatedWorld {
     world_with(seed, PowerFailAtomicity::Word)
 }
@@ -610,7 +613,7 @@ impl Searcher {
         {
             one_in = one_in.min(RARE_DEATH_ONE_IN);
         }
-        // The low bits choose what is looked at deeply.
+        // The low bits choose the images that are checked deeply.
         u64::from(one_in > 0 && (step >> 16) % one_in < new_images)
     }
 
@@ -626,7 +629,8 @@ impl Searcher {
         !self.waited
     }
 
-    /// One image in how many is looked at deeply: more of them where the search seldom comes. 0 is none.
+    /// One in this many images is checked deeply: more of them where the search seldom comes. 0 is
+    /// none.
     fn deep_one_in(&mut self, point: CrashPoint, start: &Start) -> u64 {
         if let Some(depth) = start.depth() {
             return u64::from(depth > 0);

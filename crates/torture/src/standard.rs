@@ -28,11 +28,11 @@ use workload::{RoutedScript, Script, Workload, WorkloadError};
 const PARTITIONS: u32 = 2;
 /// Transactions of a round.
 const TRANSACTIONS: u64 = 60;
-/// One crash point in so many is looked at.
+/// One in this many crash points has images taken.
 const POINT_ONE_IN: u64 = 5;
 /// Images at one crash point.
 const POINT_IMAGES: usize = 4;
-/// One image in so many runs on.
+/// One in this many images runs on.
 const LIFE_ONE_IN: u64 = 8;
 /// Transactions that it runs in each partition.
 const LIFE_AFTER: u64 = 4;
@@ -404,7 +404,8 @@ fn examine<W: Workload>(
     if !lives {
         return Ok(());
     }
-    // Transactions that read only show nothing, so more than one position may fit: any of them will do.
+    // Read-only transactions leave no trace, so more than one position may fit: any of them will
+    // do.
     let fits = |(partition, range): (usize, &RangeInclusive<u64>)| {
         let mut exact = allowed.to_vec();
         range.clone().find(|&position| {

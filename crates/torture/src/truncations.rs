@@ -1,8 +1,9 @@
 //! Truncations: files of a small closed database are cut off, one at a time.
 //!
-//! Each file is cut at every 4 KiB and at 1,000 random lengths. The database lies in a directory of the real device,
-//! because a mapped file of any length is what opening has to cope with. A cut that leaves everything readable, such as one in the
-//! free space at the end, is harmless; a shorter history that is called sound is wrong.
+//! Each file is cut at every 4 KiB and at 1,000 random lengths. The database is in a directory of
+//! the real device, because opening has to cope with a mapped file of any length. A cut that leaves
+//! everything readable, such as one in the free space at the end, is harmless; a shorter history
+//! that passes the deep check is wrong.
 
 use crate::check::Failure;
 use crate::damage::{DamageReport, Subject, Trial, Tried, Verdict, Worker, sweep};
@@ -33,7 +34,7 @@ pub struct TruncationConfig {
     pub random_lengths: u64,
     /// Threads that work at it.
     pub threads: usize,
-    /// An empty directory for the database and its copies; whoever made it removes it.
+    /// An empty directory for the database and its copies, which the caller removes.
     pub directory: PathBuf,
 }
 
@@ -84,7 +85,7 @@ pub fn truncate(
 /// Makes the database that is cut.
 fn build(config: &TruncationConfig, origin: &Path) -> Result<Subject, Failure> {
     let platform = platform(origin)?;
-    // The driver marks crash points, which nobody looks at here.
+    // The driver marks crash points, which are not used here.
     let world = new_world(config.seed);
     let bytes = || {
         let files = contents(origin).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Damaged databases of every durable method: flipped bits and cut files.
 //!
-//! Goal: damage is detected or harmless, never believed, and never a panic or a hang. Method: the library's own sweeps at their
-//! short setting, with fewer flips in what is long; every line is for `torture --flips`, every bit for `torture --flips --every-bit`.
+//! Goal: damage is detected or harmless, never believed, and never a panic or a hang. Method: the
+//! library's own sweeps at their short setting, with fewer flips in long files; every line is for
+//! `torture --flips`, every bit for `torture --flips --every-bit`.
 
 use std::path::{Path, PathBuf};
 use storage::engine::Method;

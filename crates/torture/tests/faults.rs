@@ -1,7 +1,8 @@
 //! Failing devices and torn writes under every durable method.
 //!
-//! Goal: whichever call fails, and however, nothing wrong is said, nothing is acknowledged that is not durable, and nothing panics.
-//! Method: the library's own sweep over a few scenarios; all of them are for the program's `torture --faults --full`.
+//! Goal: whichever call fails, and however, no answer is wrong, no change is acknowledged that is
+//! not durable, and nothing panics. Method: the library's own sweep over a few scenarios; all of
+//! them are for the program's `torture --faults --full`.
 
 use storage::engine::Method;
 use torture::faults::{FaultConfig, sweep_faults, tear};

@@ -1,9 +1,11 @@
 //! The life of a database's generations under power cuts and deaths of the process.
 //!
-//! Goal: whatever an opening or an orderly end was cut off in, the next opening takes the files for what they are: nothing is called missing or
-//! older, and all rows are there. Method: a database of a few rows is created, closed and opened on the simulated device. At each crash point
-//! images of a power cut are opened; and the process dies there, the next one opens what it finds, and the power is cut at the crash points of that
-//! opening and behind it. Each flush, fence and sync of these steps is left out once, and must be missed.
+//! Goal: wherever an opening or an orderly end was cut off, the next opening judges the files
+//! rightly: none is called missing or older, and all rows are there. Method: a database of a few
+//! rows is created, closed and opened on the simulated device. At each crash point images of a
+//! power cut are opened; and the process dies there, the next one opens the database, and the power
+//! is cut at the crash points of that opening and after it. Each flush, fence and sync of these
+//! steps is left out once, and its loss must be noticed.
 
 use indelible::{DataType, Database, Method, Options};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix};
@@ -12,7 +14,8 @@ use torture::SimulatedPlatform;
 
 const ROWS: i64 = 3;
 const POINT_IMAGES: usize = 3;
-/// One crash point in so many of those of the partitions has images taken: the search of the engines looks at all of them.
+/// One in this many crash points of the partitions has images taken: the search of the engines
+/// covers all of them.
 const POINT_ONE_IN: u64 = 4;
 /// Sites that make the stamps and the list of files durable.
 const SITES: [&str; 8] = [
@@ -57,7 +60,7 @@ fn options(method: Method) -> Options {
     options.pool_bytes(1 << 20).checkpoint_log_bytes(16 << 10)
 }
 
-/// Opens what is there, looks whether it is all there, and says so.
+/// Opens the database, checks that all rows are there, and says so.
 fn open(world: &SimulatedWorld, method: Method, rows: i64) -> Result<Database, String> {
     let opened = Database::open_on(SimulatedPlatform::new(world), &options(method));
     let database = opened.map_err(|error| error.to_string())?;
@@ -93,7 +96,8 @@ fn cut(world: &SimulatedWorld, method: Method, rows: i64) -> Result<u64, String>
     Ok(images)
 }
 
-/// Whether images are taken here: at each step of stamps, lists and tails, and at a few of what the partitions do.
+/// Whether images are taken here: at each step of stamps, lists and tails, and at a few steps of
+/// the partitions.
 fn is_looked_at(world: &SimulatedWorld, point: CrashPoint) -> bool {
     let (CrashPoint::Fence(site) | CrashPoint::Sync(site)) = point else {
         return false;

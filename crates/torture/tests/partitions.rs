@@ -1,8 +1,9 @@
 //! Transactions over several partitions under power cuts.
 //!
-//! Goal: a transfer between accounts in different partitions is there whole or not at all, at every crash point. Method:
-//! transfers through the embedded database on the simulated device, where the partitions' pools or logs and the commit
-//! table share one world; at each crash point a few images are opened and compared with what is allowed.
+//! Goal: a transfer between accounts in different partitions is there whole or not at all, at every
+//! crash point. Method: transfers through the embedded database on the simulated device, where the
+//! partitions' pools or logs and the commit table share one world; at each crash point a few images
+//! are opened and compared with the allowed states.
 
 use disk::Directory;
 use disk::simulated::SimulatedDirectory;

@@ -1,8 +1,9 @@
 //! Planted bugs: tiny protocols, each right and with one mistake.
 //!
-//! Goal: the device model and an exhaustive check tell the right one from the wrong one, for the classes of mistakes that cannot be
-//! made in an engine by switching a site off. Method: a counter in durable memory goes up by one a step; at each crash
-//! point, in steps and in recoveries, all images are recovered and must hold a count that is allowed.
+//! Goal: the device model and an exhaustive check tell the right one from the wrong one, for the
+//! classes of mistakes that cannot be made in an engine by switching a site off. Method: a counter
+//! in durable memory goes up by one a step; at each crash point, in steps and in recoveries, all
+//! images are recovered and must hold a count that is allowed.
 
 use pmem::device::simulated::{
     CrashPoint, ImageChoices, SimulatedMemory, SimulatedWorld, WorldOptions,
@@ -26,9 +27,11 @@ enum Toy {
     InPlace { two_words: bool },
     /// The change is logged, applied, and the log emptied; recovery applies it again.
     Redo { as_difference: bool },
-    /// The old value is logged, the counter changed, and a commit word moved; recovery undoes what is not committed.
+    /// The old value is logged, the counter changed, and a commit word moved; recovery undoes
+    /// uncommitted changes.
     Undo { ignores_sequence: bool },
-    /// Two values that must be equal are changed under a redo log. Recovery makes what it reads durable, unless it trusts it.
+    /// Two values that must be equal are changed under a redo log. Recovery makes the bytes that it
+    /// reads durable, unless it trusts them.
     Pair { trusts: bool },
 }
 
@@ -159,7 +162,7 @@ fn put_pair(memory: &mut SimulatedMemory, value: u64) {
         .expect("fences work here");
 }
 
-/// Recovers an image, cut off `depth` more times, and says what is wrong.
+/// Recovers an image, cut off `depth` more times, and returns the failure.
 fn check(toy: Toy, image: &SimulatedWorld, allowed: [u64; 2], depth: u32) -> Option<String> {
     let found: Arc<Mutex<Option<String>>> = Arc::default();
     if depth > 0 {
@@ -192,7 +195,8 @@ fn images(toy: Toy, world: &SimulatedWorld, allowed: [u64; 2], depth: u32) -> Op
         })
 }
 
-/// The process dies here; the next one recovers, is cut off in that, and then keeps what it shows.
+/// The process dies here; the next one recovers, is cut off in that, and then must keep the state
+/// that it shows.
 fn death(toy: Toy, world: &SimulatedWorld, allowed: [u64; 2]) -> Option<String> {
     let next = world.death().expect("address space suffices");
     let found: Arc<Mutex<Option<String>>> = Arc::default();
@@ -219,7 +223,7 @@ fn search(toy: Toy) -> Option<String> {
     search_by(toy, move |world, allowed| images(toy, world, allowed, 2))
 }
 
-/// Asks `look` at each crash point what is wrong.
+/// Calls `look` at each crash point and returns the first failure.
 fn search_by(
     toy: Toy,
     look: impl Fn(&SimulatedWorld, [u64; 2]) -> Option<String> + Send + 'static,

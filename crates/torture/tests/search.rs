@@ -11,7 +11,7 @@ use torture::mutation::{MutationConfig, Verdict, mutate};
 use torture::scenarios;
 use torture::search::{Config, FailureReport, search};
 
-/// Without `LONG_TESTS` every method has one of so many scenarios, each another one.
+/// Without `LONG_TESTS` every method runs one in this many scenarios, each method other ones.
 const SHARE: usize = 3;
 
 fn is_long() -> bool {
@@ -71,7 +71,8 @@ fn no_image_is_wrong() {
     }
 }
 
-/// The other way of `fast`, on a platform that keeps lines whole; and what it rests on is missed.
+/// The other way of `fast`, on a platform that keeps lines whole; the loss of each of its steps is
+/// noticed.
 #[test]
 fn no_image_is_wrong_where_lines_are_whole() {
     let fast = |seed| Config {
@@ -152,7 +153,7 @@ fn a_missing_sync_is_noticed() {
     }
 }
 
-/// After the death of a process a recovery reads what no fence or sync has made certain.
+/// After the death of a process a recovery reads bytes that no fence or sync has made certain.
 #[test]
 fn a_recovery_that_trusts_what_it_reads_is_noticed() {
     for (method, site) in [

@@ -1,4 +1,4 @@
-//! One run of a scenario on devices that may fail, and the model of what it may leave.
+//! One run of a scenario on devices that may fail, and the model of the states that it may leave.
 //!
 //! A transaction whose commit failed is in doubt: the live engine must not show it once it was aborted, but a power cut may
 //! leave it. An engine that refuses to be read has stopped; it is dropped, and opened again once the devices are healed.
@@ -315,7 +315,8 @@ impl<'r> Run<'r> {
         self.engine = None;
     }
 
-    /// After an error the engine shows what was there before, or refuses to be read and has stopped.
+    /// Checks that after an error the engine shows the state before it, or refuses to be read and
+    /// has stopped.
     fn after_error(&mut self, expected: Option<State>) -> Result<(), Failure> {
         let Ok(found) = read_state(&mut **self.engine()?) else {
             self.stop();
@@ -355,7 +356,8 @@ impl<'r> Run<'r> {
                 "an opened engine shows a state that must not be",
             ));
         }
-        // The deep check reads the devices, so what it says counts once they are healed; it must not panic.
+        // The deep check reads the devices, so its result counts once they are healed; it must not
+        // panic.
         let _ = engine.verify();
         Ok(())
     }
@@ -397,7 +399,8 @@ impl<'r> Run<'r> {
         image.map_err(|error| Failure::new("image", error))
     }
 
-    /// A few transactions of an engine that was opened again; what a power cut may leave of them.
+    /// A few transactions of an engine that was opened again; returns the states that a power cut
+    /// may leave.
     fn live_on(&self, engine: Box<dyn Engine>, state: &State) -> Result<Oracle, Failure> {
         let decided = self.oracle.decided.clone();
         let shared = Arc::new(Mutex::new(Oracle {

@@ -52,7 +52,7 @@ pub struct FaultConfig {
     pub full: bool,
     /// Only runs whose place starts with this; a failure prints its place.
     pub only: String,
-    /// So many runs at most, spread evenly over all calls.
+    /// Most runs, spread evenly over all calls.
     pub runs_max: usize,
     /// Threads that work at it.
     pub threads: usize,
@@ -73,11 +73,11 @@ pub struct FaultReport {
     pub struck: u64,
     /// Places of those in which it did not.
     pub idle: Vec<String>,
-    /// Runs after which the engine refused to go on, and was opened again.
+    /// Runs after which the engine refused further work, and was opened again.
     pub stopped: u64,
     /// Power cuts after a fault, each of which was recovered and checked.
     pub images: u64,
-    /// Wrong answers, and acknowledgements of what is not durable, with their places.
+    /// Wrong answers, and acknowledgements of changes that are not durable, with their places.
     pub wrong: Vec<String>,
     /// Panics, with their places.
     pub panics: Vec<String>,
@@ -296,14 +296,14 @@ pub fn sweep_faults(
     Ok(report)
 }
 
-/// So many of them at most, as far from each other as they can be.
+/// At most `jobs_max` of them, spread evenly.
 fn spread(jobs: Vec<Job>, jobs_max: usize) -> Vec<Job> {
-    // Odd, as faults that pass and those that stay take turns.
+    // Odd, because transient and permanent faults alternate.
     let step = jobs.len().div_ceil(jobs_max).max(1) | 1;
     jobs.into_iter().step_by(step).collect()
 }
 
-/// Adds a job for each call of each kind in a phase; returns how many calls there are, whatever their kind.
+/// Adds a job for each call of each kind in a phase; returns the number of calls of all kinds.
 fn enumerate(
     config: &FaultConfig,
     scenario: &'static Scenario,
@@ -337,7 +337,7 @@ fn enumerate(
     Ok(calls)
 }
 
-/// Runs a scenario with one fault, and looks at what it left.
+/// Runs a scenario with one fault, and checks the states after it.
 fn try_job(
     config: &FaultConfig,
     job: Job,

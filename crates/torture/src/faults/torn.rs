@@ -1,8 +1,10 @@
-//! Torn writes: whatever subset of its sectors a power cut leaves of a write to a file, recovery copes with it.
+//! Torn writes: recovery copes with any subset of sectors that a power cut leaves of a write to a
+//! file.
 //!
-//! Before each sync of a scenario every unsynced write is torn: of each 4 KiB all 256 subsets of the eight sectors, with
-//! everything else that is unsynced kept once and lost once. Of long writes a few stretches are torn, and the report says
-//! how many of how many. Equal images are checked once.
+//! Before each sync of a scenario every unsynced write is torn: of each 4 KiB all 256 subsets of
+//! the eight sectors, with everything else that is unsynced kept once and lost once. Of long writes
+//! a few stretches are torn, and the report has their number and that of all stretches. Equal
+//! images are checked once.
 
 use super::chosen;
 use crate::check::{Failure, Recovery, Thoroughness, lock};

@@ -1,11 +1,13 @@
-//! One session of a history: transactions on rows that others use, and a note of what each of them observed.
+//! One session of a history: transactions on rows that others use, and the observations of each.
 //!
-//! A row lies at one of two *places*, which are keys of the table and, with several partitions, mostly in different ones. Its writers change it in its
-//! place, delete and insert it there again, or move it to the other place, always with one element more. So whoever reads it at both places, or at
-//! none after it was there, has seen half of a transaction. Readers get it by its key, by the secondary index, or in a scan.
+//! A row is at one of two *places*, which are keys of the table and, with several partitions,
+//! mostly in different ones. Its writers change it in its place, delete and insert it there again,
+//! or move it to the other place, always with one element more. So a transaction that reads it at
+//! both places, or at none after it was there, has seen half of another transaction. Readers get it
+//! by its key, by the secondary index, or in a scan.
 //!
-//! Below SERIALIZABLE a row may come to a place where a transaction has just looked, so rows keep their first place there; it is the
-//! primary key then that keeps a row from being made twice.
+//! Below SERIALIZABLE a row may be moved to a place that a transaction has just read, so rows keep
+//! their first place there; the primary key then keeps a row from being made twice.
 
 use super::check::{Anomaly, Element, Observation, Order, Session};
 use super::{Done, ELEMENTS, HistoryOptions, LAST, LIST, Progress, ROW, Rows};
@@ -26,7 +28,8 @@ const STATEMENTS_MAX: u64 = 5;
 const SCANNED: u64 = 3;
 /// Places of a row.
 const PLACES: u64 = 2;
-/// A statement that takes this share of the wait limit, or more, has waited for something that nobody would have ended.
+/// A statement that takes this share of the wait limit, or more, has waited for an undetected
+/// deadlock.
 const WAIT_SHARE: (u32, u32) = (4, 5);
 
 /// One session's thread.

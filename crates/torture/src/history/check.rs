@@ -1,8 +1,10 @@
 //! Whether a history is serializable.
 //!
-//! The elements of a row have an order: that of the list, or for a register the chain of who read and overwrote whom. So a transaction that saw an
-//! element comes behind its writer, one that did not see it comes in front, and writers follow each other. A circle of these
-//! dependencies is an anomaly (Adya's G0, G1c, G-single, G2), and so is an element that is missing, was undone, or was seen in another order.
+//! The elements of a row have an order: that of the list, or for a register the chain of reads and
+//! overwrites. So a transaction that saw an element comes after its writer, one that did not see it
+//! comes before, and writers follow each other. A cycle of these dependencies is an anomaly (Adya's
+//! G0, G1c, G-single, G2), and so is an element that is missing, was undone, or was seen in another
+//! order.
 
 use indelible::Isolation;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,7 +16,7 @@ pub(super) type Element = u64;
 
 /// Elements that a transaction can write.
 const ELEMENTS: u64 = super::ELEMENTS;
-/// Cycles that are named; more of them say nothing new.
+/// Cycles that are named; more of them add nothing.
 const CYCLES_MAX: usize = 10;
 
 /// How writes of a row follow each other.
@@ -86,7 +88,8 @@ impl Session {
         self.add(number, observed, written, false);
     }
 
-    /// Adds a transaction whose commit had been called when the power failed, and had not returned. [`settle`] says what became of it.
+    /// Adds a transaction whose commit had been called when the power failed, and had not returned.
+    /// [`settle`] decides whether it committed.
     pub fn push_doubtful(
         &mut self,
         number: u64,
@@ -117,8 +120,9 @@ impl Session {
     }
 }
 
-/// Decides about the doubtful transactions by what is in the rows after the power cut, and counts them. One is committed if a row has an
-/// element of it, or if a committed transaction saw one: then all of it must be there, which [`check`] looks at. Any other one never was.
+/// Decides about the doubtful transactions by the rows after the power cut, and counts them. One is
+/// committed if a row has an element of it, or if a committed transaction saw one: then all of it
+/// must be there, which [`check`] verifies. Any other one never was.
 pub fn settle(sessions: &mut [Session], lists: &[(u64, Vec<u64>)]) -> u64 {
     let all = || sessions.iter().flat_map(|session| &session.transactions);
     let doubtful: HashMap<u64, &Committed> = all()
@@ -167,7 +171,7 @@ pub enum Anomaly {
         /// The transaction.
         transaction: u64,
     },
-    /// A row has, or had, what no committed transaction wrote.
+    /// A row has, or had, an element that no committed transaction wrote.
     Foreign {
         /// The row.
         row: u64,
@@ -200,7 +204,7 @@ pub enum Anomaly {
         /// The last error.
         error: String,
     },
-    /// A transaction waited nearly as long as the limit of waits, as for a deadlock that nobody has found.
+    /// A transaction waited nearly as long as the limit of waits, as for an undetected deadlock.
     Waited {
         /// The transaction.
         transaction: u64,
@@ -214,9 +218,9 @@ pub enum Anomaly {
         /// The transaction that read it.
         transaction: u64,
     },
-    /// Transactions that each have to come in front of the next one.
+    /// Transactions that each have to precede the next one: a cycle.
     Circle(Vec<u64>),
-    /// The next process refused what a cut left.
+    /// The next process refused to open the world that a cut left.
     Refused {
         /// The cut, counted from 0.
         cut: u64,
@@ -432,7 +436,7 @@ fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, 
         let end = order.last().copied();
         order.clear();
         let mut last = 0;
-        // Not beyond what is there at the end: whatever followed that is lost.
+        // Not past the element that is there at the end: later ones are lost.
         while Some(last) != end
             && let Some(&element) = next.get(&(row, last))
         {
@@ -476,7 +480,7 @@ fn is_own(transaction: &Committed, element: Element) -> bool {
     element / ELEMENTS == transaction.number
 }
 
-/// How many of a row's elements a transaction saw; none if it never had what was seen.
+/// How many of a row's elements a transaction saw; none if the row never had the elements observed.
 fn place_of(seen: &Observation, versions: Option<&Versions>) -> Option<usize> {
     let len = seen.len as usize;
     if len == 0 {

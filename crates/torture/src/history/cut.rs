@@ -1,10 +1,13 @@
 //! Histories across crashes: the same sessions on a simulated device whose power fails under them, or whose process dies.
 //!
-//! At a cut every session is somewhere: some have been acknowledged, some are inside of commit, some hold locks. The next process opens what is
-//! left, all sessions go on in it, and at the end the whole history, over all processes, has to be serializable: what was acknowledged before a cut
-//! is in it, and so is all that an acknowledged transaction had seen; what was inside of commit is in it whole or not at all.
+//! At a cut every session is somewhere: some have been acknowledged, some are inside of commit,
+//! some hold locks. The next process opens the database, all sessions continue in it, and at the
+//! end the whole history, over all processes, has to be serializable. Transactions acknowledged
+//! before a cut are in it, and so is everything that they had seen. A transaction that was inside
+//! of commit is in it whole or not at all.
 //!
-//! The next process may be cut off in its recovery as well. A cut is taken at a fence, a sync or a change of the set of memories, with every other thread halted, from all devices at one moment.
+//! The next process may be cut off in its recovery as well. A cut is taken at a fence, a sync or a
+//! change of the set of memories, with every other thread halted, from all devices at one moment.
 
 use super::{Anomaly, Done, HistoryOptions, HistoryReport, Progress, Rows, go, settle};
 use indelible::{Database, Error, Isolation, Options, Result, SimulatedPlatform};
@@ -26,9 +29,10 @@ const OVERTIME: u64 = 20_000;
 const RECOVERIES_CUT_MAX: u64 = 2;
 /// Images among which that of a power cut is chosen: in the first nothing undecided survives.
 const IMAGES: usize = 6;
-/// For so long the other threads go on when a cut has begun, so that some of them call commit before it is complete.
+/// Time for which the other threads run on when a cut has begun, so that some of them call commit
+/// before it is complete.
 const GRACE: Duration = Duration::from_micros(100);
-/// One cut in so many leaves the power on.
+/// One in this many cuts leaves the power on.
 const DEATH_ONE_IN: u64 = 3;
 
 /// The failures of a run.
@@ -99,7 +103,7 @@ pub fn run_with_cuts(
     })
 }
 
-/// Opens what a cut left; the first processes to do so may be cut off in their recoveries.
+/// Opens the database after a cut; the first processes to do so may be cut off in their recoveries.
 fn next_process(
     mut world: SimulatedWorld,
     progress: &Arc<Progress>,
@@ -171,11 +175,12 @@ fn watch(world: &SimulatedWorld, progress: &Arc<Progress>, at: u64, mut points: 
             points -= 1;
             return;
         }
-        // First this: whoever sees it after commit has returned may not have been acknowledged in front of the cut.
+        // Set first: a session that sees it after its commit has returned may not have been
+        // acknowledged before the cut.
         progress.is_cut.store(true, Ordering::SeqCst);
         std::thread::sleep(GRACE);
         let died = world.halted(|| world.death());
-        // Last this: a commit that was called before may be in what the next process finds.
+        // Set last: a commit that was called before it may be in the world of the next process.
         progress.is_dead.store(true, Ordering::SeqCst);
         *lock(&taken) = Some(died.map_err(Error::rejected));
     });

@@ -1,13 +1,17 @@
 //! Histories: many sessions on few rows, and whether the observations of their transactions fit some order of them.
 //!
-//! Every write can be told from every other, so the content that a transaction reads says which ones came before it. Two kinds of rows, after the
-//! checker Elle (Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020): a *list* to which
-//! each writer appends an element of its own, and a *register* that each writer reads and then overwrites. [`check`] derives the dependencies between
-//! transactions and looks for cycles. Rows come and go in a window that moves on, so they are contended, short, and at first missing, which scans notice.
+//! Every write can be told from every other, so the content that a transaction reads shows which
+//! ones came before it. Two kinds of rows, after the checker Elle (Kingsbury and Alvaro, "Elle:
+//! Inferring Isolation Anomalies from Experimental Observations", VLDB 2020): a *list* to which
+//! each writer appends an element of its own, and a *register* that each writer reads and then
+//! overwrites. [`check`] derives the dependencies between transactions and looks for cycles. Rows
+//! come and go in a moving window, so they are contended, short, and at first missing, which scans
+//! notice.
 //!
-//! Some transactions undo themselves or go back to a savepoint, and some are aborted to break a deadlock and run again: nothing that they wrote may
-//! ever be read. Errors and waits are observations as well: a serializable transaction that has looked for a key never meets a duplicate there,
-//! no call waits nearly as long as the limit of waits, and no transaction is given up.
+//! Some transactions roll back, wholly or to a savepoint, and some are aborted to break a deadlock
+//! and run again: no element that they undid may ever be read. Errors and waits are observations as
+//! well: a serializable transaction that has looked for a key never meets a duplicate there, no
+//! call waits nearly as long as the limit of waits, and no transaction is given up.
 
 mod actor;
 mod check;
@@ -39,7 +43,7 @@ const MOVES_EVERY: u64 = 12;
 const ELEMENTS: u64 = 8;
 /// Longest list, in bytes: far more than a row gets while it is in the window.
 const LIST_BYTES_MAX: u32 = 3000;
-/// Anomalies that are listed; more of them say nothing new.
+/// Anomalies that are listed; more of them add nothing.
 const ANOMALIES_MAX: usize = 10;
 
 /// Sessions, transactions and their isolation.

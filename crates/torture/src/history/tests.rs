@@ -1,7 +1,7 @@
 //! The checker on trial: goal and method.
 //!
-//! The check finds each kind of anomaly in histories made for it, finds none in what serializable sessions did, and some in what sessions did
-//! that asked for less.
+//! The check finds each kind of anomaly in histories made for it, finds none in those of
+//! serializable sessions, and some in those of sessions at weaker levels.
 
 use super::*;
 use indelible::{Method, Options};
@@ -179,7 +179,7 @@ fn serializable_sessions_leave_no_anomaly() {
 #[test]
 fn sessions_in_two_partitions_leave_no_anomaly() {
     let report = report("partitions", Isolation::Serializable, 2);
-    // Deadlocks over both of them are found, and not waited for.
+    // Deadlocks over both of them are detected, and not waited out.
     assert_eq!(report.anomalies, []);
     assert!(report.committed > 3000);
 }
@@ -195,7 +195,7 @@ fn sessions_that_read_repeatably_lose_no_write() {
 fn sessions_that_ask_for_less_get_less() {
     let report = report("committed", Isolation::ReadCommitted, 1);
     assert!(report.allowed > 0, "{report:?}");
-    // Not even they see what was undone.
+    // Not even they see undone writes.
     assert_eq!(report.anomalies, []);
 }
 
@@ -239,7 +239,7 @@ fn a_level_allows_its_own_anomalies_only() {
 fn a_row_at_two_places_is_an_anomaly() {
     let (one, two) = (element(1), element(2));
     for row in [LIST, REGISTER] {
-        // A move of which the deletion was lost: the old row stands beside the new one.
+        // A move of which the deletion was lost: the old row is there as well as the new one.
         let both = match Order::of(row) {
             Order::List => vec![one, one, two],
             Order::Register => vec![one, two],
@@ -251,7 +251,8 @@ fn a_row_at_two_places_is_an_anomaly() {
         ];
         let found = anomalies(transactions, vec![(row, both)]);
         assert!(found.contains(&Anomaly::Twice { row }), "{found:?}");
-        // Two values of a register cannot be told from its history, and two copies of a list can.
+        // Two values of a register cannot be distinguished by its history, and two copies of a list
+        // can.
         let is_more =
             |anomaly: &Anomaly| matches!(anomaly, Anomaly::Torn { .. } | Anomaly::Circle(_));
         assert!(found.iter().any(is_more), "{found:?}");
@@ -307,7 +308,8 @@ fn cuts_leave_no_anomaly() {
     }
 }
 
-/// Runs histories without these steps until one of them is not what it must be. The order of threads differs from run to run, so each has its chance.
+/// Runs histories without these steps until one of them is wrong. The order of threads differs from
+/// run to run, so there are several tries.
 fn is_noticed(partitions: u32, disabled: &[&str]) -> bool {
     (1..=20).any(|seed| match cut_report(partitions, seed, disabled) {
         Ok(report) => !report.anomalies.is_empty(),
