@@ -55,7 +55,7 @@ fn columns() -> Vec<Column> {
 fn clocked(mut operation: impl FnMut(i64)) -> f64 {
     let start = Instant::now();
     for number in 0..OPERATIONS {
-        // Neighbours in time are no neighbours in the index.
+        // Operations next to each other in time are far apart in the index.
         operation(i64::from(number) * 97 % ROWS);
     }
     start.elapsed().as_secs_f64() * 1e9 / f64::from(OPERATIONS)

@@ -62,7 +62,7 @@ fn main() -> indelible::Result<()> {
     Ok(())
 }
 
-/// Makes one thread's transfers; returns how many had too little money behind them.
+/// Makes one thread's transfers; returns the number refused for lack of money.
 fn run(db: &Database, accounts: &Table, seed: u64) -> u64 {
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut next = move || {

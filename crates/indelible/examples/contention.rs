@@ -1,7 +1,10 @@
-//! Many sessions on few rows: how fast, how long the slowest transaction takes, and how many give up, in one partition and in two.
+//! Many sessions on few rows: the throughput, the slowest transaction, and the number that give up,
+//! in one partition and in two.
 //!
-//! Eight threads move money between sixteen accounts at SERIALIZABLE, reading each balance before they change it: transactions meet all the time, and many are
-//! undone because of a deadlock and run again. Accounts lie in the partitions by turns, so with two of them half of the transfers are in both.
+//! Eight threads move money between sixteen accounts at SERIALIZABLE, reading each balance before
+//! they change it. Transactions conflict all the time, and many are undone because of a deadlock
+//! and run again. Accounts alternate between the partitions, so with two of them half of the
+//! transfers are in both.
 //!
 //! Run with `cargo run --release -p indelible --example contention -- [DIRECTORY [TRANSACTIONS [METHOD ...]]]`. It takes all page methods unless some are
 //! named, works in a directory of its own below the one given (shared memory, where there is some), and cleans up.
@@ -131,7 +134,8 @@ fn transfer(
         attempts.fetch_add(1, Ordering::Relaxed);
         for (id, change) in [(from, -1), (to, 1)] {
             t.get_into(accounts, id, &mut row)?;
-            // As if the client were asked: without it a processor ends most transactions before another begins.
+            // As if the client were asked: without this a processor ends most transactions before
+            // another begins.
             std::thread::yield_now();
             let balance = row.get(BALANCE).as_i64().unwrap_or(0) + change;
             changes.set(BALANCE, balance)?;

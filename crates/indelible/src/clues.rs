@@ -13,14 +13,15 @@ use storage::Platform;
 use storage::engine::{Guard, LogKind, Method, PageAxes, PagesKind};
 use storage::record::LayoutKind;
 
-/// The longest part of a file's beginning that is looked at: the header of a pool.
+/// The longest beginning of a file that is read: the header of a pool.
 const HEAD_BYTES: usize = 176;
 
 /// Clues of partition 0, and the number of partitions that have files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Clues {
     pub(crate) database_id: u128,
-    /// Methods that have such files. Where there are several, they differ in what they do with them, or in their name only.
+    /// Methods that have such files. If there are several, they differ in their use of the files,
+    /// or only in their name.
     pub(crate) methods: Vec<Method>,
     pub(crate) layout: Option<LayoutKind>,
     pub(crate) node_bytes: Option<u32>,
@@ -29,7 +30,7 @@ pub(crate) struct Clues {
 }
 
 impl Clues {
-    /// Looks at the files of a database. None if those of partition 0 do not tell enough.
+    /// Finds the clues in the files of a database. None if those of partition 0 do not tell enough.
     pub(crate) fn find<P: Platform>(platform: &P) -> Result<Option<Self>> {
         let mut heads = Vec::new();
         let mut partitions = 0;
@@ -169,7 +170,7 @@ fn methods(heads: &[(String, Head)]) -> Vec<Method> {
     }
     let master = heads.iter().find(|(_, head)| head.magic() == PAGES);
     let Some((_, master)) = master else {
-        // A log alone is that of any method with its log in files.
+        // A log alone may belong to any method with its log in files.
         return if has("checkpoint") {
             vec![Method::Inp]
         } else {

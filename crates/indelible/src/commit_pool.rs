@@ -1,8 +1,9 @@
 //! The commit table's words on durable memory: a pool with one block.
 //!
-//! The pool carries the database's identity, so that a foreign one is refused, and what else the descriptor says, so that it can
-//! be rebuilt; pools that were made before that have zeros there. The block is made before the
-//! descriptor is, so a crash while it is made leaves an incomplete database and never a leak.
+//! The pool has the database's identity, so that a foreign one is refused, and the rest of the
+//! descriptor, so that the descriptor can be rebuilt; older pools have zeros there. The block is
+//! made before the descriptor, so a crash in between leaves an incomplete database and never a
+//! leak.
 
 use crate::commit_table::{COMMIT_TABLE, Step, WORDS, Words};
 use crate::descriptor::Descriptor;
@@ -68,8 +69,8 @@ impl<M: Memory> PoolWords<M> {
         Ok(Self { arena, offset })
     }
 
-    /// Opens the pool; stores nothing, but makes durable what it will be asked for. With [`Access::Read`] nothing is decided by
-    /// it, so nothing is made durable either.
+    /// Opens the pool. It stores nothing, but makes durable the words that recovery will rely on.
+    /// With [`Access::Read`] nothing is decided by them, so nothing is made durable either.
     pub(crate) fn open(
         memories: &impl MemorySource<Memory = M>,
         database_id: u128,
@@ -93,8 +94,9 @@ impl<M: Memory> PoolWords<M> {
         let offset = arena.root(TABLE_ROOT);
         arena.bytes(offset, TABLE_BYTES)?;
         if access == Access::Write {
-            // A number that only the death of a process has kept is not durable yet, and the first partition that commits by it
-            // would be alone if the power went before the others have asked.
+            // A number that has survived the death of a process in the cache only is not durable
+            // yet. The first partition that committed by it would be alone if the power failed
+            // before the others ask.
             arena.flush(offset, TABLE_BYTES, site!("commit-table.confirm"))?;
             arena.fence(site!("commit-table.confirm-fence"))?;
         }
@@ -106,7 +108,7 @@ impl<M: Memory> PoolWords<M> {
     }
 }
 
-/// The descriptor that the commit table has a copy of, if the pool is whole and has one.
+/// The copy of the descriptor in the commit table, if the pool is whole and has one.
 pub(crate) fn descriptor_in(memories: &impl MemorySource) -> Option<Descriptor> {
     let memory = memories.open(COMMIT_TABLE, Access::Read).ok()?;
     let arena = Arena::open_read_only(memory, Path::new(COMMIT_TABLE)).ok()?;

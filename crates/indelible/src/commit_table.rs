@@ -1,8 +1,9 @@
 //! The commit table: where a transaction over several partitions becomes committed.
 //!
-//! Each participant first makes its part *prepared*; then one 8-byte store of the transaction's number into a free slot is
-//! the commit point; then each participant commits. Recovery of a partition that finds a prepared transaction asks whether
-//! its number stands in a slot. The table also hands out the numbers that must never be used twice.
+//! Each participant first makes its part *prepared*. Then one 8-byte store of the transaction's
+//! number into a free slot is the commit point. Then each participant commits. Recovery of a
+//! partition that finds a prepared transaction asks whether its number is in a slot. The table also
+//! hands out the numbers that must never be used twice.
 //!
 //! | word | meaning |
 //! |---|---|
@@ -13,8 +14,10 @@
 //! Invariants:
 //! 1. A number is unique in the life of the database: its generation was made durable before its first use in this
 //!    opening, so a slot that keeps an old number says nothing about a new one, and slots are never cleared.
-//! 2. A slot is overwritten only when every participant's commit is durable without it. Nobody waits for that: the slot is *unsettled* until
-//!    the partitions say so. When a partition's `open` has returned, the fate of what was prepared in it is durable, so at open all slots are free.
+//! 2. A slot is overwritten only when every participant's commit is durable without it. Nobody
+//!    waits for that: the slot is *unsettled* until the partitions say so. When a partition's
+//!    `open` has returned, the fate of its prepared transactions is durable, so at open all slots
+//!    are free.
 //! 3. Opening stores nothing: the generation grows when the first number is needed.
 
 use crate::error::{Error, Result};
@@ -26,15 +29,17 @@ use storage::engine::{CommitTicket, GlobalTxnId};
 
 /// The commit table's pool.
 pub(crate) const COMMIT_TABLE: &str = "commits.pool";
-/// The name under which one that takes the place of a lost one is made.
+/// The name under which the replacement of a lost one is made.
 pub(crate) const COMMIT_TABLE_NEW: &str = "commits.pool.new";
 
 const GENERATION_WORD: usize = 0;
 const IDENTIFIER_WORD: usize = 1;
 const FIRST_SLOT: usize = 8;
-/// Transactions over several partitions that can be between their commit point and their end at one time.
+/// Most transactions over several partitions that are between their commit point and their end at
+/// the same time.
 const SLOTS: usize = 504;
-/// With fewer free slots than these a transaction makes its commits durable before it gives its slot back.
+/// If fewer slots than these are free, a transaction makes its commits durable before it gives its
+/// slot back.
 const SPARE_SLOTS: usize = SLOTS / 2;
 /// Words of the table: one 4 KiB block.
 pub(crate) const WORDS: usize = FIRST_SLOT + SLOTS;
@@ -62,7 +67,7 @@ pub(crate) trait Words: Send {
     fn bytes(&self) -> u64;
 }
 
-/// Words that are lost at restart, for the method that keeps nothing.
+/// Words that are lost at restart, for the method without durability.
 pub(crate) struct VolatileWords(pub(crate) Vec<u64>);
 
 impl VolatileWords {
@@ -110,7 +115,7 @@ pub(crate) struct CommitTable {
 struct State {
     /// Numbers that are to be stored in their slots together.
     waiting: Vec<(usize, u64)>,
-    /// How often such were taken to be stored, and how often that was done.
+    /// How often such numbers were taken to be stored, and how often stored.
     taken: u64,
     stored: u64,
     free: Vec<u16>,
@@ -119,15 +124,15 @@ struct State {
     generation: u64,
     /// Numbers handed out in this generation.
     count: u64,
-    /// A store failed, so it is unknown what the medium holds.
+    /// A store failed, so the content of the medium is unknown.
     failed: bool,
 }
 
-/// A slot that holds a committed transaction until its participants need it no more.
+/// A slot that holds a committed transaction until its participants no longer need it.
 #[must_use]
 pub(crate) struct Slot(u16);
 
-/// A slot, and what its participants have yet to make durable.
+/// A slot, and the commits that its participants have yet to make durable.
 struct Unsettled {
     slot: Slot,
     commits: Vec<(u32, CommitTicket)>,
@@ -155,7 +160,7 @@ impl CommitTable {
         }
     }
 
-    /// Leaves so few slots that transactions wait for them.
+    /// Leaves only this many slots, so that transactions wait for them.
     #[cfg(all(test, feature = "schedules"))]
     pub(crate) fn keep_slots(&self, count: usize) {
         self.lock().free.truncate(count);
@@ -231,8 +236,8 @@ impl CommitTable {
         Ok(first)
     }
 
-    /// Makes a prepared transaction committed. The slot must be given back with [`CommitTable::release`] once every participant has
-    /// committed, and kept if one cannot.
+    /// Commits a prepared transaction. The slot must be given back with [`CommitTable::release`]
+    /// once every participant has committed, and kept if one cannot.
     pub(crate) fn commit(&self, transaction: GlobalTxnId) -> Result<Slot> {
         let mut state = self.lock();
         let index = loop {
@@ -276,8 +281,9 @@ impl CommitTable {
         self.lock().free.len() < SPARE_SLOTS
     }
 
-    /// Gives a slot back for the next transaction, as soon as the commits in these partitions are durable; with it those before of which
-    /// `durable`, the newest durable ticket of a partition, says so by now.
+    /// Gives a slot back for the next transaction, as soon as the commits in these partitions are
+    /// durable. It also gives back earlier slots whose commits are durable by now, as `durable`,
+    /// the newest durable ticket of a partition, tells.
     pub(crate) fn release(
         &self,
         slot: Slot,
@@ -303,7 +309,8 @@ impl CommitTable {
         }
     }
 
-    /// Makes words durable. After a failure nobody gets a slot any more, so those who wait for one are told.
+    /// Makes words durable. After a failure nobody gets a slot any more, so waiting threads are
+    /// woken with an error.
     fn write(&self, words: &mut Box<dyn Words>, stores: &[(usize, u64)], step: Step) -> Result<()> {
         if self.lock().failed {
             return Err(failed());
@@ -342,7 +349,7 @@ impl State {
     }
 }
 
-/// The generation after one that stands in the table: the upper half of a number, so it has 32 bits.
+/// The generation after the one in the table: the upper half of a number, so it has 32 bits.
 fn next_generation(current: u64) -> Result<u64> {
     if current < u64::from(u32::MAX) {
         return Ok(current + 1);
@@ -354,7 +361,7 @@ fn next_generation(current: u64) -> Result<u64> {
     Err(StorageError::Unsupported(problem).into())
 }
 
-/// Gives a new table that takes the place of a lost one its first numbers.
+/// Gives a new table that replaces a lost one its first numbers.
 pub(crate) fn begin_anew(
     words: &mut impl Words,
     generation: u64,
@@ -477,7 +484,7 @@ mod tests {
         assert!(table.next_transaction().is_err());
     }
 
-    /// Words whose stores fail from a moment on.
+    /// Words whose stores fail from some moment on.
     struct FailingWords(VolatileWords, Arc<AtomicBool>);
 
     impl Words for FailingWords {

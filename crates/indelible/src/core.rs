@@ -22,10 +22,10 @@ use std::sync::RwLock;
 use std::time::Duration;
 use storage::engine::{Durability, Method};
 
-/// State that all threads share. The order of the fields is the order in which they close: the platform, which holds the
-/// directory's lock, last.
+/// State that all threads share. The fields close in their order: the platform, which holds the
+/// directory's lock, is last.
 pub(crate) struct Core {
-    /// Of the process that has opened it.
+    /// The process that has opened it.
     pub(crate) process: ProcessMark,
     /// Tells handles of different open databases apart.
     pub(crate) serial: u64,
@@ -48,10 +48,11 @@ pub(crate) struct Core {
     pub(crate) leads_at_once: bool,
     pub(crate) opened_in: Duration,
     pub(crate) recording: Recording,
-    /// Whether the logs of several partitions have archives, which have moments in common by their marks only.
+    /// Whether the logs of several partitions have archives, which only marks can bring to a common
+    /// moment.
     pub(crate) has_marks: bool,
     pub(crate) is_closed: bool,
-    /// The generation of this opening; none where nothing is to be noted at its end.
+    /// The generation of this opening; none if its end is not to be noted.
     pub(crate) generation: Option<u64>,
     pub(crate) _mark: MarkBit,
     pub(crate) platform: Box<dyn Keeper>,
@@ -79,7 +80,8 @@ impl Core {
         self.has_marks && self.partitions.iter().any(Partition::is_unmarked)
     }
 
-    /// Marks the end, through a seat of each partition: nobody else has the database any more.
+    /// Writes the last mark, through a seat of each partition: nobody else has the database any
+    /// more.
     fn mark_last(&self, seats: &mut [MutexGuard<'_, Seat>]) -> Result<()> {
         if !self.wants_mark() {
             return Ok(());
@@ -92,14 +94,16 @@ impl Core {
         Ok(())
     }
 
-    /// Ends the work of every partition that is free: what was committed without waiting becomes durable, and the next opening
-    /// finds nothing to recover. The first error is returned, after all partitions had their turn.
+    /// Ends the work of every partition that is free: commits that did not wait become durable, and
+    /// the next opening finds nothing to recover. The first error is returned, after all partitions
+    /// had their turn.
     pub(crate) fn close_partitions(&mut self) -> Result<()> {
         let mut result = Ok(());
         if std::mem::replace(&mut self.is_closed, true) || self.is_read_only() {
             return result;
         }
-        // One that is stopped, or held by a transaction that was forgotten, is left to recovery.
+        // A partition that is stopped, or held by a transaction that was forgotten, is left to
+        // recovery.
         let seats = self.partitions.iter();
         let mut seats: Vec<_> = seats
             .filter_map(|partition| partition.take(Duration::ZERO).ok())
@@ -134,7 +138,8 @@ impl Core {
         }
     }
 
-    /// In a forked child everything is the parent's: no engine stores, syncs or waits for threads that are not there, and the lock of the directory stays.
+    /// In a forked child everything belongs to the parent: no engine stores, syncs or waits for
+    /// threads that are not there, and the lock of the directory stays.
     fn forget(&mut self) {
         let no_words = Box::new(VolatileWords::new());
         std::mem::forget((
@@ -147,7 +152,7 @@ impl Core {
 }
 
 impl Drop for Core {
-    /// Errors have nobody to go to; [`Database::close`] reports them.
+    /// Nobody would get the errors; [`Database::close`] reports them.
     fn drop(&mut self) {
         if !self.process.is_here() {
             self.forget();

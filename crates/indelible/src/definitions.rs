@@ -1,4 +1,4 @@
-//! Making and dropping tables and indexes.
+//! Creation and dropping of tables and indexes.
 //!
 //! Partition 0 is the catalogue: a table exists if and only if partition 0 has it. Creation goes
 //! from the last partition down to 0, so its last step is the commit point; a drop goes from 0 up,
@@ -23,7 +23,7 @@ use storage::record::{
 };
 use storage::table::Table as Shape;
 
-/// Says what a new table looks like, column by column; made by [`Database::create_table`].
+/// The definition of a new table, column by column; made by [`Database::create_table`].
 #[must_use]
 pub struct TableBuilder<'db> {
     database: &'db Database,
@@ -58,8 +58,9 @@ impl TableBuilder<'_> {
         self.any_index(name, columns, false)
     }
 
-    /// Adds a secondary index that holds each key once. In a database of several partitions, one whose columns do not include
-    /// the first primary key column makes every insert look into all partitions.
+    /// Adds a secondary index that holds each key once. In a database of several partitions, an
+    /// index whose columns do not include the first primary key column makes every insert search
+    /// all partitions.
     pub fn unique_index<'c>(self, name: &str, columns: impl IntoIterator<Item = &'c str>) -> Self {
         self.any_index(name, columns, true)
     }
@@ -75,7 +76,7 @@ impl TableBuilder<'_> {
         self
     }
 
-    /// Where rows go. Default: by hash of the first primary key column.
+    /// The rule by which rows go to partitions. Default: by hash of the first primary key column.
     pub fn partitioning(mut self, partitioning: Partitioning) -> Self {
         self.def.partitioning = partitioning;
         self
@@ -119,7 +120,7 @@ impl Database {
         if self.table(&def.name).is_ok() {
             return Err(Error::TableExists { table: def.name });
         }
-        // Checked before anything is stored: a range may name a partition that there is not.
+        // Checked before anything is stored: a range may name a partition that does not exist.
         storage::record::Partitioner::new(&def, core.descriptor.partitions)?;
         number(&mut def, core)?;
         for partition in (0..core.descriptor.partitions).rev() {
@@ -188,7 +189,8 @@ impl Database {
         }
         let names: Vec<String> = columns.into_iter().map(str::to_owned).collect();
         let mut id = IndexId(core.commits.next_identifiers(1)?);
-        // Databases made before tables were numbered by `number` may have an index with a common number.
+        // Databases made before tables were numbered by `number` may have an index whose number is
+        // used twice.
         while def.index_by_id(id).is_some() {
             id = IndexId(core.commits.next_identifiers(1)?);
         }
@@ -257,12 +259,12 @@ impl Database {
         self.hold_all_to_look()
     }
 
-    /// As [`Database::hold_all`], for what changes no data.
+    /// As [`Database::hold_all`], for operations that change no data.
     pub(crate) fn hold_all_to_look(&self) -> Result<Session<'_>> {
         Session::hold_all(&self.core, self.core.lock_policy)
     }
 
-    /// Holds a seat of every partition, beside others.
+    /// Holds one seat of every partition, while other seats may be in use.
     pub(crate) fn hold_each(&self) -> Result<Session<'_>> {
         let mut session = Session::new(&self.core, self.core.lock_policy)?;
         session.declare_all()?;
@@ -279,9 +281,10 @@ pub enum Uniqueness {
     Unique,
 }
 
-/// The partitions whose part of a definition is taken back at once after partition `failed` could not make its own. None if
-/// the failure leaves unknown whether that part is durable: the others may then be needed, and opening the database decides.
-/// It also drops what cannot be dropped now.
+/// The partitions whose part of a definition is taken back at once because partition `failed` could
+/// not make its own. None if the failure leaves unknown whether that part is durable: the others
+/// may then be needed, and the next opening decides. It also drops the parts that cannot be dropped
+/// now.
 fn made_for_nothing(error: &Error, failed: u32, partitions: u32) -> std::ops::Range<u32> {
     if error.is_statement_error() {
         failed + 1..partitions
@@ -290,8 +293,9 @@ fn made_for_nothing(error: &Error, failed: u32, partitions: u32) -> std::ops::Ra
     }
 }
 
-/// Numbers a new table. Its indexes keep their numbers below those that the commit table hands out; others get numbers from
-/// there, so that a later index never has the number of an earlier one, also of one that was dropped.
+/// Numbers a new table. Its indexes keep their numbers below those that the commit table hands out.
+/// Others get numbers from there, so that a later index never has the number of an earlier one, not
+/// even of a dropped one.
 fn number(def: &mut TableDef, core: &Core) -> Result<()> {
     let is_common = |index: &IndexDef| u64::from(index.id.0) >= FIRST_IDENTIFIER;
     let common = def.indexes.iter().filter(|index| is_common(index)).count();

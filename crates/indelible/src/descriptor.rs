@@ -1,9 +1,10 @@
 //! The descriptor: the small file by which a directory is recognised as a database.
 //!
-//! It is written last when a database is created, under a temporary name that is synced and then renamed, so a directory
-//! either has a whole descriptor or its creation was interrupted. Its record never changes afterwards; the two places
-//! behind it, which the [`Roster`] takes in turn, do at each opening and each orderly end. Partition files
-//! carry the database's identity as well, so files of two databases cannot be mixed.
+//! It is written last when a database is created, under a temporary name that is synced and then
+//! renamed, so a directory either has a whole descriptor or its creation was interrupted. Its
+//! record never changes afterwards. The two places after it, which the [`Roster`] takes in turn,
+//! change at each opening and each orderly end. Partition files carry the database's identity as
+//! well, so files of two databases cannot be mixed.
 //!
 //! ```text
 //! file     record, 128 bytes | zeros to 4096 | roster of an even generation | roster of an odd one
@@ -39,7 +40,7 @@ use storage::record::LayoutKind;
 
 /// The descriptor's file name.
 pub(crate) const DESCRIPTOR: &str = "indelible.db";
-/// The name under which it is written before it is complete.
+/// The name under which it is written until it is complete.
 const DESCRIPTOR_NEW: &str = "indelible.db.new";
 
 const MAGIC: [u8; 8] = *b"INDELIBL";
@@ -78,7 +79,7 @@ impl Descriptor {
         let written = self.write_whole(&mut file, roster);
         drop(file);
         if written.is_err() {
-            // The space goes back; the first error is the one to report.
+            // The space is given back; the first error is the one to report.
             let _ = files.remove(DESCRIPTOR_NEW);
         }
         written?;
@@ -88,7 +89,8 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Writes all of a new file, with room for rosters that are twice as long, durable but for its name.
+    /// Writes all of a new file, with room for rosters that are twice as long, durable except for
+    /// its name.
     fn write_whole(&self, file: &mut impl File, roster: &Roster) -> Result<()> {
         let roster_of = roster.encode(self.database_id);
         let room = (2 * roster_of.len()).next_multiple_of(ROSTER_BYTES);
@@ -102,7 +104,7 @@ impl Descriptor {
         Ok(file.sync(site!("database.descriptor-bytes"))?)
     }
 
-    /// Puts a roster in the place whose turn it is, durably.
+    /// Writes a roster to the place whose turn it is, durably.
     pub(crate) fn write_roster(&self, files: &impl Directory, roster: &Roster) -> Result<()> {
         self.put_roster(files, roster, site!("database.roster"))
     }
@@ -124,8 +126,8 @@ impl Descriptor {
         Ok(file.sync(site)?)
     }
 
-    /// Makes the roster that was found durable: it, or the name of its file, may be in a cache only, and no file may be of a later generation
-    /// than the next one of the newest roster that is durable.
+    /// Makes the roster that was found durable. It, or the name of its file, may be in a cache
+    /// only, and no file may be of a later generation than the one after the newest durable roster.
     pub(crate) fn secure_roster(&self, files: &impl Directory, found: &Roster) -> Result<()> {
         self.put_roster(files, found, site!("database.roster-found"))?;
         Ok(files.sync(site!("database.descriptor-found"))?)
@@ -210,7 +212,8 @@ impl Descriptor {
         ]
     }
 
-    /// The descriptor that was copied so; none if the words are zero, or no descriptor's.
+    /// The descriptor whose copy this is; none if the words are zero, or are not those of a
+    /// descriptor.
     pub(crate) fn from_words(database_id: u128, created_s: u64, words: [u64; 4]) -> Option<Self> {
         let (low, high) = (
             |at: usize| words[at] as u32,
@@ -229,8 +232,9 @@ impl Descriptor {
         })
     }
 
-    /// The checks come in this order so that the message names the real cause: a foreign file before a damaged one, a newer
-    /// version (whose checksum may lie elsewhere) before a wrong checksum.
+    /// The checks come in this order so that the message names the real cause: a foreign file
+    /// before a damaged one, a newer version (whose checksum may be elsewhere) before a wrong
+    /// checksum.
     pub(crate) fn decode(bytes: &[u8; BYTES]) -> Result<Self> {
         let word = |at: usize| -> u32 {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -278,7 +282,7 @@ fn seal(record: &mut [u8; BYTES]) {
     record[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The bytes of each place for a roster in a descriptor that was decoded; none in version 1.
+/// The bytes of each place for a roster in a decoded descriptor; none in version 1.
 fn rooms(file: &mut impl File) -> Result<Option<u64>> {
     let mut record = [0; BYTES];
     file.read_at(0, &mut record)?;
@@ -287,7 +291,7 @@ fn rooms(file: &mut impl File) -> Result<Option<u64>> {
     Ok(room.filter(|_| number(8) >= Some(2)))
 }
 
-/// Where a roster goes.
+/// Position of a roster in the file.
 fn roster_at(roster: &Roster, room: u64) -> u64 {
     ROSTERS_AT + roster.generation % 2 * room
 }
@@ -319,7 +323,7 @@ pub(crate) fn is_descriptor(name: &str) -> bool {
     [DESCRIPTOR, DESCRIPTOR_NEW].contains(&name)
 }
 
-/// Whether a file has the name of one of a database.
+/// Whether a file name is one of a database.
 pub(crate) fn is_ours(name: &str) -> bool {
     [DESCRIPTOR, DESCRIPTOR_NEW, COMMIT_TABLE, COMMIT_TABLE_NEW].contains(&name)
         || partition_of(name).is_some()

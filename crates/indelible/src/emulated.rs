@@ -1,8 +1,10 @@
 //! A database on an emulated device: real files in a directory, with chosen latencies and full counting.
 //!
-//! Each partition has an emulator of its own, whose modelled cache is its share of the whole one, so that the counts of a seed repeat
-//! whatever other threads do. Files of a device without latencies of its own ([`FileProfile::NONE`]) are files on the imitated memory, and charged to
-//! their partition's emulator. The others are on a disk beside it. Used with [`Database::create_on`](crate::Database::create_on) and
+//! Each partition has an emulator of its own, whose modelled cache is its share of the whole one,
+//! so that the counts of a seed repeat whatever other threads do. Files of a device without
+//! latencies of its own ([`FileProfile::NONE`]) are files on the imitated memory, and charged to
+//! their partition's emulator. The others are on an imitated disk. Used with
+//! [`Database::create_on`](crate::Database::create_on) and
 //! [`Database::open_on`](crate::Database::open_on).
 
 use crate::error::Result;
@@ -16,7 +18,8 @@ use std::path::Path;
 use storage::Platform;
 use storage::engine::{Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
 
-/// The devices of a database on an emulated memory, in a directory that is locked as long as this lives.
+/// The devices of a database on an emulated memory, in a directory that is locked for the lifetime
+/// of this value.
 pub struct EmulatedPlatform {
     model: ModelledPlatform,
     emulators: Vec<Emulator>,
@@ -33,17 +36,17 @@ struct Devices {
     delays: Delays,
 }
 
-/// Where the files of a database are.
+/// Devices of the files of a database.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disks {
-    /// The files of tables, and all others but those of logs.
+    /// The device of the files of tables, and of all others but those of logs.
     pub files: FileProfile,
-    /// The files of logs, where the page methods have them.
+    /// The device of the files of logs, in page methods.
     pub log_files: FileProfile,
 }
 
 impl From<FileProfile> for Disks {
-    /// All of them on one device.
+    /// One device for all files.
     fn from(files: FileProfile) -> Self {
         Self {
             files,
@@ -53,8 +56,9 @@ impl From<FileProfile> for Disks {
 }
 
 impl EmulatedPlatform {
-    /// The devices of a database in `path`, a directory that is made if it is not there. `options` give the number of partitions
-    /// (1 if it is not set), the domain and the primitives; `memory` is what all partitions share.
+    /// The devices of a database in `path`, a directory that is made if it does not exist.
+    /// `options` give the number of partitions (1 if it is not set), the domain and the primitives;
+    /// all partitions share `memory`.
     pub fn new(
         path: impl AsRef<Path>,
         options: &Options,
@@ -87,8 +91,9 @@ impl EmulatedPlatform {
         })
     }
 
-    /// Where delays are real, what runs beside sessions is a thread. On a virtual clock everything is the same each time. Threads that clean pages and
-    /// bring them home are there if a wait for the disk leaves them a core.
+    /// With real delays, background work is done by threads. On a virtual clock everything is the
+    /// same each time. Threads that clean pages and write them home run if waiting for the disk
+    /// leaves them a core.
     fn with_daemon(&self, options: &EngineOptions) -> EngineOptions {
         let is_real = |emulator: &Emulator| emulator.options().clock == ClockChoice::Real;
         let daemon = if self.emulators.iter().all(is_real) {
@@ -198,7 +203,7 @@ impl Platform for EmulatedPlatform {
     }
 }
 
-/// The part of the database that a file is.
+/// The part of the database that a file belongs to.
 fn part_of(name: &str) -> Part {
     if name.contains(".wal") || name.contains(".tails") {
         Part::Log
@@ -245,8 +250,8 @@ mod tests {
         assert_eq!(first, count());
     }
 
-    /// Lines that looking rows up one after the other brings in, each for itself, behind a cache that keeps nothing of the lookups before. A
-    /// row of the first page has been changed meanwhile, and that is not committed.
+    /// Lines that each of several lookups loads, one after the other, with a cache that keeps
+    /// nothing of the lookups before. A row of the first page was changed in the open transaction.
     fn lines_of_lookups(method: Method, text_bytes: usize) -> Vec<u64> {
         let path = std::env::temp_dir().join(format!(
             "indelible-lookups-{}-{}",

@@ -23,39 +23,41 @@ pub enum Error {
     #[error("there is no database at {path}: the directory does not exist; create \
         it first, or mend the path", path = .path.display())]
     Missing {
-        /// The directory asked for.
+        /// The requested directory.
         path: PathBuf,
     },
-    /// The log has a directory of its own, and that is not there. Without the log the last transactions are lost: mount or bring back what is
-    /// missing; if it has moved, make the link lead there.
+    /// The separate directory of the log is missing. Without the log the last transactions are
+    /// lost: mount or bring back the directory; if it has moved, point the link to it.
     #[error("the log of the database is not at {path}, where the link {link} leads: mount what is missing, make the link \
         lead to where the log is now, or restore the database from a backup", path = .path.display(), link = .link.display())]
     MissingLog {
-        /// Where the log should be.
+        /// The place of the log.
         path: PathBuf,
-        /// The link that says so.
+        /// The link that names it.
         link: PathBuf,
     },
-    /// The archive of the log is not where the database's link leads. Mount what is missing; if it has moved, make the link lead there.
+    /// The archive of the log is not where the database's link points. Mount its directory; if it
+    /// has moved, point the link to it.
     #[error("the archive of the log is not at {path}, where the link {link} leads: mount what is missing, make the link \
         lead to where the archive is now, or move the link away to go on without one, which leaves a gap in the archive", path = .path.display(), link = .link.display())]
     MissingArchive {
-        /// Where the archive should be.
+        /// The place of the archive.
         path: PathBuf,
-        /// The link that says so.
+        /// The link that names it.
         link: PathBuf,
     },
-    /// The directory has something in it, so no database can be created there. Open it, or choose an empty directory.
+    /// The directory is not empty, so no database can be created there. Open it, or choose an empty
+    /// directory.
     #[error("{path} is not empty; open the database that is there, or choose a new \
         directory", path = .path.display())]
     Occupied {
-        /// The directory asked for.
+        /// The requested directory.
         path: PathBuf,
     },
     /// The path names something else than a database. Mend the path.
     #[error("{path} is not a database: {reason}", path = .path.display())]
     NotADatabase {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
         /// The content found there, and the remedy.
         reason: String,
@@ -70,8 +72,9 @@ pub enum Error {
         /// The files that are there.
         files: String,
     },
-    /// Partitions are there without the descriptor, which says what they are: it was lost, or the creation of the database was
-    /// interrupted. Put the descriptor back, repair the database, or restore it from a backup; keep the files until then.
+    /// Partitions are there without the descriptor, which describes them: it was lost, or the
+    /// creation of the database was interrupted. Put the descriptor back, repair the database, or
+    /// restore it from a backup; keep the files until then.
     #[error(
         "the descriptor `indelible.db` is missing, but files of the database are there ({files}) and may hold data: keep them, \
          and put the descriptor back, rebuild it with `indelible repair`, or restore the database from a backup"
@@ -151,7 +154,8 @@ pub enum Error {
         /// The damage found.
         detail: String,
     },
-    /// A copy of a database was read back and is not what its source was. It was removed; look for a failing medium.
+    /// A copy of a database was read back and differs from its source. It was removed; look for a
+    /// failing medium.
     #[error(
         "the copy differs from its source: {detail}; it was removed, look for a failing medium"
     )]
@@ -159,8 +163,8 @@ pub enum Error {
         /// Expected and found.
         detail: String,
     },
-    /// Another opener, in this process or another, has the database: a writer, or readers where it was to be opened for writing. Retry after
-    /// they have closed it.
+    /// Another opener, in this process or another, has the database: a writer, or readers if it was
+    /// to be opened for writing. Retry after they have closed it.
     #[error("the database at {path} is in use{by}; close it there first", path = .path.display(),
         by = .holder.as_ref().map_or_else(|| " by another process".to_owned(), |holder| format!(" by {holder}")))]
     InUse {
@@ -203,7 +207,7 @@ pub enum Error {
     Io {
         /// The failed action, as a verb.
         action: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// The operating system's answer.
         source: std::io::Error,
@@ -211,13 +215,13 @@ pub enum Error {
     /// No table has that name. Create it, or mend the name.
     #[error("there is no table `{table}`; correct the name, or create the table first")]
     NoSuchTable {
-        /// The name asked for.
+        /// The requested name.
         table: String,
     },
     /// A table of that name exists. Use it, or choose another name.
     #[error("table `{table}` exists already; use it, or choose another name")]
     TableExists {
-        /// The name asked for.
+        /// The requested name.
         table: String,
     },
     /// The handle's table was dropped. Resolve the name again.
@@ -245,7 +249,7 @@ pub enum Error {
     IndexExists {
         /// The table.
         table: String,
-        /// The name asked for.
+        /// The requested name.
         index: String,
     },
     /// No column of the table has that name. Mend the name.
@@ -307,11 +311,11 @@ pub enum Error {
     Conflict {
         /// The partition that was waited for.
         partition: u32,
-        /// How long, in milliseconds.
+        /// Time waited, in milliseconds.
         waited_ms: u64,
     },
-    /// The transaction holds more memory for its changes than it may. The statement had no effect; the transaction may commit what it has done, or
-    /// be aborted.
+    /// The transaction holds more memory for its changes than it may. The statement had no effect;
+    /// the transaction may commit its changes, or be aborted.
     #[error(
         "the transaction holds {used_bytes} bytes of memory for its changes, and `transaction_memory_max` is {limit_bytes}; \
          commit more often, or raise the limit"
@@ -339,7 +343,7 @@ pub enum Error {
     Unmarked {
         /// The partition.
         partition: u32,
-        /// Why.
+        /// The cause.
         cause: String,
     },
     /// An earlier error left the transaction half done. It was undone; retry it from its start.
@@ -348,7 +352,7 @@ pub enum Error {
             mend that error and retry from the start"
     )]
     Doomed,
-    /// A savepoint is of another transaction, or of the part that was taken back.
+    /// The savepoint belongs to another transaction, or to the part that was rolled back.
     #[error(
         "the transaction has no such savepoint: it is of another one, or it came after one that the transaction went back to; \
          go back to an earlier savepoint, or abort"
@@ -451,8 +455,9 @@ impl Error {
         }
     }
 
-    /// Whether a database could not be opened for reading only because something has to be written first, which opening it for
-    /// writing does: what a crash has left is finished, or holes of a copied file are filled.
+    /// Whether a database could not be opened for reading only because something has to be written
+    /// first. An opening for writing does so: it finishes the work that a crash has left, or fills
+    /// holes of a copied file.
     pub fn needs_writing(&self) -> bool {
         matches!(
             self,

@@ -1,8 +1,9 @@
-//! The process that holds the lock of a directory, for the message to whoever is refused.
+//! The process that holds the lock of a directory, for the message to a refused opener.
 //!
-//! The lock of a database is a lock of its directory (`flock`), which carries no name. The kernel lists all locks in
-//! `/proc/locks` with process, device and inode, so the holder is looked up there only when the lock was refused. The
-//! answer is a hint: the holder may have ended since, or be in another container, where its number is not known here.
+//! The lock of a database is a lock of its directory (`flock`), which carries no name. The kernel
+//! lists all locks in `/proc/locks` with process, device and inode, so the holder is looked up
+//! there, and only after the lock was refused. The answer is a hint: the holder may have ended
+//! since, or be in another container, where its number is not known here.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -45,8 +46,9 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The process in a list such as `1: FLOCK  ADVISORY  WRITE 4242 00:1a:5678 0 EOF`. Some filesystems list another device than
-/// the one that `stat` reports, so a lock of the same inode elsewhere is the second best answer.
+/// The process in a list such as `1: FLOCK ADVISORY WRITE 4242 00:1a:5678 0 EOF`. Some filesystems
+/// list another device than `stat` reports, so a lock of the same inode elsewhere is the second
+/// best answer.
 fn locked_by(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let major = (device >> 8 & 0xFFF) | (device >> 32 & !0xFFF);
     let minor = (device & 0xFF) | (device >> 12 & !0xFF);

@@ -1,4 +1,5 @@
-//! Looking at a whole database: statistics, the deep check, and what makes everything durable.
+//! Inspection of a whole database: statistics, the deep check, checkpoints, and making everything
+//! durable.
 //!
 //! All of these hold every partition while they run, so they see one moment of the database.
 
@@ -14,7 +15,7 @@ use storage::engine::{
 };
 use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
 
-/// Damages that are listed for one table; more of the same say nothing new.
+/// Damages that are listed for one table; more of the same kind tell nothing new.
 const MISPLACED_MAX: usize = 10;
 
 /// Settings, contents and counters of a database since it was opened.
@@ -57,7 +58,8 @@ pub struct Statistics {
     /// Counters of the areas of page copies since the database was opened, in methods whose pages
     /// stay there.
     pub area: AreaCounters,
-    /// Bytes of pages that were written since the database was opened, by where they went, in methods with a file of pages.
+    /// Bytes of pages that were written since the database was opened, by destination, in methods
+    /// with a file of pages.
     pub pages: PageWrites,
     /// Checkpoints since the database was opened, by who has written them, in page methods.
     pub checkpoints: CheckpointCounters,
@@ -121,8 +123,9 @@ impl Database {
         Ok(archives)
     }
 
-    /// Gives the space of free pages back to the filesystem: pages move to the front of their file, whose end is cut off then. All partitions are held
-    /// meanwhile. A crash at any moment leaves everything as it should be, and perhaps a longer file.
+    /// Gives the space of free pages back to the filesystem: pages move to the front of their file,
+    /// whose end is then cut off. All partitions are held meanwhile. A crash at any moment leaves
+    /// the database sound, with a longer file at worst.
     ///
     /// # Errors
     /// A method without pages in files, which gives no space back: convert the database into a new one. A full disk of the log.
@@ -137,8 +140,9 @@ impl Database {
         Ok(sum)
     }
 
-    /// Checks everything that can be checked: checksums, order, every index against its table, that the allocated blocks are exactly
-    /// the reachable ones, and that each row lies in its partition. Damage is in the report.
+    /// Checks all that can be checked: checksums, order, every index against its table, that the
+    /// allocated blocks are exactly the reachable ones, and that each row is in its partition.
+    /// Damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut session = self.hold_all_to_look()?;
         let mut report = VerifyReport::default();
@@ -160,7 +164,7 @@ impl Database {
         Ok(report)
     }
 
-    /// Checks that each row lies where its key says, and that replicas are equal in number.
+    /// Checks that each row is in the partition of its key, and that replicas are equal in number.
     fn verify_placement(&self, report: &mut VerifyReport) -> Result<()> {
         const NOTHING: &[ValueRef<'_>] = &[];
         if self.core.descriptor.partitions == 1 {
@@ -221,7 +225,7 @@ impl Database {
     /// Bounds recovery time: writes a checkpoint in every partition, where the method has one. Logs with archives get a mark.
     ///
     /// # Errors
-    /// [`Error::Unmarked`] where all has gone well but for the mark.
+    /// [`Error::Unmarked`] if everything but the mark succeeded.
     pub fn checkpoint(&self) -> Result<()> {
         let mut session = self.hold_all()?;
         let marked = session.mark();
@@ -237,8 +241,8 @@ impl Database {
 
     /// Makes every commit durable, in all partitions.
     pub fn force(&self) -> Result<()> {
-        // One session of a partition makes the commits of all durable; were others kept out, two threads that force would wait for
-        // each other's seats.
+        // One session of a partition makes all its commits durable. If others were kept out, two
+        // threads that force would wait for each other's seats.
         self.hold_each()?.force()
     }
 }

@@ -9,13 +9,13 @@ use storage::record::{Date, Decimal, Timestamp, Uuid, Value, ValueRef};
 /// Most columns of a key.
 pub const KEY_COLUMNS_MAX: usize = 16;
 
-/// Something that can stand for one column of a key or row.
+/// A value for one column of a key or row.
 pub trait IntoColumn {
     /// The value, borrowed.
     fn column(&self) -> ValueRef<'_>;
 }
 
-/// Something that can stand for a key or the first columns of one.
+/// Values for a key or for the first columns of one.
 pub trait IntoKey {
     /// Lends the values, in the order of the key's columns.
     fn lend<R>(&self, borrow: impl FnOnce(&[ValueRef<'_>]) -> R) -> R;
@@ -79,7 +79,7 @@ impl IntoKey for &[Value] {
     fn lend<R>(&self, borrow: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
         let mut columns = [ValueRef::Null; KEY_COLUMNS_MAX];
         if self.len() > KEY_COLUMNS_MAX {
-            // Too long for any index: the encoder says so.
+            // Too long for any index: the encoder reports that.
             let columns: Vec<ValueRef<'_>> = self.iter().map(Value::as_ref).collect();
             return borrow(&columns);
         }
@@ -144,7 +144,8 @@ key_tuples! {
 #[derive(Clone, Copy, Debug)]
 pub struct Prefix<K>(pub K);
 
-/// A range of keys. A bound that names fewer columns than the index has stands for all keys that begin with it.
+/// A range of keys. A bound with fewer columns than the index stands for all keys that begin with
+/// it.
 pub trait IntoKeyRange {
     /// Lends the values of both bounds.
     fn lend_bounds<R>(

@@ -1,7 +1,8 @@
 //! Key-value tables: bytes to bytes, with a thinner interface.
 //!
-//! A key-value table is an ordinary table of two columns, so it takes part in transactions with others: its verbs take the
-//! transaction. Keys have at most [`KEY_BYTES_MAX`] bytes, because they lie in index nodes; values as many as a row may have.
+//! A key-value table is an ordinary table of two columns, so it takes part in transactions with
+//! others: its operations take the transaction. Keys have at most [`KEY_BYTES_MAX`] bytes, because
+//! they are in index nodes; values have as many as a row may have.
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -25,7 +26,7 @@ pub struct KeyValue {
 }
 
 impl Database {
-    /// The key-value table of that name; made if there is none.
+    /// The key-value table of that name; created if there is none.
     pub fn key_value(&self, name: &str) -> Result<KeyValue> {
         let table = match self.table(name) {
             Ok(table) => table,
@@ -61,7 +62,7 @@ impl Database {
 }
 
 impl KeyValue {
-    /// The table behind it.
+    /// The underlying table.
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -76,7 +77,7 @@ impl KeyValue {
         Ok(reader.get(&self.table, key)?.as_ref().map(value_of))
     }
 
-    /// Gives a key its value; true if the key is new.
+    /// Sets the value of a key; true if the key is new.
     pub fn put(&self, transaction: &mut Transaction<'_>, key: &[u8], value: &[u8]) -> Result<bool> {
         let mut changes = self.table.changes();
         changes.set(VALUE, value)?;
@@ -87,7 +88,7 @@ impl KeyValue {
         Ok(true)
     }
 
-    /// Takes a key out; false if it is not there.
+    /// Deletes a key; false if it is not there.
     pub fn delete(&self, transaction: &mut Transaction<'_>, key: &[u8]) -> Result<bool> {
         transaction.delete(&self.table, key)
     }

@@ -1,9 +1,10 @@
 //! Limits that the operating system sets a process, and how many partitions fit into them.
 //!
-//! A partition takes open files and addresses; how many depends on the method, the sessions and other options. So it is not
-//! calculated but observed: the partitions that were made before a limit was met tell what one of them takes, and the error says
-//! how many fit. Addresses are watched from the beginning where they are limited, because a process whose heap cannot grow is ended
-//! by its allocator, which would leave half a database.
+//! A partition takes open files and addresses; how many depends on the method, the sessions and
+//! other options. So the need is not calculated but observed: the partitions that were made before
+//! a limit was met show the need of one, and the error says how many fit. Limited addresses are
+//! watched from the beginning, because an allocator ends a process whose heap cannot grow, which
+//! would leave half a database.
 //!
 //! Limits and current use come from `/proc`; where that is not mounted, the system's error is
 //! passed on as it is.
@@ -14,17 +15,19 @@ use std::fs;
 use std::io;
 use std::sync::OnceLock;
 
-/// Addresses that the memories of a database share where nothing limits them: processes have 128 TiB on the smallest machines.
+/// Addresses that the memories of a database share if nothing limits them: processes have 128 TiB
+/// on the smallest machines.
 const ADDRESS_BYTES: u64 = 64 << 40;
-/// Memories for whose growth a partition is given addresses, at least as many as any method has.
+/// Memories of a partition for whose growth addresses are reserved, at least as many as any method
+/// has.
 const MEMORIES: u64 = 4;
-/// Most addresses that are kept for one memory.
+/// Most addresses that are reserved for one memory.
 const RESERVED_BYTES_MAX: u64 = 256 << 30;
 /// Addresses that are left to the heap and to threads.
 const HEAP_BYTES: u64 = 64 << 20;
-/// Open files that are left to those who use the database, and to an engine for moments.
+/// Open files that are left to users of the database, and to short needs of an engine.
 const FILES_SPARE: u64 = 8;
-/// Partitions from which on it is looked whether files are left when they are made.
+/// Number of partitions from which on their creation checks that files are left.
 const MANY: u64 = 16;
 /// `EMFILE`: the process has too many files open.
 const TOO_MANY_FILES: i32 = 24;
@@ -63,7 +66,7 @@ impl Limit {
         None
     }
 
-    /// How much of it the process may have, if that is limited.
+    /// The limit of the process, if there is one.
     fn allowed(self) -> Option<u64> {
         let name = match self {
             Self::Files => "Max open files",
@@ -74,10 +77,10 @@ impl Limit {
         line.split_whitespace().next()?.parse().ok()
     }
 
-    /// How much of it the process has.
+    /// The current use of the process.
     fn taken(self) -> Option<u64> {
         match self {
-            // One of them is for the reading of the directory itself.
+            // One of them is the open directory itself.
             Self::Files => Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64 - 1),
             Self::Addresses => {
                 let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -90,8 +93,8 @@ impl Limit {
         }
     }
 
-    /// How much of it is left to others, and into how many parts the rest goes of which partitions take one: as many addresses as
-    /// they use are kept for what grows.
+    /// The share that is left to others, and the number of parts of the rest of which partitions
+    /// take one: as many addresses as they use are reserved for growth.
     fn reserve(self) -> (u64, u64) {
         match self {
             Self::Files => (FILES_SPARE, 1),
@@ -99,7 +102,7 @@ impl Limit {
         }
     }
 
-    /// The shell's command for it, which is how people know it.
+    /// The shell's command for it, by which people know it.
     fn command(self) -> &'static str {
         match self {
             Self::Files => "ulimit -n",
@@ -107,7 +110,7 @@ impl Limit {
         }
     }
 
-    /// The unit in which the error tells it, and its name.
+    /// The unit in which the error gives it, and its name.
     fn unit(self) -> (u64, &'static str) {
         match self {
             Self::Files => (1, "open files"),
@@ -116,14 +119,14 @@ impl Limit {
     }
 }
 
-/// How many addresses the process may have, if that is limited. It is looked up once: a search through crashes opens a thousand
-/// databases a second.
+/// Limit of the process's addresses, if there is one. It is read once, because the crash search
+/// opens a thousand databases a second.
 fn address_limit() -> Option<u64> {
     static ALLOWED: OnceLock<Option<u64>> = OnceLock::new();
     *ALLOWED.get_or_init(|| Limit::Addresses.allowed())
 }
 
-/// Addresses to keep for each memory of a database, so that those of all partitions find room.
+/// Addresses to reserve for each memory of a database, so that those of all partitions fit.
 pub(crate) fn reserved_bytes(partitions: u32) -> u64 {
     let free = match address_limit() {
         Some(allowed) => allowed.saturating_sub(Limit::Addresses.taken().unwrap_or(0)) / 2,
@@ -132,8 +135,8 @@ pub(crate) fn reserved_bytes(partitions: u32) -> u64 {
     (free / (MEMORIES * u64::from(partitions) + 1)).min(RESERVED_BYTES_MAX)
 }
 
-/// Makes what each partition needs, one after the other. Where a limit does not allow all of them, the error names it and says how
-/// many fit.
+/// Calls `make` for each partition in turn. If a limit does not allow all of them, the error names
+/// it and says how many fit.
 pub(crate) fn for_each_partition<T>(
     partitions: u32,
     purpose: Purpose,
@@ -174,7 +177,7 @@ pub(crate) fn for_each_partition<T>(
     Err(named.expect("files are short only where their limit is known"))
 }
 
-/// Whether new partitions have files left for what they do at times, such as writing a checkpoint.
+/// Whether new partitions have files left for short needs, such as writing a checkpoint.
 fn has_files(partitions: u64) -> bool {
     match (Limit::Files.allowed(), Limit::Files.taken()) {
         (Some(allowed), Some(taken)) => taken + partitions + FILES_SPARE <= allowed,
@@ -182,14 +185,16 @@ fn has_files(partitions: u64) -> bool {
     }
 }
 
-/// Whether there are addresses for a partition like those that were made. The first one is tried in any case.
+/// Whether there are addresses for another partition of this size. The first one is tried in any
+/// case.
 fn has_addresses(allowed: u64, base: u64, made: u64) -> bool {
     let taken = Limit::Addresses.taken().unwrap_or(base);
     let one = taken.saturating_sub(base).checked_div(made).unwrap_or(0);
     made == 0 || taken + one + HEAP_BYTES <= allowed
 }
 
-/// The error for a limit that was met when partitions had been made, so many of which took so much; now they are gone again.
+/// The error for a limit that was met after some partitions had been made, with their use of it;
+/// now they are gone again.
 fn name(
     limit: Limit,
     partitions: u32,
@@ -199,7 +204,7 @@ fn name(
     let allowed = limit.allowed()?;
     let base = limit.taken()?;
     let free = allowed.saturating_sub(base);
-    // If not even the count could be taken, all was.
+    // If not even the count could be read, all was in use.
     let used = taken.map_or(free, |taken| taken.saturating_sub(base));
     // One more, for what it needs at times; and if none was made, one takes more than there is.
     let one = used

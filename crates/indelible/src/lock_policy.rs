@@ -1,4 +1,4 @@
-//! The lock policy of a transaction: how long it waits for others, and what it may see of them.
+//! The lock policy of a transaction: how long it waits for others, and how it is isolated.
 //!
 //! The database has one for all transactions, and `TransactionOptions` may replace parts of it for
 //! one of them. An engine with several session slots is told the policy before a transaction

@@ -30,24 +30,25 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often a mark is written where nothing else is asked for.
+/// Interval of marks unless an option says otherwise.
 pub(crate) const MARK_INTERVAL: Duration = Duration::from_secs(1);
 /// Waits of the thread for a partition: the first and shortest one, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// It pauses so many times as long as a wait was that has failed.
+/// After a failed wait it pauses this many times as long.
 const PAUSE_OF_WAITS: u32 = 20;
 
 /// The thread that writes marks, as long as there are handles on the database.
 pub(crate) struct Marking {
-    /// Nothing is sent: the thread ends when this is gone.
+    /// Nothing is sent: the thread ends when this is dropped.
     handles: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     process: ProcessMark,
 }
 
 impl Marking {
-    /// The thread, if the database is to be marked. Where no thread can be had, what else writes marks has to do.
+    /// Starts the thread, if the database is to be marked. If no thread can be started,
+    /// checkpoints, backups and the end write the marks.
     pub(crate) fn start(core: &Arc<Core>, interval: Duration) -> Option<Arc<Self>> {
         if !core.has_marks {
             return None;
@@ -71,13 +72,13 @@ impl Drop for Marking {
         }
         self.handles = None;
         if let Some(thread) = self.thread.take() {
-            // One that has panicked marks nothing any more, which is all that it does.
+            // If it has panicked, only marks are missing.
             let _ = thread.join();
         }
     }
 }
 
-/// Writes a mark now and then, as a thread of its own.
+/// Writes a mark now and then, in a thread of its own.
 fn run(core: &Core, interval: Duration, end: &Receiver<()>) {
     let mut wait_limit = FIRST_WAIT;
     let mut pause = interval;
@@ -90,7 +91,8 @@ fn run(core: &Core, interval: Duration, end: &Receiver<()>) {
             ..core.lock_policy
         };
         let start = Instant::now();
-        // A checkpoint, a backup of pages and the end of the database try again, and say why they cannot.
+        // A checkpoint, a backup of pages and the end of the database try again, and report a
+        // failure.
         let marked = Session::hold_all(core, lock_policy).and_then(|mut all| all.mark());
         let usual = if marked.is_ok() {
             start.elapsed()

@@ -1,7 +1,8 @@
-//! Which databases this thread has a transaction open on.
+//! The databases on which this thread has an open transaction.
 //!
-//! A second transaction on the same thread could wait for the first for ever, so it is refused at once. Each open database has a bit
-//! of a thread-local word; the databases beyond the 63rd share the last bit, which can only refuse more.
+//! A second transaction on the same thread could wait for the first for ever, so it is refused at
+//! once. Each open database has a bit of a thread-local word. The databases after the 63rd share
+//! the last bit, which can only refuse more.
 
 use crate::error::{Error, Result};
 use std::cell::Cell;
@@ -39,7 +40,8 @@ impl OpenMark {
 impl Drop for OpenMark {
     #[inline]
     fn drop(&mut self) {
-        // A thread that ends has no transaction to refuse, so a word that is gone already is no loss.
+        // A thread that ends has no transaction to refuse, so it does not matter if the word is
+        // gone already.
         let _ = OPEN.try_with(|open| open.set(open.get() & !self.bit));
     }
 }

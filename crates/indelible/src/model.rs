@@ -1,8 +1,9 @@
-//! A small engine over ordinary maps, for tests: what every engine must agree with.
+//! A small engine over ordinary maps, for tests: the reference for every engine.
 //!
-//! Rows lie in one map a table, keyed by the encoded primary key; a transaction keeps a copy of all tables and abort brings it back. Secondary
-//! indexes are sorted when they are asked for. Durability is a number: a group becomes durable when it is forced, so
-//! tests see who waits for whom. Slow on purpose, and obviously right.
+//! Rows are in one map for each table, keyed by the encoded primary key. A transaction keeps a copy
+//! of all tables, and abort restores it. Secondary indexes are sorted when they are read.
+//! Durability is a number: a group becomes durable when it is forced, so tests see which thread
+//! waits for which. Slow on purpose, and obviously right.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -24,11 +25,11 @@ pub(crate) struct Observed {
     pub(crate) commits: AtomicU64,
     pub(crate) forces: AtomicU64,
     pub(crate) prepares: AtomicU64,
-    /// The next commits that fail without an answer.
+    /// Number of next commits that fail without an answer.
     pub(crate) failing_commits: AtomicU64,
-    /// The next insertions that panic halfway.
+    /// Number of next insertions that panic halfway.
     pub(crate) panicking_inserts: AtomicU64,
-    /// The next marks for which the log has no room, and those that it has taken.
+    /// Number of next marks that the log refuses for lack of room, and of those that it has taken.
     pub(crate) failing_marks: AtomicU64,
     pub(crate) marks: AtomicU64,
     pub(crate) checkpoints: AtomicU64,

@@ -1,11 +1,13 @@
-//! Making and opening databases: from files to a database that is ready.
+//! Creation and opening of databases: from files to a database that is ready.
 //!
 //! Creation: commit table → partitions → descriptor. A crash before the last step leaves files without a descriptor, which
 //! [`Database::open`] reports as an interrupted creation.
 //!
-//! Opening: descriptor, which says whether a file is missing or an older copy → the next generation → commit table → each partition recovers and asks the commit table for the fate of what was prepared →
-//! tables and indexes that partition 0 does not know are dropped from the others. Opening again after that
-//! stores nothing but the generation. For reading only, opening stores nothing in any case, and fails where something is unfinished.
+//! Opening: descriptor, which tells whether a file is missing or an older copy → the next
+//! generation → commit table → each partition recovers and asks the commit table for the fate of
+//! its prepared transactions → tables and indexes that partition 0 does not have are dropped from
+//! the others. A second opening stores nothing but the generation. Opening for reading stores
+//! nothing in any case, and fails if something is unfinished.
 
 use crate::commit_pool::PoolWords;
 use crate::commit_table::{CommitTable, VolatileWords, Words};
@@ -109,8 +111,9 @@ impl Database {
         }
     }
 
-    /// Removes a database that nobody has open, with everything in its directory; of its log's directory, if there is one, only the files of the
-    /// database. Nothing else is touched if there is no database or the beginning of one.
+    /// Removes a database that nobody has open, with everything in its directory; of its log's
+    /// directory, if there is one, only the files of the database. If there is no database or the
+    /// beginning of one, nothing is touched.
     pub fn remove(path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         platform::find_directory(path)?;
@@ -206,7 +209,7 @@ impl Database {
         Self::assemble(parts, options, start, Box::new(Kept(platform)))
     }
 
-    /// Puts an open database together.
+    /// Assembles an open database.
     pub(crate) fn assemble(
         parts: Parts,
         options: &Options,
@@ -298,11 +301,12 @@ pub(crate) struct Parts {
     pub(crate) engines: Vec<Box<dyn Engine>>,
     pub(crate) commits: CommitTable,
     pub(crate) descriptor: Descriptor,
-    /// The generation of this opening; none where nothing is to be noted at its end.
+    /// The generation of this opening; none if its end is not to be noted.
     pub(crate) generation: Option<u64>,
 }
 
-/// Looks whether all files are there and as new as the database, and begins the next generation if it may change.
+/// Checks that all files are there and as new as the database, and begins the next generation if
+/// the database may change.
 fn next_generation<P: Platform>(
     platform: &P,
     recorded: &Descriptor,
@@ -328,8 +332,8 @@ fn next_generation<P: Platform>(
     Roster::begin(platform, recorded, newest).map(Some)
 }
 
-/// Takes the next generation, now that all partitions are open. A database of format 1 becomes one of format 2 by that; if there is no space for it,
-/// it stays what it is.
+/// Takes the next generation, now that all partitions are open. This makes a database of format 1
+/// one of format 2; if there is no space for that, it stays as it is.
 fn take_generation<P: Platform>(
     platform: &P,
     recorded: &Descriptor,
@@ -342,7 +346,7 @@ fn take_generation<P: Platform>(
     }
 }
 
-/// The sessions of an engine, so many if it can have several.
+/// The sessions of an engine: this many if it can have several.
 fn with_sessions(first: Box<dyn Engine>, sessions: usize) -> Result<Vec<Box<dyn Engine>>> {
     let mut all = vec![first];
     while all.len() < sessions
@@ -353,9 +357,9 @@ fn with_sessions(first: Box<dyn Engine>, sessions: usize) -> Result<Vec<Box<dyn 
     Ok(all)
 }
 
-/// Drops tables and indexes that partition 0 does not know: their creation or drop was interrupted. A table that partition 0
-/// knows is in every other partition, because it comes last there and goes first. With [`Access::Read`] it is an error if there
-/// is something to drop.
+/// Drops tables and indexes that partition 0 does not have: their creation or drop was interrupted.
+/// A table that partition 0 has is in every other partition, because partition 0 creates it last
+/// and drops it first. With [`Access::Read`] it is an error if there is something to drop.
 fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
     let Some((first, others)) = engines.split_first_mut() else {
         return Ok(());
@@ -395,7 +399,7 @@ fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
     Ok(())
 }
 
-/// Fails where recovery has to change a partition that is open for reading only.
+/// Fails if recovery has to change a partition that is open for reading only.
 fn writable(access: Access, partition: u32) -> Result<()> {
     match access {
         Access::Write => Ok(()),
@@ -435,7 +439,7 @@ fn random_identity() -> u128 {
     u128::from(word()) << 64 | u128::from(word())
 }
 
-/// The best method for the medium: of the database, or of its log if that `is_apart`.
+/// The best method for the medium: that of the database, or that of its log if the log `is_apart`.
 fn best_method(medium: Medium, is_apart: bool) -> Method {
     match medium {
         Medium::PersistentMemory | Medium::SharedMemory if is_apart => Method::NvLogging,
@@ -444,7 +448,7 @@ fn best_method(medium: Medium, is_apart: bool) -> Method {
     }
 }
 
-/// Names the directory in an error that knows only the file.
+/// Adds the directory to an error that names only the file.
 fn at(path: &Path, error: Error) -> Error {
     match error {
         Error::NotADatabase { path: name, reason } if name.is_relative() => Error::NotADatabase {

@@ -29,7 +29,7 @@ impl Session<'_> {
         })
     }
 
-    /// As [`Session::get_into`], for a row that is going to be changed.
+    /// As [`Session::get_into`], for a row that is about to be changed.
     pub(crate) fn get_to_change(
         &mut self,
         table: &Table,
@@ -73,7 +73,7 @@ impl Session<'_> {
         })
     }
 
-    /// Looks several primary keys up, those of one partition at once.
+    /// Looks up several primary keys, those of one partition at once.
     pub(crate) fn get_many<K: IntoKey>(
         &mut self,
         table: &Table,
@@ -191,7 +191,8 @@ impl Session<'_> {
         })
     }
 
-    /// Fails if an update would take a unique key that a row of another partition has; false if there is no row to update.
+    /// Fails if an update would take a unique key that a row of another partition has; false if
+    /// there is no row to update.
     #[cold]
     #[inline(never)]
     fn check_update(
@@ -226,7 +227,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// An update that changes the primary key: the row is taken out and put in under its new key.
+    /// An update that changes the primary key: the row is deleted and inserted under its new key.
     #[cold]
     #[inline(never)]
     fn move_row(
@@ -244,7 +245,8 @@ impl Session<'_> {
         self.delete(table, &values)?;
         self.without_memory_limit(|session| {
             if let Err(error) = session.insert(table, &new) {
-                // The statement must leave no trace; where that fails too, the transaction must not commit.
+                // The statement must leave no trace; if undoing it fails too, the transaction must
+                // not commit.
                 if session.insert(table, &old).is_err() {
                     session.doom();
                 }
@@ -254,7 +256,8 @@ impl Session<'_> {
         })
     }
 
-    /// Inserts the row, or gives the one with its primary key all its other values. True if it was inserted.
+    /// Inserts the row, or replaces all other values of the row with its primary key. True if it
+    /// was inserted.
     pub(crate) fn upsert(&mut self, table: &Table, row: &Row) -> Result<bool> {
         self.check_writable()?;
         let entry = table.check(self.core.serial)?;
@@ -316,7 +319,7 @@ impl Session<'_> {
         })
     }
 
-    /// Where to read a row of this key.
+    /// The partition in which to read a row of this key.
     #[inline]
     fn partition_to_read(&self, entry: &TableEntry, values: &[ValueRef<'_>]) -> Result<u32> {
         Ok(match entry.place(values[0])? {

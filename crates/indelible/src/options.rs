@@ -26,30 +26,30 @@ pub const PARTITIONS_MAX: u32 = 1024;
 pub const SESSIONS_MAX: u32 = 1024;
 /// Bytes of a buffer pool unless an option says otherwise.
 pub const BUFFER_BYTES: u64 = 128 << 20;
-/// Fewest bytes of a page that direct transfers are for.
+/// Least size of a page for direct transfers.
 pub const DIRECT_BYTES_MIN: u32 = 4096;
-/// Fewest bytes of an area for copies of pages: sixteen of 8 KiB.
+/// Least size of an area for copies of pages: sixteen of 8 KiB.
 pub const AREA_BYTES_MIN: u64 = 128 << 10;
-/// Bytes of one unless an option says otherwise: what `InnoDB` takes for its doublewrite buffer.
+/// Size of one unless an option says otherwise: that of the doublewrite buffer of `InnoDB`.
 pub const AREA_BYTES: u64 = 2 << 20;
-/// The same where pages stay there: half of a buffer pool.
+/// The same for methods whose pages stay there: half of a buffer pool.
 pub const CACHE_BYTES: u64 = 64 << 20;
-/// As many, unless the options say otherwise.
+/// Sessions unless the options say otherwise.
 const SESSIONS: u32 = 1;
 /// Bytes of memory that a transaction may hold unless an option says otherwise: some millions of small rows.
 pub const TRANSACTION_MEMORY_MAX: u64 = 1 << 30;
 const TRANSACTION_MEMORY_LEAST: u64 = 64 << 10;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
-/// Sizes that a page of the page methods may have.
+/// Sizes of a page in the page methods.
 const PAGE_BYTES: std::ops::RangeInclusive<u32> = 512..=16384;
 const POOL_BYTES_MIN: u64 = 1 << 20;
-/// Bytes of log records that a session has room for: a checkpoint each hundred thousand small transactions.
+/// Room of a session for log records: a checkpoint each hundred thousand small transactions.
 const RING_BYTES: u64 = 64 << 20;
 /// The same for each of the rings that sessions share.
 const SHARED_RING_BYTES: u64 = 16 << 20;
-/// Room for what a batch changes: some hundred pages.
+/// Room for the changes of a batch: some hundred pages.
 const BATCH_BYTES: u64 = 4 << 20;
-/// The log of `nvwal`, if nobody chooses.
+/// The log of `nvwal`, unless the options say otherwise.
 const DIFFERENCES_BYTES: u64 = 16 << 20;
 /// Most rings of a partition that sessions share.
 pub const RINGS_MAX: u32 = 256;
@@ -60,8 +60,8 @@ const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
 /// How the method is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// The best method for the medium: `nvm-inp` on DAX and shared memory, `full-page-writes` on an ordinary file
-    /// system. Only for a database that is made: one that is opened has its own.
+    /// The best method for the medium: `nvm-inp` on DAX and shared memory, `full-page-writes` on an
+    /// ordinary file system. Only for a new database: an existing one has its own.
     #[default]
     Auto,
     /// This method.
@@ -98,9 +98,10 @@ pub enum Mode {
     /// Reads and writes.
     #[default]
     ReadWrite,
-    /// Reads only: every write is refused, and neither opening nor closing changes a byte of the database, so the right to read
-    /// its files is enough. A database in which a crash has left something to finish must be opened once for writing.
-    /// Every durable method can be opened so ([`Method::opens_for_reading`]).
+    /// Reads only: every write is refused, and neither opening nor closing changes a byte of the
+    /// database, so the right to read its files is enough. A database in which a crash has left
+    /// something to finish must be opened once for writing. Every durable method can be opened in
+    /// this mode ([`Method::opens_for_reading`]).
     ReadOnly,
 }
 
@@ -159,7 +160,7 @@ impl Options {
         Self::default()
     }
 
-    /// Transactions that may be open at once in a partition whose method can have several.
+    /// Most open transactions of a partition, if its method can have several.
     pub(crate) fn session_count(&self) -> usize {
         self.sessions.unwrap_or(SESSIONS) as usize
     }
@@ -189,7 +190,8 @@ impl Options {
         self
     }
 
-    /// The persistence domain that the medium must give; an error if it gives less. Recorded. Default: whatever it gives.
+    /// The persistence domain that the medium must give; an error if it gives less. Recorded.
+    /// Default: that of the medium.
     pub fn domain(mut self, domain: Domain) -> Self {
         self.domain = Some(domain);
         self
@@ -244,9 +246,11 @@ impl Options {
         self
     }
 
-    /// Log length in bytes that triggers a checkpoint, in methods that have them. In page methods on real devices a thread writes it, and a transaction waits for
-    /// that at its end if there is three times as much of the log by then. Page methods with a central log keep files of up to as many bytes to use
-    /// them again. With `full-page-writes` images of pages count an eighth of their bytes.
+    /// Log length in bytes that triggers a checkpoint, in methods that have them. In page methods
+    /// on real devices a thread writes it; a transaction waits for it at its end if the log has
+    /// become three times as long by then. Page methods with a central log keep files of up to this
+    /// many bytes to use them again. With `full-page-writes` images of pages count an eighth of
+    /// their bytes.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.checkpoint_log_bytes = Some(bytes);
         self
@@ -259,42 +263,47 @@ impl Options {
         self
     }
 
-    /// Bytes of changes after which a MemTable of the log-structured methods is full, 1 KiB to 16 GiB. Recorded, and another value
-    /// may be asked for whenever the database is opened. Default 64 MiB. Larger ones are merged less often and hold
-    /// more volatile memory (`log`, twice as much) and log.
+    /// Bytes of changes after which a MemTable of the log-structured methods is full, 1 KiB to 16
+    /// GiB. Recorded, and each opening may choose another value. Default 64 MiB. Larger ones are
+    /// merged less often and hold more volatile memory (`log`, twice as much) and log.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = Some(bytes);
         self
     }
 
-    /// Bytes of the buffer pool of each partition of the page methods, at least 64 pages, and of the frames of `nvwal`, at least 48. May be another at each opening. Default
-    /// [`BUFFER_BYTES`].
+    /// Bytes of the buffer pool of each partition of the page methods, at least 64 pages, and of
+    /// the frames of `nvwal`, at least 48. Each opening may choose again. Default [`BUFFER_BYTES`].
     pub fn buffer_bytes(mut self, bytes: u64) -> Self {
         self.buffer_bytes = Some(bytes);
         self
     }
 
-    /// How pages travel between their file and the buffer pool: through the operating system's cache, or directly. Direct transfers leave the memory of that
-    /// cache to the pool, which is then all that there is, and several go on at once: reads of all sessions, pages that scans come to, writes of a
-    /// batch. They need pages of at least [`DIRECT_BYTES_MIN`], a file system that knows them, and a device of this machine. May be another at each
-    /// opening. Default [`IoMode::Buffered`].
+    /// How pages travel between their file and the buffer pool: through the operating system's
+    /// cache, or directly. Direct transfers leave the memory of that cache to the pool, which is
+    /// then the only cache. Several of them run at the same time: reads of all sessions, prefetches
+    /// of scans, writes of a batch. They need pages of at least [`DIRECT_BYTES_MIN`], a file system
+    /// that supports them, and a device of this machine. Each opening may choose again. Default
+    /// [`IoMode::Buffered`].
     pub fn io(mut self, mode: IoMode) -> Self {
         self.io = mode;
         self
     }
 
-    /// Bytes of log records that a session of `nv-logging`, or each ring of `distributed-log`, has room for in durable memory; at most 128 MiB; at
-    /// least 256 pages are taken. Fixed when the session first writes, or when the database is created. Default 64 MiB, or 16 for each ring of
-    /// `distributed-log`. A checkpoint is due when half of it is used; transactions can use the rest. In `group-commit` what a batch
-    /// may change until it is closed, 4 MiB by default, read when the database is created; a transaction that needs more makes more. In `nvwal`
-    /// its log, 16 MiB by default, fixed when the database is created.
+    /// Room for log records in durable memory, in bytes, of a session of `nv-logging` or of each
+    /// ring of `distributed-log`: at most 128 MiB; at least 256 pages are taken. Fixed when the
+    /// session first writes, or when the database is created. Default 64 MiB, or 16 for each ring
+    /// of `distributed-log`. A checkpoint is due when half of it is used; transactions can use the
+    /// rest. In `group-commit` the bytes that a batch may change until it is closed, 4 MiB by
+    /// default, read when the database is created; a transaction that needs more makes more. In
+    /// `nvwal` its log, 16 MiB by default, fixed when the database is created.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
         self
     }
 
-    /// Bytes of durable memory in each partition for copies of pages, in the methods with such an area: [`AREA_BYTES_MIN`] to all that there is. Fixed
-    /// when the database is created. Default [`AREA_BYTES`], or [`CACHE_BYTES`] in `nvm-dwb-log-opt`, whose pages stay there.
+    /// Bytes of durable memory in each partition for copies of pages, in the methods with such an
+    /// area, at least [`AREA_BYTES_MIN`]. Fixed when the database is created. Default
+    /// [`AREA_BYTES`], or [`CACHE_BYTES`] in `nvm-dwb-log-opt`, whose pages stay there.
     pub fn area_bytes(mut self, bytes: u64) -> Self {
         self.area_bytes = Some(bytes);
         self
@@ -306,40 +315,49 @@ impl Options {
         self
     }
 
-    /// When a log record of `nv-logging` becomes durable. May be another at each opening. Default [`Persist::OnInsert`].
+    /// The step at which a log record of `nv-logging` becomes durable. Each opening may choose
+    /// again. Default [`Persist::OnInsert`].
     pub fn persist(mut self, persist: Persist) -> Self {
         self.persist = Some(persist);
         self
     }
 
-    /// Gives the log of a page method a directory of its own, new or empty: on another disk, or in durable memory beside a disk. Everything goes there
-    /// that is not pages. Recorded, as the symbolic link `log`. With [`Choice::Auto`] and durable memory there, the method is
-    /// `nv-logging`. Default: beside the pages.
+    /// Gives the log of a page method a directory of its own, new or empty: on another disk, or in
+    /// durable memory next to a disk. Everything but the pages goes there. Recorded, as the
+    /// symbolic link `log`. With [`Choice::Auto`] and durable memory there, the method is
+    /// `nv-logging`. Default: in the directory of the pages.
     pub fn log_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.log_directory = Some(path.into());
         self
     }
 
-    /// Lets the log of a page method with pages in files move records that recovery needs no more to files in a directory, on another disk for example, before
-    /// their space is used again; a thread does so after each checkpoint. Recorded, as the symbolic link `archive`, so later openings go on without
-    /// the option; a database that exists begins with the opening that has it. If the directory is full, or fails, the log waits when it has
-    /// no room left, and says so: nothing is lost. Each database needs a directory of its own. Default: space is used again at once.
+    /// Lets the log of a page method with pages in files move records that recovery no longer needs
+    /// to files in a directory, on another disk for example, before their space is used again; a
+    /// thread does so after each checkpoint. Recorded, as the symbolic link `archive`, so later
+    /// openings continue without the option; an existing database begins with the opening that has
+    /// it. If the directory is full, or fails, the log waits when it has no room left, and says so:
+    /// nothing is lost. Each database needs a directory of its own. Default: space is used again at
+    /// once.
     pub fn archive(mut self, path: impl Into<PathBuf>) -> Self {
         self.archive = Some(path.into());
         self
     }
 
-    /// Transactions that may be open at once in each partition of the page methods, 1 to [`SESSIONS_MAX`]; more wait for their turn. May be
-    /// another at each opening. Default 1, as in the other methods: a transaction that holds a partition waits for nobody in it. With more,
-    /// transactions wait for locks, and one that closes a deadlock, in this partition or over several, is undone and run again.
+    /// Transactions that may be open at once in each partition of the page methods, 1 to
+    /// [`SESSIONS_MAX`]; more wait for their turn. Each opening may choose again. Default 1, as in
+    /// the other methods: a transaction that holds a partition waits for nobody in it. With more,
+    /// transactions wait for locks, and one that closes a deadlock, in this partition or over
+    /// several, is undone and run again.
     pub fn sessions(mut self, sessions: u32) -> Self {
         self.sessions = Some(sessions);
         self
     }
 
-    /// Records what transactions do, from the opening on, into a new file at `path`, for `indelible advise --trace`. The recording ends
-    /// with [`Database::finish_trace`](crate::Database::finish_trace) or when the database closes. It has no names, keys or
-    /// values, only sizes and salted hashes of keys. Default none, which costs a look at a flag an operation.
+    /// Records the transactions, from the opening on, in a new file at `path`, for
+    /// `indelible advise --trace`. The recording ends with
+    /// [`Database::finish_trace`](crate::Database::finish_trace) or when the database closes. It
+    /// has no names, keys or values, only sizes and salted hashes of keys. Default: none, which
+    /// costs each operation a look at a flag.
     pub fn record_trace(mut self, path: impl Into<PathBuf>) -> Self {
         self.record_trace = Some(path.into());
         self
@@ -364,8 +382,10 @@ impl Options {
         self
     }
 
-    /// How often the logs of a database of several partitions with archives get a mark, at which their archives can be made one database again; a second unless
-    /// chosen. All partitions are held for some microseconds then, and nothing is synced. Nothing is marked where nothing was changed.
+    /// Interval at which the logs of a database of several partitions with archives get a mark, up
+    /// to which their archives can be restored as one database; a second unless chosen. All
+    /// partitions are held for some microseconds then, and nothing is synced. No mark is written if
+    /// nothing has changed.
     pub fn mark_interval(mut self, interval: Duration) -> Self {
         self.mark_interval = Some(interval);
         self
@@ -377,9 +397,10 @@ impl Options {
         self
     }
 
-    /// Most bytes of memory that a transaction may hold for its changes until it ends, at least 64 KiB, whatever the method. A change by one that holds more is
-    /// refused with [`Error::TransactionMemory`] and has no effect; the transaction may commit what it has done. `docs/methods.md` says what a row costs in
-    /// each method. Default [`TRANSACTION_MEMORY_MAX`].
+    /// Most bytes of memory that a transaction may hold for its changes until it ends, at least 64
+    /// KiB, whatever the method. A change beyond that is refused with [`Error::TransactionMemory`]
+    /// and has no effect; the transaction may commit its earlier changes. `docs/methods.md` gives
+    /// the cost of a row in each method. Default [`TRANSACTION_MEMORY_MAX`].
     pub fn transaction_memory_max(mut self, bytes: u64) -> Self {
         self.transaction_memory_max = Some(bytes);
         self
@@ -391,8 +412,8 @@ impl Options {
         self
     }
 
-    /// The identity of a new database, instead of a random one, and no time of creation: for tests whose files must repeat byte
-    /// for byte.
+    /// The identity of a new database, instead of a random one, and no time of creation: for tests
+    /// whose files must repeat byte for byte.
     pub fn identity(mut self, identity: u128) -> Self {
         self.identity = Some(identity);
         self
@@ -647,7 +668,7 @@ impl Options {
         Ok(())
     }
 
-    /// Fails where these options ask for something else than what was recorded.
+    /// Fails if these options ask for something else than is recorded.
     pub(crate) fn check_against(&self, recorded: &Descriptor) -> Result<()> {
         if let Some(Choice::Explicit(method)) = self.method {
             same("method", &method, &recorded.method)?;
@@ -810,7 +831,7 @@ pub(crate) fn check_archive(method: Method, path: &Path) -> Result<()> {
     ))
 }
 
-/// Rejects direct transfers where there are no pages for them.
+/// Rejects direct transfers if there are no pages for them.
 pub(crate) fn check_direct(method: Method, page_bytes: u32) -> Result<()> {
     let problem = if !method.has_buffer_pool() {
         format!("method `{method}` has no pages in files to be read directly")

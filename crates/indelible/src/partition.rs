@@ -10,13 +10,15 @@
 //! 1. A seat that is not locked has no open transaction, and every commit in it that needs a fence of the thread that made
 //!    it has had it (a fence covers its own thread's flushes only), unless the partition is stopped.
 //! 2. A stopped partition is never entered again.
-//! 3. `durable` never runs ahead of what an engine's session said.
+//! 3. `durable` is never newer than an engine's session has reported.
 //!
-//! Order of locks: seats in ascending partition number where a thread waits without a short limit. The queue's mutex is held
-//! for a few instructions; its holder tries for the seat and never waits for it.
+//! Order of locks: seats in ascending partition number when a thread waits without a short limit.
+//! The queue's mutex is held for a few instructions; its holder tries for the seat and never waits
+//! for it.
 //!
-//! A thread that arrives while the seat is free takes it even if others wait: handing it over strictly would cost a
-//! context switch a transaction. A waiter that has waited [`PATIENCE`] gets the next turn.
+//! A thread that arrives while the seat is free takes it even if others wait: handing it over
+//! strictly would cost a context switch a transaction. A waiter that has waited for [`PATIENCE`]
+//! gets the next turn.
 
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
@@ -30,8 +32,8 @@ use storage::engine::{CommitTicket, Engine};
 
 /// Waiting time after which a thread is served before newcomers.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// Tries at a busy partition before a thread sleeps, and pauses before each: about two microseconds together, several
-/// times a short transaction.
+/// Tries for a busy partition before a thread sleeps, and pauses before each: about two
+/// microseconds together, several times a short transaction.
 const TRIES: u32 = 12;
 const PAUSES: u32 = 8;
 
@@ -44,11 +46,11 @@ pub(crate) struct Seat {
     pub(crate) engine: Box<dyn Engine>,
     /// Whether other sessions commit at the same time.
     is_shared: bool,
-    /// The policy that the engine was last told.
+    /// The last policy that the engine was told.
     lock_policy: Option<LockPolicy>,
     /// Newest commit whose caller waits, or has waited, for its durability.
     pub(crate) promised: CommitTicket,
-    /// Newest commit that the engine has said to be durable when it was last asked.
+    /// Newest commit that the engine reported as durable when last asked.
     settled: CommitTicket,
 }
 
@@ -66,12 +68,13 @@ impl Seat {
         }
     }
 
-    /// Whether other sessions run transactions beside this one.
+    /// Whether other sessions run transactions at the same time.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// Says that the next transactions here are parts of the one in `first`, a seat of another partition, or again of its own. Nothing is open here.
+    /// Tells the engine that the next transactions here are parts of the one in `first`, a seat of
+    /// another partition, or are independent again. Nothing is open here.
     pub(crate) fn act_for(&mut self, first: Option<&Self>) {
         if self.is_shared {
             let owner = first.and_then(|first| first.engine.lock_owner());
@@ -79,7 +82,7 @@ impl Seat {
         }
     }
 
-    /// Whether there are commits that were shown to somebody and may not be durable yet.
+    /// Whether there are commits that others may have seen and that may not be durable yet.
     #[inline]
     pub(crate) fn is_ahead(&mut self) -> bool {
         if self.is_shared {
@@ -98,7 +101,7 @@ impl Seat {
     }
 }
 
-/// Locks a mutex that is seldom waited for; the error names partition `number`.
+/// Locks a mutex that is rarely contended; the error names partition `number`.
 pub(crate) fn lock_within<T>(
     mutex: &Mutex<T>,
     limit: Duration,
@@ -129,7 +132,7 @@ fn try_lock<T>(seat: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// A number of this thread's own, while there are few threads.
+/// A number for this thread, its own while there are few threads.
 fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

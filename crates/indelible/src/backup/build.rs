@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use storage::engine::Method;
 
-/// Makes a database at `path` with what `fill` puts into it; returns its method and what it holds.
+/// Makes a database at `path` and fills it with `fill`; returns its method and its content.
 pub(super) fn build(
     path: &Path,
     recorded: &Descriptor,
@@ -96,7 +96,7 @@ fn check_free(path: &Path) -> Result<()> {
     }
 }
 
-/// A name in the same directory, so that a rename is all that is left to do.
+/// A name in the same directory, so that only a rename remains.
 fn beside(path: &Path) -> Result<PathBuf> {
     let (parent, name) = split(path)?;
     let temporary = parent.join(format!("{name}.unfinished-{}", std::process::id()));
@@ -136,10 +136,11 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// A directory that is removed unless it got its name.
+/// A directory that is removed unless it has got its final name.
 struct Unfinished {
     path: PathBuf,
-    /// An archive of the log that began with it; one that was there before is another database's.
+    /// An archive of the log that was begun with it; one that was there before belongs to another
+    /// database.
     archive: Option<PathBuf>,
     has_its_name: bool,
 }

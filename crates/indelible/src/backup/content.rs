@@ -1,8 +1,8 @@
 //! Row counts and content checksums.
 //!
-//! A table's sum is the sum of its rows' hashes, so it depends on which rows there are and not on their order: rows come in
-//! another order from another number of partitions. Whole images are hashed, so values that changed places between rows
-//! change the sum. It guards against mistakes and damage, not against forgers.
+//! A table's sum is the sum of its rows' hashes, so it depends on the rows and not on their order,
+//! which differs with the number of partitions. Whole images are hashed, so values that changed
+//! places between rows change the sum. It guards against mistakes and damage, not against forgers.
 
 use storage::record::{IndexId, Partitioning, TableDef, TableId};
 
@@ -32,7 +32,7 @@ pub(super) struct Totals {
     pub(super) tables: u64,
     pub(super) indexes: u64,
     pub(super) rows: u64,
-    /// Where it is pages that are copied.
+    /// In copies of pages.
     pub(super) pages: u64,
     pub(super) sum: u64,
     /// Bytes of the rows' images, or of the pages.
@@ -47,7 +47,7 @@ impl Totals {
         self.plain_bytes += entry.len() as u64;
     }
 
-    /// Adds a table that is complete.
+    /// Adds a complete table.
     pub(super) fn add(&mut self, def: &TableDef, content: Content) {
         self.tables += 1;
         self.indexes += def.indexes.len() as u64;
@@ -81,7 +81,7 @@ fn hash(bytes: &[u8]) -> u64 {
     mix(state)
 }
 
-/// Lets every bit act on every other.
+/// Mixes the bits, so that each affects all others.
 fn mix(mut word: u64) -> u64 {
     word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

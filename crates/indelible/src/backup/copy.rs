@@ -1,7 +1,7 @@
 //! A copy of a database: the interface of its sinks, its progress, and the report at its end.
 //!
-//! Sources call a [`Sink`] and tell a [`CopyWatch`] how far they have come. Both know nothing of
-//! the other end, so each source goes with each sink.
+//! Sources call a [`Sink`] and report progress to a [`CopyWatch`]. Sources and sinks know nothing
+//! of each other, so each source works with each sink.
 
 use super::content::Totals;
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use storage::record::{TableDef, Timestamp};
 /// Result of a copy of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyReport {
-    /// Method of the database that was made; of the one that was read, for a backup.
+    /// Method of the new database; for a backup, of the database that was read.
     pub method: Method,
     /// Tables copied.
     pub tables: u64,
@@ -25,13 +25,14 @@ pub struct CopyReport {
     pub content: u64,
     /// Bytes of the rows before compression.
     pub plain_bytes: u64,
-    /// Pages copied, into or out of a backup of pages that was not made a database.
+    /// Pages copied, into a backup of pages or out of one that was not made into a database.
     pub pages: u64,
-    /// Of a database from a backup of pages: as of when it was made.
+    /// For a database from a backup of pages: the moment that it was restored to.
     pub replayed: Option<ReplayReport>,
-    /// Length of the backup file; 0 where there is none.
+    /// Length of the backup file; 0 if there is none.
     pub file_bytes: u64,
-    /// How long the partitions of the database that was read were held: the longest that a writer has waited. Zero for a restore.
+    /// Time for which the partitions of the database that was read were held: the longest wait of a
+    /// writer. Zero for a restore.
     pub held: Duration,
 }
 
@@ -67,14 +68,15 @@ pub struct ReplayReport {
     pub last_commit: Option<Timestamp>,
 }
 
-/// Where the logs were repeated to.
+/// End of the replay of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayEnd {
-    /// Nowhere: it is as the backup is, without an archive, or since the archives of several partitions have no mark in common behind it.
+    /// The backup itself: there is no archive, or the archives of several partitions have no mark
+    /// in common after it.
     Backup,
-    /// A place in the log of the only partition.
+    /// A position in the log of the only partition.
     Place,
-    /// A mark that the logs of all partitions have; when it was made.
+    /// A mark that the logs of all partitions have, with its time.
     Mark(Option<Timestamp>),
 }
 
@@ -91,7 +93,7 @@ pub enum CopyStage {
     Check,
 }
 
-/// How far a copy has come.
+/// Progress of a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyProgress<'t> {
     /// The current stage.
@@ -104,18 +106,18 @@ pub struct CopyProgress<'t> {
     pub file_bytes: u64,
 }
 
-/// Told how far a copy has come, every few hundred rows.
+/// Called with the progress of a copy, every few hundred rows.
 pub type CopyWatch<'w> = &'w mut dyn FnMut(&CopyProgress<'_>);
 
-/// Takes what a source hands out: each table, then its rows, then its end.
+/// Receives the data of a source: each table, then its rows, then its end.
 pub(super) trait Sink {
-    /// A table begins.
+    /// Begins a table.
     fn table(&mut self, def: &TableDef) -> Result<()>;
-    /// A row of it.
+    /// Adds a row to it.
     fn row(&mut self, image: &[u8]) -> Result<()>;
-    /// The table is complete.
+    /// Ends the table.
     fn end_table(&mut self, watch: CopyWatch<'_>) -> Result<()>;
-    /// Pages come instead of tables.
+    /// Begins a copy of pages, instead of tables.
     fn base(&mut self, _base: &PagesBase) -> Result<()> {
         Err(Error::option(
             "backup",
@@ -123,7 +125,7 @@ pub(super) trait Sink {
             "restore it into a new database",
         ))
     }
-    /// A page, behind its number.
+    /// Adds a page: its number, then its bytes.
     fn page(&mut self, _entry: &[u8]) -> Result<()> {
         Ok(())
     }
@@ -133,7 +135,7 @@ pub(super) trait Sink {
     }
 }
 
-/// Takes everything and keeps nothing, where only the count and the checksum are wanted.
+/// Discards everything, for callers that need the count and the checksum only.
 pub(super) struct Nowhere;
 
 impl Sink for Nowhere {

@@ -1,8 +1,9 @@
 //! Format of a backup file: a header, compressed blocks, a trailer, and nothing after it.
 //!
-//! Everything is little-endian. The header says which database it is and how it was kept; blocks hold whole entries; the trailer
-//! makes the file complete. The checksum of a block is seeded with the header's and with the block's number, so blocks of
-//! two backups, or in another order, are told apart.
+//! Everything is little-endian. The header has the identity and the settings of the database,
+//! blocks hold whole entries, and the trailer makes the file complete. The checksum of a block is
+//! seeded with the header's and with the block's number, which detects blocks of another backup, or
+//! in another order.
 //!
 //! | header field | offset | bytes | meaning |
 //! |---|---|---|---|
@@ -54,11 +55,11 @@ pub(super) const BLOCK_HEADER_BYTES: usize = 12;
 const BASE_BYTES: usize = 28;
 /// Plain bytes after which a block is closed.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-/// Longest plain block that is written, and believed.
+/// Longest plain block that is written, and accepted.
 pub(super) const PLAIN_BYTES_MAX: usize = 1 << 30;
 /// Longest content of an entry.
 pub(super) const ENTRY_BYTES_MAX: usize = PLAIN_BYTES_MAX - 2 * BLOCK_BYTES;
-/// LZ4 makes at most so many bytes of one.
+/// LZ4 expands a byte to at most this many.
 pub(super) const EXPANSION_MAX: usize = 255;
 
 /// Kind of an entry.
@@ -77,14 +78,14 @@ pub(super) enum Tag {
 pub(super) enum Holds {
     /// Tables and their rows, for every method.
     Rows = 1,
-    /// The pages of the only partition, over which records of its log can be repeated.
+    /// The pages of the only partition, over which records of its log can be replayed.
     Pages = 2,
     /// Those of several partitions, one after the other.
     PartitionPages = 3,
 }
 
 impl Holds {
-    /// The pages of a database of so many partitions.
+    /// The pages of a database with this number of partitions.
     pub(super) fn pages_of(partitions: u32) -> Self {
         match partitions {
             1 => Self::Pages,
@@ -92,7 +93,7 @@ impl Holds {
         }
     }
 
-    /// Copies of pages in a backup of a database of so many partitions.
+    /// Copies of pages in a backup of a database with this number of partitions.
     pub(super) fn copies(self, partitions: u32) -> u32 {
         match self {
             Self::Rows => 0,
@@ -130,7 +131,8 @@ impl Header {
         bytes
     }
 
-    /// Foreign files come before newer ones, and those before damaged ones, whose checksum may lie elsewhere.
+    /// Foreign files are refused before newer ones, and those before damaged ones, whose checksum
+    /// may be elsewhere.
     pub(super) fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self> {
         if bytes[..8] != MAGIC {
             return Err(Error::NotABackup);
@@ -181,7 +183,7 @@ pub(super) struct Trailer {
 }
 
 impl Trailer {
-    /// The trailer of a file that has these totals and `written` bytes so far, whose checksum is `total`.
+    /// The trailer of a file with these totals, `written` bytes so far, and the checksum `total`.
     pub(super) fn new(totals: &Totals, blocks: u64, written: u64, total: u32) -> Self {
         Self {
             tables: totals.tables,
@@ -224,7 +226,7 @@ pub(super) fn encode_base(base: &PagesBase) -> [u8; BASE_BYTES] {
     bytes
 }
 
-/// The base that an entry of [`Tag::Base`] states; none if it has another length.
+/// The base in an entry of [`Tag::Base`]; none if it has another length.
 pub(super) fn decode_base(bytes: &[u8]) -> Option<PagesBase> {
     (bytes.len() == BASE_BYTES).then(|| PagesBase {
         page_bytes: word(bytes, 0),
@@ -235,7 +237,7 @@ pub(super) fn decode_base(bytes: &[u8]) -> Option<PagesBase> {
     })
 }
 
-/// The checksum of block number `block`; `rest` are the bytes behind it.
+/// The checksum of block number `block`; `rest` are the bytes after it.
 pub(super) fn block_checksum(seed: u32, block: u64, rest: [&[u8]; 2]) -> u32 {
     let seed = crc32c::crc32c_append(seed, &block.to_le_bytes());
     rest.iter()

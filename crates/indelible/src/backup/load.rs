@@ -1,7 +1,8 @@
 //! A new database as a sink.
 //!
-//! Rows go in by transactions of bounded size that are not waited for: a database that is made may be lost as a whole until it
-//! is complete. Indexes are built when their table has all rows, in one go, which also checks those that are unique.
+//! Rows are inserted by transactions of bounded size, which do not wait for durability: a new
+//! database may be lost as a whole until it is complete. The indexes of a table are built together
+//! after its last row, which also checks the unique ones.
 
 use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
 use crate::database::Database;
@@ -14,7 +15,7 @@ use storage::engine::Durability;
 use storage::log::redo::{ImageError, read_row};
 use storage::record::{Column, IndexDef, Partitioning, Row, TableDef, TableId};
 
-/// A transaction ends after so many rows, or bytes of rows.
+/// Rows, and bytes of rows, after which a transaction ends.
 const BATCH_ROWS: usize = 1000;
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -28,7 +29,7 @@ pub(super) struct Loader<'db> {
     rows: u64,
 }
 
-/// The table whose rows come.
+/// The table whose rows are being inserted.
 struct Filling {
     table: Table,
     columns: Vec<Column>,
@@ -37,7 +38,7 @@ struct Filling {
 }
 
 impl<'db> Loader<'db> {
-    /// `database` has no table yet that comes.
+    /// `database` must not have any of the tables yet.
     pub(super) fn new(database: &'db Database) -> Self {
         Self {
             database,
@@ -49,7 +50,7 @@ impl<'db> Loader<'db> {
         }
     }
 
-    /// Ends the transaction that is open, if one is.
+    /// Ends the open transaction, if there is one.
     fn end_batch(&mut self) -> Result<()> {
         (self.batch_rows, self.batch_bytes) = (0, 0);
         self.transaction.take().map_or(Ok(()), Transaction::commit)
@@ -123,7 +124,7 @@ impl Sink for Loader<'_> {
     }
 }
 
-/// Ranges keep their starts; fewer partitions than before take them in turn.
+/// Ranges keep their starts; fewer partitions than before take the ranges in turn.
 fn fit(partitioning: &mut Partitioning, partitions: u32) {
     if let Partitioning::Ranges(starts) = partitioning {
         for start in starts {

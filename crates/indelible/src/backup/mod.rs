@@ -1,13 +1,15 @@
 //! Copies of a whole database: backup into one file, restore from it, and conversion to another method.
 //!
-//! All three are one way with two ends. A *source* hands out tables and rows as one moment of the database: an open database
-//! ([`source`]) or a backup file ([`read`]). A *sink* takes them: a backup file ([`write`]) or a new database ([`load`]). Rows
-//! travel in the stable form of the redo log, one at a time, so memory is bounded by one block and one batch of rows.
+//! All three are one path with two ends. A *source* hands out tables and rows as one moment of the
+//! database: an open database ([`source`]) or a backup file ([`read`]). A *sink* receives them: a
+//! backup file ([`write`]) or a new database ([`load`]). Rows travel in the stable form of the redo
+//! log, one at a time, so memory is bounded by one block and one batch of rows.
 //!
 //! Invariants:
 //! 1. A backup is one transaction over all partitions, made durable before the first row is read.
-//! 2. A file has its name only when all of it is durable; a database has its name only when all of it is durable, was closed,
-//!    opened again, and read back with the rows and the content checksum that its source had.
+//! 2. A file has its name only when all of it is durable. A database has its name only when all of
+//!    it is durable, and it was closed, opened again, and read back with the rows and the content
+//!    checksum of its source.
 //! 3. A backup that is damaged anywhere is refused as a whole: each block has a checksum, the trailer has counts and a checksum
 //!    of the whole file, and nothing may follow.
 //!
@@ -56,18 +58,20 @@ const READ_BYTES: usize = 256 << 10;
 const FILE_MODE: u32 = 0o600;
 
 impl Database {
-    /// Writes the whole database into one new file: a consistent copy while transactions go on in this process.
+    /// Writes the whole database into one new file: a consistent copy while this process goes on
+    /// running transactions.
     ///
-    /// The copy shows one moment. All partitions are held while rows are read and compressed, so writers *and* readers wait
-    /// that long ([`CopyReport::held`] says how long), and one whose wait limit is shorter gets
-    /// [`Error::Conflict`]. The file's sync comes after the partitions are free again. A failure, also of a full disk, leaves
-    /// no file.
+    /// The copy shows one moment. All partitions are held while rows are read and compressed.
+    /// Writers *and* readers wait for that time ([`CopyReport::held`]), and get [`Error::Conflict`]
+    /// if their wait limit is shorter. The file is synced after the partitions are free again. A
+    /// failure, such as a full disk, leaves no file.
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<CopyReport> {
         self.backup_with(path, Existing::Refuse, &mut |_| {})
     }
 
-    /// As [`Database::backup`], over a file that exists or with a view of the progress. A file that is replaced keeps its mode and
-    /// its owner, a symbolic link is followed, and what is no regular file, such as a pipe, is written in place.
+    /// As [`Database::backup`], over a file that exists or with a view of the progress. A replaced
+    /// file keeps its mode and its owner, a symbolic link is followed, and anything but a regular
+    /// file, such as a pipe, is written in place.
     pub fn backup_with(
         &self,
         path: impl AsRef<Path>,
@@ -77,8 +81,8 @@ impl Database {
         self.backup_file(path.as_ref(), existing, Holds::Rows, watch)
     }
 
-    /// As [`Database::backup_with`], of pages: over such a backup the records of an archive of the log can be repeated
-    /// ([`Database::restore_replaying`]). A checkpoint comes first.
+    /// As [`Database::backup_with`], of pages: the records of an archive of the log can be replayed
+    /// over such a backup ([`Database::restore_replaying`]). A checkpoint is written first.
     ///
     /// # Errors
     /// A method without pages in files.
@@ -186,11 +190,13 @@ impl Database {
         Ok(CopyReport::new(self.method(), &totals, file_bytes, held))
     }
 
-    /// Makes a new database at `path` from a backup file. `options` choose what shall differ from the database that was backed
-    /// up: method, partitions, layout, node size, domain; everything else is as it was.
+    /// Makes a new database at `path` from a backup file. `options` are those in which it differs
+    /// from the database that was backed up: method, partitions, layout, node size, domain. All
+    /// others stay as they were.
     ///
-    /// All or nothing: the database appears at `path`, which must not exist or be an empty directory, when all checksums were
-    /// found right and it was read back. A failure leaves nothing.
+    /// All or nothing: the database appears at `path`, which must not exist or be an empty
+    /// directory, after all checksums were found right and it was read back. A failure leaves
+    /// nothing.
     pub fn restore(
         file: impl AsRef<Path>,
         path: impl AsRef<Path>,
@@ -211,14 +217,16 @@ impl Database {
         Self::restore_named(&mut input, file, path.as_ref(), options, None, watch)
     }
 
-    /// As [`Database::restore_with`], from a backup of pages ([`Database::backup_pages`]) and an archive of the same database's log
-    /// ([`Options::archive`]): the new database is as the old one was where the archive ends, or at an earlier point. Transactions that had not committed
-    /// there are not in it. Of several partitions each has an archive that ends where it ends: the new database is as of the newest moment that has a mark in all of
-    /// them ([`Options::mark_interval`]), or the newest up to a time.
+    /// As [`Database::restore_with`], from a backup of pages ([`Database::backup_pages`]) and an
+    /// archive of the same database's log ([`Options::archive`]). The new database is as the old
+    /// one was at the end of the archive, or at an earlier point. Transactions that had not
+    /// committed by then are not in it. Each of several partitions has an archive with its own end:
+    /// the new database is as of the newest mark that all of them have
+    /// ([`Options::mark_interval`]), or the newest up to a time.
     ///
     /// # Errors
-    /// A backup of rows. A file of the archive that is missing, cut off, foreign or damaged, with its name and the last point that can be
-    /// reached; a point that the archive does not have.
+    /// A backup of rows. A missing, cut off, foreign or damaged file of the archive, with its name
+    /// and the last point that can be reached. A point that the archive does not have.
     pub fn restore_replaying(
         file: impl AsRef<Path>,
         replay: &Replay,
@@ -238,8 +246,9 @@ impl Database {
         )
     }
 
-    /// As [`Database::restore_with`], or with a `replay` as [`Database::restore_replaying`], from a stream that is read once, such as
-    /// a pipe. It is all or nothing too: all checksums are compared before the database has its name.
+    /// As [`Database::restore_with`], or with a `replay` as [`Database::restore_replaying`], from a
+    /// stream that is read once, such as a pipe. This is all or nothing too: all checksums are
+    /// compared before the database has its name.
     pub fn restore_from(
         input: &mut dyn Read,
         replay: Option<&Replay>,
@@ -285,8 +294,9 @@ impl Database {
         ))
     }
 
-    /// Fills this database, which must have no tables, from a backup. A failure, at the latest when the end of the backup is
-    /// found damaged, drops the tables that were made; others who have the database open see them until then.
+    /// Fills this database, which must have no tables, from a backup. A failure drops the tables
+    /// that were made, at the latest when the end of the backup is found damaged; other users of
+    /// the database see them until then.
     pub fn restore_into(&self, input: &mut impl Read, watch: CopyWatch<'_>) -> Result<CopyReport> {
         if let Some(table) = self.tables().first() {
             let table = table.name().to_owned();
@@ -332,8 +342,9 @@ impl Database {
         ))
     }
 
-    /// Copies this database into a new one at `path`, with another method or other options: a backup into a restore without the
-    /// file in between, and all or nothing like it. The partitions of this database are held until all rows are copied.
+    /// Copies this database into a new one at `path`, with another method or other options. It is a
+    /// backup into a restore without the file between them, and all or nothing as well. The
+    /// partitions of this database are held until all rows are copied.
     pub fn convert(
         &self,
         path: impl AsRef<Path>,

@@ -76,7 +76,7 @@ impl Replay {
     }
 }
 
-/// Hands all pages to `sink`; returns what there was, and how long the database was held.
+/// Hands all pages to `sink`; returns their totals, and how long the database was held.
 pub(super) fn read(
     database: &Database,
     sink: &mut dyn Sink,
@@ -84,7 +84,7 @@ pub(super) fn read(
 ) -> Result<(Totals, Duration)> {
     let mut session = database.hold_all_to_look()?;
     let start = Instant::now();
-    // Archives of earlier backups can be repeated up to here.
+    // Archives of earlier backups can be replayed up to here.
     session.mark()?;
     let mut totals = Totals::default();
     for partition in 0..database.partitions() {
@@ -135,7 +135,7 @@ fn read_partition(
     taken
 }
 
-/// Makes a database of a backup of pages and what is repeated over it.
+/// Makes a database from a backup of pages and the records that are replayed over it.
 pub(super) fn restore(
     reader: &mut BackupReader<'_>,
     path: &Path,
@@ -212,8 +212,9 @@ fn open_archives(replay: &Replay, recorded: &Descriptor) -> Result<Vec<Archive>>
         .collect()
 }
 
-/// Up to where the archives of several partitions are repeated: the newest mark that all of them have behind the backup, or the newest in front of the first
-/// that is later than `until`. None of them, if they have no such mark.
+/// The common end of the replay of several partitions: the newest mark that all archives have after
+/// the backup, or the newest one before the first that is later than `until`. None if they have no
+/// such mark.
 fn common_end(
     rebuilds: &[Rebuild],
     archives: &[Archive],
@@ -236,12 +237,13 @@ fn common_end(
     Ok((ReplayEnd::Mark(time), places.collect()))
 }
 
-/// When a mark was made, of which each partition has a time.
+/// The time of a mark, of which each partition has one.
 fn time_of(mark: &[Mark]) -> Option<Timestamp> {
     mark.iter().filter_map(|mark| mark.time).max()
 }
 
-/// The newest mark that all partitions have, as each of them has it. `marks` are those of each, in their order.
+/// The newest mark that all partitions have, as it is in each of them. `marks` are those of each
+/// partition, in their order.
 fn newest_common(marks: &[Vec<Mark>], until: Option<Timestamp>) -> Result<Option<Vec<Mark>>> {
     let in_all = |mark: &Mark| {
         let same = |marks: &Vec<Mark>| {
@@ -255,7 +257,7 @@ fn newest_common(marks: &[Vec<Mark>], until: Option<Timestamp>) -> Result<Option
         return Ok(common.next_back());
     };
     let refuse = |problem: String, mend| Err(Error::option("until", problem, mend));
-    // Behind its last mark a partition may have had more by then.
+    // After its last mark a partition may have had more by then.
     let newest = |marks: &Vec<Mark>| marks.last().and_then(|mark| mark.time);
     match marks.iter().map(newest).min().flatten() {
         None => {
@@ -322,7 +324,7 @@ fn open_archive(replay: &Replay, recorded: &Descriptor, partition: u32) -> Resul
     Ok(archive)
 }
 
-/// Partitions that are made again as their pages come.
+/// Partitions that are rebuilt as their pages come.
 struct Rebuilding<'s> {
     files: EngineOptions,
     path: &'s Path,
@@ -387,7 +389,7 @@ impl Scratch {
         Ok(Self { path })
     }
 
-    /// Makes an empty database in it, and says with what its engine was made.
+    /// Makes an empty database in it, and returns the options of its engine.
     fn make(&self, recorded: &Descriptor) -> Result<EngineOptions> {
         let options = Options::new()
             .method(Method::DwbOff)
@@ -397,7 +399,7 @@ impl Scratch {
         let database = Database::create(&self.path, &options)?;
         let made = options.engine(&database.core.descriptor);
         database.close()?;
-        // The files that it was closed with are replaced.
+        // The files that the roster lists will be replaced.
         let files = files_in(&self.path)?;
         let (recorded, roster) = Descriptor::read_whole(&files)?;
         if let Some(roster) = roster {

@@ -1,10 +1,12 @@
-//! A backup file as a source, which believes nothing before it is checked.
+//! A backup file as a source, which trusts nothing that is not checked.
 //!
-//! A block is taken apart after its checksum was found right; counts, sums and the checksum of the whole file are compared at
-//! the end. Lengths are bounded before memory is taken for them, so a damaged file costs no more than its own length.
+//! A block is decoded only after its checksum was found right; counts, sums and the checksum of the
+//! whole file are compared at the end. Lengths are bounded before memory is allocated for them, so
+//! a damaged file costs no more than its own length.
 //!
-//! States: *between tables* → (tag 1) *in a table* → (tag 3) *between tables*, or → (tag 4) *ended*; anything else is damage. Where there are pages:
-//! *between tables* → (tag 5) *in pages* → (tag 6) *in pages*, or → (tag 5) *in pages* of the next partition, or → (tag 4) *ended*.
+//! States: *between tables* → (tag 1) *in a table* → (tag 3) *between tables*, or → (tag 4)
+//! *ended*; anything else is damage. With pages: *between tables* → (tag 5) *in pages* → (tag 6)
+//! *in pages*, or → (tag 5) *in pages* of the next partition, or → (tag 4) *ended*.
 
 use super::content::{Content, Totals};
 use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
@@ -83,7 +85,7 @@ impl<'i> BackupReader<'i> {
         self.bytes
     }
 
-    /// Hands everything to `sink` and checks that all of it was there. To be called once.
+    /// Hands everything to `sink` and checks that it was complete. To be called once.
     pub(super) fn read(&mut self, sink: &mut dyn Sink, watch: CopyWatch<'_>) -> Result<Totals> {
         while !self.ended {
             let plain = self.read_block()?;
@@ -209,7 +211,7 @@ impl<'i> BackupReader<'i> {
         }
     }
 
-    /// Compares the trailer with what was read, byte by byte.
+    /// Compares the trailer with the content, byte by byte.
     fn check_trailer(&mut self) -> Result<()> {
         let expected = Trailer::new(&self.totals, self.blocks, self.bytes, self.total).encode();
         self.fill(TRAILER_BYTES)?;
@@ -225,7 +227,7 @@ impl<'i> BackupReader<'i> {
         }
     }
 
-    /// Reads exactly `bytes` into `stored`. Memory grows with what really comes.
+    /// Reads exactly `bytes` into `stored`. Memory grows with the bytes that arrive.
     fn fill(&mut self, bytes: usize) -> Result<()> {
         self.stored.clear();
         let limited = (&mut *self.input)

@@ -16,10 +16,10 @@ use storage::engine::{Direction, ScanRange};
 use storage::log::redo::write_row;
 use storage::record::{KeyBuf, ValueRef};
 
-/// Rows after which progress is told.
+/// Rows between two reports of progress.
 const WATCH_ROWS: u64 = 512;
 
-/// Hands everything to `sink`; returns what there was, and how long the partitions were held.
+/// Hands everything to `sink`; returns its totals, and how long the partitions were held.
 pub(super) fn read(
     database: &Database,
     stage: CopyStage,

@@ -1,7 +1,8 @@
 //! A backup file as a sink.
 //!
-//! Entries are gathered into a block, which is compressed and handed to the stream when it is full; so memory holds one block.
-//! Only [`BackupWriter::finish`] writes the trailer, without which a file is refused.
+//! Entries are collected in a block, which is compressed and written to the stream when it is full,
+//! so memory holds one block. Only [`BackupWriter::finish`] writes the trailer, without which a
+//! file is refused.
 
 use super::content::{Content, Totals};
 use super::copy::{CopyWatch, Sink};
@@ -100,7 +101,7 @@ impl<'o, W: Write> BackupWriter<'o, W> {
         Ok(())
     }
 
-    /// An error of a device comes back as what it was.
+    /// An error of a device comes back as it was.
     fn failed(&self, error: io::Error) -> Error {
         match error.downcast::<DiskError>() {
             Ok(error) => Error::Disk(error),
